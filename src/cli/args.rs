@@ -1,4 +1,5 @@
-//! What can be typed.
+//! The command line's arguments, as clap parses them. Responsible for names, defaults and help texts of commands and
+//! flags. Does not carry anything out.
 
 use std::fmt::Write as _;
 use std::num::NonZeroU64;
@@ -6,20 +7,20 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-/// The command line.
+/// The parsed command line.
 #[derive(Debug, Parser)]
 #[command(
     name = "dicta",
     version,
-    about = "Judge recorded conversations of agents by your rubrics, and see which verdicts moved",
+    about = "Judge recorded agent conversations with your rubrics, and see which verdicts changed",
     max_term_width = 100,
     disable_help_subcommand = true,
     args_conflicts_with_subcommands = true
 )]
 #[command(
-    after_help = "Without a command: the workbench, on the workspace found here or above, else on the demo.\n\
-    Exit codes: 0 all passed, 1 some failed, 2 usage or configuration, 3 errors but no failures,\n\
-    4 nothing decided, 74 writing failed, 101 a bug in dicta, 129, 130, 143 ended by a signal."
+    after_help = "Without a command, dicta opens the workbench on the workspace in this folder or a parent, else on the demo.\n\
+    Exit codes: 0 all passed, 1 some failed, 2 wrong usage or configuration, 3 errors but no failures,\n\
+    4 nothing decided, 74 an output could not be written, 101 a bug in dicta, 129, 130, 143 ended by a signal."
 )]
 pub(super) struct Cli {
     #[command(flatten)]
@@ -30,26 +31,26 @@ pub(super) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum CliCommand {
-    /// Open the workbench on a workspace, a file of transcripts, or a run
+    /// Open the workbench on a workspace, a transcript file, or a run
     Open {
-        /// A workspace or a file in one, a file of transcripts, or a run (@, its letters, its folder);
-        /// default: the workspace found here or above
+        /// A workspace or a file in it, a transcript file, or a run (@, its letters, its folder); default: the
+        /// workspace in this folder or a parent
         path: Option<PathBuf>,
         #[command(flatten)]
         look: WorkbenchArgs,
     },
-    /// Make a small workspace to start from
+    /// Create a small starter workspace
     Init {
-        /// The folder; made if it is not there
+        /// The folder; dicta creates it if necessary
         #[arg(default_value = ".")]
         dir: PathBuf,
     },
-    /// Find mistakes in a workspace, a rubric or transcripts, and try the examples of evals; judge no transcript
+    /// Find mistakes in a workspace, a rubric or transcripts, and check the examples of evals; judges no transcript
     #[command(alias = "validate", after_help = render_lint_help())]
     Check {
-        /// A workspace, a rubric or a file of transcripts; default: the workspace found here or above
+        /// A workspace, a rubric or a transcript file; default: the workspace in this folder or a parent
         path: Option<PathBuf>,
-        /// Exit with 2 where there is a warning, too
+        /// Treat warnings as errors (exit code 2)
         #[arg(long)]
         strict: bool,
         #[command(flatten)]
@@ -57,45 +58,45 @@ pub(super) enum CliCommand {
         #[command(flatten)]
         connecting: ConnectArgs,
     },
-    /// Write transcripts of any format in dicta's own, one JSON object a line
+    /// Convert transcripts of any supported format to dicta's native format, one JSON object per line
     Import(ImportArgs),
-    /// Guess what the fields of a CSV or JSON file mean, and print it as an entry of dicta.yaml
+    /// Guess the field mapping of a CSV or JSON file, and print it as an entry for dicta.yaml
     Map {
-        /// The file
+        /// The CSV or JSON file
         file: PathBuf,
     },
-    /// Run the evals of a workspace, record the run, print the results
+    /// Run the evals of a workspace, record the run, and print the results
     Run(RunArgs),
-    /// Attack a judge (master keys, injected praise, fake verdicts …) and print how often its verdict flips
+    /// Attack a judge with manipulated transcripts, and print how often each attack flips its verdict
     Selftest(SelftestArgs),
     /// List recorded runs, newest first
     Runs {
         #[command(flatten)]
         place: WorkspaceArgs,
     },
-    /// Print a recorded run's results, or one cell's whole trace
+    /// Print the results of a recorded run, or the judge trace of one cell
     Show {
-        /// The run: @ is the newest, @2 the one before; or its four letters, or a path
+        /// The run: @ for the newest, @2 for the one before; or its four letters; or a path
         run: String,
-        /// A cell's name, a unique prefix of it, or a glob
+        /// The name of a cell, a unique prefix of it, or a glob
         cell: Option<String>,
-        /// For every eval with scores: what each threshold would decide, and what the labels say of it
+        /// For each eval with scores, list the outcome of every threshold and its agreement with the labels
         #[arg(long, conflicts_with = "cell")]
         thresholds: bool,
-        /// Only the thresholds of this eval
+        /// Show only the thresholds of this eval
         #[arg(long, value_name = "ID", requires = "thresholds")]
         eval: Option<String>,
-        /// How to print
+        /// The output format
         #[arg(long, value_enum, default_value_t)]
         format: ResultFormat,
         #[command(flatten)]
         place: WorkspaceArgs,
     },
-    /// Play a recorded run as it happened, in the workbench
+    /// Replay a recorded run in the workbench with its original timing
     Replay {
-        /// The run: @ is the newest, @2 the one before; or its four letters, or a path
+        /// The run: @ for the newest, @2 for the one before; or its four letters; or a path
         run: String,
-        /// How many times as fast; 0: at once
+        /// The speed factor; 0 replays without delays
         #[arg(
             long,
             value_name = "N",
@@ -103,7 +104,7 @@ pub(super) enum CliCommand {
             allow_negative_numbers = true
         )]
         speed: f64,
-        /// Print to standard output instead
+        /// Print the replay to standard output instead
         #[arg(long)]
         print: bool,
         #[command(flatten)]
@@ -111,7 +112,7 @@ pub(super) enum CliCommand {
         #[command(flatten)]
         place: WorkspaceArgs,
     },
-    /// Show what moved between two runs, and what changed in the rubrics
+    /// Compare two runs: the decisions that changed, and the differences of the rubrics
     Compare {
         /// The older run, such as @2
         before: String,
@@ -120,30 +121,30 @@ pub(super) enum CliCommand {
         #[command(flatten)]
         place: WorkspaceArgs,
     },
-    /// Print the request a judge would be sent for a cell; send nothing
+    /// Print the request that dicta would send to a judge for a cell, without sending it
     Prompt {
-        /// A judged cell's name, a unique prefix of it, or a glob
+        /// The name of a judged cell, a unique prefix of it, or a glob
         cell: String,
-        /// Print the parts of its cache key instead
+        /// Print the parts of the cell's cache key instead
         #[arg(long)]
         key: bool,
-        /// Another judge than the configured one
+        /// Use this judge instead of the configured one
         #[arg(long, value_name = "NAME")]
         judge: Option<String>,
         #[command(flatten)]
         place: WorkspaceArgs,
     },
-    /// Call one tool exactly as a judge would: a built-in one, or one of the workspace's tools files
+    /// Call one tool exactly as a judge would: a built-in tool, or a tool of the workspace
     Tool(ToolArgs),
-    /// List the eval types; with a name, its params, an example and its JSON Schema
+    /// List the eval types; with a type, print its params, an example and its JSON Schema
     Evals {
-        /// Tell all about this type, by any of its names
+        /// Print everything about this type; accepts aliases
         #[arg(value_name = "TYPE")]
         kind: Option<String>,
-        /// Tell all about every type
+        /// Print everything about every type
         #[arg(long, conflicts_with = "kind")]
         all: bool,
-        /// How to print
+        /// The output format
         #[arg(long, value_enum, default_value_t)]
         format: ListFormat,
     },
@@ -152,12 +153,12 @@ pub(super) enum CliCommand {
         #[command(flatten)]
         place: WorkspaceArgs,
     },
-    /// List the tools a judge can be given: built-in ones and those of the workspace's tools files
+    /// List the available tools and the judges that use them
     Tools {
-        /// Declared as this provider's requests declare them; in JSON, all four without it
+        /// Print each tool as the requests to this provider declare it; without it, JSON output contains all four
         #[arg(long, value_enum, value_name = "NAME")]
         provider: Option<DialectArg>,
-        /// How to print
+        /// The output format
         #[arg(long, value_enum, default_value_t)]
         format: ListFormat,
         #[command(flatten)]
@@ -165,22 +166,22 @@ pub(super) enum CliCommand {
     },
     /// Print a JSON Schema for editors
     Schema {
-        /// Of a rubric, of dicta.yaml, of a line of transcripts, or of a line of a run's events
+        /// The schema to print: rubric files, dicta.yaml, transcript lines, or event lines of a run
         #[arg(value_enum, default_value_t = SchemaArg::Rubric)]
         of: SchemaArg,
     },
-    /// List the themes of the workbench, or print one's file to start your own from
+    /// List the themes of the workbench, or print a theme's file as a start for your own
     Themes {
-        /// Print this theme's file
+        /// Print the file of this theme
         name: Option<String>,
     },
     /// List the keys of the workbench
     Keys {
-        /// As a table of the README
+        /// Print the keys as a Markdown table
         #[arg(long)]
         markdown: bool,
     },
-    /// Print a shell's completions
+    /// Print the completion script for a shell
     Completions {
         /// The shell
         shell: clap_complete::Shell,
@@ -189,7 +190,7 @@ pub(super) enum CliCommand {
     Man,
 }
 
-/// The warnings that a rubric may allow.
+/// Returns the help on the warnings that a rubric can allow.
 fn render_lint_help() -> String {
     let mut text = "Warnings that `allow: [NAME, …]` on an eval or a rubric silences:\n".to_owned();
     for (name, what) in crate::rubric::LINTS {
@@ -198,126 +199,132 @@ fn render_lint_help() -> String {
     text
 }
 
-/// How the workbench looks.
+/// The arguments for the appearance of the workbench.
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct WorkbenchArgs {
-    /// The workbench's theme: a name, or a theme file
+    /// The theme of the workbench: a name or a file
     #[arg(long, value_name = "NAME|FILE")]
     pub(super) theme: Option<String>,
-    /// Draw the workbench with ASCII characters alone
+    /// Draw the workbench with ASCII characters only
     #[arg(long)]
     pub(super) ascii: bool,
 }
 
-/// Which examples `dicta check` tries.
+/// The arguments of `dicta check` on examples.
 #[derive(Debug, Clone, Args)]
 pub(super) struct ExampleArgs {
-    /// Try the examples of judged evals too: says first what is asked, and asks only judges that cost nothing
+    /// Also check the examples of judged evals: dicta first prints the judges, calls and costs, and calls only free
+    /// judges
     #[arg(long)]
     pub(super) examples: bool,
-    /// Ask this judge instead; with --connect, try this one alone
+    /// Call this judge instead; with --connect, test only this one
     #[arg(long, value_name = "NAME")]
     pub(super) judge: Option<String>,
-    /// Ask judges that cost, too
+    /// Also call judges that cost money
     #[arg(long, requires = "examples")]
     pub(super) yes: bool,
 }
 
-/// Whether `dicta check` tries judges and sources.
+/// The arguments of `dicta check` on connections.
 #[derive(Debug, Clone, Args)]
 pub(super) struct ConnectArgs {
-    /// Try each judge once with a tiny question: key, model, streaming, tools, verdict form. Costs a few small requests.
-    /// And each source of the tools files
+    /// Test each judge with one tiny question (key, model, streaming, tools, verdict format), and each tool source.
+    /// Sends a few small requests, billed to their keys
     #[arg(long)]
     pub(super) connect: bool,
-    /// How to print what --connect found
+    /// The output format of --connect
     #[arg(long, value_enum, default_value_t, requires = "connect")]
     pub(super) format: ListFormat,
 }
 
+/// The arguments of `dicta selftest`.
 #[derive(Debug, Clone, Args)]
 pub(super) struct SelftestArgs {
     /// The judge
     pub(super) judge: String,
-    /// A rubric of the workspace (id or file), tried on its own transcripts; default: built-in questions
+    /// A rubric of the workspace (id or file); dicta attacks the judge on its transcripts; default: built-in
+    /// questions
     pub(super) rubric: Option<String>,
-    /// How many transcripts are drawn for a rubric
+    /// Use a random sample of N transcripts of the rubric
     #[arg(long, value_name = "N", default_value = "3")]
     pub(super) limit: NonZeroU64,
-    /// What the draw depends on: the same number draws the same transcripts
+    /// Seed for the sample: the same seed selects the same transcripts
     #[arg(long, value_name = "S", default_value_t = 0)]
     pub(super) seed: u64,
-    /// Ask everything again, past verdicts aside
+    /// Call the judge again, even for questions with a cached verdict
     #[arg(long)]
     pub(super) refresh: bool,
-    /// Print what it would take, and run nothing
+    /// Print the number of calls and the estimated cost, and run nothing
     #[arg(long)]
     pub(super) dry_run: bool,
-    /// How to print
+    /// The output format
     #[arg(long, value_enum, default_value_t)]
     pub(super) format: ListFormat,
     #[command(flatten)]
     pub(super) place: WorkspaceArgs,
 }
 
+/// The arguments of `dicta import`.
 #[derive(Debug, Clone, Args)]
 pub(super) struct ImportArgs {
-    /// Files of transcripts, of any format dicta reads
+    /// Transcript files of any supported format
     #[arg(required = true)]
     pub(super) files: Vec<PathBuf>,
-    /// Where to write; `-` or none: standard output
+    /// The output file; default or `-`: standard output
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
-    /// What the fields of a record mean, as `map:` of dicta.yaml says it: 'id: uuid, messages: turns'; default:
-    /// what the dicta.yaml above the file says of it
+    /// The field mapping, as in `map:` of dicta.yaml, such as 'id: uuid, messages: turns'; default: the mapping in
+    /// the workspace of the file
     #[arg(long, value_name = "MAP")]
     pub(super) map: Option<String>,
-    /// Also write the labels that the files hold, as a file for `labels:` of dicta.yaml
+    /// Also write the labels in the files to FILE, for `labels:` of dicta.yaml
     #[arg(long, value_name = "FILE")]
     pub(super) labels: Option<PathBuf>,
-    /// Exit with 2 where a record was left out or an id changed, too
+    /// Exit with 2 if dicta skips a record or changes an id
     #[arg(long)]
     pub(super) strict: bool,
 }
 
-/// Where to look.
+/// The argument that selects a workspace.
 #[derive(Debug, Clone, Args)]
 pub(super) struct WorkspaceArgs {
-    /// The workspace's folder; default: found here or above
+    /// The workspace folder; default: this folder or a parent
     #[arg(short = 'w', long = "workspace", value_name = "DIR")]
     pub(super) workspace: Option<PathBuf>,
 }
 
+/// The arguments of `dicta run`.
 #[derive(Debug, Clone, Args)]
 pub(super) struct RunArgs {
-    /// A workspace, or a file in one; default: found here or above, else the demo
+    /// A workspace, or a file in it; default: this folder or a parent, else the demo
     pub(super) path: Option<PathBuf>,
-    /// Only these cells, such as 'eval:tone tag:beam !judge:rules outcome:fail,error'; keys: outcome,
-    /// eval, rubric, transcript, judge, tag, group
+    /// Run only these cells, such as 'eval:tone tag:beam !judge:rules outcome:fail,error'; keys: outcome, eval,
+    /// rubric, transcript, judge, tag, group
     #[arg(long = "where", value_name = "FILTER")]
     pub(super) filter: Option<String>,
-    /// Ask this judge instead of the configured ones
+    /// Call this judge instead of the configured ones
     #[arg(long, value_name = "NAME")]
     pub(super) judge: Option<String>,
-    /// How many cells are judged at once
+    /// The number of cells to judge at the same time
     #[arg(short = 'j', long = "jobs", value_name = "N")]
     pub(super) jobs: Option<usize>,
-    /// Only the first N transcripts
+    /// Judge only the first N transcripts
     #[arg(long, value_name = "N")]
     pub(super) limit: Option<NonZeroU64>,
-    /// Only N transcripts drawn by chance
+    /// Judge a random sample of N transcripts
     #[arg(long, value_name = "N")]
     pub(super) sample: Option<NonZeroU64>,
-    /// What the draw depends on: the same number draws the same transcripts
+    /// Seed for `--sample`: the same seed selects the same transcripts
     #[arg(long, value_name = "S", default_value_t = 0, requires = "sample")]
     pub(super) seed: u64,
-    /// Judge each cell N times and let the majority decide
+    /// Judge each cell N times; the majority decides
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=99))]
     pub(super) repeat: Option<u32>,
-    /// Answer judges' tool calls from this run's evidence; of several (RUN,RUN) the first that has an answer gives it
+    /// Reuse the recorded tool responses of this run; with several runs (RUN,RUN), the first that has a response
     #[arg(long, value_name = "RUN")]
     pub(super) frozen: Option<String>,
-    /// What a call gets that frozen evidence has no answer for: made live, refused (error), or the end of its cell
+    /// The action for a tool call without a recorded response: call the tool (live), fail the call (error), or end the
+    /// cell (end)
     #[arg(
         long,
         value_name = "live|error|end",
@@ -326,61 +333,63 @@ pub(super) struct RunArgs {
         hide_possible_values = true
     )]
     pub(super) frozen_miss: MissPolicyArg,
-    /// Take no verdict of past runs, and leave none for later ones
+    /// Neither use cached verdicts nor let later runs use the verdicts of this one
     #[arg(long, conflicts_with = "refresh")]
     pub(super) no_cache: bool,
-    /// Judge everything again; later runs take these verdicts
+    /// Judge everything again; later runs can use these verdicts
     #[arg(long)]
     pub(super) refresh: bool,
-    /// Decide anew from the verdicts that past runs recorded, by today's bounds, thresholds, weights and
-    /// repeats, and ask no judge; what has no recorded verdict stays pending
+    /// Recompute outcomes from recorded scores with the current bounds, thresholds, weights and repeats, without
+    /// calling judges; cells without a recorded score stay pending
     #[arg(long, conflicts_with_all = ["no_cache", "refresh", "resume", "dry_run"])]
     pub(super) recorded: bool,
-    /// The most that this run may cost, in USD; instead of `limits.max_cost_usd`
+    /// The maximum cost of this run in USD; overrides `limits.max_cost_usd`
     #[arg(long, value_name = "USD", value_parser = parse_usd)]
     pub(super) max_cost: Option<f64>,
-    /// Go on with a run that was interrupted, cancelled or stopped by a budget: its verdicts are carried over as they
-    /// are; what is pending and what ended in an error of any kind (`check_error`, `judge_error`, unparsed, `turn_limit`,
-    /// truncated, timeout, budget, cancelled) is done again
+    /// Continue a run that was interrupted, cancelled or stopped by a budget. dicta keeps its verdicts. It runs cells
+    /// that are pending or ended in an error (`check_error`, `judge_error`, unparsed, `turn_limit`, truncated, timeout,
+    /// budget, cancelled)
     #[arg(long, value_name = "RUN")]
     pub(super) resume: Option<String>,
-    /// Print the plan and what it would cost, and run nothing
+    /// Print the plan and the estimated cost, and run nothing
     #[arg(long)]
     pub(super) dry_run: bool,
-    /// How results are printed on standard output
+    /// The format of the results on standard output
     #[arg(long, value_enum, default_value_t)]
     pub(super) format: ResultFormat,
-    /// Also write results to a file; the format follows its ending (.jsonl .xml .md .txt)
+    /// Also write the results to a file; the extension selects the format (.jsonl .xml .md .txt)
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     pub(super) output: Vec<PathBuf>,
-    /// Do not tell judges' turns on standard error as they happen
+    /// Hide live judge output on standard error
     #[arg(short, long)]
     pub(super) quiet: bool,
 }
 
+/// The arguments of `dicta tool`.
 #[derive(Debug, Clone, Args)]
 pub(super) struct ToolArgs {
-    /// The tool
+    /// The name of the tool
     pub(super) name: String,
-    /// Its arguments, as a model would send them
+    /// The arguments as JSON, as a model would send them
     pub(super) json: String,
-    /// With this judge's settings for the tool
+    /// Use this judge's settings for the tool
     #[arg(long, value_name = "NAME")]
     pub(super) judge: Option<String>,
-    /// As in curl: HOST:PORT:ADDRESS[,ADDRESS…]; the guard still decides
+    /// Resolve a host as in curl: HOST:PORT:ADDRESS[,ADDRESS…]; the address guard still applies
     #[arg(long, value_name = "HOST:PORT:ADDRESS")]
     pub(super) resolve: Vec<String>,
-    /// For `list_messages`, `read_message`, `search_transcript`: the transcript they read; its first one without an ID
+    /// The transcript that `list_messages`, `read_message` and `search_transcript` read; default ID: the first
+    /// transcript
     #[arg(long, value_name = "FILE[:ID]")]
     pub(super) transcript: Option<String>,
-    /// How to print
+    /// The output format
     #[arg(long, value_enum, default_value_t)]
     pub(super) format: ListFormat,
     #[command(flatten)]
     pub(super) place: WorkspaceArgs,
 }
 
-// Values carry no help of their own: it would stretch `--help` to three times its length, for words that need none.
+// Values have no help texts: these would make `--help` three times as long, and the words explain themselves.
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum ResultFormat {
@@ -422,12 +431,12 @@ pub(super) enum SchemaArg {
     Event,
 }
 
-/// An amount of money.
+/// Parses an amount in USD, with or without `$`.
 fn parse_usd(text: &str) -> Result<f64, String> {
     let amount: f64 = text
         .trim_start_matches('$')
         .parse()
-        .map_err(|_| "not a number".to_owned())?;
+        .map_err(|_| "must be a number, such as 2.50".to_owned())?;
     if amount.is_finite() && amount >= 0.0 {
         Ok(amount)
     } else {

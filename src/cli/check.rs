@@ -1,5 +1,5 @@
-//! `dicta check`: everything that would fail at load, what lints say, whether examples hold, and how a file of transcripts
-//! was understood.
+//! `dicta check`: responsible for the errors of loading, the lints, the examples of code checks, and the report on a
+//! transcript file. Does not call a judge; `judged_examples` and `connect` do.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -23,18 +23,19 @@ use crate::tools::toolbox::Toolbox;
 use crate::workspace::lint::{self, EvalTally, ExampleSummary, TranscriptLinter};
 use crate::workspace::{self, Workspace};
 
-/// Checks a workspace, a rubric or a file of transcripts.
+/// Checks a workspace, a rubric, a tools file or a transcript file. Returns the exit code.
 pub(super) fn check(
     path: Option<&Path>,
     strict: bool,
     exam: &ExampleArgs,
     cx: &CommandCx,
 ) -> Result<u8, CommandError> {
+    // The file dicta.yaml represents its whole workspace.
     let file =
         path.filter(|path| path.is_file() && path.file_name() != Some("dicta.yaml".as_ref()));
     if let Some(path) = file.filter(|_| exam.examples) {
         return Err(CommandError::usage(format!(
-            "{} has no judges by itself: give `--examples` the workspace's folder",
+            "{} defines no judges; pass the folder of the workspace with `--examples`",
             path.display()
         )));
     }
@@ -52,7 +53,7 @@ pub(super) fn check(
     }
 }
 
-/// Warnings refuse nothing, unless they are told to.
+/// Returns the exit code: warnings count only with `--strict`.
 fn exit_code(warnings: usize, strict: bool) -> u8 {
     if strict && warnings > 0 {
         EXIT_USAGE
@@ -65,7 +66,7 @@ fn is_yaml(path: &Path) -> bool {
     path.extension().is_some_and(|e| e == "yaml" || e == "yml")
 }
 
-/// What a file declares that holds tools.
+/// Reads a tools file and its diagnostics. Returns None if the file does not declare tools.
 fn parse_tools_file(path: &Path, cx: &CommandCx) -> Option<(Toolbox, Vec<Diagnostic>)> {
     if !is_yaml(path) && path.extension().is_none_or(|e| e != "json") {
         return None;
@@ -97,12 +98,12 @@ fn check_tools_file(
     Ok(exit_code(problems.len(), strict))
 }
 
-/// Whether a file of JSON is a rubric in some tool's form.
+/// Returns true if a JSON file is a rubric, in the format of dicta or of another tool.
 fn is_json_rubric(path: &Path) -> bool {
     if path.extension().is_none_or(|e| e != "json") {
         return false;
     }
-    // A larger file is none: the loader would refuse it.
+    // The loader refuses larger files, so a larger one is a transcript file.
     let small = path
         .metadata()
         .is_ok_and(|meta| meta.len() <= yaml::MAX_BYTES as u64);
@@ -117,7 +118,7 @@ fn is_json_rubric(path: &Path) -> bool {
     })
 }
 
-/// A rubric in a line, and a line for each thing that did not carry over.
+/// Formats a rubric as one line, with another line for each key that dicta could not carry over.
 fn format_rubric(rubric: &Rubric) -> String {
     let evals = pluralize(rubric.evals.len() as u64, "eval");
     let path = rubric.path.display();
@@ -145,8 +146,8 @@ fn check_workspace(
     opened.announce_briefly(cx);
     let workspace = &opened.workspace;
     let evals: usize = workspace.rubrics.iter().map(|r| r.evals.len()).sum();
-    let mut bad = CappedWarnings::default();
-    let (mut ids, mut named, mut held) = (
+    let mut warnings_of_files = CappedWarnings::default();
+    let (mut ids, mut unique_ids, mut kept_ids) = (
         HashSet::new(),
         run::TranscriptIds::default(),
         HashSet::new(),
@@ -159,19 +160,19 @@ fn check_workspace(
         let mut taken = Vec::new();
         let mut understood = TranscriptFileReport::read(file, &mut |transcript| {
             observer.observe(transcript);
-            held.insert(named.make_unique(transcript.id.to_string()).0);
+            kept_ids.insert(unique_ids.make_unique(transcript.id.to_string()).0);
             if !ids.insert(transcript.id.to_string()) {
                 taken.push(duplicate_id_warning(path, &transcript.id));
             }
         })
         .map_err(|error| CommandError::usage(error.to_string()))?;
-        bad.append(std::mem::take(&mut understood.faults));
+        warnings_of_files.append(std::mem::take(&mut understood.faults));
         for one in taken {
-            bad.push(one);
+            warnings_of_files.push(one);
         }
         all.add(path, workspace, understood);
     }
-    bad.print(cx);
+    warnings_of_files.print(cx);
     let registry = EvalTypeRegistry::builtin();
     let mut tried = lint::run_code_examples(&workspace.rubrics, &registry);
     let undecided = if asked.examples {
@@ -179,7 +180,7 @@ fn check_workspace(
     } else {
         0
     };
-    let strays = workspace::find_stray_labels(workspace, &held);
+    let strays = workspace::find_stray_labels(workspace, &kept_ids);
     cx.streams.print_diagnostics(&strays);
     let mut lints = observer.finish();
     lints.extend(lint::lint_same_verdict(
@@ -214,7 +215,8 @@ fn check_workspace(
         }
     }
     out.push_str(&format_example_summary(&tried));
-    let warnings = workspace.warnings.len() + bad.count() + lints.len() + tried.problems.len();
+    let warnings =
+        workspace.warnings.len() + warnings_of_files.count() + lints.len() + tried.problems.len();
     if strays.is_empty() {
         out.push_str(&format_warning_count(warnings));
     } else {
@@ -230,7 +232,7 @@ fn check_workspace(
     }
 }
 
-/// What became of the examples; nothing where there are none.
+/// Formats the results of the examples. Returns an empty text without examples.
 fn format_example_summary(tried: &ExampleSummary) -> String {
     let ExampleSummary {
         as_expected: held,
@@ -239,7 +241,7 @@ fn format_example_summary(tried: &ExampleSummary) -> String {
         left_to_programs: programs,
         ..
     } = *tried;
-    let some = |n: u64, first: bool| {
+    let count_examples = |n: u64, first: bool| {
         if first {
             pluralize(n, "example")
         } else {
@@ -255,12 +257,12 @@ fn format_example_summary(tried: &ExampleSummary) -> String {
         parts.push(format!("{missed} missed"));
     }
     if judged > 0 {
-        let examples = some(judged, parts.is_empty());
-        parts.push(format!("{examples} not run here: a judge decides"));
+        let examples = count_examples(judged, parts.is_empty());
+        parts.push(format!("{examples} not run: they need a judge"));
     }
     if programs > 0 {
-        let examples = some(programs, parts.is_empty());
-        parts.push(format!("{examples} not run here: a program decides"));
+        let examples = count_examples(programs, parts.is_empty());
+        parts.push(format!("{examples} not run: they need a program"));
     }
     if parts.is_empty() {
         return String::new();
@@ -275,20 +277,21 @@ fn format_warning_count(warnings: usize) -> String {
     }
 }
 
-/// Verdicts on the board by eval, as the evals decide today. Runs that cannot be read are another command's trouble.
+/// Counts the newest verdicts of each eval, decided with the current settings. Ignores unreadable runs: `dicta runs`
+/// reports those.
 fn tally_newest_verdicts(workspace: &Workspace) -> Vec<EvalTally> {
     let store = RunStore {
         dir: workspace.runs.clone(),
         extra_dirs: workspace.extra_run_folders.clone(),
     };
-    let (mut board, _unreadable) =
+    let (mut newest, _unreadable) =
         NewestVerdicts::read(&store.runs(), |header| header.workspace == workspace.root);
-    board.rescore(&run::collect_decision_settings(workspace));
+    newest.rescore(&run::collect_decision_settings(workspace));
     let evals = workspace.rubrics.iter().flat_map(|rubric| {
         let evals = rubric.evals.iter();
         evals.map(|eval| ((&*rubric.id, &*eval.id), &eval.digest))
     });
-    let verdicts = board.count_verdicts(&evals.collect(), &run::collect_panel_rules(workspace));
+    let verdicts = newest.count_verdicts(&evals.collect(), &run::collect_panel_rules(workspace));
     let tally = |((rubric, eval), (pass, fail)): ((String, String), (u64, u64))| EvalTally {
         rubric,
         eval,
@@ -300,7 +303,7 @@ fn tally_newest_verdicts(workspace: &Workspace) -> Vec<EvalTally> {
 
 fn duplicate_id_warning(file: &Path, id: &str) -> Diagnostic {
     let message =
-        format!("the id `{id}` is taken by an earlier transcript; this one gets a suffix");
+        format!("an earlier transcript has the id `{id}`; dicta adds a suffix to this one");
     Diagnostic::warning("duplicate-id", file, message).help("give every transcript its own `id`")
 }
 
@@ -308,15 +311,16 @@ fn check_rubric(path: &Path, strict: bool, cx: &CommandCx) -> Result<u8, Command
     let text = std::fs::read_to_string(path)
         .map_err(|error| CommandError::usage(format!("{}: {error}", path.display())))?;
     let registry = EvalTypeRegistry::builtin();
-    let beside = workspace::WorkspaceRubricFiles::for_standalone_rubric(path);
-    let (rubric, mut problems) = rubric::load_with_files(Arc::from(text), path, &registry, &beside);
+    let neighbor_files = workspace::WorkspaceRubricFiles::for_standalone_rubric(path);
+    let (rubric, mut problems) =
+        rubric::load_with_files(Arc::from(text), path, &registry, &neighbor_files);
     let Some(rubric) = rubric.filter(|_| !has_errors(&problems)) else {
         return Err(CommandError::from_diagnostics(problems));
     };
-    // Told below, with what to write instead.
+    // The rubric's report below lists these, with the suggested replacement.
     problems.retain(|problem| problem.code != NOT_CARRIED);
     let rubrics: [Arc<Rubric>; 1] = [Arc::new(rubric)];
-    // Its judges and transcripts are a workspace's.
+    // Only a workspace defines judges and transcripts, so the lints on them can't run here.
     let judges = indexmap::IndexMap::new();
     problems.extend(lint::lint_rubrics(&rubrics, &judges, None, &registry));
     let tried = lint::run_code_examples(&rubrics, &registry);

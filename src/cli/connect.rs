@@ -1,5 +1,5 @@
-//! `dicta check --connect`: every judge and every source of tools tried once, and what came of it. 0: all answered with a
-//! verdict; 2: one cannot be used as it is configured; 3: one ended in an error.
+//! `dicta check --connect`: responsible for one test call to every judge and every tool source, and its report. Exit
+//! code 0: every judge returned a verdict; 2: a judge or source is misconfigured; 3: a call ended in an error.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -17,10 +17,10 @@ use crate::model::{ApiKeySource, CellResult, JudgeConfig, Millis, Outcome, plura
 use crate::report::{describe_outcome, format_bytes};
 use crate::run::{ConnectionCheck, ConnectionReport, check_connections, is_built_in};
 
-/// As of a run of which a decision ended in an error.
+/// The exit code of an error; a run with errors but no failures exits with the same code.
 const EXIT_FAILED: u8 = 3;
 
-/// `dicta check`, and with `--connect` the judges.
+/// Runs `dicta check`, then tests the connections if `--connect` is given.
 pub(super) fn check_and_connect(
     path: Option<&Path>,
     strict: bool,
@@ -38,10 +38,11 @@ pub(super) fn check_and_connect(
         path.is_none_or(|path| path.is_dir() || path.ends_with(crate::workspace::CONFIG_FILE));
     if !whole {
         return Err(CommandError::usage(
-            "--connect tries the judges and sources of a workspace: give its folder, or none",
+            "--connect tests the judges and sources of a workspace; pass the folder of the workspace, or no path",
         ));
     }
-    // Standard output is what was asked for alone: of JSON, the judges.
+    // With `--format json`, standard output must be one JSON document: the connections. So the other check prints as
+    // text to standard error.
     let checked = match connecting.format {
         ListFormat::Human => check::check(path, strict, exam, cx)?,
         ListFormat::Json => 0,
@@ -65,9 +66,7 @@ fn connect_all(
             let found = found.ok_or_else(|| {
                 let names: Vec<&str> = workspace.judges.keys().map(String::as_str).collect();
                 let names = names.join(", ");
-                CommandError::usage(format!(
-                    "no judge is called `{name}`; the judges here are {names}"
-                ))
+                CommandError::usage(format!("unknown judge `{name}`; available judges: {names}"))
             })?;
             vec![found]
         }
@@ -75,11 +74,11 @@ fn connect_all(
     let asked = judges.iter().filter(|judge| !is_built_in(judge)).count();
     if asked > 0 {
         cx.streams.print_stderr(&format!(
-            "trying {} at once: a few small requests each, billed to their keys",
+            "testing {} at the same time: a few small requests each, billed to their keys",
             pluralize(asked as u64, "judge")
         ));
     }
-    // Who asks for one judge asks for nothing else.
+    // A user who names one judge tests only that judge, so the sources are skipped.
     let tools = match only {
         None => tool_sources::count_probes(workspace),
         Some(_) => 0,
@@ -87,7 +86,7 @@ fn connect_all(
     if tools > 0 {
         let tools = pluralize(tools as u64, "source");
         cx.streams
-            .print_stderr(&format!("trying {tools} of tools at once"));
+            .print_stderr(&format!("testing {tools} of tools at the same time"));
     }
     let runtime = build_runtime()?;
     let cancel = CancellationToken::new();
@@ -104,6 +103,7 @@ fn connect_all(
                 check_connections(workspace, &registry, &cx.env, &cx.clock, &judges, &cancel);
             tokio::join!(asking, probing)
         };
+        // By default, ctrl-c would end dicta without stopping the programs that tools started.
         tokio::select! {
             biased;
             _ = tokio::signal::ctrl_c() => None,
@@ -123,7 +123,7 @@ fn connect_all(
         ListFormat::Human => {
             let mut text: String = found.iter().map(format_connection).collect();
             for judge in judges.iter().filter(|judge| is_built_in(judge)) {
-                let _infallible = writeln!(text, "\n{}: built in, asks no server", judge.name);
+                let _infallible = writeln!(text, "\n{}: built in, calls no server", judge.name);
             }
             text.extend(probed.iter().map(ToolProbe::to_text));
             text
@@ -134,13 +134,14 @@ fn connect_all(
 }
 
 fn exit_code(found: &[ConnectionCheck], probed: &[ToolProbe]) -> u8 {
-    let failed = |one: &ConnectionCheck| {
-        one.report
+    let failed = |check: &ConnectionCheck| {
+        check
+            .report
             .as_ref()
             .is_ok_and(|contact| !has_verdict(contact))
     };
     let probed: Vec<bool> = probed.iter().filter_map(ToolProbe::unusable).collect();
-    if found.iter().any(|one| one.report.is_err()) || probed.contains(&true) {
+    if found.iter().any(|check| check.report.is_err()) || probed.contains(&true) {
         EXIT_USAGE
     } else if found.iter().any(failed) || !probed.is_empty() {
         EXIT_FAILED
@@ -149,7 +150,7 @@ fn exit_code(found: &[ConnectionCheck], probed: &[ToolProbe]) -> u8 {
     }
 }
 
-/// Whether it reached a verdict, whichever.
+/// Returns true if the judge returned any verdict.
 fn has_verdict(contact: &ConnectionReport) -> bool {
     let result = contact.result.as_ref();
     result.is_some_and(|result| {
@@ -157,7 +158,7 @@ fn has_verdict(contact: &ConnectionReport) -> bool {
     })
 }
 
-/// `gemini` · `gemini-2.5-pro`, as dicta.yaml spells it.
+/// Returns the provider as dicta.yaml spells it, and the model: `gemini` · `gemini-2.5-pro`.
 fn describe_provider(judge: &JudgeConfig) -> String {
     let name = serde_json::to_value(judge.provider).unwrap_or_default();
     name.as_str().unwrap_or_default().to_owned()
@@ -179,7 +180,7 @@ fn format_connection(one: &ConnectionCheck) -> String {
         let _infallible = writeln!(out, "  {name:<9} {text}");
     };
     match &one.report {
-        Err(why) => line("✗", format!("not asked: {why}")),
+        Err(why) => line("✗", format!("not called: {why}")),
         Ok(contact) => {
             for (name, text) in list_facts(judge, contact) {
                 line(name, text);
@@ -218,9 +219,9 @@ fn list_facts(judge: &JudgeConfig, contact: &ConnectionReport) -> Vec<(&'static 
     }
     if contact.turns > 0 {
         let streamed = match (judge.stream, contact.streamed) {
-            (false, _) => "whole, as configured (stream: false)",
+            (false, _) => "not streamed, as configured (stream: false)",
             (true, true) => "streamed",
-            (true, false) => "asked to stream, came whole",
+            (true, false) => "streaming requested, but the reply was not streamed",
         };
         facts.push(("reply", streamed.to_owned()));
     }
@@ -231,11 +232,11 @@ fn list_facts(judge: &JudgeConfig, contact: &ConnectionReport) -> Vec<(&'static 
         Some(form) => serde_json::to_value(form).unwrap_or_default(),
         None => json!("of its own kind"),
     };
-    // Where no server answered, it is what would have been.
+    // If no server replied, the report states what dicta would have sent.
     let (stated, sent_as) = match (well, contact.reached) {
         (true, _) => ("stated", "sent"),
-        (false, true) => ("asked for", "sent"),
-        (false, false) => ("to be asked for", "to send"),
+        (false, true) => ("requested", "sent"),
+        (false, false) => ("to be requested", "to send"),
     };
     let form = form.as_str().unwrap_or_default().to_owned();
     facts.push(("verdict", format!("{stated} as {form}")));
@@ -251,13 +252,14 @@ fn list_facts(judge: &JudgeConfig, contact: &ConnectionReport) -> Vec<(&'static 
     for dropped in &contact.dropped_settings {
         facts.push(("dropped", format!("{}: {}", dropped.what, dropped.why)));
     }
-    // The last failure is the error that is told above.
+    // `error` already reports the last failure.
     let retried = contact.failures.len().saturating_sub(usize::from(!well));
     let why = result.error.as_deref().unwrap_or_default();
     let mut failures: Vec<&str> = contact.failures[..retried]
         .iter()
         .map(String::as_str)
         .collect();
+    // Retries of the same failure are of no interest twice.
     failures.dedup();
     failures.retain(|failure| *failure != why);
     facts.extend(
@@ -271,14 +273,12 @@ fn list_facts(judge: &JudgeConfig, contact: &ConnectionReport) -> Vec<(&'static 
 
 fn format_tool_support(contact: &ConnectionReport) -> String {
     match (contact.answered_calls, contact.rejected_calls.first()) {
-        (0, Some(why)) => format!("a call was made and refused: {why}"),
+        (0, Some(why)) => format!("the judge made a call, which dicta refused: {why}"),
         (0, None) => {
-            "declared, and not called (a test tool; the judge's own are never run here)".to_owned()
+            "declared but not called (a test tool; dicta doesn't run the judge's own tools here)"
+                .to_owned()
         }
-        (n, _) => format!(
-            "{} made, answered and read",
-            pluralize(u64::from(n), "call")
-        ),
+        (n, _) => format!("{} made and answered", pluralize(u64::from(n), "call")),
     }
 }
 
@@ -303,7 +303,7 @@ fn format_billing(judge: &JudgeConfig, result: &CellResult) -> String {
     format!("{tokens}, {cost}")
 }
 
-/// What to do about an error.
+/// Returns advice on how to fix an error.
 fn suggest_fix(
     judge: &JudgeConfig,
     contact: &ConnectionReport,
@@ -314,43 +314,43 @@ fn suggest_fix(
         ApiKeySource::Env(name) | ApiKeySource::EnvIfSet(name) => format!("the key in {name}"),
         ApiKeySource::File(path) => format!("the key in {}", path.display()),
         ApiKeySource::Google(_) => "the Google credentials".to_owned(),
-        ApiKeySource::None => "a key (none is configured: api_key_env)".to_owned(),
+        ApiKeySource::None => "the key (not configured: set api_key_env)".to_owned(),
     };
     let text = match (result.outcome, contact.status) {
-        (_, Some(401 | 403)) => format!("check {key}, and that it may use `{model}`"),
+        (_, Some(401 | 403)) => format!("check {key}, and that the key may use `{model}`"),
         (_, Some(404)) => {
             format!(
-                "check the model's name `{model}` and base_url: that server knows one of them not"
+                "check the model name `{model}` and base_url: the server doesn't know one of them"
             )
         }
         (_, Some(400 | 422)) => {
-            "a setting is not taken: see what was sent, and the server's words".to_owned()
+            "the server rejected a setting: compare the sent settings with the server's message".to_owned()
         }
         (_, Some(402 | 429)) => {
-            "the account's limit or credit is reached: wait, or raise it".to_owned()
+            "the account's rate limit or credit is used up: wait, or raise it".to_owned()
         }
-        (_, Some(500..)) => "the server is in trouble: try again later".to_owned(),
+        (_, Some(500..)) => "the server reported an internal error: try again later".to_owned(),
         (Outcome::Timeout, _) => {
-            "no answer in time: is the server up, the model loaded, a proxy in the way?".to_owned()
+            "the server didn't reply in time: check that it is running, that the model is loaded, and the proxy settings".to_owned()
         }
         (Outcome::JudgeError, None) => suggest_network_fix(result)?,
         (Outcome::Unparsed, _) if contact.has_tools => {
-            "it answers, and does not call functions: check that model and server can, or take the judge's `tools` away"
+            "the model replies but doesn't call functions: check that model and server support them, or remove the judge's `tools`"
                 .to_owned()
         }
         (Outcome::Unparsed, _) => {
-            "it answers, but not with a verdict: try `verdict: text`, or a larger model".to_owned()
+            "the model replies, but without a valid verdict: try `verdict: text`, or a larger model".to_owned()
         }
-        (Outcome::Truncated, _) => "the reply was cut: raise max_output_tokens".to_owned(),
+        (Outcome::Truncated, _) => "the reply was cut off: raise max_output_tokens".to_owned(),
         (Outcome::TurnLimit, _) => {
-            "it never submits a verdict: raise max_turns, or take its tools".to_owned()
+            "the judge doesn't submit a verdict: raise max_turns, or remove its tools".to_owned()
         }
         _ => return None,
     };
     Some(text)
 }
 
-/// `None`: the error says itself what to do.
+/// Returns advice on a network error, or None if the error message itself contains it.
 fn suggest_network_fix(result: &CellResult) -> Option<String> {
     let why = result.error.as_deref().unwrap_or_default().to_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| why.contains(word));
@@ -358,15 +358,15 @@ fn suggest_network_fix(result: &CellResult) -> Option<String> {
         return None;
     }
     let text = if has(&["invalidcontenttype", "corrupt message"]) {
-        "what answers there speaks no TLS: write http:// in base_url, or the port that https is on"
+        "the server doesn't use TLS: write http:// in base_url, or use the https port"
     } else if has(&["certificate", "tls", "handshake", "secure connection"]) {
-        "the server's certificate is not trusted: check base_url (http or https?) and what stands between"
+        "the server's certificate is not trusted: check base_url (http or https?) and any proxy in between"
     } else if has(&["resolve", "dns", "lookup", "name or service"]) {
-        "the host's name is not known: check base_url and the network"
+        "the host name is unknown: check base_url and the network"
     } else if has(&["refused"]) {
-        "nothing listens there: start the server, or check base_url and its port"
+        "no server listens at that address: start the server, or check base_url and its port"
     } else {
-        "check base_url, the network and a proxy that may be needed"
+        "check base_url, the network and the proxy settings"
     };
     Some(text.to_owned())
 }

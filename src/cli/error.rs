@@ -1,4 +1,5 @@
-//! Why a command could not do its work, and the exit code that says so.
+//! The error of a command with its message and exit code. Does not know the exit codes of runs; those are in
+//! `report`.
 
 use std::io;
 
@@ -6,12 +7,12 @@ use super::streams::Streams;
 use crate::diag::Diagnostic;
 use crate::record::RecordError;
 
-/// Usage or configuration (design.md 4).
+/// The exit code of wrong usage or configuration.
 pub(super) const EXIT_USAGE: u8 = 2;
-/// The recording, or the writing of results, failed; `EX_IOERR` of sysexits.h.
+/// The exit code of a failed recording or output, `EX_IOERR` of sysexits.h.
 const EXIT_IO: u8 = 74;
 
-/// A failed command.
+/// The error that ended a command.
 #[derive(Debug)]
 pub(super) struct CommandError {
     pub(super) code: u8,
@@ -20,7 +21,7 @@ pub(super) struct CommandError {
 }
 
 impl CommandError {
-    /// Something the user can mend.
+    /// Returns an error that the user can fix: wrong arguments or configuration.
     pub(super) fn usage(message: impl Into<String>) -> Self {
         Self {
             code: EXIT_USAGE,
@@ -29,16 +30,18 @@ impl CommandError {
         }
     }
 
-    /// A signal ended it.
+    /// Returns the error of a run that a signal ended.
     pub(super) fn from_signal(code: u8, run: &str) -> Self {
         Self {
             code,
-            message: format!("stopped; run {run} holds what was judged, and later runs take it"),
+            message: format!(
+                "stopped; run {run} contains the verdicts so far, and later runs can use them"
+            ),
             diagnostics: Vec::new(),
         }
     }
 
-    /// Faults in files.
+    /// Returns the error for diagnostics in the user's files.
     pub(super) fn from_diagnostics(diagnostics: Vec<Diagnostic>) -> Self {
         Self {
             code: EXIT_USAGE,
@@ -47,9 +50,9 @@ impl CommandError {
         }
     }
 
-    /// The run could not be recorded.
+    /// Returns the error of a run whose recording failed while it ran.
     pub(super) fn recording_failed(error: &RecordError) -> Self {
-        let message = format!("the recording failed: {error}; what was printed before is recorded");
+        let message = format!("recording failed: {error}; the results printed above are recorded");
         Self {
             code: EXIT_IO,
             message,
@@ -57,37 +60,37 @@ impl CommandError {
         }
     }
 
-    /// A run could not even begin to be recorded.
+    /// Returns the error of a run whose recording could not be started.
     pub(super) fn recording_not_started(error: &RecordError) -> Self {
         Self {
             code: EXIT_IO,
-            message: format!("the run cannot be recorded: {error}; nothing was run"),
+            message: format!("dicta can't record the run: {error}; it ran nothing"),
             diagnostics: Vec::new(),
         }
     }
 
-    /// What was to be made could not be written.
+    /// Returns the error of a file that could not be written.
     pub(super) fn write_failed(to: &str, error: &io::Error) -> Self {
         Self {
             code: EXIT_IO,
-            message: format!("{to}: {error}; it is not written"),
+            message: format!("{to}: {error}; the file was not written"),
             diagnostics: Vec::new(),
         }
     }
 
-    /// Results could not be written to where they were wanted. A reader that went away is no trouble: nobody wants the
-    /// rest.
+    /// Returns the error of an incomplete output, or None if its reader closed the pipe: `head` and `less` do that on
+    /// purpose.
     pub(super) fn output_failed(to: &str, error: &io::Error) -> Option<Self> {
         (error.kind() != io::ErrorKind::BrokenPipe).then(|| Self {
             code: EXIT_IO,
             message: format!(
-                "{to}: {error}; what was written is incomplete (the run is recorded: `dicta show @` prints it)"
+                "{to}: {error}; the output is incomplete (the run is recorded: `dicta show @` prints it)"
             ),
             diagnostics: Vec::new(),
         })
     }
 
-    /// Tells it on standard error.
+    /// Prints the diagnostics and the message on standard error.
     pub(super) fn print(&self, streams: Streams) {
         if !self.diagnostics.is_empty() {
             streams.print_diagnostics(&self.diagnostics);

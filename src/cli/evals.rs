@@ -1,6 +1,5 @@
-//! `dicta evals`: the eval types of this build, as the registry that validates knows them.
-//!
-//! Without a name a line for each, by family; with one, all there is to write an eval by.
+//! `dicta evals`: responsible for the list of eval types and the description of one, from the registry that also
+//! validates rubrics.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -15,10 +14,10 @@ use crate::handlers::{EvalTypeRegistry, FAMILIES};
 use crate::report::wrap_line;
 use crate::rubric::{EvalTypeAlias, EvalTypeCatalog as _, EvalTypeSpec};
 
-/// Where the sentences of the list begin.
+/// The column at which the summaries of the list begin.
 const SUMMARY_COLUMN: usize = 32;
 
-/// Lists eval types, or tells all about one or every one.
+/// Lists the eval types, or describes one or all of them.
 pub(super) fn list_eval_types(
     kind: Option<&str>,
     all: bool,
@@ -38,8 +37,8 @@ pub(super) fn list_eval_types(
         }
         (ListFormat::Human, None) if !all => format_overview(&kinds, width),
         (ListFormat::Human, _) => {
-            let told = kinds.iter().map(|spec| format_details(spec, kind, width));
-            told.collect::<Vec<_>>().join("\n\n")
+            let details = kinds.iter().map(|spec| format_details(spec, kind, width));
+            details.collect::<Vec<_>>().join("\n\n")
         }
     };
     cx.streams.print(&text);
@@ -58,7 +57,7 @@ fn find_eval_type<'a>(
             .map(|near| format!("; did you mean `{near}`?"))
             .unwrap_or_default();
         CommandError::usage(format!(
-            "there is no eval type `{name}`{near} (`dicta evals` lists them)"
+            "unknown eval type `{name}`{near} (`dicta evals` lists all types)"
         ))
     })
 }
@@ -72,7 +71,7 @@ fn as_json(spec: &EvalTypeSpec) -> Value {
     })
 }
 
-/// A line for each type, by family.
+/// Formats the list: one line for each type, grouped by family.
 fn format_overview(kinds: &[&EvalTypeSpec], width: usize) -> String {
     let mut out = String::new();
     for (family, looks_at) in FAMILIES {
@@ -92,34 +91,34 @@ fn format_overview(kinds: &[&EvalTypeSpec], width: usize) -> String {
         }
         out.push('\n');
     }
-    out.push_str("J asks a judge; all others are code.\n");
-    out.push_str("`dicta evals TYPE` tells the params of a type, with an example and the JSON Schema; `dicta evals --all` those\n");
-    out.push_str("of every type, `--format json` the same for programs. `dicta schema rubric` is the schema of a whole rubric.\n");
+    out.push_str("J marks types that call a judge; all others are code.\n");
+    out.push_str("`dicta evals TYPE` prints a type's params, an example and the JSON Schema; `dicta evals --all` prints those\n");
+    out.push_str("of every type, and `--format json` prints JSON. `dicta schema rubric` prints the schema of a whole rubric.\n");
     out
 }
 
-/// A summary up to its first stop.
+/// Returns a summary up to its first full stop.
 fn first_sentence(summary: &str) -> &str {
     let stops = [". ", "; "].iter().filter_map(|stop| summary.find(stop));
     let end = stops.min().unwrap_or(summary.len());
     summary[..end].trim_end_matches('.')
 }
 
-/// All about a type. `asked`: the name it was asked for by, where it was.
-fn format_details(spec: &EvalTypeSpec, asked: Option<&str>, width: usize) -> String {
+/// Describes a type in full. `asked` is the name that the user typed, if they named a type.
+fn format_details(spec: &EvalTypeSpec, requested_name: Option<&str>, width: usize) -> String {
     let mut out = String::new();
-    let judged = if spec.judged { "  (asks a judge)" } else { "" };
+    let judged = if spec.judged { "  (calls a judge)" } else { "" };
     let summary = wrap_line(spec.summary, 4, 4, width);
     let _infallible = writeln!(out, "{}{judged}\n    {summary}", spec.name);
     for alias in spec.aliases {
-        let you = if asked == Some(alias.name) {
+        let you = if requested_name == Some(alias.name) {
             ", as you wrote it,"
         } else {
             ""
         };
         let _infallible = writeln!(
             out,
-            "    `{}`{you} is the same{}",
+            "    `{}`{you} is an alias{}",
             alias.name,
             format_preset_params(alias)
         );
@@ -127,7 +126,7 @@ fn format_details(spec: &EvalTypeSpec, asked: Option<&str>, width: usize) -> Str
     let none = Map::new();
     let properties = spec.schema["properties"].as_object().unwrap_or(&none);
     if !properties.is_empty() {
-        out.push_str("\n  params (* must be there)\n");
+        out.push_str("\n  params (* required)\n");
     }
     for (name, schema) in properties {
         let required = spec.schema["required"].as_array();
@@ -143,7 +142,8 @@ fn format_details(spec: &EvalTypeSpec, asked: Option<&str>, width: usize) -> Str
         let about = about.replace('\n', " ");
         let line = format!("{mark} {name} ({kind}): {about}{also}");
         let _infallible = writeln!(out, "   {}", wrap_line(&line, 3, 9, width));
-        // A text that is written for the author, such as the criteria of a canned judge, is there to be read.
+        // A long default, such as the criteria of a ready-made judge, is text for the author, so it gets lines of its
+        // own.
         let written = schema["default"].as_str().filter(|text| text.len() > 20);
         for line in written.into_iter().flat_map(str::lines) {
             let _infallible = writeln!(out, "         | {}", wrap_line(line, 11, 11, width));
@@ -165,7 +165,7 @@ fn format_details(spec: &EvalTypeSpec, asked: Option<&str>, width: usize) -> Str
     out
 }
 
-/// ` with mode: "strict"`, of an alias that sets params.
+/// Formats the params that an alias sets: ` with mode: "strict"`.
 fn format_preset_params(alias: &EvalTypeAlias) -> String {
     let sets = alias.preset_params.iter().map(|(param, value)| {
         let value = value.trim_matches('"');
@@ -178,7 +178,7 @@ fn format_preset_params(alias: &EvalTypeAlias) -> String {
     }
 }
 
-/// What a param is, in words, by its schema: `list of text`, `strict | exact`, `number 0 to 1`.
+/// Describes the type of a param from its schema: `list of text`, `strict | exact`, `number 0 to 1`.
 fn describe_param_type(schema: &Value) -> String {
     if let Some(values) = schema["enum"].as_array() {
         let values = values.iter().map(|value| match value.as_str() {
@@ -271,7 +271,7 @@ mod tests {
         let spec = registry.eval_type("trajectory_subset").expect("an alias");
         let told = format_details(spec, Some("trajectory_subset"), 0);
         for part in [
-            "`trajectory_subset`, as you wrote it, is the same with mode: subset\n",
+            "`trajectory_subset`, as you wrote it, is an alias with mode: subset\n",
             "   * expected (list of text or mapping): ",
             "     mode (strict | exact | unordered | subset | superset): ",
             "     min_score (number 0 to 1): ",

@@ -1,7 +1,8 @@
-//! `dicta import`: files of any format as one file of the native form, transcript by transcript.
+//! `dicta import`: responsible for the conversion of transcript files to one file in the native format.
 //!
-//! Nothing of the output is seen before all of it is there: it is written beside its place and renamed. Memory does not
-//! grow with the files. A record that is native already stays as it is but for its id and line breaks.
+//! Reads one transcript at a time, so memory does not grow with the files. Writes to a temporary file next to the
+//! output and renames it at the end, so no reader sees an incomplete file. A native record keeps its bytes except for
+//! its id and line breaks.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, BufWriter, Write};
@@ -22,7 +23,7 @@ use crate::model::{Label, SourceText, make_visible, pluralize};
 use crate::run::TranscriptIds;
 use crate::transcript::{FieldMapping, TranscriptBlock, TranscriptFile};
 
-/// Writes the native form of every transcript.
+/// Converts every transcript of the input files.
 pub(super) fn import(args: &ImportArgs, cx: &CommandCx) -> Result<u8, CommandError> {
     let map = match &args.map {
         None => None,
@@ -44,7 +45,7 @@ pub(super) fn import(args: &ImportArgs, cx: &CommandCx) -> Result<u8, CommandErr
             "-o and --labels name the same file; give them two",
         ));
     }
-    // All that can be seen at once is seen before anything is written.
+    // Check all inputs before writing, so that a typing error in the last name doesn't cost a long conversion.
     for path in &args.files {
         open_file(path, map.as_ref())?;
     }
@@ -56,6 +57,7 @@ pub(super) fn import(args: &ImportArgs, cx: &CommandCx) -> Result<u8, CommandErr
         let file = open_file(path, map.as_ref())?;
         let labels = args.labels.is_some().then_some(&mut labels);
         import_file(file, path, &mut ids, &mut sums, &mut out, labels)?;
+        // For example `head`: the user has seen enough.
         if out.is_reader_gone {
             return Ok(0);
         }
@@ -63,11 +65,8 @@ pub(super) fn import(args: &ImportArgs, cx: &CommandCx) -> Result<u8, CommandErr
     sums.warnings.print(cx);
     if sums.transcripts == 0 {
         return Err(CommandError::usage(match to {
-            Some(to) => format!(
-                "there is no transcript in it: {} is not written",
-                to.display()
-            ),
-            None => "there is no transcript in it".to_owned(),
+            Some(to) => format!("found no transcripts; {} was not written", to.display()),
+            None => "found no transcripts".to_owned(),
         }));
     }
     out.finish()?;
@@ -84,7 +83,7 @@ pub(super) fn import(args: &ImportArgs, cx: &CommandCx) -> Result<u8, CommandErr
     )
 }
 
-/// What was written.
+/// The counts of the summary line.
 #[derive(Debug, Default)]
 struct ImportSummary {
     transcripts: u64,
@@ -107,12 +106,12 @@ impl ImportSummary {
             pluralize(args.files.len(), "file")
         );
         for (n, what) in [
-            (self.bad, "left out: bad records"),
+            (self.bad, "skipped: bad records"),
             (
                 self.unknown,
-                "not understood (`dicta check FILE` says what)",
+                "not understood (`dicta check FILE` lists them)",
             ),
-            (self.renamed, "renamed: their ids were taken"),
+            (self.renamed, "renamed: duplicate ids"),
         ] {
             if n > 0 {
                 text = format!("{text}, {n} {what}");
@@ -131,7 +130,7 @@ impl ImportSummary {
             }
             None if self.labels > 0 => {
                 let labels = pluralize(self.labels, "label");
-                format!("{text}; {labels} left behind: --labels FILE writes them")
+                format!("{text}; {labels} not written: --labels FILE writes them")
             }
             None => text,
         }
@@ -167,7 +166,7 @@ fn import_file(
             if changed {
                 sums.renamed += 1;
                 let message = format!(
-                    "record {}: its id is taken; it becomes `{id}`",
+                    "record {}: an earlier transcript has its id; renamed to `{id}`",
                     record.span.number
                 );
                 let warning = Diagnostic::warning("duplicate-id", path, message);
@@ -199,7 +198,8 @@ fn import_file(
     Ok(())
 }
 
-/// A native record on one line, with its id. What is JSON has line breaks between its parts only.
+/// Returns a native record on one line with its id. In JSON, line breaks occur only between tokens, so removing them
+/// is safe.
 fn to_native_line(native: &[u8], id: &str) -> Vec<u8> {
     let flat: Vec<u8> = native
         .iter()
@@ -211,6 +211,7 @@ fn to_native_line(native: &[u8], id: &str) -> Vec<u8> {
             }
         })
         .collect();
+    // Keep the values as raw text, so that numbers and escapes stay byte for byte the same.
     let Ok(keys) = serde_json::from_slice::<indexmap::IndexMap<SourceText<'_>, &RawValue>>(&flat)
     else {
         return flat;
@@ -221,6 +222,7 @@ fn to_native_line(native: &[u8], id: &str) -> Vec<u8> {
     }) {
         return flat;
     }
+    // A record without the right id gets it as its first key.
     let mut line = b"{\"id\":".to_vec();
     line.extend(serde_json::to_vec(id).unwrap_or_default());
     for (key, value) in keys
@@ -236,7 +238,7 @@ fn to_native_line(native: &[u8], id: &str) -> Vec<u8> {
     line
 }
 
-/// Where lines go: a file that takes its place at the end, or standard output.
+/// The destination of the lines: a temporary file that replaces the output at the end, or standard output.
 enum TargetWriter {
     File(BufWriter<NamedTempFile>, PathBuf),
     Out(BufWriter<io::Stdout>),
@@ -245,7 +247,7 @@ enum TargetWriter {
 struct ImportTarget {
     writer: TargetWriter,
     name: String,
-    /// The reader went away: nobody wants the rest.
+    /// True after the reader closed standard output; then further lines are skipped.
     is_reader_gone: bool,
 }
 
@@ -260,11 +262,12 @@ impl ImportTarget {
                         "{path} is a folder; name a file in it"
                     )));
                 }
-                // A link stays one: what it leads to is replaced.
+                // If the output is a symbolic link, dicta replaces its target and keeps the link.
                 let place = path.canonicalize().unwrap_or_else(|_| path.to_owned());
                 let folder = place
                     .parent()
                     .filter(|folder| !folder.as_os_str().is_empty());
+                // In the same folder as the output, because a rename works only within one file system.
                 let temp = tempfile::Builder::new()
                     .prefix(".dicta-import")
                     .tempfile_in(folder.unwrap_or(Path::new(".")))
@@ -300,13 +303,15 @@ impl ImportTarget {
             TargetWriter::File(to, place) => {
                 let put = || -> io::Result<()> {
                     let temp = to.into_inner().map_err(io::IntoInnerError::into_error)?;
-                    // As a file that one writes anew is; a temporary one is its owner's alone.
+                    // A temporary file is readable by its owner only. The output gets the permissions of the old
+                    // file, or of a new one.
                     let mode = fs::metadata(&place).map_or(None, |meta| Some(meta.permissions()));
                     let mode = match mode {
                         Some(mode) => mode,
                         None => new_file_permissions(&place)?,
                     };
                     temp.as_file().set_permissions(mode)?;
+                    // Without this, a power failure after the rename could leave an empty file.
                     temp.as_file().sync_all()?;
                     temp.persist(&place).map_err(|error| error.error)?;
                     Ok(())
@@ -316,8 +321,8 @@ impl ImportTarget {
         }
     }
 
-    fn check_written(&mut self, written: io::Result<()>) -> Result<(), CommandError> {
-        match written {
+    fn check_written(&mut self, result: io::Result<()>) -> Result<(), CommandError> {
+        match result {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
                 self.is_reader_gone = true;
                 Ok(())
@@ -328,14 +333,16 @@ impl ImportTarget {
     }
 }
 
-/// The rights of a file that is made here now, by this user's mask.
+/// Returns the permissions of a file created now under the user's umask.
 fn new_file_permissions(place: &Path) -> io::Result<fs::Permissions> {
+    // Creating the file is the only way to learn the umask without changing it; the rename replaces the file.
     let file = File::create_new(place)?;
     Ok(file.metadata()?.permissions())
 }
 
-/// An input is never written over, by whatever name.
+/// Refuses to overwrite an input file, under any of its names.
 fn refuse_overwriting_input(target: &Path, files: &[PathBuf]) -> Result<(), CommandError> {
+    // Device and inode identify a file under symbolic and hard links.
     let same = |a: &Metadata, b: &Metadata| (a.dev(), a.ino()) == (b.dev(), b.ino());
     let Ok(target_meta) = fs::metadata(target) else {
         return Ok(());
@@ -344,7 +351,7 @@ fn refuse_overwriting_input(target: &Path, files: &[PathBuf]) -> Result<(), Comm
     match files.iter().find(is_input) {
         None => Ok(()),
         Some(file) => Err(CommandError::usage(format!(
-            "{} is {}, which is read: name another file to write",
+            "{} is {}; choose another output file",
             target.display(),
             if target == file.as_path() {
                 "an input".to_owned()

@@ -1,4 +1,4 @@
-//! `dicta init`: a starter workspace.
+//! `dicta init`: creates a starter workspace.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -7,12 +7,12 @@ use super::CommandCx;
 use super::error::CommandError;
 use crate::workspace;
 
-/// Makes it and says what to do next.
+/// Creates the workspace and prints the next step.
 pub(super) fn init(dir: &Path, cx: &CommandCx) -> Result<u8, CommandError> {
     let made = workspace::init(dir).map_err(CommandError::usage)?;
     let mut out = String::new();
     for path in &made {
-        let _infallible = writeln!(out, "made {}", path.display());
+        let _infallible = writeln!(out, "created {}", path.display());
     }
     let at = if dir == Path::new(".") {
         String::new()

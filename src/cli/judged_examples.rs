@@ -1,10 +1,10 @@
-//! `dicta check --examples`: the examples of judged evals, asked of their judges.
+//! `dicta check --examples`: responsible for judging the examples of judged evals.
 //!
-//! Says first who would be asked, how often and for how much. A judge that costs is not asked unless it is meant so.
+//! Prints the judges, calls and costs first. Calls a judge that costs money only with `--yes`. Does not record a run.
 
 use tokio_util::sync::CancellationToken;
 
-use super::args::ExampleArgs as Asked;
+use super::args::ExampleArgs;
 use super::error::CommandError;
 use super::{CommandCx, build_runtime};
 use crate::handlers::EvalTypeRegistry;
@@ -14,22 +14,23 @@ use crate::run::{ExampleCheck, JudgePreview, RunOptions};
 use crate::workspace::Workspace;
 use crate::workspace::lint::{self, ExampleStatus, ExampleSummary};
 
-/// As of a run of which a decision ended in an error.
+/// The exit code if an example ended in an error; a run with errors but no failures exits with the same code.
 pub(super) const EXIT_UNDECIDED: u8 = 3;
 
-/// Tries them, and adds what came of it to what code decided. How many were not decided for an error.
+/// Judges the examples and adds the results to `tried`, the results of the code checks. Returns the number of
+/// examples that ended in an error.
 pub(super) fn run_judged_examples(
-    asked: &Asked,
+    args: &ExampleArgs,
     workspace: &Workspace,
     registry: &EvalTypeRegistry,
     tried: &mut ExampleSummary,
     cx: &CommandCx,
 ) -> Result<u64, CommandError> {
     let runtime = build_runtime()?;
-    let may = |judge: &JudgeConfig| asked.yes || judge.is_free();
+    let may = |judge: &JudgeConfig| args.yes || judge.is_free();
     let exam = |sending: bool, all: bool| {
         let options = RunOptions {
-            judge: asked.judge.clone(),
+            judge: args.judge.clone(),
             ..RunOptions::default()
         };
         let chosen =
@@ -58,7 +59,7 @@ pub(super) fn run_judged_examples(
     {
         undecided += 1;
         cx.streams.print_stderr(&format!(
-            "{}:{}:{}: `{}` was not decided, which is no miss: {}",
+            "{}:{}:{}: the example of `{}` ended in an error, which doesn't count as a miss: {}",
             trial.path.display(),
             trial.line,
             trial.column,
@@ -76,7 +77,7 @@ pub(super) fn run_judged_examples(
     Ok(undecided)
 }
 
-/// `asking gemini about 3 examples: 3 calls or more, about $0.01`.
+/// Formats the preview of a judge: `calling gemini for 3 examples: 3 calls or more, about $0.01`.
 fn format_judge_preview(judge: &JudgeConfig, preview: &JudgePreview, asks: bool) -> String {
     let (name, examples) = (&judge.name, pluralize(preview.cells, "example"));
     let mut takes = Vec::new();
@@ -96,8 +97,8 @@ fn format_judge_preview(judge: &JudgeConfig, preview: &JudgePreview, asks: bool)
     });
     let takes = takes.join(", ");
     if asks {
-        return format!("asking {name} about {examples}: {takes}");
+        return format!("calling {name} for {examples}: {takes}");
     }
     let wait = if preview.cells == 1 { "waits" } else { "wait" };
-    format!("{examples} {wait}: {name} may cost ({takes}); --yes asks it")
+    format!("{examples} {wait}: {name} may cost money ({takes}); add --yes to call it")
 }

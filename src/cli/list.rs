@@ -1,4 +1,4 @@
-//! `dicta judges`, `schema`: what exists here.
+//! `dicta judges` and `dicta schema`: lists the judges of a workspace, and prints JSON Schemas.
 
 use std::fmt::Write as _;
 
@@ -13,7 +13,7 @@ use crate::model::{ApiKeySource, JudgeConfig, ProviderKind, VERDICT_SOURCES};
 use crate::rubric;
 use crate::workspace;
 
-/// Lists the workspace's judges.
+/// Prints the judges of the workspace.
 pub(super) fn list_judges(place: &WorkspaceArgs, cx: &CommandCx) -> Result<u8, CommandError> {
     let workspace = load_workspace(place.workspace.as_deref(), cx)?.workspace;
     let mut out = String::new();
@@ -76,7 +76,7 @@ pub(super) fn list_judges(place: &WorkspaceArgs, cx: &CommandCx) -> Result<u8, C
     if !more.is_empty() {
         let _infallible = writeln!(
             out,
-            "{}\n    there once named: the verdicts that transcripts of these tools carry",
+            "{}\n    available without configuration: verdicts imported with transcripts",
             more.join(", ")
         );
     }
@@ -84,20 +84,20 @@ pub(super) fn list_judges(place: &WorkspaceArgs, cx: &CommandCx) -> Result<u8, C
     Ok(0)
 }
 
-/// Whose recorded verdicts a judge gives.
+/// Describes the source verdicts that a source judge returns.
 fn describe_source_judge(judge: &JudgeConfig) -> String {
-    let whose = match &judge.source {
-        Some(of) => format!("the verdicts that {of} recorded"),
-        None => "the verdicts that came".to_owned(),
+    let what = match &judge.source {
+        Some(of) => format!("the verdicts of {of}"),
+        None => "all verdicts".to_owned(),
     };
-    let which = match &judge.scorer {
-        Some(scorer) => format!("; `{scorer}` of them"),
+    let scorer_note = match &judge.scorer {
+        Some(scorer) => format!("; only those of `{scorer}`"),
         None => String::new(),
     };
-    format!("{whose} with the transcripts{which}; asks nobody · free")
+    format!("{what} in the transcripts{scorer_note}; makes no calls · free")
 }
 
-/// What a million tokens cost, and who says so.
+/// Formats the price per million tokens and its source.
 fn format_price(judge: &JudgeConfig) -> String {
     if judge.is_free() {
         return "free".to_owned();
@@ -119,9 +119,9 @@ fn format_price(judge: &JudgeConfig) -> String {
     text
 }
 
-/// Prints a JSON Schema.
-pub(super) fn print_schema(of: SchemaArg, cx: &CommandCx) -> u8 {
-    let schema = match of {
+/// Prints a JSON Schema. Returns the exit code.
+pub(super) fn print_schema(which: SchemaArg, cx: &CommandCx) -> u8 {
+    let schema = match which {
         SchemaArg::Rubric => rubric::json_schema(&EvalTypeRegistry::builtin()),
         SchemaArg::Workspace => workspace::json_schema(),
         SchemaArg::Transcript => workspace::transcript_schema(),

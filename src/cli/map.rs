@@ -1,4 +1,4 @@
-//! `dicta map`: a guess at what the fields of a foreign file mean, as an entry of dicta.yaml.
+//! `dicta map`: guesses the field mapping of a foreign file and prints it as an entry of dicta.yaml.
 
 use std::path::Path;
 
@@ -8,13 +8,13 @@ use super::transcript_file::explain_unreadable;
 use crate::transcript::{MappingGuess, guess_mapping};
 use crate::workspace;
 
-/// Prints the guess; 2 where the conversation was not found.
+/// Prints the guess. Returns exit code 2 if no field looks like a conversation.
 pub(super) fn print_field_map(path: &Path, cx: &CommandCx) -> Result<u8, CommandError> {
     match guess_mapping(path, &path_as_written(path)).map_err(|error| explain_unreadable(&error))? {
         MappingGuess::AlreadyReadable(format) => {
             let path = path.display();
             cx.streams.print(&format!(
-                "# {path} needs no map: its format is known ({format}). In dicta.yaml its name is enough.\n"
+                "# {path} needs no field mapping: its format is known ({format}). List only its name in dicta.yaml.\n"
             ));
             Ok(0)
         }
@@ -24,14 +24,14 @@ pub(super) fn print_field_map(path: &Path, cx: &CommandCx) -> Result<u8, Command
                 return Ok(0);
             }
             cx.streams.print_stderr(
-                "dicta: no field looks like a conversation or an answer: fill in `output` (or `messages`)",
+                "dicta: no field looks like a conversation or an answer; set `output` or `messages` yourself",
             );
             Ok(EXIT_USAGE)
         }
     }
 }
 
-/// The file as the dicta.yaml above it would name it, else as it was typed.
+/// Returns the path relative to the workspace around the file, or the path as typed.
 fn path_as_written(path: &Path) -> String {
     let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let root = whole.parent().and_then(workspace::find_workspace_root);

@@ -1,7 +1,7 @@
-//! The command line: clap, and one file a command.
+//! The command line: one file for each command.
 //!
-//! Owns the commands, their exit codes and the two streams. Refuses to know how anything is done: each command loads,
-//! calls one part, and prints.
+//! Responsible for arguments, exit codes and the two output streams. Contains no logic of its own: each command loads
+//! its input, calls one module, and prints.
 
 mod args;
 mod check;
@@ -43,19 +43,19 @@ use args::{Cli, CliCommand, RunArgs};
 use error::CommandError;
 use streams::Streams;
 
-/// What every command stands in.
+/// The context that every command gets: environment, output streams, clock.
 struct CommandCx {
     env: Env,
     streams: Streams,
     clock: Arc<dyn Clock>,
 }
 
-/// Runs the program as it was called.
+/// Runs dicta with the arguments of the process.
 pub fn main() -> ExitCode {
     if let Some(code) = crate::handlers::guard::run_if_guard() {
         return code;
     }
-    // However the program ends from here on, what its tools started ends with it.
+    // Dropped on every return from here on, so the programs that tools started end together with dicta.
     let _children = SourceProcessReaper;
     let env = Env::from_process();
     let streams = Streams::from_process(&env);
@@ -67,7 +67,8 @@ pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            // clap prints help to standard output with 0 and faults to standard error with 2.
+            // clap prints help to standard output and exits with 0, and prints errors to standard error and exits
+            // with 2.
             let _gone = error.print();
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
@@ -161,7 +162,7 @@ fn dispatch(cli: Cli, cx: &CommandCx) -> Result<u8, CommandError> {
     }
 }
 
-/// One page with every command and its options, in roff.
+/// Returns the manual page in roff: every command with its options.
 fn render_manual() -> std::io::Result<Vec<u8>> {
     let mut text = Vec::new();
     let mut program = Cli::command();
@@ -174,7 +175,7 @@ fn render_manual() -> std::io::Result<Vec<u8>> {
         page.render_description_section(&mut part)?;
         page.render_synopsis_section(&mut part)?;
         page.render_options_section(&mut part)?;
-        // Sections of a page of its own; here they are parts of a command's section.
+        // `.SH` starts a section of the whole page. These are parts of one command's section, so they become `.SS`.
         text.extend(
             String::from_utf8_lossy(&part)
                 .replace(".SH ", ".SS ")
@@ -184,13 +185,13 @@ fn render_manual() -> std::io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// `dicta` alone: the workbench. Without a terminal it does what `dicta run` does.
+/// Runs `dicta` without a command: opens the workbench, or, without a terminal, does the same as `dicta run`.
 fn run_without_command(look: &args::WorkbenchArgs, cx: &CommandCx) -> Result<u8, CommandError> {
     let Some(why) = open::explain_no_screen(cx) else {
         return open::open_here(look, cx);
     };
     cx.streams.print_stderr(&format!(
-        "{why}: doing what `dicta run` does (`dicta --help` lists the commands)"
+        "{why}: running `dicta run` instead (`dicta --help` lists the commands)"
     ));
     let cli = Cli::try_parse_from(["dicta", "run"])
         .map_err(|error| CommandError::usage(error.to_string()))?;
@@ -200,10 +201,10 @@ fn run_without_command(look: &args::WorkbenchArgs, cx: &CommandCx) -> Result<u8,
     }
 }
 
-/// The runtime of commands that wait for something.
+/// Builds the async runtime of a command that waits for I/O.
 fn build_runtime() -> Result<tokio::runtime::Runtime, CommandError> {
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .map_err(|error| CommandError::usage(format!("no runtime could be started: {error}")))
+        .map_err(|error| CommandError::usage(format!("can't start the async runtime: {error}")))
 }

@@ -1,4 +1,4 @@
-//! The workbench: what it opens, and how it looks.
+//! `dicta open`: responsible for turning a path into a request for the workbench, and for its theme.
 
 use std::io::{self, IsTerminal as _};
 use std::path::Path;
@@ -14,24 +14,24 @@ use crate::theme::{ColorDepth, Theme, ThemeError};
 use crate::tui::{self, OpenRequest, WorkbenchSetup};
 use crate::workspace::{self, CONFIG_FILE, Workspace};
 
-/// Why there can be no screen, if so.
+/// Returns the reason why the workbench can't open on this terminal, or None if it can.
 pub(super) fn explain_no_screen(cx: &CommandCx) -> Option<&'static str> {
     if !cx.streams.out.terminal || !io::stdin().is_terminal() {
-        Some("no terminal")
+        Some("standard input or output is not a terminal")
     } else if cx.env.get("TERM") == Some("dumb") {
-        Some("this terminal is too plain for the workbench (TERM=dumb)")
+        Some("this terminal can't show the workbench (TERM=dumb)")
     } else {
         None
     }
 }
 
-/// `dicta`: the workbench on the workspace found here or above, else on the demo.
+/// Opens the workbench on the workspace in this folder or a parent, else on the demo.
 pub(super) fn open_here(look: &WorkbenchArgs, cx: &CommandCx) -> Result<u8, CommandError> {
     let opened = open_workspace(None, cx)?;
     run_workbench(OpenRequest::Workspace(opened.workspace), look, cx)
 }
 
-/// `dicta open PATH`: a workspace, a file in one, a file of transcripts, a run.
+/// Opens the workbench on a workspace, a file in it, a transcript file, or a run.
 pub(super) fn open(
     path: Option<&Path>,
     look: &WorkbenchArgs,
@@ -44,7 +44,7 @@ pub(super) fn open(
     run_workbench(what, look, cx)
 }
 
-/// `dicta replay RUN`: plays it on the screen.
+/// Opens the workbench on the replay of a run.
 pub(super) fn open_replay(
     run: &str,
     speed: f64,
@@ -66,7 +66,7 @@ fn open_run(run: RecordedRun, speed: Option<f64>, around: Option<Arc<Workspace>>
     }
 }
 
-/// What can be done with a folder that is no workspace: of files that look like transcripts one is named.
+/// Returns advice for a folder without a workspace. Names a file in it that looks like transcripts, if there is one.
 fn suggest_alternative(folder: &Path) -> String {
     const ENDS: [&str; 6] = ["jsonl", "json", "eval", "csv", "tsv", "ndjson"];
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
@@ -78,18 +78,18 @@ fn suggest_alternative(folder: &Path) -> String {
     files.sort();
     match files.first() {
         Some(file) => format!(
-            "`dicta open {}` shows one of its files, and W there makes a workspace around it",
+            "`dicta open {}` opens one of its files, and W there creates a workspace around it",
             file.display()
         ),
-        None => "`dicta init DIR` makes a workspace".to_owned(),
+        None => "`dicta init DIR` creates a workspace".to_owned(),
     }
 }
 
-/// What a path on the command line is.
+/// Resolves a path argument to the request that opens it.
 fn resolve_path(path: &Path, cx: &CommandCx) -> Result<OpenRequest, CommandError> {
     let text = path.to_string_lossy();
     if !path.exists() || path.join("events.jsonl").is_file() || path.ends_with("events.jsonl") {
-        // A run by its name, where no file has that name; a path to one is found without a workspace.
+        // A file has priority over a run of the same name. A path to a run needs no workspace.
         let (store, around) = if path.exists() {
             let around = workspace::find_workspace_root(path).and_then(|root| {
                 let loaded = workspace::load(&root, &cx.env, &EvalTypeRegistry::builtin());
@@ -103,6 +103,7 @@ fn resolve_path(path: &Path, cx: &CommandCx) -> Result<OpenRequest, CommandError
         } else {
             open_run_store_and_workspace(None, cx)?
         };
+        // The store reads a name without a slash as a run's letters, so mark it as a path.
         let name = if path.exists() && !text.contains('/') {
             format!("./{text}")
         } else {
@@ -111,6 +112,7 @@ fn resolve_path(path: &Path, cx: &CommandCx) -> Result<OpenRequest, CommandError
         let run = store.resolve(&name).map_err(|error| {
             if path.exists() {
                 CommandError::from(error)
+            // A path with several parts can't be the name of a run, so the store's error would not help.
             } else if path.components().nth(1).is_some() {
                 CommandError::usage(format!("{} does not exist", path.display()))
             } else {
@@ -155,7 +157,7 @@ fn run_workbench(
 ) -> Result<u8, CommandError> {
     if let Some(why) = explain_no_screen(cx) {
         return Err(CommandError::usage(format!(
-            "{why}: `dicta run`, `dicta show` and `dicta replay --print` work without one"
+            "{why}; `dicta run`, `dicta show` and `dicta replay --print` don't need one"
         )));
     }
     let no_colour = cx.env.get("NO_COLOR").is_some();
@@ -173,7 +175,7 @@ fn run_workbench(
     Ok(left.code)
 }
 
-/// The theme that was asked for, as the terminal can show it.
+/// Loads the requested theme and adapts it to the colors of the terminal.
 fn choose_theme(
     look: &WorkbenchArgs,
     no_colour: bool,

@@ -1,4 +1,4 @@
-//! `dicta prompt CELL`: the exact request a judge would be sent, unsent; and the parts of its cache key.
+//! `dicta prompt CELL`: prints the exact request for a cell without sending it, or the parts of its cache key.
 
 use std::fmt::Write as _;
 
@@ -9,10 +9,10 @@ use super::{CommandCx, build_runtime};
 use crate::handlers::EvalTypeRegistry;
 use crate::run::{self, RunOptions};
 
-/// Names listed when several cells fit.
+/// The number of names that the message lists when several cells match.
 const MAX_LISTED_CELLS: usize = 5;
 
-/// Prints the request, or the key's parts.
+/// Prints the request, or the parts of the cache key.
 pub(super) fn print_prompt(
     cell: &str,
     key: bool,
@@ -21,7 +21,7 @@ pub(super) fn print_prompt(
     cx: &CommandCx,
 ) -> Result<u8, CommandError> {
     let opened = load_workspace(place.workspace.as_deref(), cx)?;
-    // A name copied from a run says which judge was asked there.
+    // A name copied from a run contains the judge of that run, which is then the one to use.
     let judge = judge.or_else(|| {
         let (_, judge) = cell.rsplit_once('~')?;
         let judge = judge.split_once('#').map_or(judge, |(judge, _)| judge);
@@ -61,12 +61,13 @@ pub(super) fn print_prompt(
         };
         let names = names.join(", ");
         return Err(CommandError::usage(format!(
-            "`{cell}` fits {} cells; name one: {names}{more}",
+            "`{cell}` matches {} cells; name one of them: {names}{more}",
             found.len()
         )));
     };
     if !key {
-        // Exact, so that it can be sent by hand; a terminal sees hostile characters as marks.
+        // The exact bytes, so that a user can send the request by hand. On a terminal, `print` makes control
+        // characters visible.
         cx.streams.print(&(asked.body.text() + "\n"));
         for dropped in &asked.body.dropped {
             cx.streams

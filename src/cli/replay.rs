@@ -1,4 +1,4 @@
-//! `dicta replay`: a recorded run as it happened: on the screen, or as text.
+//! `dicta replay`: plays a recorded run with its timing, in the workbench or as text.
 
 use std::io;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::{CommandCx, build_runtime, open};
 use crate::record::play_events;
 use crate::report::{Narrator, ReportFormat, ReportRow, RowBuilder, TextStyle};
 
-/// Plays a run. Ends quietly when the reader goes away.
+/// Plays a run. Ends without an error if the reader of standard output closes it.
 pub(super) fn replay(
     run: &str,
     speed: f64,
@@ -23,7 +23,7 @@ pub(super) fn replay(
 ) -> Result<u8, CommandError> {
     if speed.is_nan() || speed < 0.0 {
         return Err(CommandError::usage(format!(
-            "--speed is how many times as fast, 0 for at once (got {speed})"
+            "--speed must be 0 or more; 0 replays without delays (got {speed})"
         )));
     }
     if !print {
@@ -31,15 +31,17 @@ pub(super) fn replay(
             return open::open_replay(run, speed, look, place, cx);
         };
         cx.streams
-            .print_stderr(&format!("{why}: printing, as with --print"));
+            .print_stderr(&format!("{why}: printing the run, as with --print"));
     }
     let run = open_run_store(place.workspace.as_deref(), cx)?.resolve(run)?;
     let log = run.read_log()?;
     for warning in &log.warnings {
         cx.streams.print_stderr(&format!("note: {warning}"));
     }
-    cx.streams
-        .print_stderr(&format!("replay of {}: nothing is sent anywhere", run.id));
+    cx.streams.print_stderr(&format!(
+        "replay of {}: dicta calls no judge and no tool",
+        run.id
+    ));
     let clock = Arc::clone(&cx.clock);
     let mut narrator = Narrator::new(io::stdout(), cx.streams.out);
     let mut rows = RowBuilder::default();
@@ -50,23 +52,24 @@ pub(super) fn replay(
             ..cx.streams.out
         },
     );
-    let gone = CancellationToken::new();
-    build_runtime()?.block_on(gone.run_until_cancelled(play_events(
+    let reader_gone = CancellationToken::new();
+    build_runtime()?.block_on(reader_gone.run_until_cancelled(play_events(
         log.events,
         speed,
         &*clock,
         |event| {
-            let told = narrator
+            let narrated = narrator
                 .narrate_event(event)
                 .and_then(|()| narrator.flush());
-            let told = told
+            let written = narrated
                 .and_then(|()| rows.apply(event, &mut |row: &ReportRow<'_>| writer.write_row(row)));
-            if told.and_then(|()| writer.flush()).is_err() {
-                gone.cancel();
+            // A closed pipe is the reader's way to end a replay that may have hours to go.
+            if written.and_then(|()| writer.flush()).is_err() {
+                reader_gone.cancel();
             }
         },
     )));
-    if !gone.is_cancelled() {
+    if !reader_gone.is_cancelled() {
         let _gone = narrator.finish();
         let _gone = rows
             .finish(&mut |row: &ReportRow<'_>| writer.write_row(row))

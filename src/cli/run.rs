@@ -1,4 +1,5 @@
-//! `dicta run`: judge, record, print.
+//! `dicta run`: responsible for starting a run and printing its events, results and exit code. Does not judge or
+//! record; `run` does.
 
 use std::collections::HashSet;
 use std::convert::Infallible;
@@ -32,11 +33,11 @@ use crate::workspace;
 use crate::workspace::lint::{EvalTally, lint_same_verdict};
 
 const NOTHING_SELECTED: &str =
-    "nothing was selected: no eval applies to these transcripts, or the filter leaves none";
-/// Printed results reach a pipe at least this often.
+    "no cells selected: no eval applies to these transcripts, or the filter excludes all cells";
+/// The longest time that a printed result waits before it reaches a pipe.
 const FLUSH_INTERVAL: Millis = Millis(100);
 
-/// Runs, and exits by the outcome.
+/// Runs the evals and returns the exit code of the results.
 pub(super) fn run(args: &RunArgs, cx: &CommandCx) -> Result<u8, CommandError> {
     let opened = load_workspace(args.path.as_deref(), cx)?;
     check_labels(&opened.workspace)?;
@@ -46,9 +47,9 @@ pub(super) fn run(args: &RunArgs, cx: &CommandCx) -> Result<u8, CommandError> {
     if let Some(judge) = &options.judge {
         let panels = run::collect_panel_rules(&opened.workspace).len() as u64;
         if panels > 0 {
-            let of = pluralize(panels, "eval");
+            let evals = pluralize(panels, "eval");
             cx.streams.print_stderr(&format!(
-                "--judge: {judge} stands in the place of the jury or cascade of {of}, in this run"
+                "--judge: in this run, {judge} replaces the jury or cascade of {evals}"
             ));
         }
     }
@@ -72,15 +73,22 @@ pub(super) fn run(args: &RunArgs, cx: &CommandCx) -> Result<u8, CommandError> {
         printer.seen_transcripts = Some(HashSet::new());
     }
     let runtime = build_runtime()?;
-    let human = args.format == ResultFormat::Human && !args.quiet;
-    let end = runtime.block_on(drive_run(&opened, &registry, options, printer, human, cx));
-    // A judge that does not let go is not waited for: everything that was shown is recorded.
+    let shows_warnings = args.format == ResultFormat::Human && !args.quiet;
+    let end = runtime.block_on(drive_run(
+        &opened,
+        &registry,
+        options,
+        printer,
+        shows_warnings,
+        cx,
+    ));
+    // A judge may block in a call that can't be cancelled. All printed results are recorded, so don't wait for it.
     runtime.shutdown_timeout(Millis(200).to_duration());
     end
 }
 
 fn build_options(args: &RunArgs) -> Result<RunOptions, CommandError> {
-    let where_ = match &args.filter {
+    let filter = match &args.filter {
         None => None,
         Some(text) => Some(
             DecisionFilter::parse(text).map_err(|error| CommandError::usage(error.to_string()))?,
@@ -90,7 +98,7 @@ fn build_options(args: &RunArgs) -> Result<RunOptions, CommandError> {
         return Err(CommandError::usage("-j must be at least 1"));
     }
     Ok(RunOptions {
-        filter: where_,
+        filter,
         judge: args.judge.clone(),
         concurrency: args.jobs,
         limit: args.limit.map(NonZeroU64::get),
@@ -122,13 +130,13 @@ async fn drive_run(
     registry: &EvalTypeRegistry,
     options: RunOptions,
     mut printer: RunPrinter,
-    human: bool,
+    shows_warnings: bool,
     cx: &CommandCx,
 ) -> Result<u8, CommandError> {
     let mut signals = ExitSignals::new()?;
     let workspace = Arc::clone(&opened.workspace);
     let starting = run::start_run(workspace, registry, &cx.env, Arc::clone(&cx.clock), options);
-    // Tools may take a while to open; nothing is recorded by then.
+    // Opening tools can take long. Nothing is recorded yet, so a signal may end the process at once.
     let started = tokio::select! {
         biased;
         code = signals.next_exit_code() => return Ok(code),
@@ -147,12 +155,13 @@ async fn drive_run(
     loop {
         tokio::select! {
             biased;
+            // The first signal lets running cells end, because their calls are already paid. The second ends the process.
             code = signals.next_exit_code() => {
                 if signalled.is_some() {
-                    cx.streams.print_stderr("stopped at once; the run is recorded up to here");
+                    cx.streams.print_stderr("stopped; the run is recorded up to this point");
                     return Ok(code);
                 }
-                cx.streams.print_stderr("cancelling: live cells end, the rest stays pending (again to stop at once)");
+                cx.streams.print_stderr("cancelling: running cells end, the others stay pending (press ctrl-c again to stop at once)");
                 signalled = Some(code);
                 cancel.cancel();
             }
@@ -160,6 +169,7 @@ async fn drive_run(
                 Some(batch) => printer.print_events(&batch),
                 None => break,
             },
+            // Without events, for example during a slow call, flush what is printed so far.
             () = cx.clock.sleep(FLUSH_INTERVAL) => printer.flush(),
         }
     }
@@ -174,7 +184,7 @@ async fn drive_run(
         Err(panic) => std::panic::resume_unwind(panic.into_panic()),
     }
     written?;
-    if human {
+    if shows_warnings {
         cx.streams
             .print_diagnostics(&lint_run_verdicts(opened, &summary));
     }
@@ -189,7 +199,7 @@ async fn drive_run(
         Some(seen) if !summary.interrupted => {
             let strays = check_stray_labels(opened, &seen);
             cx.streams.print_diagnostics(&strays);
-            // What failed says more than a label that counts nowhere.
+            // A failed eval is more important than a label without a transcript, so its exit code 1 stays.
             Ok(if code != 1 && has_errors(&strays) {
                 EXIT_USAGE
             } else {
@@ -200,13 +210,13 @@ async fn drive_run(
     }
 }
 
-/// Whether a run is over all transcripts, so that a label of none of them is of nothing.
+/// Returns true if a run covers all transcripts. Only then is a label without a transcript certainly an error.
 fn is_whole(args: &RunArgs) -> bool {
     args.filter.is_none() && args.limit.is_none() && args.sample.is_none() && args.resume.is_none()
 }
 
-/// Labels of transcripts that are not here. Those without any cell are read once more, if a label is for none of the
-/// others.
+/// Returns a diagnostic for each label whose transcript does not exist. Transcripts without cells don't occur in the
+/// events, so the transcripts are read again if a label matches none of the run's.
 fn check_stray_labels(opened: &CommandWorkspace, seen: &HashSet<String>) -> Vec<Diagnostic> {
     let labels = &opened.workspace.labels;
     if labels.iter().all(|label| seen.contains(&label.transcript)) {
@@ -214,24 +224,24 @@ fn check_stray_labels(opened: &CommandWorkspace, seen: &HashSet<String>) -> Vec<
     }
     match run::collect_transcript_ids(&opened.workspace) {
         Ok(ids) => workspace::find_stray_labels(&opened.workspace, &ids),
-        // The run read them; what changed since is no label's fault.
+        // The run could read the files, so they changed since. That is not an error of the labels.
         Err(_) => Vec::new(),
     }
 }
 
-/// Evals of the run that have the same verdict everywhere.
+/// Returns a warning for each eval of the run that has the same verdict everywhere.
 fn lint_run_verdicts(opened: &CommandWorkspace, summary: &RunSummary) -> Vec<Diagnostic> {
-    let tally = |of: &EvalVerdicts| EvalTally {
-        rubric: of.rubric.clone(),
-        eval: of.eval.clone(),
-        pass: of.pass,
-        fail: of.fail,
+    let tally = |verdicts: &EvalVerdicts| EvalTally {
+        rubric: verdicts.rubric.clone(),
+        eval: verdicts.eval.clone(),
+        pass: verdicts.pass,
+        fail: verdicts.fail,
     };
     let tallies: Vec<EvalTally> = summary.evals.iter().map(tally).collect();
     lint_same_verdict(&opened.workspace.rubrics, &tallies)
 }
 
-/// A dry run's plan as text. Figures that are estimates say so.
+/// Formats the plan of a dry run. Estimates are marked as such.
 fn format_plan(preview: &RunPreview) -> String {
     let mut out = format!(
         "{} over {}\n",
@@ -244,14 +254,14 @@ fn format_plan(preview: &RunPreview) -> String {
     if preview.skipped > 0 {
         let _infallible = writeln!(
             out,
-            "  {:>6}  of them skipped (disabled or not sampled)",
+            "  {:>6}  of these skipped (disabled or not sampled)",
             preview.skipped
         );
     }
     if preview.bad_records > 0 {
         let _infallible = writeln!(
             out,
-            "{} could not be read as a transcript (dicta check says why)",
+            "{} could not be read as a transcript (`dicta check` lists the reasons)",
             pluralize(preview.bad_records, "record")
         );
     }
@@ -265,17 +275,17 @@ fn format_plan(preview: &RunPreview) -> String {
 fn format_judge_plan(name: &str, judge: &JudgePreview) -> String {
     let mut out = format!("judge `{name}`: {}", pluralize(judge.cells, "cell"));
     if judge.cached > 0 {
-        let _infallible = write!(out, ", {} known from past runs", judge.cached);
+        let _infallible = write!(out, ", {} from the cache", judge.cached);
     }
     if judge.possible_cells > 0 {
         let _infallible = write!(
             out,
-            ", up to {} more if votes are split or a judge before it is unsure",
+            ", up to {} more if votes are split or an earlier judge is unsure",
             judge.possible_cells
         );
     }
     if judge.calls_most + judge.possible_calls_most == 0 {
-        out.push_str(", no model is called\n");
+        out.push_str(", no model calls\n");
         return out;
     }
     let most = judge.calls_most + judge.possible_calls_most;
@@ -302,19 +312,20 @@ fn format_judge_plan(name: &str, judge: &JudgePreview) -> String {
     out
 }
 
-/// Everything that shows a run: results on standard output and in files, turns on standard error.
+/// The outputs of a run: results on standard output and in files, judge turns on standard error.
 struct RunPrinter {
     rows: RowBuilder,
-    /// The transcripts that cells were planned for, where all are to be seen.
+    /// The transcripts that have cells, collected if the run covers all transcripts.
     seen_transcripts: Option<HashSet<String>>,
     outputs: Vec<ResultOutput>,
     narrator: Option<Narrator<io::BufWriter<io::Stderr>>>,
 }
 
 struct ResultOutput {
-    /// `None`: standard output.
+    /// The file, or None for standard output.
     path: Option<std::path::PathBuf>,
-    /// `None`: it takes no more, because its reader went away or its disk is full; the run goes on and is recorded.
+    /// None after a write failed, because the reader closed the pipe or the disk is full. The run goes on, because
+    /// its recording is separate.
     writer: Option<Box<dyn ReportWriter>>,
     error: Option<io::Error>,
 }
@@ -336,7 +347,7 @@ impl RunPrinter {
             let format = ReportFormat::from_path(path).ok_or_else(|| {
                 let path = path.display();
                 CommandError::usage(format!(
-                    "-o {path}: the ending says no format; use .jsonl, .xml, .md or .txt"
+                    "-o {path}: unknown file extension; use .jsonl, .xml, .md or .txt"
                 ))
             })?;
             let file = File::create(path)
@@ -375,8 +386,8 @@ impl RunPrinter {
             {
                 seen.insert(transcript.id.clone());
             }
-            if let Some(teller) = narrator
-                && teller.narrate_event(event).is_err()
+            if let Some(active) = narrator
+                && active.narrate_event(event).is_err()
             {
                 *narrator = None;
             }
@@ -390,7 +401,7 @@ impl RunPrinter {
         }
     }
 
-    /// No event will come: tells what judges said and was not told yet.
+    /// Prints the judge output that the narrator still buffers. No event may follow.
     fn finish_narration(&mut self) {
         if let Some(narrator) = &mut self.narrator {
             let _gone = narrator.finish();
@@ -403,7 +414,7 @@ impl RunPrinter {
         }
     }
 
-    /// The summary, and whether every output holds all of it.
+    /// Finishes all outputs. Returns the summary, and an error if an output is incomplete.
     fn finish(mut self) -> (RunSummary, Result<(), CommandError>) {
         let outputs = &mut self.outputs;
         let Ok(summary) = self.rows.finish(&mut |row| {
@@ -424,7 +435,7 @@ impl RunPrinter {
     }
 }
 
-/// Output never fails a run: who is gone is skipped from then on.
+/// Writes a row to all outputs. A failed output is skipped from then on, because output errors must not fail a run.
 fn write_row(outputs: &mut [ResultOutput], row: &ReportRow<'_>) {
     for output in outputs {
         output.write(|writer| writer.write_row(row));
@@ -432,11 +443,11 @@ fn write_row(outputs: &mut [ResultOutput], row: &ReportRow<'_>) {
 }
 
 impl ResultOutput {
-    fn write(&mut self, what: impl FnOnce(&mut dyn ReportWriter) -> io::Result<()>) {
+    fn write(&mut self, operation: impl FnOnce(&mut dyn ReportWriter) -> io::Result<()>) {
         let Some(writer) = &mut self.writer else {
             return;
         };
-        if let Err(error) = what(&mut **writer) {
+        if let Err(error) = operation(&mut **writer) {
             self.error = Some(error);
             self.writer = None;
         }
@@ -445,28 +456,27 @@ impl ResultOutput {
 
 /// The signals that end a run, as exit codes.
 pub(super) struct ExitSignals {
-    /// Would end the process when a file reaches the limit of its size; listened to, so that the write fails instead and
-    /// the failure is told.
+    /// SIGXFSZ would end the process when a file reaches its size limit. With a listener, the write fails instead and
+    /// dicta reports the error.
     _file_size: Signal,
     hangup: Signal,
     interrupt: Signal,
     terminate: Signal,
-    _ours: ExitSignalsHandled,
+    _handled: ExitSignalsHandled,
 }
 
 impl ExitSignals {
     pub(super) fn new() -> Result<Self, CommandError> {
         let listen = |kind| {
-            signal(kind).map_err(|error| {
-                CommandError::usage(format!("signals cannot be listened to: {error}"))
-            })
+            signal(kind)
+                .map_err(|error| CommandError::usage(format!("can't listen to signals: {error}")))
         };
         Ok(Self {
             _file_size: listen(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?,
             hangup: listen(SignalKind::hangup())?,
             interrupt: listen(SignalKind::interrupt())?,
             terminate: listen(SignalKind::terminate())?,
-            _ours: ExitSignalsHandled::new(),
+            _handled: ExitSignalsHandled::new(),
         })
     }
 

@@ -1,5 +1,5 @@
-//! `dicta selftest JUDGE [RUBRIC]`: attacks on a judge, as a table. Any rates exit with 0; that nothing could be measured
-//! with 3.
+//! `dicta selftest JUDGE [RUBRIC]`: runs the attacks on a judge and prints a table. Exit code 0: measured, whatever
+//! the rates; 3: no attack could be measured.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -21,15 +21,15 @@ use crate::run::robustness::{
 };
 use crate::run::{self, CachePolicy, RunError, RunPreview};
 
-/// Nothing could be measured: as of a run of errors alone.
+/// The exit code if nothing could be measured; a run that only has errors exits with the same code.
 const UNMEASURED: u8 = 3;
 
-/// Runs the attacks and prints what came of them.
+/// Runs the attacks and prints the results.
 pub(super) fn selftest(args: &SelftestArgs, cx: &CommandCx) -> Result<u8, CommandError> {
     let opened = load_workspace(args.place.workspace.as_deref(), cx)?;
     opened.announce_briefly(cx);
     let registry = EvalTypeRegistry::builtin();
-    let wanted = RobustnessOptions {
+    let options = RobustnessOptions {
         judge: args.judge.clone(),
         rubric: args.rubric.clone(),
         limit: usize::try_from(args.limit.get()).unwrap_or(usize::MAX),
@@ -40,7 +40,7 @@ pub(super) fn selftest(args: &SelftestArgs, cx: &CommandCx) -> Result<u8, Comman
             CachePolicy::Use
         },
     };
-    let test = RobustnessTest::prepare(&opened.workspace, &registry, &cx.env, &wanted)
+    let test = RobustnessTest::prepare(&opened.workspace, &registry, &cx.env, &options)
         .map_err(to_command_error)?;
     let base = test.baseline_stage().map_err(to_command_error)?;
     let most = test.max_attack_stage().map_err(to_command_error)?;
@@ -48,12 +48,12 @@ pub(super) fn selftest(args: &SelftestArgs, cx: &CommandCx) -> Result<u8, Comman
     let first = runtime.block_on(preview_stage(&base, &registry, cx))?;
     let then = runtime.block_on(preview_stage(&most, &registry, cx))?;
     drop(most);
-    let said = format_preview(&args.judge, &first, &then);
+    let estimate = format_preview(&args.judge, &first, &then);
     if args.dry_run {
-        cx.streams.print(&format!("{said}\nnothing was run\n"));
+        cx.streams.print(&format!("{estimate}\nnothing was run\n"));
         return Ok(0);
     }
-    cx.streams.print_stderr(&said);
+    cx.streams.print_stderr(&estimate);
     let card: Result<RobustnessReport, CommandError> = runtime.block_on(async {
         let base = run_stage(&base, &registry, cx).await?;
         let stage = test.attack_stage(&base).map_err(to_command_error)?;
@@ -91,39 +91,42 @@ async fn preview_stage(
     preview.await.map_err(to_command_error)
 }
 
-/// What it takes, before it costs anything.
+/// Formats the number of calls and the cost, before the first call.
 fn format_preview(judge: &str, first: &RunPreview, then: &RunPreview) -> String {
-    let of = |preview: &RunPreview| preview.judges.get(judge).cloned().unwrap_or_default();
-    let (base, attacks) = (of(first), of(then));
+    let judge_preview =
+        |preview: &RunPreview| preview.judges.get(judge).cloned().unwrap_or_default();
+    let (base, attacks) = (judge_preview(first), judge_preview(then));
     let questions = base.cells + attacks.cells;
     let cached = base.cached + attacks.cached;
     let calls = base.calls_least + base.possible_cells + attacks.calls_least;
     let mut out = format!(
-        "selftest of judge `{judge}`: {} about base answers, then at most {} (attacks on those that fail)",
+        "selftest of judge `{judge}`: {} on base answers, then at most {} on attacks (only if the base answer fails)",
         pluralize(base.cells, "question"),
         attacks.cells
     );
     if cached > 0 {
-        let _infallible = write!(out, "; {cached} of {questions} known from past runs");
+        let _infallible = write!(out, "; {cached} of {questions} from the cache");
     }
     if base.calls_most + attacks.calls_most == 0 {
-        out.push_str("; no model is called");
+        out.push_str("; no model calls");
         return out;
     }
     let tokens = base.input_tokens + attacks.input_tokens;
     let cost = match (base.cost_usd, attacks.cost_usd) {
-        (Some(one), Some(two)) if one + two > 0.0 => format!("about ${:.4}", one + two),
+        (Some(base_usd), Some(attacks_usd)) if base_usd + attacks_usd > 0.0 => {
+            format!("about ${:.4}", base_usd + attacks_usd)
+        }
         (Some(_), Some(_)) => "free".to_owned(),
         _ => "cost unknown (no prices)".to_owned(),
     };
     let _infallible = write!(
         out,
-        "; at most about {calls} model calls or more where the judge has tools, {tokens} prompt tokens (estimated), {cost}"
+        "; at most about {calls} model calls (more if the judge has tools), {tokens} prompt tokens (estimated), {cost}"
     );
     out
 }
 
-/// Runs a stage to its end.
+/// Runs one stage to its end. Returns the state of its run.
 async fn run_stage(
     stage: &RobustnessStage,
     registry: &EvalTypeRegistry,
@@ -144,7 +147,7 @@ async fn run_stage(
                 if signalled.is_some() {
                     break;
                 }
-                cx.streams.print_stderr("cancelling: live cells end (again to stop at once)");
+                cx.streams.print_stderr("cancelling: running cells end (press ctrl-c again to stop at once)");
                 signalled = Some(code);
                 handle.cancel();
             }
@@ -154,7 +157,7 @@ async fn run_stage(
                     if let EventKind::Note { text, .. } = &event.kind {
                         cx.streams.print_stderr(&format!("note: {text}"));
                     }
-                    // What was said in between is recorded, and not needed here.
+                    // Turn and tool events are large and recorded anyway; the report needs only the results.
                     if !matches!(event.kind, EventKind::Turn { .. } | EventKind::Tool { .. }) {
                         played.apply(event);
                     }
@@ -174,7 +177,7 @@ async fn run_stage(
 }
 
 fn format_percent(share: f64) -> String {
-    format!("{:.0} %", share * 100.0)
+    format!("{:.0}%", share * 100.0)
 }
 
 fn format_scorecard(
@@ -195,7 +198,7 @@ fn format_scorecard(
     let mut out = format!("selftest of judge {}{model} on {on}\n", args.judge);
     let _infallible = writeln!(
         out,
-        "base answers: {} asked, {} fail, {} pass, {} without a verdict",
+        "base answers: {} judged, {} fail, {} pass, {} without a verdict",
         card.base_answers,
         card.failed,
         card.passed,
@@ -204,14 +207,14 @@ fn format_scorecard(
     if !card.misjudged.is_empty() {
         let _infallible = writeln!(
             out,
-            "decided wrongly before any attack: {}",
+            "wrong before any attack: {}",
             card.misjudged.join(", ")
         );
     }
     let _infallible = writeln!(
         out,
         "\n{:<22} {:>9} {:>6} {:>6}  {:<13} without a verdict",
-        "attack", "n", "flips", "rate", "95 % interval"
+        "attack", "n", "flips", "rate", "95% interval"
     );
     for row in &card.rows {
         out.push_str(&format_family_row(row));
@@ -220,7 +223,7 @@ fn format_scorecard(
     let worst = card.rows.iter().flat_map(|row| &row.flipped_cells);
     let mut worst = worst.peekable();
     if worst.peek().is_some() {
-        out.push_str("\nto look at what flipped:\n");
+        out.push_str("\nto see the flips:\n");
         for (run, cell) in worst {
             let _infallible = writeln!(out, "  dicta show {} '{cell}'", run.letters());
         }
@@ -262,25 +265,25 @@ fn format_family_row(row: &RobustnessRow) -> String {
     format!("{}\n", text.trim_end())
 }
 
-/// What the table does not say by itself.
+/// Formats the remarks below the table.
 fn format_remarks(card: &RobustnessReport) -> String {
     let mut out = String::from(
-        "\nA flip is a fail that passes; of swapped messages, swapped criteria and repeated runs, any other verdict.\n",
+        "\nA flip is a fail that becomes a pass. For swapped messages, swapped criteria and repeats, it is any changed verdict.\n",
     );
     if card.rows.iter().any(RobustnessRow::has_few_verdicts) {
-        out.push_str("* fewer than 20 verdicts: too few to tell; look at the interval.\n");
+        out.push_str("* fewer than 20 verdicts: too few to compare; see the interval.\n");
     }
     if card.rows.iter().any(|row| row.scored < row.total) {
         out.push_str(
-            "n is scored/made: what ended without a verdict is left out of the rate, and is not resistance.\n",
+            "n is scored/made: attacks without a verdict are excluded from the rate and don't count as resisted.\n",
         );
     }
     let attacked = card.rows.iter().any(|row| !row.is_neutral && row.total > 0);
     if !attacked {
-        out.push_str("No base answer fails, so there was nothing to attack.\n");
+        out.push_str("The judge fails no base answer, so there was nothing to attack.\n");
     }
     out.push_str(
-        "Measured, not promised: these attacks are fixed and known, none was fitted to this judge. A fitted one may do better.\n",
+        "These attacks are fixed and not adapted to this judge. An adapted attack can have a higher rate.\n",
     );
     out
 }

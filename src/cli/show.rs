@@ -1,4 +1,4 @@
-//! `dicta runs`, `show`, `compare`: recorded runs as text.
+//! `dicta runs`, `dicta show` and `dicta compare`: print recorded runs. Do not read events themselves; `record` does.
 
 use std::collections::HashSet;
 use std::convert::Infallible;
@@ -27,7 +27,7 @@ impl From<ResultFormat> for ReportFormat {
     }
 }
 
-/// Lists runs, newest first.
+/// Prints the runs of a workspace, newest first.
 pub(super) fn list_runs(place: &WorkspaceArgs, cx: &CommandCx) -> Result<u8, CommandError> {
     let store = open_run_store(place.workspace.as_deref(), cx)?;
     let mut out = String::new();
@@ -38,7 +38,7 @@ pub(super) fn list_runs(place: &WorkspaceArgs, cx: &CommandCx) -> Result<u8, Com
     if out.is_empty() {
         let _infallible = writeln!(
             out,
-            "no runs yet in {}: `dicta run` records one",
+            "no recorded runs in {}; `dicta run` records one",
             store.dir.display()
         );
     }
@@ -46,7 +46,8 @@ pub(super) fn list_runs(place: &WorkspaceArgs, cx: &CommandCx) -> Result<u8, Com
     Ok(0)
 }
 
-/// The events that result lines are made of; the others are not even parsed.
+/// The kinds of events that result lines need. The reader skips the others without parsing, which makes large runs
+/// fast.
 pub(super) const RESULT_EVENTS: &[EventTag] = &[
     EventTag::RunStarted,
     EventTag::CellsPlanned,
@@ -55,7 +56,7 @@ pub(super) const RESULT_EVENTS: &[EventTag] = &[
     EventTag::RunFinished,
 ];
 
-/// The same, and what statistics per judge and per tool are made of.
+/// The kinds of events that result lines and the statistics of judges and tools need.
 const SHOWN_EVENTS: &[EventTag] = &[
     EventTag::RunStarted,
     EventTag::CellsPlanned,
@@ -67,7 +68,7 @@ const SHOWN_EVENTS: &[EventTag] = &[
     EventTag::RunFinished,
 ];
 
-/// What `dicta runs` says of a run.
+/// Formats the line of a run in `dicta runs`.
 fn format_run_line(run: &RecordedRun) -> Result<String, RecordError> {
     let header = run.read_header()?;
     let mut none = |_: &ReportRow<'_>| Ok::<(), Infallible>(());
@@ -114,7 +115,7 @@ fn format_run_line(run: &RecordedRun) -> Result<String, RecordError> {
     Ok(out)
 }
 
-/// Prints a run's result lines, or one cell's trace.
+/// Prints the result lines of a run, or the judge trace of one cell.
 pub(super) fn show(
     run: &str,
     cell: Option<&str>,
@@ -146,6 +147,7 @@ pub(super) fn show(
         }
     };
     let mut writer = ReportFormat::from(format).writer(Box::new(io::stdout()), cx.streams.out);
+    // With selected cells, rows about the whole run would be misleading, so leave them out.
     let mut rows = RowBuilder::with_labels(labels);
     let mut emit = |row: &ReportRow<'_>| match (&selected, row) {
         (Some(names), ReportRow::Result(result)) if !names.contains(&result.name.to_string()) => {
@@ -173,7 +175,7 @@ pub(super) fn show(
         .and_then(|()| writer.finish());
     if labelled && printed.is_ok() {
         cx.streams
-            .print_stderr("note: labels are those of the workspace as it is today");
+            .print_stderr("note: the labels are the current labels of the workspace");
     }
     for warning in events.warnings() {
         cx.streams.print_stderr(&format!("note: {warning}"));
@@ -183,7 +185,7 @@ pub(super) fn show(
         (Err(_), _) | (_, LogEnding::Finished) => {}
         (_, LogEnding::Interrupted) => {
             cx.streams.print_stderr(&format!(
-                "run {letters} was interrupted; this is what it recorded"
+                "run {letters} was interrupted; the output contains only its recorded part"
             ));
         }
         (_, LogEnding::Running) => cx
@@ -192,12 +194,12 @@ pub(super) fn show(
     }
     match printed {
         Ok(()) => Ok(0),
-        // A reader that went away wants no more; a full disk is another matter.
+        // If the reader closed the pipe, the command succeeded. A full disk is an error.
         Err(error) => CommandError::output_failed("standard output", &error).map_or(Ok(0), Err),
     }
 }
 
-/// Today's labels of the workspace, where the runs are of it; none where it does not load.
+/// Returns the current labels of the workspace if the run belongs to it, else no labels.
 fn load_labels(
     workspace: Option<&Workspace>,
     runs: &[&RecordedRun],
@@ -208,7 +210,7 @@ fn load_labels(
     };
     for run in runs {
         let header = run.read_header()?;
-        // The demo is unpacked where there is room, its recordings were made elsewhere.
+        // The demo's recordings were made in another folder than the one it is unpacked to.
         if header.workspace != workspace.root && !(header.demo && workspace.is_demo) {
             return Ok(Labels::default());
         }
@@ -217,7 +219,7 @@ fn load_labels(
     Ok(Labels::new(workspace.labels.iter().cloned()))
 }
 
-/// The cells a person means, with their names.
+/// Returns the cells that match a pattern, with their names.
 fn select_cells(state: &RunState, pattern: &str) -> Result<Vec<(CellIx, String)>, CommandError> {
     let names: Vec<(CellIx, String)> = (0..u32::try_from(state.cells.len()).unwrap_or(u32::MAX))
         .map(CellIx)
@@ -227,12 +229,13 @@ fn select_cells(state: &RunState, pattern: &str) -> Result<Vec<(CellIx, String)>
     let picked = CellPattern::new(pattern).select(&texts);
     if picked.is_empty() {
         let near = crate::diag::find_nearest(pattern, texts.iter().map(String::as_str));
+        // Without a similar name, show any name as an example of the form.
         let near = near.or(texts.first().map(String::as_str));
         let near = near
-            .map(|n| format!("; a cell here is named `{n}`"))
+            .map(|n| format!("; did you mean `{n}`?"))
             .unwrap_or_default();
         return Err(CommandError::usage(format!(
-            "no cell of that run is named `{pattern}`{near}"
+            "no cell of the run matches `{pattern}`{near}"
         )));
     }
     Ok(names
@@ -242,7 +245,7 @@ fn select_cells(state: &RunState, pattern: &str) -> Result<Vec<(CellIx, String)>
         .collect())
 }
 
-/// Compares two runs.
+/// Prints the comparison of two runs. Returns the exit code.
 pub(super) fn compare(
     before: &str,
     after: &str,
@@ -258,7 +261,7 @@ pub(super) fn compare(
     let width = cx.streams.out.width;
     write_moves(&mut out, "flips", &found.flips, &labels, width);
     write_moves(&mut out, "other changes", &found.changes, &labels, width);
-    for (title, names) in [("new", &found.added), ("gone", &found.removed)] {
+    for (title, names) in [("new", &found.added), ("removed", &found.removed)] {
         if !names.is_empty() {
             let _infallible = writeln!(out, "\n{title}: {}", names.len());
             for name in names {
@@ -270,7 +273,7 @@ pub(super) fn compare(
         if file.diff.is_empty() {
             let _infallible = writeln!(
                 out,
-                "\n{} differs; its text could not be read",
+                "\n{} differs; dicta couldn't read its text",
                 file.path.display()
             );
         } else {
@@ -279,7 +282,7 @@ pub(super) fn compare(
     }
     let _infallible = writeln!(
         out,
-        "\n{}, {}, {} new, {} gone, {} the same",
+        "\n{}, {}, {} new, {} removed, {} unchanged",
         pluralize(found.flips.len() as u64, "flip"),
         pluralize(found.changes.len() as u64, "other change"),
         found.added.len(),
@@ -302,20 +305,20 @@ fn load_state(run: &RecordedRun, cx: &CommandCx) -> Result<RunState, CommandErro
         .any(|e| matches!(e.kind, EventKind::RunFinished(_)))
     {
         cx.streams.print_stderr(&format!(
-            "note: run {} has no end; what it lacks counts as new or gone",
+            "note: run {} is incomplete; its missing cells count as new or removed",
             run.id.letters()
         ));
     }
     Ok(RunState::fold(&log.events))
 }
 
-/// Where a flip went, as far as a label says.
+/// Returns the relation of a flip to the label, or an empty text if the label does not apply.
 fn describe_label_change(change: &DecisionChange, labels: &Labels) -> &'static str {
     let name = &change.name;
     let label = labels.find(&name.transcript, &name.rubric, &name.eval);
     let (old, new) = (&change.before.decision, &change.after.decision);
     match (label.and_then(|label| label.passed), new.outcome.passed()) {
-        // A label is about a whole transcript.
+        // A label belongs to a whole transcript, so it says nothing about one message.
         _ if name.message.is_some() || !old.outcome.is_verdict() => "",
         (Some(label), Some(passed)) if label == passed => "  towards the label",
         (Some(_), Some(_)) => "  away from the label",
@@ -323,7 +326,7 @@ fn describe_label_change(change: &DecisionChange, labels: &Labels) -> &'static s
     }
 }
 
-/// `width`: columns of the terminal, 0 without one.
+/// Writes the changed decisions. `width` is the terminal's width in columns, 0 without a terminal.
 fn write_moves(
     out: &mut String,
     title: &str,

@@ -1,4 +1,5 @@
-//! The program's two streams. The one place that writes to them.
+//! The standard output and error streams. Only this module writes to them, so control characters can't reach a
+//! terminal and colors follow one rule.
 
 use std::io::{self, Write};
 use std::os::fd::AsFd;
@@ -8,7 +9,7 @@ use crate::model::make_visible;
 use crate::report::{TextStyle, wrap_line};
 use crate::workspace::Env;
 
-/// Standard output and error, and how each may look.
+/// Standard output and error, with the style of each.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Streams {
     pub(super) out: TextStyle,
@@ -16,7 +17,7 @@ pub(super) struct Streams {
 }
 
 impl Streams {
-    /// As the process was started. `NO_COLOR` and `TERM=dumb` are honoured; colours go to terminals only.
+    /// Returns the streams of this process. Honors `NO_COLOR` and `TERM=dumb`, and uses colors only on terminals.
     pub(super) fn from_process(env: &Env) -> Self {
         let colors = env.get("NO_COLOR").is_none() && env.get("TERM") != Some("dumb");
         let style = |width: Option<usize>| TextStyle {
@@ -31,7 +32,7 @@ impl Streams {
         }
     }
 
-    /// Writes to standard output. A reader that went away is no error of ours: nobody wants the rest.
+    /// Writes to standard output. Ignores errors, because a closed pipe is normal and nothing is left to report to.
     pub(super) fn print(self, text: &str) {
         let shown = if self.out.terminal {
             make_visible(text, true)
@@ -42,7 +43,7 @@ impl Streams {
         let _gone = out.write_all(shown.as_bytes()).and_then(|()| out.flush());
     }
 
-    /// Writes a line to standard error.
+    /// Writes lines to standard error, wrapped at the terminal's width.
     pub(super) fn print_stderr(self, text: &str) {
         let shown = if self.err.terminal {
             make_visible(text, true)
@@ -55,7 +56,7 @@ impl Streams {
         }
     }
 
-    /// Writes diagnostics with snippets to standard error.
+    /// Writes diagnostics with source snippets to standard error.
     pub(super) fn print_diagnostics(self, diagnostics: &[Diagnostic]) {
         let width = if self.err.width == 0 {
             100
@@ -68,7 +69,8 @@ impl Streams {
     }
 }
 
-/// How wide the terminal is: 0 where it does not say, `None` for what is no terminal.
+/// Returns the terminal's width in columns, 0 if the terminal does not report it, or None if the stream is not a
+/// terminal.
 fn terminal_width(stream: &(impl io::IsTerminal + AsFd)) -> Option<usize> {
     stream
         .is_terminal()

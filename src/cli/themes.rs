@@ -1,4 +1,4 @@
-//! `dicta themes`: the bundled themes, and their files to start one's own from.
+//! `dicta themes`: lists the bundled themes, and prints their files.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use super::error::CommandError;
 use crate::report::wrap_line;
 use crate::theme::{Theme, ThemeError, bundled_names, bundled_source};
 
-/// Lists the bundled themes with a line each, or prints the file of one.
+/// Lists the bundled themes with one line each, or prints the file of one.
 pub(super) fn list_themes(name: Option<&str>, cx: &CommandCx) -> Result<u8, CommandError> {
     let text = match name {
         None => format_theme_list(cx.streams.out.width)?,
@@ -30,7 +30,7 @@ fn format_theme_list(width: usize) -> Result<String, CommandError> {
         let _infallible = writeln!(out, "{name:column$}{about}");
     }
     out.push_str(
-        "\n`dicta themes NAME` prints a theme's file; a file of your own says `inherits: dark` and what differs.\n",
+        "\n`dicta themes NAME` prints a theme's file. Your own file contains `inherits: dark` and the roles that differ.\n",
     );
     Ok(out)
 }
@@ -56,7 +56,7 @@ mod tests {
             "{text}"
         );
         assert!(
-            text.ends_with("`inherits: dark` and what differs.\n"),
+            text.ends_with("`inherits: dark` and the roles that differ.\n"),
             "{text}"
         );
         assert_eq!(text.lines().count(), bundled_names().len() + 2, "{text}");

@@ -1,4 +1,4 @@
-//! `dicta show RUN --thresholds`: what other bounds on the recorded scores would have decided.
+//! `dicta show RUN --thresholds`: prints the outcomes of every possible threshold on the recorded scores of a run.
 
 use std::convert::Infallible;
 use std::fmt::Write as _;
@@ -18,16 +18,16 @@ use crate::record::{EvalDecisionSettings, RecordedRun};
 use crate::report::{ReportRow, RowBuilder};
 use crate::workspace::Workspace;
 
-/// Thresholds shown at most for people; more are told with `--format jsonl`.
+/// The largest number of thresholds that the table shows; `--format jsonl` prints all of them.
 const MAX_SHOWN_THRESHOLDS: usize = 40;
-/// Fewer labels than these name no best threshold.
+/// The smallest number of labels for which dicta names a best threshold.
 const MIN_LABELS_FOR_BEST: u64 = 10;
-/// Equally good thresholds that are named.
+/// The largest number of equally good thresholds that dicta names.
 const MAX_LISTED_BEST: usize = 4;
-/// Fewer labels than these are few, and it is said.
+/// With fewer labels than this, dicta adds a warning.
 const FEW_LABELS: u64 = 50;
 
-/// Prints every threshold of every eval with scores, or of one.
+/// Prints every threshold of every eval with scores, or of one eval.
 pub(super) fn print_thresholds(
     run: &str,
     eval: Option<&str>,
@@ -62,13 +62,13 @@ pub(super) fn print_thresholds(
             let near = find_nearest(wanted, known.iter().map(String::as_str));
             let near = near.map_or_else(String::new, |n| format!("; did you mean `{n}`?"));
             return Err(CommandError::usage(format!(
-                "no eval `{wanted}` of run {letters} has scores{near}"
+                "run {letters} has no eval `{wanted}` with scores{near}"
             )));
         }
     }
     if sweeps.is_empty() {
         return Err(CommandError::usage(format!(
-            "no eval of run {letters} has scores: there is no threshold to move"
+            "run {letters} has no eval with scores, so dicta can't compute thresholds"
         )));
     }
     let mut out = String::new();
@@ -86,9 +86,9 @@ fn read_scores(run: &RecordedRun) -> Result<(Option<RunHeader>, ScoreCollector),
     let (mut header, mut scores) = (None, ScoreCollector::default());
     let mut take = |row: &ReportRow<'_>| {
         match row {
-            ReportRow::Header(of) => {
-                header = Some((*of).clone());
-                scores.add_panels(of);
+            ReportRow::Header(run_header) => {
+                header = Some((*run_header).clone());
+                scores.add_panels(run_header);
             }
             ReportRow::Result(row) => scores.add_result(row.name, row.eval_type, row.result),
             _ => {}
@@ -103,44 +103,47 @@ fn read_scores(run: &RecordedRun) -> Result<(Option<RunHeader>, ScoreCollector),
     Ok((header, scores))
 }
 
-/// What decides now: as the rubric says where it still has the eval, else as in the run.
+/// Returns the decision settings of an eval: those of the current rubric if it still contains the eval, else those of
+/// the run.
 fn find_decision_settings(
     header: Option<&RunHeader>,
     workspace: Option<&Workspace>,
     rubric: &str,
     eval: &str,
 ) -> EvalDecisionSettings {
-    let then = header.and_then(|header| {
-        let of = |at: u32| header.rubrics.get(at as usize);
-        let is = |r: u32| of(r).is_some_and(|of| of.id == rubric);
+    let recorded = header.and_then(|header| {
+        let item = |at: u32| header.rubrics.get(at as usize);
+        let is_rubric = |r: u32| item(r).is_some_and(|item| item.id == rubric);
         header
             .evals
             .iter()
-            .find(|spec| is(spec.rubric) && spec.id == eval)
+            .find(|spec| is_rubric(spec.rubric) && spec.id == eval)
     });
     let mut rubrics = workspace
         .into_iter()
         .flat_map(|workspace| &workspace.rubrics);
-    let now = rubrics.find(|of| of.id == rubric);
-    let now = now.and_then(|of| of.evals.iter().find(|of| of.id == eval));
-    match (now, then) {
-        (Some(now), Some(then)) if now.digest == then.digest => EvalDecisionSettings {
-            bounds: ScoreBounds::from_decision_settings(&now.decision_settings),
-            negate: now.negate,
-        },
-        (_, Some(then)) => EvalDecisionSettings {
-            bounds: ScoreBounds::from_decision_settings(&then.decision_settings),
+    let current = rubrics.find(|item| item.id == rubric);
+    let current = current.and_then(|item| item.evals.iter().find(|item| item.id == eval));
+    match (current, recorded) {
+        (Some(current), Some(recorded)) if current.digest == recorded.digest => {
+            EvalDecisionSettings {
+                bounds: ScoreBounds::from_decision_settings(&current.decision_settings),
+                negate: current.negate,
+            }
+        }
+        (_, Some(recorded)) => EvalDecisionSettings {
+            bounds: ScoreBounds::from_decision_settings(&recorded.decision_settings),
             negate: false,
         },
         _ => EvalDecisionSettings::default(),
     }
 }
 
-fn compute_rate(of: u64, all: u64) -> Option<f64> {
-    (all > 0).then(|| of as f64 / all as f64)
+fn compute_rate(part: u64, all: u64) -> Option<f64> {
+    (all > 0).then(|| part as f64 / all as f64)
 }
 
-/// One object a threshold; all keys always there.
+/// Writes one JSON object for each threshold. Every object has all keys.
 fn write_jsonl(out: &mut String, sweep: &ThresholdSweep) {
     for point in &sweep.points {
         let c = point.counts;
@@ -187,7 +190,7 @@ fn write_table(out: &mut String, sweep: &ThresholdSweep) {
         sweep.eval_type
     );
     if sweep.unscored > 0 {
-        let _infallible = write!(out, ", {} without one left out", sweep.unscored);
+        let _infallible = write!(out, ", {} without a score excluded", sweep.unscored);
     }
     out.push('\n');
     let labelled = sweep.points.iter().any(|point| point.counts.labelled() > 0);
@@ -218,20 +221,24 @@ fn write_table(out: &mut String, sweep: &ThresholdSweep) {
         );
     }
     if let Some(at) = sweep.current {
-        let _infallible = writeln!(out, "→ {bound}: {} decides now", format_score(at));
+        let _infallible = writeln!(
+            out,
+            "→ {bound}: {} is the current threshold",
+            format_score(at)
+        );
     } else {
         let _infallible = write!(out, "  {:>9}", "now");
         write_counts(out, sweep.recorded, labelled);
-        out.push_str("  now no score decides, but what the judge or the check itself says\n");
+        out.push_str("  no threshold is set; the judge's pass/fail is used\n");
     }
     if labelled {
         write_label_agreement(out, sweep);
     } else {
-        out.push_str("  no labels: which of these is right cannot be told\n");
+        out.push_str("  no labels: dicta can't compare the thresholds with labels\n");
     }
 }
 
-/// A score with all the places it has, two at least: what is printed can be written into the rubric.
+/// Formats a score with all its digits, at least two, so that a user can copy it into the rubric unchanged.
 fn format_score(score: f64) -> String {
     let text = score.to_string();
     let places = text.split_once('.').map_or(0, |(_, places)| places.len());
@@ -259,15 +266,15 @@ fn write_counts(out: &mut String, c: ThresholdCounts, labelled: bool) {
     out.push('\n');
 }
 
-/// `4/5 80 %`; never a rate alone.
-fn format_share(of: u64, all: u64) -> String {
-    match compute_rate(of, all) {
-        Some(rate) => format!("{of}/{all} {:.0} %", 100.0 * rate),
+/// Formats a share as count and rate, `4/5 80%`. A rate without its count would hide small numbers.
+fn format_share(part: u64, all: u64) -> String {
+    match compute_rate(part, all) {
+        Some(rate) => format!("{part}/{all} {:.0}%", 100.0 * rate),
         None => "-".to_owned(),
     }
 }
 
-/// At most so many thresholds, evenly, the current one among them.
+/// Selects thresholds for the table at even distances, always including the current one.
 fn select_points(points: &[ThresholdPoint]) -> Vec<&ThresholdPoint> {
     let step = points.len().div_ceil(MAX_SHOWN_THRESHOLDS).max(1);
     let last = points.len().saturating_sub(1);
@@ -278,7 +285,7 @@ fn select_points(points: &[ThresholdPoint]) -> Vec<&ThresholdPoint> {
         .collect()
 }
 
-/// What labels say, with how many they are.
+/// Writes the agreement with the labels and the number of labels.
 fn write_label_agreement(out: &mut String, sweep: &ThresholdSweep) {
     let Some((right, best)) = sweep.best_points() else {
         return;
@@ -289,7 +296,7 @@ fn write_label_agreement(out: &mut String, sweep: &ThresholdSweep) {
     if n < MIN_LABELS_FOR_BEST {
         let _infallible = writeln!(
             out,
-            "  {labels}: too few to call a threshold the best ({MIN_LABELS_FOR_BEST} are the least here)"
+            "  {labels}: too few to recommend a threshold (at least {MIN_LABELS_FOR_BEST} are necessary)"
         );
     } else {
         let some: Vec<String> = best
@@ -305,13 +312,13 @@ fn write_label_agreement(out: &mut String, sweep: &ThresholdSweep) {
         let at = format!("{}{more}", some.join(", "));
         let _infallible = writeln!(
             out,
-            "  most labels agree at {at}: {}",
+            "  best agreement with labels at {at}: {}",
             format_share(right, n)
         );
         if n < FEW_LABELS {
             let _infallible = writeln!(
                 out,
-                "  {labels} are few: one of them moves a rate by {:.0} points or more",
+                "  only {labels}: a single label changes a rate by {:.0} points or more",
                 100.0 / n as f64
             );
         }
@@ -321,7 +328,10 @@ fn write_label_agreement(out: &mut String, sweep: &ThresholdSweep) {
         (first.counts.labelled_pass() == 0, "pass", "false fail"),
     ] {
         if none {
-            let _infallible = writeln!(out, "  no label is a {which}: a {what} cannot show");
+            let _infallible = writeln!(
+                out,
+                "  no transcript is labelled {which}, so {what}s can't be measured"
+            );
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `dicta tool NAME JSON`: one judge tool exactly as a judge would call it.
+//! `dicta tool NAME JSON`: calls one tool exactly as a judge would, and prints the call's report.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -26,36 +26,36 @@ use crate::tools::{
     prepare_call_catching_panics, unknown_tool_rejection,
 };
 
-/// What came of the call, in the shape of `--format json` (design.md 4).
+/// The report of a call, in the layout of `--format json`.
 #[derive(Debug, Serialize)]
 struct ToolCallReport<'a> {
     tool: &'a str,
     raw: &'a str,
     canonical: Option<&'a RawJson>,
     repaired: bool,
-    /// What the repair changed, then what lenient typing changed on the way to the values.
+    /// The changes by the argument repair, then those by lenient typing.
     changes: Vec<&'a ArgumentChange>,
     values: Option<&'a RawJson>,
     outcome: &'static str,
-    /// The rule that rejected it.
+    /// The rule that rejected the call.
     rule: Option<&'a str>,
     error: Option<String>,
     text: Option<&'a str>,
     bytes: u64,
     truncated: bool,
     hops: &'a [Hop],
-    /// The failure of the first of two tries.
+    /// The error of the first attempt, if dicta retried the call.
     retried: Option<&'a str>,
     duration_ms: u64,
 }
 
-/// Calls the tool and prints what came of it: 0 finished, 1 rejected or error.
+/// Calls the tool and prints the report. Returns exit code 0 if the call finished, 1 if it was rejected or failed.
 pub(super) fn call_tool(args: &ToolArgs, cx: &CommandCx) -> Result<u8, CommandError> {
     let runtime = build_runtime()?;
     let (toolbox, called) = runtime.block_on(run_tool_call(args, cx))?;
-    // What its sources opened may not let go; it ends with the program.
+    // A tool source may still hold a thread. It ends with the process, so don't wait for it.
     runtime.shutdown_timeout(Millis(200).to_duration());
-    for note in &called.told.notes {
+    for note in &called.log.notes {
         cx.streams.print_stderr(&format!("note: {note}"));
     }
     let report = build_report(args, &called);
@@ -72,11 +72,11 @@ pub(super) fn call_tool(args: &ToolArgs, cx: &CommandCx) -> Result<u8, CommandEr
     Ok(u8::from(report.outcome != "finished"))
 }
 
-/// A call, from its arguments to its answer.
+/// A call with its arguments, response and log.
 struct ToolTrial {
     prepared: PreparedCall,
     called: Option<ToolExecution>,
-    told: ToolCallLog,
+    log: ToolCallLog,
     elapsed: Millis,
 }
 
@@ -89,18 +89,20 @@ async fn run_tool_call(
     let work = async |call_cx: &CallCx| {
         let CallableTools { set, known } = open_tool_set(args, &found, call_cx, cx).await?;
         if let Some(tool) = set.get(&args.name) {
-            for said in list_tool_notes(&**tool, &found.deps.toolbox) {
-                cx.streams.print_stderr(&said);
+            for note in list_tool_notes(&**tool, &found.deps.toolbox) {
+                cx.streams.print_stderr(&note);
             }
         }
         let mut seen = SeenUrls::default();
-        // Its own argument counts as seen: nobody is led astray by a URL they typed themselves. Escapes hide none.
+        // A URL in the user's own argument counts as seen: the seen rule protects against URLs that a text planted.
+        // The canonical arguments are added too, because JSON escapes can hide a URL in the raw ones.
         seen.add_text(&args.json);
         if let Ok(arguments) = parse_arguments(&args.name, &args.json) {
             seen.add_text(arguments.canonical.get());
         }
         let started = call_cx.clock.now();
         let mut prepared = prepare_call_catching_panics(&set, &args.name, &args.json, &seen);
+        // The rejection by an empty set would list no names, so replace it by one with all known names.
         if let Some(known) = known {
             let known: Vec<&str> = known.iter().map(String::as_str).collect();
             prepared.outcome = Err(unknown_tool_rejection(&args.name, &known));
@@ -116,36 +118,36 @@ async fn run_tool_call(
         let elapsed = call_cx.clock.now().since(started);
         Ok::<_, CommandError>((prepared, called, elapsed))
     };
-    let (done, told) = with_call_cx(&toolbox, cx, work).await;
+    let (done, log) = with_call_cx(&toolbox, cx, work).await;
     let (prepared, called, elapsed) = done?;
     let call = ToolTrial {
         prepared,
         called,
-        told,
+        log,
         elapsed,
     };
     Ok((toolbox, call))
 }
 
-/// What is worth knowing of a tool before it is called here.
+/// Returns warnings and notes about a tool, to print before the call.
 fn list_tool_notes(tool: &dyn Tool, toolbox: &Toolbox) -> Vec<String> {
-    let mut said: Vec<String> = tool.badge().into_iter().collect();
+    let mut notes: Vec<String> = tool.badge().into_iter().collect();
     if let Some(about) = toolbox.origins.get(&tool.decl().name) {
-        said.extend(about.lints.iter().cloned());
+        notes.extend(about.lints.iter().cloned());
     }
-    for line in &mut said {
+    for line in &mut notes {
         line.insert_str(0, "warning: ");
     }
     if !tool.prerequisites().is_empty() {
-        said.push(format!(
-            "note: a judge may call it only after {}; here it is called alone",
+        notes.push(format!(
+            "note: a judge can call this tool only after {}; here dicta calls it alone",
             tool.prerequisites().join(", ")
         ));
     }
-    said
+    notes
 }
 
-/// The tools files to look in: none for what is built in and needs none.
+/// Loads the tools files. A built-in tool without a judge needs none, so it works outside a workspace.
 fn load_tool_context(args: &ToolArgs, cx: &CommandCx) -> Result<ToolContext, CommandError> {
     if args.judge.is_none() && is_built_in(&args.name) {
         return Ok(ToolContext {
@@ -163,10 +165,10 @@ fn is_built_in(name: &str) -> bool {
     built_in_tool_decls().iter().any(|decl| decl.name == name)
 }
 
-/// What a call may be of.
+/// The tools among which the call finds its tool.
 struct CallableTools {
     set: ToolSet,
-    /// Nothing has the name that was asked for: what there is.
+    /// The names of all tools, if no tool has the requested name.
     known: Option<Vec<String>>,
 }
 
@@ -192,13 +194,13 @@ async fn open_tool_set(
         }
         (None, true) => {
             return Err(CommandError::usage(format!(
-                "`{}` reads a transcript: name one with --transcript FILE or FILE:ID",
+                "`{}` reads a transcript; add --transcript FILE or FILE:ID",
                 args.name
             )));
         }
         (Some(_), false) => {
             return Err(CommandError::usage(format!(
-                "--transcript is for the tools that read one, and `{}` does not",
+                "--transcript works only with tools that read a transcript; `{}` doesn't",
                 args.name
             )));
         }
@@ -212,7 +214,8 @@ async fn open_tool_set(
     }
 }
 
-/// The tool as a judge has it, or all of that judge's where its name is that of a set or of a server's tool.
+/// Opens the tool with the judge's settings. Without an entry of that name, opens all tools of the judge, because a set
+/// or a server may contain the tool.
 async fn open_judge_tools(
     name: &str,
     args: &ToolArgs,
@@ -224,7 +227,7 @@ async fn open_judge_tools(
     let judge = workspace.judges.get(name).ok_or_else(|| {
         let known: Vec<&str> = workspace.judges.keys().map(String::as_str).collect();
         CommandError::usage(format!(
-            "no judge is called `{name}`; the judges here are {}",
+            "unknown judge `{name}`; available judges: {}",
             known.join(", ")
         ))
     })?;
@@ -240,8 +243,8 @@ async fn open_judge_tools(
     opened.map_err(|problems| CommandError::usage(problems.join("; ")))
 }
 
-/// The tool of that name: of a file, or of a source that has tools of its own. A name that nothing has is no usage error
-/// but a call like any other: it is rejected, as a judge's would be.
+/// Opens the tool of that name, from a tools file or from a source that has its own tools. An unknown name is not a
+/// usage error: the call is rejected, exactly as a judge's call would be.
 async fn open_standalone_tool(
     args: &ToolArgs,
     found: &ToolContext,
@@ -263,12 +266,12 @@ async fn open_standalone_tool(
                 Ok(set) if set.get(&args.name).is_some() => return Ok(set.into()),
                 Ok(set) => known.extend(set.decls().into_iter().map(|decl| decl.name)),
                 Err(problems) => cx.streams.print_stderr(&format!(
-                    "the tools of source `{name}` are not known: {}",
+                    "can't list the tools of source `{name}`: {}",
                     problems.join("; ")
                 )),
             }
         }
-        // It may stand where nothing could be read.
+        // The tool may be defined in a part that could not be read, so show the errors.
         let errors = found.problems.iter();
         let errors = errors.filter(|problem| problem.severity == Severity::Error);
         cx.streams
@@ -290,19 +293,20 @@ async fn open_standalone_tool(
     Ok(opened.into())
 }
 
-/// The transcript at `FILE` (its first) or `FILE:ID`. A file whose name holds a colon is taken as it is.
-fn read_transcript_arg(at: &str) -> Result<Transcript<'static>, CommandError> {
-    let whole = Path::new(at);
-    let (path, id) = match at.rsplit_once(':') {
+/// Reads the transcript at `FILE` (the first one) or `FILE:ID`. An existing file whose name contains a colon has
+/// priority.
+fn read_transcript_arg(arg: &str) -> Result<Transcript<'static>, CommandError> {
+    let whole = Path::new(arg);
+    let (path, id) = match arg.rsplit_once(':') {
         Some((file, id)) if !whole.exists() && Path::new(file).exists() => {
             (Path::new(file), Some(id))
         }
-        // An id may hold colons: `t.jsonl:t:3`.
-        _ if !whole.exists() => match at
+        // An id may contain colons: `t.jsonl:t:3`.
+        _ if !whole.exists() => match arg
             .match_indices(':')
-            .find(|(cut, _)| Path::new(&at[..*cut]).exists())
+            .find(|(cut, _)| Path::new(&arg[..*cut]).exists())
         {
-            Some((cut, _)) => (Path::new(&at[..cut]), Some(&at[cut + 1..])),
+            Some((cut, _)) => (Path::new(&arg[..cut]), Some(&arg[cut + 1..])),
             None => (whole, None),
         },
         _ => (whole, None),
@@ -325,12 +329,15 @@ fn read_transcript_arg(at: &str) -> Result<Transcript<'static>, CommandError> {
     }
     let path = path.display();
     Err(CommandError::usage(match id {
-        None => format!("{path} holds no transcript that can be read"),
+        None => format!("{path} contains no readable transcript"),
         Some(id) => match find_nearest(id, ids.iter().map(String::as_str)) {
             Some(near) => {
-                format!("{path} holds no transcript `{id}`; did you mean `{near}`?")
+                format!("{path} doesn't contain the transcript `{id}`; did you mean `{near}`?")
             }
-            None => format!("{path} holds no transcript `{id}` among its {}", ids.len()),
+            None => format!(
+                "{path} doesn't contain the transcript `{id}`; it contains {} transcripts",
+                ids.len()
+            ),
         },
     }))
 }
@@ -368,7 +375,7 @@ fn build_report<'a>(args: &'a ToolArgs, call: &'a ToolTrial) -> ToolCallReport<'
         text: answer.map(|a| a.text.as_str()),
         bytes: answer.map_or(0, |a| a.bytes),
         truncated: answer.is_some_and(|a| a.truncated),
-        hops: &call.told.hops,
+        hops: &call.log.hops,
         retried: call
             .called
             .as_ref()
@@ -399,7 +406,7 @@ fn format_report(report: &ToolCallReport<'_>) -> String {
         let end = match (&hop.refused, hop.status) {
             (Some(why), _) => format!("refused: {why}"),
             (None, Some(status)) => status.to_string(),
-            (None, None) => "no answer".to_owned(),
+            (None, None) => "no reply".to_owned(),
         };
         let _infallible = writeln!(out, "hop        {}{address} → {end}", hop.url);
     }

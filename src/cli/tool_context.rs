@@ -1,4 +1,5 @@
-//! The tools files of a command's workspace, and what a command that runs no judge calls tools with.
+//! The context in which a command calls tools without a run: the workspace's tools files, an event log and a
+//! redactor.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,15 +17,15 @@ use crate::tools::toolbox::Toolbox;
 use crate::tools::{ToolDeps, ToolSet, open_single_tool};
 use crate::workspace;
 
-/// What tools are built with, and what is wrong with the files that declare them.
+/// The dependencies of tools, and the diagnostics of the files that declare them.
 pub(super) struct ToolContext {
     pub(super) deps: ToolDeps,
     pub(super) problems: Vec<Diagnostic>,
 }
 
 impl ToolContext {
-    /// The tools files of the workspace at or above `path`, or here; none where there is no workspace. They need not be
-    /// right: what is wrong with them is told where it matters.
+    /// Loads the tools files of the workspace at or above `path`, or of the current folder; none without a workspace.
+    /// Keeps errors as diagnostics, because a broken tool must not prevent a call to another one.
     pub(super) fn load(
         path: Option<&Path>,
         resolve: &[String],
@@ -62,7 +63,7 @@ impl ToolContext {
     }
 }
 
-/// `--resolve`, as it was typed.
+/// Parses the `--resolve` arguments.
 pub(super) fn parse_resolve_args(
     texts: &[String],
 ) -> Result<Vec<(String, u16, std::net::IpAddr)>, CommandError> {
@@ -74,15 +75,15 @@ pub(super) fn parse_resolve_args(
     Ok(resolve)
 }
 
-/// What a tool is told to tell, gathered.
+/// The facts that a tool reported during a call.
 #[derive(Debug, Default)]
 pub(super) struct ToolCallLog {
     pub(super) hops: Vec<Hop>,
-    /// What is for the log and not for a model.
+    /// The notes for the user; a model does not get them.
     pub(super) notes: Vec<String>,
 }
 
-/// Does `work` with all that a tool sees of a run; what it told on the way.
+/// Runs `work` with the call context that a run would provide. Returns its result and the log of the call.
 pub(super) async fn with_call_cx<T>(
     toolbox: &Toolbox,
     cx: &CommandCx,
@@ -101,29 +102,29 @@ pub(super) async fn with_call_cx<T>(
         turn: TurnIx(0),
     };
     let gather = async {
-        let mut told = ToolCallLog::default();
+        let mut log = ToolCallLog::default();
         while let Some(envelope) = facts.recv().await {
             match envelope.kind {
                 EventKind::Tool {
                     fact: ToolFact::Hop(hop),
                     ..
-                } => told.hops.push(hop),
-                EventKind::Note { text, .. } => told.notes.push(text),
+                } => log.hops.push(hop),
+                EventKind::Note { text, .. } => log.notes.push(text),
                 _ => {}
             }
         }
-        told
+        log
     };
     let work = async move { work(&call_cx).await };
     tokio::join!(work, gather)
 }
 
-/// What keeps the secrets of tools files out of what is printed.
+/// Returns the redactor that removes the secrets of tools files from output.
 pub(super) fn build_redactor(toolbox: &Toolbox) -> Redactor {
     Redactor::new(toolbox.secrets.iter().map(String::as_str))
 }
 
-/// The tools of a source that has its own, opened.
+/// Opens the tools of a source that has its own.
 pub(super) async fn open_source_tools(
     name: &str,
     deps: &ToolDeps,

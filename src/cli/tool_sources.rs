@@ -1,4 +1,4 @@
-//! `dicta check --connect`: every source of the tools files tried once, and whether judges' tools open.
+//! `dicta check --connect`: tests every tool source once, and opens the tools of each judge.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -13,33 +13,33 @@ use crate::model::{JudgeConfig, JudgeTool, Millis};
 use crate::tools::{self, ToolDeps};
 use crate::workspace::Workspace;
 
-/// A source that takes longer is not at hand.
+/// The time limit of a test. A source that takes longer counts as failed.
 const PROBE_TIMEOUT: Millis = Millis::from_secs(60);
-/// A server that stands in a judge's `tools:` itself.
+/// The name of an entry in a judge's `tools:` that configures an MCP server in place.
 const SERVER_ENTRY: &str = "mcp";
 
-/// What came of trying something that tools work on.
+/// The result of testing a source, a server or a judge's tools.
 pub(super) struct ToolProbe {
-    /// `source shop`, `server of judge j`, `tools of judge j`.
+    /// The tested item: `source shop`, `server of judge j`, `tools of judge j`.
     subject: String,
     name: String,
     kind: String,
     badge: Option<String>,
-    /// What is there, or why it cannot be used.
+    /// A description of the tools found, or the failure.
     result: Result<String, ProbeFailure>,
     duration: Millis,
 }
 
-/// Why something cannot be used.
+/// The failure of a test.
 pub(super) enum ProbeFailure {
-    /// As it is configured: trying again helps nobody.
+    /// The configuration is wrong, so trying again has no effect.
     Unusable(String),
-    /// It was tried and failed.
+    /// The test ran and failed.
     Failed(String),
 }
 
 impl ToolProbe {
-    /// Whether it cannot be used as it is configured; `None` where it can be.
+    /// Returns true if the configuration is wrong, false if the test failed, or None if it succeeded.
     pub(super) fn unusable(&self) -> Option<bool> {
         let failure = self.result.as_ref().err()?;
         Some(matches!(failure, ProbeFailure::Unusable(_)))
@@ -79,15 +79,15 @@ impl ToolProbe {
     }
 }
 
-/// How many there are to be tried.
+/// Returns the number of sources and servers to test.
 pub(super) fn count_probes(workspace: &Workspace) -> usize {
     let toolbox = &workspace.tools;
     let servers = workspace.judges.values().flat_map(|judge| &judge.tools);
     toolbox.sources.len() + servers.filter(|entry| entry.name == SERVER_ENTRY).count()
 }
 
-/// Tries them all at once. Where all can be used, judges' tools are put together, too: tokens are verified, and a server
-/// must have what a judge wants of it.
+/// Tests all sources at the same time. If all succeed, also opens the tools of each judge, which verifies tokens and
+/// finds tools that a server lacks.
 pub(super) async fn probe_all(workspace: &Workspace, cx: &CommandCx) -> Vec<ToolProbe> {
     let deps = ToolDeps {
         toolbox: Arc::clone(&workspace.tools),
@@ -164,7 +164,7 @@ async fn probe_servers(deps: &ToolDeps, judges: &[&JudgeConfig], cx: &CallCx) ->
     join_all(tries).await
 }
 
-/// The judges whose tools do not go together, or whose tokens are not valid.
+/// Tests the tools of each judge together. Returns the judges whose tools conflict or whose tokens are invalid.
 async fn probe_judge_tools(
     deps: &ToolDeps,
     judges: &[&JudgeConfig],
@@ -200,7 +200,7 @@ async fn with_timeout<T>(
 ) -> Result<T, String> {
     tokio::select! {
         done = work => done,
-        () = cx.clock.sleep(PROBE_TIMEOUT) => Err(format!("it said nothing within {PROBE_TIMEOUT}")),
+        () = cx.clock.sleep(PROBE_TIMEOUT) => Err(format!("no response within {PROBE_TIMEOUT}")),
     }
 }
 

@@ -1,14 +1,11 @@
-//! `dicta tools`: the tools judges can be given, as each provider would be told of them; whose they are, and what is wrong
-//! with them.
-
-mod argument_list;
+//! `dicta tools`: lists the available tools, the judges that use them, their declarations for each provider, and
+//! their problems.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use self::argument_list::format_arguments;
 use super::args::{DialectArg, ListFormat, WorkspaceArgs};
 use super::error::CommandError;
 use super::tool_context::{ToolContext, build_redactor, open_source_tools, with_call_cx};
@@ -25,14 +22,14 @@ use crate::tools::{
 };
 use crate::workspace::{self, Workspace};
 
-/// The setting of a set's or a source's entry that names some of its tools.
+/// The setting of a tool set or source entry that selects some of its tools.
 const ALLOW_SETTING: &str = "allow";
-/// The name under which a server stands in a judge's `tools:` itself.
+/// The name of an entry in a judge's `tools:` that configures an MCP server in place.
 const SERVER_ENTRY: &str = "mcp";
-/// A source that takes longer to say what it has is left out of the list.
+/// The time limit for opening a source. A slower source is missing from the list.
 const OPEN_TIMEOUT: Millis = Millis::from_secs(20);
 
-/// So many judges are named of those that have a tool.
+/// The largest number of judges that a row names.
 const MAX_NAMED_JUDGES: usize = 8;
 
 const ALL_DIALECTS: [DialectArg; 4] = [
@@ -42,30 +39,37 @@ const ALL_DIALECTS: [DialectArg; 4] = [
     DialectArg::Gemini,
 ];
 
-/// A tool of the list.
+/// A tool in the list.
 struct ToolRow {
     decl: ToolDeclaration,
-    /// `built in`, `file`, or the source that was asked.
+    /// `built in`, `file`, or the name of the source.
     from: String,
-    /// Names that a judge may list it under, besides its own.
+    /// The sets and sources under which a judge may list the tool.
     groups: Vec<String>,
     judges: Vec<String>,
     badge: Option<String>,
     broken: Vec<String>,
     lints: Vec<String>,
-    /// Whether it changes nothing; `None` where that is not known.
+    /// True if the tool changes nothing, or None if unknown.
     read_only: Option<bool>,
     after: Vec<String>,
     max_calls: Option<u32>,
-    /// Whether identical calls of a trace are answered once.
+    /// True if identical calls in one judge trace share one response.
     cached: bool,
     coerce: bool,
     auth: Vec<String>,
-    /// Its source and that one's kind.
-    source: Option<(String, String)>,
+    source: Option<ToolRowSource>,
 }
 
-/// Lists them.
+/// The tool source of a tool in the list.
+struct ToolRowSource {
+    /// Its name in `sources:`.
+    name: String,
+    /// Its tool kind, such as `mcp`.
+    kind: String,
+}
+
+/// Prints the tools.
 pub(super) fn list_tools(
     provider: Option<DialectArg>,
     format: ListFormat,
@@ -85,7 +89,7 @@ pub(super) fn list_tools(
         .collect();
     let runtime = build_runtime()?;
     let work = async |call_cx: &CallCx| collect_rows(&deps, &judges, call_cx).await;
-    let ((rows, problems), _told) = runtime.block_on(with_call_cx(&toolbox, cx, work));
+    let ((rows, problems), _log) = runtime.block_on(with_call_cx(&toolbox, cx, work));
     runtime.shutdown_timeout(Millis(200).to_duration());
     let text = match format {
         ListFormat::Json => {
@@ -104,20 +108,20 @@ pub(super) fn list_tools(
         cx.streams.print_stderr(&clean.unwrap_or(problem));
     }
     if has_errors(&found.problems) {
-        // What is broken is in the list; what could not become a tool at all is only here.
+        // The list shows broken tools. Entries that could not become a tool appear only in these diagnostics.
         cx.streams.print_diagnostics(&found.problems);
     }
     Ok(0)
 }
 
-/// The workspace, if there is one and it loads: a list of tools must not fail for a rubric.
+/// Loads the workspace if it is valid. An invalid rubric must not prevent the list of tools.
 fn load_workspace_if_valid(place: &WorkspaceArgs, cx: &CommandCx) -> Option<Workspace> {
     let here = std::env::current_dir().ok();
     let root = workspace::find_workspace_root(place.workspace.as_deref().or(here.as_deref())?)?;
     let loaded = workspace::load(&root, &cx.env, &EvalTypeRegistry::builtin()).ok();
     if loaded.is_none() {
         cx.streams.print_stderr(
-            "the workspace does not load (`dicta check` says why): judges are not listed",
+            "the workspace has errors (`dicta check` lists them), so the list omits judges",
         );
     }
     loaded
@@ -132,14 +136,14 @@ async fn collect_rows(
     let (mut rows, mut problems) = (Vec::new(), Vec::new());
     for decl in built_in_tool_decls() {
         let mut row = ToolRow::new(decl, "built in", judges, &[]);
-        // All that is built in reads.
+        // All built-in tools only read.
         row.read_only = Some(true);
         rows.push(row);
     }
     for (name, tool) in &toolbox.tools {
         let mut row = ToolRow::from_definition(name, tool, judges, toolbox);
         if tool.errors.is_empty() && tool.from_source != SourceProvided::default() {
-            // Its source says what the file leaves to it.
+            // The source provides the parts of the declaration that the file omits.
             match with_timeout(open_single_tool(&plain_tool_use(name), deps, cx), cx).await {
                 Ok(set) => {
                     if let Some(opened) = set.get(name) {
@@ -163,7 +167,7 @@ async fn collect_rows(
                 }
             }
             Err(why) => problems.push(format!(
-                "source `{name}`: its tools are not listed: {}",
+                "can't list the tools of source `{name}`: {}",
                 why.join("; ")
             )),
         }
@@ -184,7 +188,7 @@ async fn collect_rows(
                     }
                 }
                 Err(why) => problems.push(format!(
-                    "judge `{}`: the tools of its server are not listed: {}",
+                    "can't list the server tools of judge `{}`: {}",
                     judge.name,
                     why.join("; ")
                 )),
@@ -200,11 +204,11 @@ async fn with_timeout(
 ) -> Result<ToolSet, Vec<String>> {
     tokio::select! {
         opened = opening => opened,
-        () = cx.clock.sleep(OPEN_TIMEOUT) => Err(vec![format!("it said nothing within {OPEN_TIMEOUT}")]),
+        () = cx.clock.sleep(OPEN_TIMEOUT) => Err(vec![format!("no response within {OPEN_TIMEOUT}")]),
     }
 }
 
-/// An entry that only names a tool.
+/// Returns an entry that only names a tool, without settings.
 fn plain_tool_use(name: &str) -> JudgeTool {
     JudgeTool {
         name: name.to_owned(),
@@ -238,7 +242,7 @@ impl ToolRow {
         }
     }
 
-    /// As its file declares it; nobody is asked, and no token verified.
+    /// Returns the row of a tool as its file declares it, without calling its source or verifying tokens.
     fn from_definition(
         name: &str,
         tool: &Arc<ToolDefinition>,
@@ -248,7 +252,10 @@ impl ToolRow {
         let about = toolbox.origins.get(name);
         let source = about.and_then(|about| {
             let source = toolbox.sources.get(&about.source)?;
-            Some((about.source.clone(), source.kind().to_owned()))
+            Some(ToolRowSource {
+                name: about.source.clone(),
+                kind: source.kind().to_owned(),
+            })
         });
         let badge = about.and_then(|about| toolbox.sources.get(&about.source)?.badge());
         let from = FileTool::new(Arc::clone(tool), VerifiedClaims::default(), badge);
@@ -274,7 +281,7 @@ impl ToolRow {
         }
     }
 
-    /// What calling it is bound to, in words.
+    /// Describes the conditions of a call.
     fn describe_limits(&self) -> Vec<String> {
         let mut terms = Vec::new();
         match self.read_only {
@@ -286,7 +293,7 @@ impl ToolRow {
             terms.push(format!("needs a token of {}", self.auth.join(" or ")));
         }
         if !self.after.is_empty() {
-            terms.push(format!("comes after {}", self.after.join(", ")));
+            terms.push(format!("only after {}", self.after.join(", ")));
         }
         match self.max_calls {
             Some(1) => terms.push("may be called once".to_owned()),
@@ -294,7 +301,7 @@ impl ToolRow {
             None => {}
         }
         if self.read_only == Some(true) && !self.cached {
-            terms.push("asked anew each time".to_owned());
+            terms.push("called again each time".to_owned());
         }
         if self.coerce {
             terms.push("lenient typing".to_owned());
@@ -303,7 +310,7 @@ impl ToolRow {
     }
 }
 
-/// Whether an entry of a judge's `tools:` gives it this tool, which is in these sets and sources.
+/// Returns true if an entry of a judge's `tools:` provides the tool, which belongs to `groups`.
 fn entry_provides(entry: &JudgeTool, tool: &str, groups: &[String]) -> bool {
     if entry.name == tool {
         return true;
@@ -321,7 +328,7 @@ fn sets_with_tool(tool: &str, toolbox: &Toolbox) -> Vec<String> {
     sets.map(|(name, _)| name.clone()).collect()
 }
 
-/// The declaration in a provider's own words.
+/// Returns the declaration in a provider's dialect.
 fn declare_for(decl: &ToolDeclaration, provider: DialectArg) -> Value {
     let kind = match provider {
         DialectArg::Openai => ProviderKind::Openai,
@@ -345,7 +352,7 @@ fn dialect_name(provider: DialectArg) -> &'static str {
 fn row_to_json(row: &ToolRow, provider: Option<DialectArg>) -> Value {
     let declared: serde_json::Map<String, Value> = ALL_DIALECTS
         .into_iter()
-        .filter(|one| provider.is_none_or(|wanted| wanted == *one))
+        .filter(|one| provider.is_none_or(|requested| requested == *one))
         .map(|one| (dialect_name(one).to_owned(), declare_for(&row.decl, one)))
         .collect();
     json!({
@@ -355,8 +362,8 @@ fn row_to_json(row: &ToolRow, provider: Option<DialectArg>) -> Value {
         "from": row.from,
         "groups": row.groups,
         "judges": row.judges,
-        "source": row.source.as_ref().map(|(name, _)| name),
-        "kind": row.source.as_ref().map(|(_, kind)| kind),
+        "source": row.source.as_ref().map(|source| &source.name),
+        "kind": row.source.as_ref().map(|source| &source.kind),
         "read_only": row.read_only,
         "auth": row.auth,
         "after": row.after,
@@ -377,14 +384,14 @@ fn format_row(row: &ToolRow, provider: Option<DialectArg>, width: usize) -> Stri
     };
     line(&row.decl.description);
     let mut facts = vec![match &row.source {
-        Some((name, kind)) => format!("{}, {kind} source {name}", row.from),
+        Some(source) => format!("{}, {} source {}", row.from, source.kind, source.name),
         None => row.from.clone(),
     }];
     if !row.groups.is_empty() {
         facts.push(format!("in {}", row.groups.join(", ")));
     }
     facts.push(match row.judges.as_slice() {
-        [] => "no judge has it".to_owned(),
+        [] => "no judge uses it".to_owned(),
         judges if judges.len() <= MAX_NAMED_JUDGES + 1 => format!("judges: {}", judges.join(", ")),
         judges => format!(
             "judges: {} and {} more",
@@ -411,6 +418,103 @@ fn format_row(row: &ToolRow, provider: Option<DialectArg>, width: usize) -> Stri
         None => format_arguments(&row.decl.schema, width),
     };
     out + &shown + "\n"
+}
+
+/// The widest name column, in characters; a longer name moves its own line out of the column.
+const MAX_NAME_WIDTH: usize = 24;
+
+/// Returns the parameters of a tool's JSON Schema for people: one indented line for each, wrapped at `width`.
+fn format_arguments(schema: &Value, width: usize) -> String {
+    let properties = schema["properties"].as_object();
+    let Some(properties) = properties.filter(|properties| !properties.is_empty()) else {
+        let is_closed = schema.get("properties").is_some() || schema.get("type").is_none();
+        let text = if is_closed {
+            "no parameters"
+        } else {
+            "any object"
+        };
+        return format!("      {text}\n");
+    };
+    let names = properties.keys().map(|name| name.chars().count());
+    let widest = names.max().unwrap_or_default().min(MAX_NAME_WIDTH);
+    let required = |name: &str| {
+        let list = schema["required"].as_array();
+        list.is_some_and(|list| list.iter().any(|one| one == name))
+    };
+    let mut out = String::new();
+    for (name, param) in properties {
+        let text = format!(
+            "{name:<widest$}  {}",
+            describe_argument(param, required(name))
+        );
+        let _infallible = writeln!(out, "      {}", wrap_line(&text, 6, 8 + widest, width));
+    }
+    out
+}
+
+fn describe_argument(param: &Value, is_required: bool) -> String {
+    let mut text = describe_type(param);
+    match param.get("default") {
+        Some(default) => {
+            let _infallible = write!(text, ", default {default}");
+        }
+        None if is_required => text.push_str(", required"),
+        None => text.push_str(", optional"),
+    }
+    for rule in describe_rules(param) {
+        let _infallible = write!(text, ", {rule}");
+    }
+    if let Some(description) = param["description"].as_str() {
+        let description = description.split_whitespace().collect::<Vec<_>>().join(" ");
+        let _infallible = write!(text, ": {description}");
+    }
+    text
+}
+
+fn describe_type(param: &Value) -> String {
+    let word = match &param["type"] {
+        Value::String(word) => word.clone(),
+        Value::Array(words) => {
+            let words: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
+            words.join(" or ")
+        }
+        _ => "any value".to_owned(),
+    };
+    let inner = match word.as_str() {
+        "array" => param.get("items"),
+        "object" => param.get("additionalProperties"),
+        _ => None,
+    };
+    match inner.filter(|inner| inner.is_object()) {
+        Some(inner) => {
+            let rules = describe_rules(inner).join(", ");
+            let rules = if rules.is_empty() {
+                rules
+            } else {
+                format!(" ({rules})")
+            };
+            format!("{word} of {}{rules}", describe_type(inner))
+        }
+        None => word,
+    }
+}
+
+fn describe_rules(param: &Value) -> Vec<String> {
+    let mut rules = Vec::new();
+    if let Some(values) = param["enum"].as_array() {
+        let values: Vec<String> = values.iter().map(Value::to_string).collect();
+        rules.push(format!("one of {}", values.join(" ")));
+    }
+    if let Some(pattern) = param["pattern"].as_str() {
+        rules.push(format!("matching /{pattern}/"));
+    }
+    match (param.get("minimum"), param.get("maximum")) {
+        (Some(low), Some(high)) => rules.push(format!("{low} to {high}")),
+        (Some(low), None) => rules.push(format!("at least {low}")),
+        (None, Some(high)) => rules.push(format!("at most {high}")),
+        (None, None) => {}
+    }
+    rules
 }
 
 #[cfg(test)]
@@ -474,12 +578,36 @@ mod tests {
             text.contains("✗ broken: tools.yaml:3:5: no such source"),
             "{text}"
         );
-        assert!(text.contains("file · no judge has it"), "{text}");
+        assert!(text.contains("file · no judge uses it"), "{text}");
         let json = row_to_json(&row, Some(DialectArg::Gemini));
         assert_eq!(json["broken"][0], "tools.yaml:3:5: no such source");
         assert_eq!(
             json["declared"].as_object().map(serde_json::Map::len),
             Some(1)
         );
+    }
+
+    #[test]
+    fn each_argument_is_listed_with_its_type_default_rules_and_description() {
+        let schema = json!({"type": "object", "required": ["q", "ids"], "properties": {
+            "q": {"type": "string", "description": "what to\n look for", "enum": ["a", "b"]},
+            "count": {"type": "integer", "default": 3, "minimum": 0, "maximum": 5},
+            "ids": {"type": "array", "items": {"type": "string", "pattern": "^x"}},
+            "any": true,
+        }});
+        assert_eq!(
+            format_arguments(&schema, 0),
+            "      q      string, required, one of \"a\" \"b\": what to look for\n\
+             \x20     count  integer, default 3, 0 to 5\n\
+             \x20     ids    array of string (matching /^x/), required\n\
+             \x20     any    any value, optional\n"
+        );
+    }
+
+    #[test]
+    fn empty_and_open_schemas_are_distinguished() {
+        let none = json!({"type": "object", "properties": {}});
+        assert!(format_arguments(&none, 0).contains("no parameters"));
+        assert!(format_arguments(&json!({"type": "object"}), 0).contains("any object"));
     }
 }

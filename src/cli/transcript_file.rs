@@ -1,4 +1,5 @@
-//! A file of transcripts that is named on the command line: read as the workspace around it says, or as it says itself.
+//! Opens a transcript file that is named on the command line, with the field mapping of its workspace if there is
+//! one.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use crate::diag::Diagnostic;
 use crate::transcript::{FieldMapping, TranscriptError, TranscriptFile};
 use crate::workspace::{self, Env};
 
-/// Opens a file; `map` counts before what a dicta.yaml says.
+/// Opens a file. `map` overrides the field mapping of the workspace.
 pub(super) fn open_file(
     path: &Path,
     map: Option<&Arc<FieldMapping>>,
@@ -21,23 +22,24 @@ pub(super) fn open_file(
         .map_err(|error| explain_unreadable(&error))
 }
 
-/// Why a file is not read, and what to name instead of a folder.
+/// Converts a reader's error. For a folder, suggests its files.
 pub(super) fn explain_unreadable(error: &TranscriptError) -> CommandError {
     match error {
         TranscriptError::NotAFile { path, .. } if path.is_dir() => {
             let folder = path.display().to_string();
             let folder = folder.trim_end_matches('/');
-            CommandError::usage(format!("{error}; name its files: {folder}/*.jsonl"))
+            CommandError::usage(format!("{error}; pass its files instead: {folder}/*.jsonl"))
         }
         error => CommandError::usage(error.to_string()),
     }
 }
 
-/// The map that a workspace has for a file: the workspace around the file, else the one around here.
+/// Returns the field mapping of a file, from the workspace around the file, else from the one around the current
+/// folder.
 pub(super) fn find_field_map(path: &Path) -> Result<Option<Arc<FieldMapping>>, Vec<Diagnostic>> {
     let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let mut names = vec![whole.clone()];
-    // A workspace has its own path without symbolic links.
+    // A workspace stores its path without symbolic links, so look the file up under its resolved names, too.
     if let (Some(folder), Some(name)) = (whole.parent(), whole.file_name())
         && let Ok(folder) = folder.canonicalize()
     {

@@ -1,5 +1,5 @@
-//! `dicta check` on transcripts: what of a file was understood, in numbers, and what was not, by kind; the first transcript
-//! of a mapped file.
+//! `dicta check` on transcripts: responsible for the counts of understood and skipped parts, the warnings, and a
+//! preview of the first transcript of a mapped file.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,14 +14,14 @@ use crate::model::{Transcript, TranscriptMessage, TranscriptPart, make_visible, 
 use crate::transcript::{FieldMapping, ReadTally, TranscriptError, TranscriptFile};
 use crate::workspace::Workspace;
 
-/// So many warnings of one kind of trouble are told: a file of the wrong kind has one for each record.
+/// The largest number of warnings that are printed; a file of the wrong kind would print one per record.
 const MAX_SHOWN_WARNINGS: usize = 20;
-/// So much of a message is shown.
+/// The longest text that a preview shows of a message, in characters.
 const MAX_TEXT_CHARS: usize = 60;
-/// So many messages of a transcript are shown.
+/// The largest number of messages in a preview.
 const MAX_SHOWN_MESSAGES: usize = 6;
 
-/// Warnings, the first of them kept.
+/// A list of warnings that keeps only the first ones and counts the others.
 #[derive(Debug, Default)]
 pub(super) struct CappedWarnings {
     shown: Vec<Diagnostic>,
@@ -55,27 +55,27 @@ impl CappedWarnings {
     }
 }
 
-/// What a file gave.
+/// The counts and warnings of reading one file.
 #[derive(Debug, Default)]
 pub(super) struct TranscriptFileReport {
     format: &'static str,
     transcripts: u64,
-    /// Records that should have been transcripts, and what is wrong with the first of them.
+    /// The number of records that are not transcripts, and the reason of the first one.
     bad_records: u64,
     pub(super) faults: CappedWarnings,
     messages: u64,
     calls: u64,
-    /// By judge, and what it decided.
+    /// The number of source verdicts by judge and outcome.
     verdicts: BTreeMap<String, BTreeMap<String, u64>>,
     labels: u64,
-    /// What was counted of a format that is not native.
+    /// The counts of a reader of a foreign format.
     tally: Option<ReadTally>,
-    /// The first transcript, in lines.
+    /// The preview of the first transcript.
     first_preview: Option<String>,
 }
 
 impl TranscriptFileReport {
-    /// Reads a file through.
+    /// Reads a whole file and counts.
     pub(super) fn read(
         mut file: TranscriptFile,
         each: &mut dyn FnMut(&Transcript<'_>),
@@ -120,7 +120,7 @@ impl TranscriptFileReport {
         }
     }
 
-    /// Records, and how many of them were not understood.
+    /// Returns the number of records, and how many of them were not understood.
     fn records(&self) -> (u64, u64) {
         match &self.tally {
             None => (self.transcripts + self.bad_records, self.bad_records),
@@ -131,7 +131,7 @@ impl TranscriptFileReport {
         }
     }
 
-    /// `98 of 100 records understood`, with the format where it is not ours.
+    /// Formats the counts as `98 of 100 records understood`, with the format unless it is the native one.
     fn sentence(&self) -> String {
         let (records, not) = self.records();
         let mut text = format!(
@@ -146,7 +146,7 @@ impl TranscriptFileReport {
         text
     }
 
-    /// What stands below the sentence.
+    /// Formats the details below the sentence.
     fn details(&self) -> String {
         let mut out = String::new();
         for (judge, evals) in &self.verdicts {
@@ -162,7 +162,7 @@ impl TranscriptFileReport {
         if self.labels > 0 {
             let _infallible = writeln!(
                 out,
-                "  {}, which count as those of `labels:` do",
+                "  {}, which count in the same way as those in `labels:`",
                 pluralize(self.labels, "label")
             );
         }
@@ -183,7 +183,7 @@ impl TranscriptFileReport {
     }
 }
 
-/// `3 progress, 1 summary`, the most first.
+/// Formats counts, the largest first: `3 progress, 1 summary`.
 fn format_counts(counts: &BTreeMap<String, u64>) -> String {
     const KINDS: usize = 12;
     let mut all: Vec<(&String, &u64)> = counts.iter().collect();
@@ -200,7 +200,7 @@ fn format_counts(counts: &BTreeMap<String, u64>) -> String {
     shown.join(", ")
 }
 
-/// A transcript's id, who speaks, the first words.
+/// Formats a preview: the id, the roles, and the beginning of each message.
 fn preview_transcript(transcript: &Transcript<'_>) -> String {
     let mut out = format!("    id {}\n", clip_text(&transcript.id));
     for message in transcript.messages.iter().take(MAX_SHOWN_MESSAGES) {
@@ -225,24 +225,24 @@ fn preview_transcript(transcript: &Transcript<'_>) -> String {
 }
 
 fn preview_message(message: &TranscriptMessage<'_>) -> String {
-    let said = message.text();
-    if !said.trim().is_empty() {
-        return clip_text(&said);
+    let text = message.text();
+    if !text.trim().is_empty() {
+        return clip_text(&text);
     }
     let first = message.parts.iter().find_map(|part| match part {
         TranscriptPart::ToolCall(call) => Some(format!("calls {}", clip_text(&call.name))),
         TranscriptPart::ToolResult(result) => {
-            Some(format!("answers {}", clip_text(&result.content)))
+            Some(format!("returns {}", clip_text(&result.content)))
         }
         TranscriptPart::Reasoning(text) => Some(format!("thinks {}", clip_text(text))),
         TranscriptPart::Media { kind, .. } => Some(format!("shows {}", clip_text(kind))),
-        TranscriptPart::Other(_) => Some("a part of an unknown kind".to_owned()),
+        TranscriptPart::Other(_) => Some("an unknown part".to_owned()),
         TranscriptPart::Text(_) => None,
     });
     first.unwrap_or_else(|| "nothing".to_owned())
 }
 
-/// The first words on one line, nothing hidden.
+/// Returns the beginning of a text on one line, with hidden characters made visible.
 fn clip_text(text: &str) -> String {
     let one_line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut shown: String = one_line.chars().take(MAX_TEXT_CHARS).collect();
@@ -252,60 +252,83 @@ fn clip_text(text: &str) -> String {
     make_visible(&shown, false).into_owned()
 }
 
-/// The files of a workspace.
+/// The report on all transcript files of a workspace.
 #[derive(Debug, Default)]
 pub(super) struct WorkspaceFilesReport {
     pub(super) transcripts: u64,
     not_understood: u64,
-    /// Of formats that are not ours: by its name, how many files, and what they gave together.
-    by_format: BTreeMap<&'static str, (u64, TranscriptFileReport)>,
-    /// The first transcript by each map, with its file.
-    mapped: Vec<(Arc<FieldMapping>, PathBuf, Option<String>)>,
+    /// The totals by foreign format.
+    by_format: BTreeMap<&'static str, FormatTotals>,
+    /// One file for each field mapping.
+    mapped: Vec<MappedFilePreview>,
+}
+
+/// The totals of all files with one format.
+#[derive(Debug, Default)]
+struct FormatTotals {
+    files: u64,
+    /// The summed counts of the files.
+    sum: TranscriptFileReport,
+}
+
+/// The preview of a file that is read with a field mapping.
+#[derive(Debug)]
+struct MappedFilePreview {
+    map: Arc<FieldMapping>,
+    /// The file, relative to the workspace.
+    path: PathBuf,
+    /// Its first transcript, or None if it contains none.
+    first_transcript: Option<String>,
 }
 
 impl WorkspaceFilesReport {
-    /// Adds what a file gave.
+    /// Adds the report of a file.
     pub(super) fn add(&mut self, path: &Path, workspace: &Workspace, one: TranscriptFileReport) {
         self.transcripts += one.transcripts;
         self.not_understood += one.not_understood();
         if let Some(map) = workspace.field_maps.0.get(path)
-            && !self.mapped.iter().any(|(known, ..)| known == map)
+            && !self.mapped.iter().any(|known| known.map == *map)
         {
             let shown = path
                 .strip_prefix(&workspace.root)
                 .unwrap_or(path)
                 .to_owned();
-            self.mapped
-                .push((Arc::clone(map), shown, one.first_preview.clone()));
+            // The first file of a mapping is enough to show whether the mapping is right.
+            self.mapped.push(MappedFilePreview {
+                map: Arc::clone(map),
+                path: shown,
+                first_transcript: one.first_preview.clone(),
+            });
         }
         if one.tally.is_none() {
             return;
         }
-        let (files, all) = self.by_format.entry(one.format).or_default();
-        *files += 1;
-        all.merge(one);
+        let totals = self.by_format.entry(one.format).or_default();
+        totals.files += 1;
+        totals.sum.merge(one);
     }
 
-    /// Records that no reader understood.
+    /// Returns the number of records that no reader understood.
     pub(super) fn not_understood(&self) -> usize {
         usize::try_from(self.not_understood).unwrap_or(usize::MAX)
     }
 
-    /// The same in lines; nothing where all is native.
+    /// Formats the report. Returns an empty text if all files have the native format.
     pub(super) fn lines(&self) -> String {
         let mut out = String::new();
-        for (files, all) in self.by_format.values() {
-            let _infallible = writeln!(out, "{}: {}", pluralize(*files, "file"), all.sentence());
-            out.push_str(&all.details());
+        for totals in self.by_format.values() {
+            let (files, sum) = (pluralize(totals.files, "file"), &totals.sum);
+            let _infallible = writeln!(out, "{files}: {}", sum.sentence());
+            out.push_str(&sum.details());
         }
-        for (_, path, first) in &self.mapped {
-            let path = make_visible(&path.display().to_string(), false).into_owned();
-            match first {
+        for file in &self.mapped {
+            let path = make_visible(&file.path.display().to_string(), false).into_owned();
+            match &file.first_transcript {
                 Some(first) => {
                     let _infallible = write!(out, "  the first transcript of {path}:\n{first}");
                 }
                 None => {
-                    let _infallible = writeln!(out, "  {path} gives no transcript");
+                    let _infallible = writeln!(out, "  {path} contains no transcripts");
                 }
             }
         }
@@ -314,7 +337,7 @@ impl WorkspaceFilesReport {
 }
 
 impl TranscriptFileReport {
-    /// Adds another file of the same format.
+    /// Adds the counts of another file of the same format.
     fn merge(&mut self, other: Self) {
         self.format = other.format;
         self.transcripts += other.transcripts;
@@ -340,7 +363,7 @@ fn add_counts(own: &mut BTreeMap<String, u64>, more: BTreeMap<String, u64>) {
     }
 }
 
-/// Checks a file of transcripts.
+/// Checks a transcript file. Returns the exit code.
 pub(super) fn check_transcripts(
     path: &Path,
     strict: bool,

@@ -1,4 +1,4 @@
-//! Which workspace a command works on: the one named, the one found here or above, else the demo.
+//! Finds and loads the workspace of a command: the named one, else the one in this folder or a parent, else the demo.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,16 +12,16 @@ use crate::record::RunStore;
 use crate::rubric::NOT_CARRIED;
 use crate::workspace::{self, Workspace, demo};
 
-/// A loaded workspace, and how it was come by.
+/// The loaded workspace of a command.
 pub(super) struct CommandWorkspace {
     pub(super) workspace: Arc<Workspace>,
-    /// There was none: this is the demo.
+    /// True if no workspace was found, so this is the demo.
     is_demo_fallback: bool,
 }
 
 impl CommandWorkspace {
-    /// Says what is worked on where that is not plain, and what it was loaded with reservations about; of what did not
-    /// carry over from other tools only how much: `dicta check` lists it.
+    /// Prints which workspace is used, unless that is obvious, and its warnings. For each imported rubric, prints the
+    /// number of keys that did not carry over; `dicta check` lists them.
     pub(super) fn announce(&self, cx: &CommandCx) {
         self.announce_briefly(cx);
         for rubric in &self.workspace.rubrics {
@@ -31,12 +31,14 @@ impl CommandWorkspace {
                 1 => "one thing did".to_owned(),
                 n => format!("{n} things did"),
             };
-            let message = format!("{path}: {lost} not carry over; `dicta check` lists it");
+            let message = format!(
+                "{path}: {lost} not carry over from the other tool; `dicta check` lists them"
+            );
             cx.streams.print_stderr(&message);
         }
     }
 
-    /// The same without what did not carry over.
+    /// Prints the same as `announce`, without the keys that did not carry over.
     pub(super) fn announce_briefly(&self, cx: &CommandCx) {
         let root = self.workspace.root.display();
         if self.is_demo_fallback {
@@ -58,7 +60,7 @@ impl CommandWorkspace {
     }
 }
 
-/// What is wrong with labels, for a command that counts them.
+/// Returns the diagnostics of the labels as an error, for a command that counts labels.
 pub(super) fn check_labels(workspace: &Workspace) -> Result<(), CommandError> {
     if workspace.label_problems.is_empty() {
         return Ok(());
@@ -68,13 +70,13 @@ pub(super) fn check_labels(workspace: &Workspace) -> Result<(), CommandError> {
     Err(CommandError::from_diagnostics(all.collect()))
 }
 
-/// Says that some labels count for nothing, where that refuses nothing.
+/// Prints the number of invalid labels, for a command that works without them.
 pub(super) fn note_label_problems(workspace: &Workspace, cx: &CommandCx) {
     let problems = workspace.label_problems.len();
     if problems > 0 {
         let problems = pluralize(problems, "problem");
         cx.streams.print_stderr(&format!(
-            "note: {problems} with labels, which count for nothing; `dicta check` lists them"
+            "note: {problems} with labels; dicta ignores these labels, and `dicta check` lists them"
         ));
     }
 }
@@ -93,7 +95,8 @@ pub(super) fn load_workspace(
     })
 }
 
-/// Where the runs of a command's workspace are. A workspace that does not load still has its runs.
+/// Returns the run store of a command's workspace. Works even if the workspace has errors, so that old runs stay
+/// readable.
 pub(super) fn open_run_store(
     path: Option<&Path>,
     cx: &CommandCx,
@@ -101,7 +104,7 @@ pub(super) fn open_run_store(
     Ok(open_run_store_and_workspace(path, cx)?.0)
 }
 
-/// As [`store`], and the workspace, if it loads.
+/// Returns the same as [`open_run_store`], and the workspace if it loads.
 pub(super) fn open_run_store_and_workspace(
     path: Option<&Path>,
     cx: &CommandCx,
@@ -140,13 +143,14 @@ fn find_root(path: Option<&Path>, cx: &CommandCx) -> Result<(PathBuf, bool), Com
         let root = found.ok_or_else(|| {
             let path = path.display();
             CommandError::usage(format!(
-                "there is no dicta.yaml at or above {path}; `dicta init DIR` makes a workspace"
+                "found no dicta.yaml at or above {path}; `dicta init DIR` creates a workspace"
             ))
         })?;
         return Ok((root, false));
     }
-    let here = std::env::current_dir()
-        .map_err(|error| CommandError::usage(format!("this folder is gone: {error}")))?;
+    let here = std::env::current_dir().map_err(|error| {
+        CommandError::usage(format!("can't access the current folder: {error}"))
+    })?;
     if let Some(root) = workspace::find_workspace_root(&here) {
         return Ok((root, false));
     }

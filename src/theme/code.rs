@@ -1,7 +1,8 @@
-//! What code is made of: the one home of syntect.
+//! Syntax highlighting. The only module that uses syntect.
 //!
-//! Tells roles, no colours: scopes become roles by one list ([`scopes`]), whatever the theme. Refuses to spend on what
-//! nobody reads: long lines and what follows the first [`MOST`] bytes stay plain.
+//! Responsible for the roles of tokens: one list ([`scopes`]) maps scopes to roles for every theme. Does not choose
+//! colors. Leaves long lines and everything after the first [`MAX_HIGHLIGHTED_BYTES`] plain, because highlighting is
+//! slow.
 
 mod diff;
 mod scopes;
@@ -14,7 +15,7 @@ use syntect::parsing::{ParseState, ScopeStack, SyntaxReference, SyntaxSet};
 
 use super::Role;
 
-/// What a text is written in.
+/// The language of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CodeLanguage {
     /// JSON.
@@ -29,22 +30,23 @@ pub enum CodeLanguage {
     Diff,
 }
 
-/// How much of a text is looked at, in bytes.
+/// The part of a text that is highlighted, in bytes.
 const MAX_HIGHLIGHTED_BYTES: usize = 256 << 10;
-/// A longer line stays plain, in bytes: syntect takes 22 ms for one of 60 kB, and far longer for one made to hurt.
+/// The longest highlighted line, in bytes: syntect takes 22 ms for a line of 60 kB, and much longer for a malicious
+/// one.
 const MAX_LINE_BYTES: usize = 1_000;
 
-/// A range of bytes and what stands there.
+/// Byte ranges with their roles.
 type RoleSpans = Vec<(Range<usize>, Role)>;
 
-/// The roles of a text's pieces: byte ranges, sorted, not overlapping, none over a line's end; what is in none is plain.
-/// May take seconds on a large text: call it off the screen's thread.
+/// Returns the roles of a text's tokens as byte ranges: sorted, without overlaps or line ends. Other text is plain.
+/// Can take seconds for a large text, so call it on another thread than the screen's.
 pub fn highlight(text: &str, lang: CodeLanguage) -> Vec<(Range<usize>, Role)> {
     highlight_while(text, lang, &mut || true)
 }
 
-/// The same, as long as it may go on: asked before each line, for one made to hurt takes a hundredth of a second. What is
-/// left then is plain.
+/// Returns the same, but stops when `go_on` returns false. Asks before each line, since a malicious line takes 10 ms.
+/// The rest is plain.
 pub fn highlight_while(
     text: &str,
     lang: CodeLanguage,
@@ -59,12 +61,12 @@ pub fn highlight_while(
     }
 }
 
-/// Its first [`MOST`] bytes, cut at a character.
+/// Returns the first [`MAX_HIGHLIGHTED_BYTES`] of a text, cut between characters.
 fn truncate_text(text: &str) -> &str {
     &text[..text.floor_char_boundary(MAX_HIGHLIGHTED_BYTES)]
 }
 
-/// The lines of a text: where each begins, and it with its line break.
+/// Returns the lines of a text with their offsets, including line breaks.
 fn split_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut at = 0;
     text.split_inclusive('\n').map(move |line| {
@@ -74,7 +76,7 @@ fn split_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// A line without its break.
+/// Returns a line without its line break.
 fn strip_line_break(line: &str) -> &str {
     let line = line.strip_suffix('\n').unwrap_or(line);
     line.strip_suffix('\r').unwrap_or(line)
@@ -115,7 +117,7 @@ fn highlight_syntax(text: &str, lang: CodeLanguage, go_on: &mut dyn FnMut() -> b
             break;
         }
         let Ok(changes) = parser.parse_line(line, set) else {
-            // A syntax that refers to one that is not there: begin anew on the next line.
+            // The syntax refers to another one that is missing. Start from the initial state on the next line.
             (parser, state) = fresh();
             continue;
         };
@@ -124,6 +126,7 @@ fn highlight_syntax(text: &str, lang: CodeLanguage, go_on: &mut dyn FnMut() -> b
             RangedHighlightIterator::new(&mut state, &changes, line, &highlighter)
         {
             let range = range.start..range.end.min(end);
+            // Plain text needs no span, so it costs nothing to draw.
             if let Some(role) = scopes::decode_role(style)
                 && !range.is_empty()
             {
@@ -140,9 +143,11 @@ fn highlight_syntax(text: &str, lang: CodeLanguage, go_on: &mut dyn FnMut() -> b
     spans
 }
 
-/// The syntax is of YAML 1.1 and takes `no` and `On` for values, as keys too; our reader does not (see `diag::yaml`).
+/// Corrects the role of a YAML word. The syntax follows YAML 1.1, where `no` and `On` are booleans; dicta's reader
+/// does not (see `diag::yaml`).
 fn adjust_yaml_role(role: Role, word: &str, after: &str) -> Role {
     let value = matches!(role, Role::CodeKeyword | Role::CodeNumber);
+    // A word before a colon is a key, even if YAML 1.1 reads it as a boolean or a number.
     if value && after.trim_start().starts_with(':') {
         return Role::CodeKey;
     }
@@ -153,7 +158,7 @@ fn adjust_yaml_role(role: Role, word: &str, after: &str) -> Role {
     role
 }
 
-/// Adds a piece; one that goes on in the same role becomes one with it.
+/// Adds a span, or extends the last one if it has the same role.
 fn push_span(spans: &mut RoleSpans, range: Range<usize>, role: Role) {
     match spans.last_mut() {
         Some((last, same)) if last.end == range.start && *same == role => last.end = range.end,

@@ -1,19 +1,19 @@
-//! How many colours a terminal shows, and a colour in fewer.
+//! The number of colors that a terminal shows, and the conversion of colors to fewer.
 
 use ratatui::style::{Color, Modifier, Style};
 
-/// How many colours a terminal shows.
+/// The number of colors that a terminal shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ColorDepth {
-    /// Any colour.
+    /// Any RGB color.
     TrueColour,
-    /// The 240 fixed colours of xterm, and the 16.
+    /// The 240 fixed colors of xterm, and the 16 basic ones.
     Indexed256,
-    /// The 16 colours the user gave the terminal.
+    /// The 16 basic colors, which the user configured in the terminal.
     Ansi16,
 }
 
-/// Terminals that show any colour, and whose `TERM` says so where `COLORTERM` got lost (ssh, sudo).
+/// Terminals with all colors that can be recognized by `TERM` alone, because ssh and sudo drop `COLORTERM`.
 const TRUE_COLOUR_TERMS: &[&str] = &[
     "alacritty",
     "foot",
@@ -22,9 +22,9 @@ const TRUE_COLOUR_TERMS: &[&str] = &[
     "xterm-kitty",
 ];
 
-/// The levels of xterm's colour cube.
+/// The levels of a channel in xterm's color cube.
 const CUBE_LEVELS: [u8; 6] = [0, 95, 135, 175, 215, 255];
-/// The 16 in their order.
+/// The 16 basic colors in the order of their numbers.
 const ANSI_COLOURS: [Color; 16] = [
     Color::Black,
     Color::Red,
@@ -45,10 +45,10 @@ const ANSI_COLOURS: [Color; 16] = [
 ];
 
 impl ColorDepth {
-    /// From `COLORTERM` and `TERM`.
+    /// Detects the depth from `COLORTERM` and `TERM`.
     pub fn detect(colorterm: Option<&str>, term: Option<&str>) -> Self {
         let term = term.unwrap_or("");
-        // GNU screen passes COLORTERM on and garbles what it stands for.
+        // GNU screen passes `COLORTERM` on but garbles RGB colors.
         let screen = term.starts_with("screen.");
         let any = matches!(colorterm, Some("truecolor" | "24bit")) || term.ends_with("-direct");
         if !screen && (any || TRUE_COLOUR_TERMS.iter().any(|name| term.starts_with(name))) {
@@ -60,7 +60,7 @@ impl ColorDepth {
         }
     }
 
-    /// A look in these colours; `ground` is the look of plain text.
+    /// Reduces a style to this depth. `ground` is the style of plain text.
     pub(super) fn reduce_style(self, look: Style, ground: Style) -> Style {
         match self {
             Self::TrueColour => look,
@@ -82,14 +82,17 @@ fn reduce_to_16(look: Style, ground: Style) -> Style {
         underline_color: look.underline_color.map(nearest_ansi),
         ..look
     };
+    // Plain text defines the background, so the comparisons with the background don't apply to it.
     if look == ground {
         return reduced;
     }
-    // A tinted ground has no place among 16: it would be the ground itself, or swallow one of the colours on it.
+    // No basic color is near a tinted background: it would be invisible, or hide one of the colors on it. So use
+    // reverse.
     if matches!(look.bg, Some(Color::Rgb(..))) && look.fg.is_none() {
         reduced.bg = None;
         return reduced.add_modifier(Modifier::REVERSED);
     }
+    // After the reduction, text and background can be the same color. Then use the plain text color instead.
     let behind = reduced.bg.or(ground.bg.map(nearest_ansi));
     if reduced.fg.is_some() && reduced.fg == behind {
         reduced.fg = ground.fg.map(nearest_ansi);
@@ -100,7 +103,7 @@ fn reduce_to_16(look: Style, ground: Style) -> Style {
     reduced
 }
 
-/// The nearest of the 240 that no user changed.
+/// Returns the nearest of the 240 fixed colors, which no user reconfigures.
 fn nearest_indexed(colour: Color) -> Color {
     let Color::Rgb(r, g, b) = colour else {
         return colour;
@@ -109,12 +112,13 @@ fn nearest_indexed(colour: Color) -> Color {
         .min_by_key(|index| {
             let (r2, g2, b2) = indexed_to_rgb(*index);
             let square = |a: u8, b: u8| u32::from(a.abs_diff(b)).pow(2);
+            // The weights approximate the eye's sensitivity to red, green and blue.
             2 * square(r, r2) + 4 * square(g, g2) + 3 * square(b, b2)
         })
         .map_or(colour, Color::Indexed)
 }
 
-/// What one of the 240 is.
+/// Returns the RGB value of one of the 240 fixed colors.
 pub(super) fn indexed_to_rgb(index: u8) -> (u8, u8, u8) {
     if let Some(step) = index.checked_sub(232) {
         let grey = 8 + 10 * step;
@@ -125,12 +129,13 @@ pub(super) fn indexed_to_rgb(index: u8) -> (u8, u8, u8) {
     (level(at / 36), level(at / 6), level(at))
 }
 
-/// One of the 16, by hue first: the nearest one would make every pastel a grey.
+/// Returns a basic color, chosen by hue first. By distance, every pastel color would become gray.
 fn nearest_ansi(colour: Color) -> Color {
     let Color::Rgb(r, g, b) = colour else {
         return colour;
     };
     let (low, high) = (r.min(g).min(b), r.max(g).max(b));
+    // A low saturation: a gray.
     if u16::from(high - low) * 4 < u16::from(high) {
         return match low.midpoint(high) {
             0..0x40 => Color::Black,

@@ -1,48 +1,49 @@
-//! The characters of marks. What differs by colour differs by a mark too.
+//! The characters of marks and borders. Marks differ in shape as well as in color, so that the screen is readable
+//! without colors.
 
-/// The characters a screen is drawn with; each one column wide.
+/// The characters of marks and borders, each one column wide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Glyphs {
-    /// Only ASCII: borders too.
+    /// True if the marks and borders are ASCII characters.
     pub ascii: bool,
-    /// A verdict: passed.
+    /// The outcome pass.
     pub pass: &'static str,
-    /// A verdict: failed.
+    /// The outcome fail.
     pub fail: &'static str,
-    /// No verdict, something went wrong.
+    /// An error outcome.
     pub error: &'static str,
-    /// Does not apply.
+    /// The outcome `not_applicable`.
     pub not_applicable: &'static str,
-    /// Skipped.
+    /// The outcome `skipped`.
     pub skipped: &'static str,
-    /// Never run.
+    /// A cell that was never run.
     pub never: &'static str,
-    /// In front of a verdict that may not hold any more.
+    /// The mark before a stale verdict.
     pub stale: &'static str,
-    /// The same decision, another verdict.
+    /// The mark before a verdict that flipped.
     pub flipped: &'static str,
-    /// A judge works on it: frames of a turning mark.
+    /// The frames of the spinner of a running cell.
     pub live: &'static [&'static str],
-    /// An opened group.
+    /// An open group.
     pub open: &'static str,
     /// A closed group.
     pub closed: &'static str,
-    /// From … to.
+    /// The arrow between an old and a new value.
     pub arrow: &'static str,
-    /// The row with the cursor.
+    /// The mark of the row under the cursor.
     pub cursor: &'static str,
-    /// There is more above / below.
+    /// The mark for more rows above.
     pub up: &'static str,
-    /// See `up`.
+    /// The mark for more rows below.
     pub down: &'static str,
-    /// Filled / empty parts of a bar.
+    /// The filled and the empty part of a bar.
     pub bar: (&'static str, &'static str),
-    /// What stands for a cut.
+    /// The mark of a cut text.
     pub ellipsis: &'static str,
 }
 
 impl Glyphs {
-    /// What every terminal with UTF-8 can draw.
+    /// The marks for every terminal with UTF-8.
     pub const UNICODE: Self = Self {
         ascii: false,
         pass: "✓",
@@ -64,7 +65,7 @@ impl Glyphs {
         ellipsis: "…",
     };
 
-    /// For terminals without.
+    /// The marks for a terminal without UTF-8.
     pub const ASCII: Self = Self {
         ascii: true,
         pass: "+",

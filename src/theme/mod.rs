@@ -1,12 +1,12 @@
-//! Theme files → what each role looks like, in colours and without any; and what code is made of.
+//! The colors of the screen: theme files, the style of each role, and syntax highlighting.
 //!
-//! Owns roles with their fallbacks, the bundled themes (`themes/*.yaml`), glyphs with their ASCII forms, and the one home
-//! of syntect ([`highlight`]), which tells the *role* of each piece of code, so that a theme change highlights nothing
-//! anew. Refuses to know what is drawn: views name roles, never colours; and to look at the environment: [`Depth::of`] is
-//! told what stands there.
+//! Responsible for roles and their fallbacks, the bundled themes (`themes/*.yaml`), the glyphs and their ASCII forms,
+//! and syntect, whose only home is [`highlight`]. `highlight` returns roles, not colors, so a change of the theme
+//! needs no new highlighting. Does not draw: views name roles, never colors. Does not read the environment:
+//! [`ColorDepth::detect`] gets its values as arguments.
 //!
-//! A look is laid over what is there: `fg` or `bg` it does not state shows through. So a screen is first filled with
-//! [`Role::Text`], whose background is the ground everything else stands on.
+//! A style is drawn over the existing content: a missing `fg` or `bg` keeps the color below it. So a screen is first
+//! filled with [`Role::Text`], whose background is the background of everything else.
 
 mod code;
 mod color_depth;
@@ -24,12 +24,12 @@ use std::path::Path;
 
 use ratatui::style::Style;
 
-/// How a screen looks: a style a role, and the characters marks are drawn with.
+/// The appearance of the screen: a style for each role, and the glyphs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Theme {
-    /// As `--theme` takes it.
+    /// The name, as `--theme` accepts it.
     pub name: String,
-    /// A line about it.
+    /// A description in one line.
     pub about: String,
     styles: Vec<Style>,
     glyphs: Glyphs,
@@ -49,33 +49,33 @@ impl Theme {
         }
     }
 
-    /// What a role looks like.
+    /// Returns the style of a role.
     pub fn style(&self, role: Role) -> Style {
         self.styles[role as usize]
     }
 
-    /// The characters of marks, borders and arrows.
+    /// Returns the characters of marks and borders.
     pub fn glyphs(&self) -> &Glyphs {
         &self.glyphs
     }
 
-    /// A bundled theme by its name.
+    /// Returns a bundled theme by name.
     pub fn bundled(name: &str) -> Result<Self, ThemeError> {
         theme_file::load_bundled(name)
     }
 
-    /// The theme of a user's file.
+    /// Loads the theme of a file.
     pub fn from_file(path: &Path) -> Result<Self, ThemeError> {
         theme_file::load_file(path)
     }
 
-    /// What `--theme` names: a bundled theme, else a file (with a `/` or a `.` in it).
+    /// Loads the theme that `--theme` names: a file if the name contains `/` or `.`, else a bundled theme.
     pub fn load(name: &str) -> Result<Self, ThemeError> {
         theme_file::load_named(name)
     }
 
-    /// The theme of someone who chose none. `ansi` takes the terminal's own 16 colours, which a palette reduced to 16
-    /// would only guess at.
+    /// Returns the name of the default theme. With 16 colors that is `ansi`, which uses the terminal's own colors; a
+    /// reduced palette would only approximate them.
     pub const fn default_for(depth: ColorDepth) -> &'static str {
         match depth {
             ColorDepth::TrueColour | ColorDepth::Indexed256 => "dark",
@@ -83,7 +83,7 @@ impl Theme {
         }
     }
 
-    /// Another theme on the same terminal: in its depth, without colours and in ASCII where this one is.
+    /// Returns another theme for the same terminal: with the same color depth, colorless and ASCII settings.
     #[must_use]
     pub fn replaced_by(&self, to: Self) -> Self {
         let to = to.for_depth(self.depth);
@@ -91,7 +91,7 @@ impl Theme {
         if self.glyphs.ascii { to.in_ascii() } else { to }
     }
 
-    /// The same in the colours a terminal can show.
+    /// Reduces the theme to the colors that a terminal can show.
     #[must_use]
     pub fn for_depth(mut self, depth: ColorDepth) -> Self {
         let ground = self.style(Role::Text);
@@ -102,7 +102,7 @@ impl Theme {
         self
     }
 
-    /// The same without colours: what differs, differs by weight, reversal and underlining (`NO_COLOR`).
+    /// Removes all colors (`NO_COLOR`); roles then differ by weight, reversal and underlining.
     #[must_use]
     pub fn without_colour(mut self) -> Self {
         for role in Role::ALL {
@@ -116,7 +116,7 @@ impl Theme {
         self
     }
 
-    /// The same with marks of ASCII alone.
+    /// Replaces the marks by ASCII characters.
     #[must_use]
     pub fn in_ascii(mut self) -> Self {
         self.glyphs = Glyphs::ASCII;
@@ -124,7 +124,5 @@ impl Theme {
     }
 }
 
-#[cfg(test)]
-mod contrast_tests;
 #[cfg(test)]
 mod tests;

@@ -1,27 +1,27 @@
-//! What a thing on the screen is, so that a theme can say what it looks like.
+//! The roles of the parts of the screen. A theme defines a style for each role.
 
 use ratatui::style::Modifier;
 
-/// One row a role: what it is (its documentation), its name in theme files, and its parent.
+/// One row per role: its documentation, its name in theme files, and its parent.
 macro_rules! roles {
     ($($(#[$about:meta])* $role:ident $name:literal < $parent:expr;)+) => {
-        /// What a piece of the screen is. Each has a parent whose look it takes where a theme is silent; [`Role::Text`] has
-        /// none.
+        /// The role of a part of the screen. A role without a style of its own has the style of its parent.
+        /// [`Role::Text`] has no parent.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
         pub enum Role {
             $($(#[$about])* $role,)+
         }
 
         impl Role {
-            /// All of them, in the order they are declared.
+            /// All roles in the order of their declaration.
             pub const ALL: &'static [Self] = &[$(Self::$role,)+];
 
-            /// As theme files call it.
+            /// Returns the name of the role in theme files.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$role => $name,)+ }
             }
 
-            /// Whose look it takes where a theme is silent.
+            /// Returns the role whose style applies if the theme defines none for this one.
             pub const fn parent(self) -> Option<Self> {
                 match self { $(Self::$role => $parent,)+ }
             }
@@ -32,107 +32,107 @@ macro_rules! roles {
 use Role as R;
 
 roles! {
-    /// Everything that is nothing else. Its background is the whole screen's.
+    /// Everything without another role. Its background is the background of the screen.
     #[default]
     Text "text" < None;
-    /// Of less weight: hints, units, what a default says, why something is disabled.
+    /// Less important text: hints, units, defaults, reasons why something is disabled.
     Muted "muted" < Some(R::Text);
-    /// A pane's, an overlay's, a section's name.
+    /// The name of a pane, an overlay or a section.
     Title "title" < Some(R::Text);
-    /// What the eye should find first: the program's name, the tour's step.
+    /// The most prominent text: the program's name, the step of the tour.
     Accent "accent" < Some(R::Title);
-    /// A key that can be pressed.
+    /// A key that the user can press.
     Key "key" < Some(R::Accent);
     /// Frames and dividers.
     Border "border" < Some(R::Muted);
-    /// The frame of the pane that keys go to.
+    /// The frame of the focused pane.
     BorderFocus "border_focus" < Some(R::Accent);
-    /// Laid over the row under the cursor. A look without `fg` leaves the row its colours.
+    /// Drawn over the row under the cursor. A style without `fg` keeps the row's colors.
     Selected "selected" < Some(R::Text);
-    /// The same in a pane that keys do not go to.
+    /// The same in a pane without focus.
     SelectedUnfocused "selected_unfocused" < Some(R::Selected);
-    /// Laid over what a search or a filter found.
+    /// Drawn over the matches of a search or filter.
     Match "match" < Some(R::Accent);
-    /// A standing sign: REPLAY, DEMO.
+    /// A permanent badge: REPLAY, DEMO.
     Badge "badge" < Some(R::Accent);
     /// Progress and scroll bars.
     Bar "bar" < Some(R::Muted);
-    /// A message that goes away.
+    /// A message that disappears.
     Toast "toast" < Some(R::Text);
-    /// Worth a look before going on: money, a paused watch.
+    /// A warning: cost, a paused watch.
     Warning "warning" < Some(R::Accent);
-    /// A judge works on it now.
+    /// A cell or step that is running.
     Live "live" < Some(R::Accent);
-    /// A verdict: passed.
+    /// The outcome pass.
     Pass "pass" < Some(R::Text);
-    /// A verdict: failed.
+    /// The outcome fail.
     Fail "fail" < Some(R::Text);
-    /// No verdict: something went wrong.
+    /// An error outcome, without a verdict.
     Error "error" < Some(R::Fail);
-    /// No verdict: does not apply.
+    /// The outcome `not_applicable`.
     NotApplicable "not_applicable" < Some(R::Muted);
-    /// No verdict: left out.
+    /// The outcome `skipped`.
     Skipped "skipped" < Some(R::Muted);
-    /// A verdict that may not hold any more.
+    /// A stale verdict.
     Stale "stale" < Some(R::Muted);
-    /// A verdict that is another than before.
+    /// A verdict that differs from the previous one.
     Flipped "flipped" < Some(R::Accent);
-    /// A flip to the human's label.
+    /// A flip that now agrees with the label.
     Towards "towards" < Some(R::Pass);
-    /// A flip away from it.
+    /// A flip that no longer agrees with the label.
     Away "away" < Some(R::Fail);
-    /// The human's verdict.
+    /// The label of a person.
     Label "label" < Some(R::Accent);
-    /// A line that came.
+    /// An added line of a diff.
     Added "added" < Some(R::Pass);
-    /// A line that went.
+    /// A removed line of a diff.
     Removed "removed" < Some(R::Fail);
-    /// Where in a file a change stands.
+    /// The position line of a diff hunk.
     Hunk "hunk" < Some(R::Accent);
-    /// A citation that stands in the transcript.
+    /// A citation that occurs in its source.
     Found "found" < Some(R::Pass);
-    /// A citation that does not.
+    /// A citation that does not occur in its source.
     Missing "missing" < Some(R::Fail);
-    /// The mark of a character that would not be seen, or obeyed.
+    /// The mark that replaces an invisible or control character.
     Hostile "hostile" < Some(R::Error);
-    /// What a judge thinks aloud.
+    /// The reasoning text of a judge.
     Thought "thought" < Some(R::Muted);
-    /// Who speaks: the system.
+    /// The heading of a system message.
     System "system" < Some(R::Muted);
-    /// Who speaks: the user.
+    /// The heading of a user message.
     User "user" < Some(R::Title);
-    /// Who speaks: the judged agent.
+    /// The heading of a message of the judged agent.
     Assistant "assistant" < Some(R::Title);
-    /// Who speaks: a tool, or a call of it.
+    /// The heading of a tool call or result.
     Tool "tool" < Some(R::Title);
-    /// What the judged agent thought.
+    /// The reasoning of the judged agent.
     Reasoning "reasoning" < Some(R::Thought);
-    /// A mapping's key.
+    /// The key of a mapping in code.
     CodeKey "code_key" < Some(R::Text);
-    /// A text in code.
+    /// A string in code.
     CodeString "code_string" < Some(R::Text);
     /// A number in code.
     CodeNumber "code_number" < Some(R::CodeString);
-    /// `true`, `null`, `&amp;`, `\n`, words of a language.
+    /// A keyword or constant in code: `true`, `null`, `&amp;`, `\n`.
     CodeKeyword "code_keyword" < Some(R::CodeNumber);
-    /// A comment, a quotation.
+    /// A comment or quotation in code.
     CodeComment "code_comment" < Some(R::Muted);
-    /// Brackets, commas, colons.
+    /// Brackets, commas and colons in code.
     CodePunctuation "code_punctuation" < Some(R::Muted);
     /// The name of a tag.
     CodeTag "code_tag" < Some(R::CodeKey);
     /// The name of a tag's attribute.
     CodeAttribute "code_attribute" < Some(R::CodeKey);
-    /// A heading.
+    /// A heading in Markdown.
     CodeHeading "code_heading" < Some(R::Title);
-    /// Words with emphasis.
+    /// Emphasized text in Markdown.
     CodeEmphasis "code_emphasis" < Some(R::Text);
     /// The target of a link.
     CodeLink "code_link" < Some(R::Accent);
 }
 
 impl Role {
-    /// What tells it from text where there are no colours.
+    /// Returns the modifier that distinguishes the role from plain text on a screen without colors.
     pub(super) const fn fallback_modifier(self) -> Modifier {
         const fn both(a: Modifier, b: Modifier) -> Modifier {
             a.union(b)

@@ -1,5 +1,7 @@
 //! Themes as files, and what is left of them without colours and on poor terminals.
 
+mod contrast;
+
 use std::fs;
 use std::path::Path;
 
@@ -83,12 +85,12 @@ fn a_fault_is_told_with_its_place_and_the_nearest_name() {
     let cases = [
         (
             "roles:\n  text: \"#fff\"\n  pas: red\n",
-            "mine.yaml:2:9: unknown colour `#fff`: a name of the palette, \"#rrggbb\", default, or a terminal's colour \
+            "mine.yaml:2:9: unknown color `#fff`: a name of the palette, \"#rrggbb\", default, or a color of the terminal \
              such as bright-red; mine.yaml:3:3: unknown key `pas`; did you mean `pass`?",
         ),
         (
             "palette: {leaf: \"#00ff00\"}\nroles:\n  pass: leef\n",
-            "mine.yaml:3:9: unknown colour `leef`; did you mean `leaf`?",
+            "mine.yaml:3:9: unknown color `leef`; did you mean `leaf`?",
         ),
         (
             "roles:\n  text: {fg: red, blod: true}\n",
@@ -96,11 +98,11 @@ fn a_fault_is_told_with_its_place_and_the_nearest_name() {
         ),
         (
             "palette:\n  leaf: #00ff00\n",
-            "mine.yaml:2:7: must be a colour (got nothing; is there an unquoted `#rrggbb`?)",
+            "mine.yaml:2:7: must be a color (got nothing; is there an unquoted `#rrggbb`?)",
         ),
         (
             "palette: {default: red}\n",
-            "mine.yaml:1:11: `default` is a colour already; choose another name",
+            "mine.yaml:1:11: `default` is already a color; choose another name",
         ),
         (
             "rolls: {}\n",
@@ -108,7 +110,7 @@ fn a_fault_is_told_with_its_place_and_the_nearest_name() {
         ),
         (
             "inherits: drak\n",
-            "mine.yaml:1:11: there is no theme `drak`; did you mean `dark`?",
+            "mine.yaml:1:11: unknown theme `drak`; did you mean `dark`?",
         ),
         (
             "inherits: ./mine.yaml\n",
@@ -154,7 +156,7 @@ fn a_theme_is_named_by_name_or_by_file() {
     let unknown = Theme::load("hihg-contrast").expect_err("no such theme");
     assert_eq!(
         unknown.to_string(),
-        "there is no theme `hihg-contrast`; did you mean `high-contrast`?"
+        "unknown theme `hihg-contrast`; did you mean `high-contrast`?"
     );
     let missing = Theme::load("./no/such.yaml").expect_err("no such file");
     assert!(
@@ -171,8 +173,8 @@ fn hostile_theme_files_are_refused_and_shown() {
         Theme::load("\u{1b}[2J")
             .expect_err("no such theme")
             .to_string(),
-        "there is no theme `␛[2J`; there are dark, light, high-contrast, colour-blind, ansi (a file of your own needs \
-         a `/` or a `.` in its name)"
+        "unknown theme `␛[2J`; the themes are dark, light, high-contrast, colour-blind, ansi (the path of your own \
+         file must contain `/` or `.`)"
     );
     let told = fault("roles: {\"\\e[2J\": red}\n");
     assert!(!told.contains('\u{1b}'), "{told:?}");

@@ -1,23 +1,23 @@
-//! Theme files: `themes/<name>.yaml`, and a user's own by `--theme FILE`.
+//! Theme files: the bundled `themes/<name>.yaml`, and a user's file given with `--theme FILE`.
 //!
 //! ```yaml
 //! about: one line, shown in lists
-//! inherits: dark              # optional: a bundled theme, or a file beside this one; only differences follow
-//! palette:                    # names for colours; an inherited name may be given another colour
-//!   leaf: "#7fd88f"           # quoted, or YAML takes it for a comment
-//!   ground: default           # the terminal's own
+//! inherits: dark              # optional: a bundled theme or a file next to this one; only differences follow
+//! palette:                    # names for colors; an inherited name may get another color
+//!   leaf: "#7fd88f"           # quoted, because YAML reads # as a comment
+//!   ground: default           # the terminal's own color
 //!   ink: bright-white         # black red green yellow blue magenta cyan white, and bright- of each
-//! roles:                      # what each `Role` looks like, by its name in snake_case
-//!   text: {fg: ink, bg: ground}   # bg: the ground of the whole screen
-//!   pass: leaf                # a colour of the palette, or written out
+//! roles:                      # the style of each `Role`, by its name in snake_case
+//!   text: {fg: ink, bg: ground}   # bg: the background of the whole screen
+//!   pass: leaf                # a color of the palette, or written out
 //!   flipped: {fg: leaf, bold: true, underline: true}   # also dim, italic, reverse
 //! ```
 //!
-//! A role that is stated replaces the inherited look as a whole. A silent one takes the look of its nearest stated
-//! ancestor ([`Role::parent`]); where that is `text`, it has the weight it has without colours, so that a file of three
-//! lines still shows what is selected. What a look leaves out shows through.
+//! A role in the file replaces the whole inherited style. A missing role has the style of its nearest ancestor in the
+//! file ([`Role::parent`]). If that is `text`, it has the weight that it would have without colors, so that a file of
+//! three lines still shows the selection. Missing parts of a style keep the color below.
 //!
-//! Refuses unknown keys, roles and colours, each with its place and the nearest name.
+//! Reports unknown keys, roles and colors with their position and the nearest name.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -34,7 +34,7 @@ use crate::diag::yaml::{self, DiagnosticCollector, MappingDecoder, YamlDoc, desc
 use crate::diag::{Diagnostic, find_nearest};
 use crate::model::{escape_pointer_step, make_visible};
 
-/// The bundled themes, in the order they are offered.
+/// The bundled themes in the order of lists.
 const BUNDLED_THEMES: &[(&str, &str)] = &[
     ("dark", include_str!("../../themes/dark.yaml")),
     ("light", include_str!("../../themes/light.yaml")),
@@ -49,7 +49,7 @@ const BUNDLED_THEMES: &[(&str, &str)] = &[
     ("ansi", include_str!("../../themes/ansi.yaml")),
 ];
 
-/// The colours of a terminal by their names.
+/// The terminal colors by name.
 const TERMINAL_COLOURS: &[(&str, Color)] = &[
     ("default", Color::Reset),
     ("black", Color::Black),
@@ -70,12 +70,12 @@ const TERMINAL_COLOURS: &[(&str, Color)] = &[
     ("bright-white", Color::White),
 ];
 
-/// Why there is no such theme.
+/// An error in the choice or the file of a theme.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ThemeError {
-    /// Neither a bundled theme nor a file: a sentence.
+    /// The name is neither a bundled theme nor a file. Contains a sentence for the user.
     Unknown(String),
-    /// The faults of its file.
+    /// The theme file has errors.
     Refused(Vec<Diagnostic>),
 }
 
@@ -96,12 +96,12 @@ impl fmt::Display for ThemeError {
 
 impl std::error::Error for ThemeError {}
 
-/// The bundled themes' names.
+/// Returns the names of the bundled themes.
 pub fn bundled_names() -> Vec<&'static str> {
     BUNDLED_THEMES.iter().map(|(name, _)| *name).collect()
 }
 
-/// A bundled theme's file.
+/// Returns the file of a bundled theme.
 pub fn bundled_source(name: &str) -> Option<&'static str> {
     let found = BUNDLED_THEMES.iter().find(|(bundled, _)| *bundled == name);
     found.map(|(_, text)| *text)
@@ -128,7 +128,7 @@ pub(super) fn load_named(name: &str) -> Result<Theme, ThemeError> {
     }
 }
 
-/// No bundled theme has a dot or a slash in its name.
+/// Returns true if the name is a path: no bundled theme has a dot or a slash in its name.
 fn is_theme_path(name: &str) -> bool {
     name.contains(['/', '.'])
 }
@@ -136,24 +136,24 @@ fn is_theme_path(name: &str) -> bool {
 fn unknown_theme_message(name: &str) -> String {
     let shown = make_visible(name, false);
     match find_nearest(name, bundled_names()) {
-        Some(near) => format!("there is no theme `{shown}`; did you mean `{near}`?"),
+        Some(near) => format!("unknown theme `{shown}`; did you mean `{near}`?"),
         None => format!(
-            "there is no theme `{shown}`; there are {} (a file of your own needs a `/` or a `.` in its name)",
+            "unknown theme `{shown}`; the themes are {} (the path of your own file must contain `/` or `.`)",
             bundled_names().join(", ")
         ),
     }
 }
 
-/// A colour as a role states it.
+/// A color of a role.
 #[derive(Debug, Clone, PartialEq)]
 enum ThemeColor {
-    /// A name of the palette.
+    /// A name in the palette.
     Named(String),
-    /// Written out.
+    /// A color written out.
     Literal(Color),
 }
 
-/// What a role states.
+/// The style of a role in the file.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct RoleLook {
     fg: Option<ThemeColor>,
@@ -161,7 +161,7 @@ struct RoleLook {
     weight: Modifier,
 }
 
-/// A theme file with what it inherits.
+/// A theme file combined with those it inherits from.
 #[derive(Debug, Default)]
 struct ThemeFile {
     about: String,
@@ -170,7 +170,7 @@ struct ThemeFile {
 }
 
 impl ThemeFile {
-    /// `chain`: the files that inherit from this one.
+    /// Parses a bundled theme. `chain` contains the files that inherit from it, to find circles.
     fn parse_bundled(name: &str, chain: &mut Vec<PathBuf>) -> Result<Self, Vec<Diagnostic>> {
         let path = PathBuf::from(format!("themes/{name}.yaml"));
         let text = bundled_source(name).unwrap_or_default();
@@ -181,7 +181,7 @@ impl ThemeFile {
     fn from_file(path: &Path, chain: &mut Vec<PathBuf>) -> Result<Self, Vec<Diagnostic>> {
         let refused = |why: String| vec![Diagnostic::error("unreadable", path, why)];
         let mut bytes = Vec::new();
-        // One byte more than is allowed: the reader says what a file may have.
+        // Read one byte more than the limit, so that the YAML reader reports the size error.
         let most = u64::try_from(yaml::MAX_BYTES + 1).unwrap_or(u64::MAX);
         File::open(path)
             .and_then(|file| file.take(most).read_to_end(&mut bytes))
@@ -233,7 +233,7 @@ impl ThemeFile {
         for (name, value) in palette {
             let pointer = format!("/palette/{}", escape_pointer_step(name));
             if name == "default" || name.starts_with('#') {
-                let why = format!("`{name}` is a colour already; choose another name");
+                let why = format!("`{name}` is already a color; choose another name");
                 problems.error(doc.key_span(&pointer), "value", why);
                 continue;
             }
@@ -351,7 +351,7 @@ impl ThemeFile {
     }
 }
 
-/// What a file inherits. The outer error is about the name, the inner one about the file it names.
+/// Loads the theme that a file inherits from. The outer error concerns the name, the inner one the named file.
 fn load_inherited(
     name: &str,
     from: &Path,
@@ -364,8 +364,8 @@ fn load_inherited(
     let path = if known {
         PathBuf::from(format!("themes/{name}.yaml"))
     } else {
-        let beside = from.parent().unwrap_or(Path::new("")).join(name);
-        beside.canonicalize().unwrap_or(beside)
+        let sibling = from.parent().unwrap_or(Path::new("")).join(name);
+        sibling.canonicalize().unwrap_or(sibling)
     };
     if chain.contains(&path) {
         return Err(format!("`{}` inherits itself", make_visible(name, false)));
@@ -377,7 +377,7 @@ fn load_inherited(
     })
 }
 
-/// A colour written out.
+/// Parses a color that is written out.
 fn parse_literal_color(written: &str) -> Option<Color> {
     if let Some(hex) = written.strip_prefix('#') {
         let hex =
@@ -396,15 +396,15 @@ fn describe_invalid_color<'n>(value: &Value, names: impl IntoIterator<Item = &'n
         } else {
             ""
         };
-        return format!("must be a colour (got {}{hint})", describe_value(value));
+        return format!("must be a color (got {}{hint})", describe_value(value));
     };
     let mut known: Vec<&str> = names.into_iter().collect();
     known.extend(TERMINAL_COLOURS.iter().map(|(name, _)| *name));
     known.sort_unstable();
     match find_nearest(written, known) {
-        Some(near) => format!("unknown colour `{written}`; did you mean `{near}`?"),
+        Some(near) => format!("unknown color `{written}`; did you mean `{near}`?"),
         None => format!(
-            "unknown colour `{written}`: a name of the palette, \"#rrggbb\", default, or a terminal's colour such as bright-red"
+            "unknown color `{written}`: a name of the palette, \"#rrggbb\", default, or a color of the terminal such as bright-red"
         ),
     }
 }

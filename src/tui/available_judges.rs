@@ -1,9 +1,9 @@
-//! Real judges at hand for a cell that the `rules` judge could not read.
+//! Finds judges for a second opinion on a cell.
 //!
-//! Owns the look around, only when a user asks for it: judges of the workspace, keys in the environment, servers on this
-//! machine. What asking would take is worked out as a dry run would, with the tools of the cell's own judge, so that the
-//! same frozen pages answer. Asks no model anything, sends no key anywhere; what a local server says of itself is
-//! hostile text.
+//! Responsible for the search, which runs only when the user asks for it: judges of the workspace, keys in the
+//! environment, servers on this machine. Estimates the cost like a dry run, with the tools of the cell's own judge,
+//! so that the same recorded tool responses apply. Calls no model and sends no key. Treats the replies of local
+//! servers as untrusted text.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -22,7 +22,8 @@ use crate::net::{LlmClient, ReplyLimits, with_timeout};
 use crate::run::{CachePolicy, DecisionFilter, JudgePreview, RunOptions, preview_run};
 use crate::workspace::{Env, Workspace, resolve_key};
 
-/// Variables that hold keys, with the model a judge made of one asks. A user who wants another names it in dicta.yaml.
+/// Environment variables with API keys, and the model that a judge with that key uses. A user who wants another model
+/// configures it in dicta.yaml.
 const KEY_VARIABLES: &[(&str, &str, ProviderKind, &str)] = &[
     (
         "gemini",
@@ -45,10 +46,10 @@ const KEY_VARIABLES: &[(&str, &str, ProviderKind, &str)] = &[
     ),
 ];
 
-/// Variables of services that offer many models: which one is meant only the user knows.
+/// Key variables of services with many models: only the user knows which one to use.
 const GATEWAY_KEY_VARIABLES: &[(&str, &str)] = &[("openrouter", "OPENROUTER_API_KEY")];
 
-/// Servers that people run, by their usual ports.
+/// Common local model servers by their default ports.
 const LOCAL_SERVERS: &[(&str, u16)] = &[
     ("ollama", 11434),
     ("lm-studio", 1234),
@@ -56,14 +57,14 @@ const LOCAL_SERVERS: &[(&str, u16)] = &[
     ("vllm", 8000),
 ];
 
-/// A server on this machine answers at once, or is none.
+/// The time limit for a local server; a server on this machine replies at once.
 const SERVER_DEADLINE: Millis = Millis(300);
-/// More models of one server than this are not offered.
+/// The largest number of models that are listed per server.
 const MAX_MODELS: usize = 5;
-/// A longer name is no model's.
+/// The longest accepted model name; a longer one is not a model name.
 const MAX_MODEL_NAME_CHARS: usize = 100;
 
-/// What is at hand, most likely first: the workspace's own judges, keys, local servers.
+/// Finds the available judges: first those of the workspace, then keys, then local servers.
 pub(crate) async fn find_available_judges(
     env: &Env,
     order: &RunOrder,
@@ -82,6 +83,7 @@ async fn find_with_servers(
     let asked = servers
         .iter()
         .map(|(_, port)| list_server_models(&client, clock, *port));
+    // All servers at the same time, so that the search takes one deadline at most.
     let served = futures_util::future::join_all(asked).await;
     let own = find_own_judge(order);
     let tools = own.map(|own| own.tools.clone()).unwrap_or_default();
@@ -89,7 +91,7 @@ async fn find_with_servers(
     let workspace = &order.workspace;
     let mut found = Vec::new();
     for judge in workspace.judges.values() {
-        // Neither what only checks nor what gives recorded verdicts is a judge that can be asked something.
+        // Judges without a model, such as `rules` and source judges, can't give a second opinion.
         if judge.provider.is_model() {
             found.push(check_workspace_judge(judge, env));
         }
@@ -105,12 +107,12 @@ async fn find_with_servers(
         ));
     }
     let (env, order, clock) = (env.clone(), order.clone(), Arc::clone(clock));
-    // Planning reads transcripts.
+    // Planning reads transcripts, which blocks.
     let priced = tokio::task::spawn_blocking(move || estimate_prices(found, &env, &order, &clock));
     priced.await.unwrap_or_default()
 }
 
-/// The judge that the cell's own eval names.
+/// Returns the judge of the cell's own eval.
 fn find_own_judge(order: &RunOrder) -> Option<&JudgeConfig> {
     if let Some(judge) = &order.judge {
         return Some(judge);
@@ -161,11 +163,13 @@ fn judges_from_keys(
     let mut found: Vec<AvailableJudge> = Vec::new();
     let mut providers: Vec<&str> = Vec::new();
     for (name, variable, provider, model) in KEY_VARIABLES {
-        // A judge of the workspace that reads this key is listed already, as the user wants it.
+        // A workspace judge with the same key is already in the list, with the user's settings.
+        // With a `base_url`, the key belongs to another service.
         let known = workspace.judges.values().any(|judge| {
             matches!(&judge.key, ApiKeySource::Env(of) | ApiKeySource::EnvIfSet(of) if of == variable)
                 && judge.base_url.is_none()
         });
+        // A provider with two key variables is listed once.
         if known || env.get(variable).is_none() || providers.contains(name) {
             continue;
         }
@@ -189,8 +193,9 @@ fn judges_from_keys(
             found.push(AvailableJudge {
                 title: format!("{name} · key in {variable}"),
                 judge: None,
-                note: "name it in dicta.yaml: provider: openai with its base_url and api_key_env"
-                    .to_owned(),
+                note:
+                    "configure it in dicta.yaml: provider: openai with its base_url and api_key_env"
+                        .to_owned(),
             });
         }
     }
@@ -212,6 +217,7 @@ fn judges_from_server(
                 .as_deref()
                 .map(|url| url.trim_end_matches('/'));
             judge.model == model
+                // Both names mean this machine; the list uses the address.
                 && same.is_some_and(|url| url.replace("localhost", "127.0.0.1") == base_url)
         })
     };
@@ -238,20 +244,20 @@ fn judges_from_server(
         found.push(AvailableJudge {
             title: format!("{name} · {base_url}"),
             judge: None,
-            note: "it runs, and offers no model: load one first".to_owned(),
+            note: "the server runs without a model: load a model first".to_owned(),
         });
     }
     if more > 0 {
         found.push(AvailableJudge {
             title: format!("{name} · {more} more models"),
             judge: None,
-            note: "name the one you want in dicta.yaml".to_owned(),
+            note: "configure the one you want in dicta.yaml".to_owned(),
         });
     }
     found
 }
 
-/// A name no judge has.
+/// Returns `wanted`, with a suffix if a judge already has that name.
 fn make_unique_name(wanted: &str, names: &mut Vec<String>) -> String {
     let mut name = wanted.to_owned();
     let mut number = 2;
@@ -273,7 +279,7 @@ struct ModelListEntry {
     id: String,
 }
 
-/// The base address and models of a server that speaks as OpenAI does; `None` for anything else on that port.
+/// Returns the base URL and models of a server with an OpenAI-compatible API, or None for anything else on that port.
 async fn list_server_models(
     client: &LlmClient,
     clock: &Arc<dyn Clock>,
@@ -295,7 +301,7 @@ async fn list_server_models(
         }
         (reply.status == 200).then_some(body)
     };
-    // All of it within the deadline, however slowly the pieces come.
+    // The deadline covers the whole reply, however slowly its parts arrive.
     let body = with_timeout(&**clock, SERVER_DEADLINE, asking).await??;
     let models: ModelList = serde_json::from_slice(&body).ok()?;
     let names = models.data.into_iter().map(|model| model.id);
@@ -304,7 +310,7 @@ async fn list_server_models(
     Some((base_url, names.collect()))
 }
 
-/// What the cell would take with each judge that can be asked.
+/// Estimates the cost of the cell with each judge.
 fn estimate_prices(
     mut found: Vec<AvailableJudge>,
     env: &Env,
@@ -312,7 +318,8 @@ fn estimate_prices(
     clock: &Arc<dyn Clock>,
 ) -> Vec<AvailableJudge> {
     let registry = EvalTypeRegistry::builtin();
-    // Judges with the same frame around the same cell are asked the same: one pass over the transcripts is enough.
+    // Judges with the same prompt frame and cell get the same prompt, so one estimate is enough: each reads the
+    // transcripts.
     let mut known: HashMap<String, Result<JudgePreview, String>> = HashMap::new();
     for one in &mut found {
         let Some(judge) = &one.judge else { continue };
@@ -351,7 +358,7 @@ fn preview_judge(
         cache: CachePolicy::Off,
         ..RunOptions::default()
     };
-    // On a thread of its own: see `priced`'s caller.
+    // Blocks; `estimate_prices` already runs on a thread of its own.
     let preview = preview_run(Arc::new(workspace), registry, env, clock, options);
     let mut preview = tokio::runtime::Handle::current()
         .block_on(preview)
@@ -359,10 +366,10 @@ fn preview_judge(
     let asked = preview.judges.swap_remove(&judge.name);
     asked
         .filter(|asked| asked.calls_least > 0)
-        .ok_or_else(|| "this cell asks no judge: code decides it, or it is skipped".to_owned())
+        .ok_or_else(|| "this cell calls no judge: code decides it, or dicta skips it".to_owned())
 }
 
-/// `about 2,100 + 300 tokens, about $0.003`
+/// Formats an estimate: `about 2,100 + 300 tokens, about $0.003`.
 fn describe_preview(judge: &JudgeConfig, taken: &JudgePreview) -> String {
     let mut note = format!(
         "about {} + {} tokens",

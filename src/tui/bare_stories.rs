@@ -39,12 +39,12 @@ fn said(driven: &Driven) -> String {
 fn a_bare_file_is_shown_and_one_key_makes_a_workspace_that_judges_it() {
     let (mut driven, file) = opened("orders.jsonl", TWO);
     let screen = driven.screen();
-    for part in ["order-1", "order-2", "Where is it?", "makes a workspace"] {
+    for part in ["order-1", "order-2", "Where is it?", "creates a workspace"] {
         assert!(screen.contains(part), "{part}:\n{screen}");
     }
     driven.keys("r");
     assert!(
-        said(&driven).contains("W makes a workspace"),
+        said(&driven).contains("W to create a workspace"),
         "{}",
         said(&driven)
     );
@@ -70,7 +70,7 @@ fn a_table_that_lacks_a_map_gets_one_with_its_workspace_and_its_rows_are_shown_a
     driven.keys("tab tab 1");
     let screen = driven.screen();
     assert!(screen.contains("dicta map"), "{screen}");
-    assert!(screen.contains("W makes a workspace with"), "{screen}");
+    assert!(screen.contains("W creates a workspace with"), "{screen}");
     driven.keys("W").settle();
     assert!(said(&driven).contains("R judges it"), "{}", said(&driven));
     assert!(file.with_file_name("support-rubrics").is_dir());
@@ -99,10 +99,10 @@ fn what_another_tool_decided_and_what_was_not_understood_is_told() {
         said(&driven)
     );
     let log = &driven.event_loop.app.notices.log;
-    assert!(
-        log.iter()
-            .any(|n| n.text.contains("2 records 1 were not understood"))
-    );
+    assert!(log.iter().any(|n| {
+        n.text
+            .contains("1 of the file's 2 records were not understood")
+    }));
     // Nothing is empty beside it, and no key is told that has nothing to do.
     assert!(!screen.contains("2 prompt ─"), "{screen}");
     driven.keys("6");
@@ -110,7 +110,7 @@ fn what_another_tool_decided_and_what_was_not_understood_is_told() {
     assert!(screen.contains("O raw record"), "{screen}");
     assert!(!screen.contains("next problem"), "{screen}");
     driven.keys("5");
-    assert!(driven.screen().contains("no rubric judges this file yet"));
+    assert!(driven.screen().contains("no rubric for this file yet"));
     driven.keys("W").settle();
     assert!(
         file.with_file_name("out-rubrics/rubrics/promptfoo.yaml")

@@ -1,4 +1,4 @@
-//! Which program edits a file, and how it is told the line.
+//! Finds the user's editor and builds the command that opens a file at a line. Does not start it; the runtime does.
 
 use std::path::{Path, PathBuf};
 
@@ -7,22 +7,23 @@ use crate::workspace::Env;
 /// A program with its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct EditorCommand {
-    /// The program, as it is named.
+    /// The program, as a path or a name in PATH.
     pub(crate) program: String,
-    /// What it is called with.
+    /// The arguments, including the file.
     pub(crate) args: Vec<String>,
 }
 
-/// Where in a file.
+/// A position in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FilePosition {
-    /// From 1.
+    /// The line, from 1.
     pub(crate) line: u32,
-    /// From 1.
+    /// The column, from 1.
     pub(crate) column: u32,
 }
 
-/// The command that opens `path` there: `$VISUAL`, else `$EDITOR`, else one that is installed. The error is a sentence.
+/// Returns the command that opens `path` at a position, with `$VISUAL`, else `$EDITOR`, else an installed editor. The
+/// error is a sentence for the user.
 pub(crate) fn build_editor_command(
     env: &Env,
     path: &Path,
@@ -40,7 +41,7 @@ pub(crate) fn build_editor_command(
         None => vec![find_installed_editor(env, installed)?],
     };
     if words.is_empty() {
-        return Err("$EDITOR names no program".to_owned());
+        return Err("$EDITOR is empty; set it to a command".to_owned());
     }
     let program = words.remove(0);
     words.extend(position_args(&program, path, at));
@@ -50,7 +51,7 @@ pub(crate) fn build_editor_command(
     })
 }
 
-/// Every system has one of these, or nearly.
+/// Returns an editor that almost every system has.
 fn find_installed_editor(env: &Env, installed: impl Fn(&Path) -> bool) -> Result<String, String> {
     let folders: Vec<PathBuf> =
         std::env::split_paths(env.get("PATH").unwrap_or_default()).collect();
@@ -59,12 +60,11 @@ fn find_installed_editor(env: &Env, installed: impl Fn(&Path) -> bool) -> Result
         .find(|name| folders.iter().any(|folder| installed(&folder.join(name))))
         .map(str::to_owned)
         .ok_or_else(|| {
-            "no editor is known: set EDITOR to the command that edits a file, then press e again"
-                .to_owned()
+            "found no editor: set EDITOR to your editor's command, then press e again".to_owned()
         })
 }
 
-/// The arguments that name the file and the line, in the editor's own way.
+/// Returns the arguments for the file and line in the syntax of a known editor.
 fn position_args(program: &str, path: &Path, at: FilePosition) -> Vec<String> {
     let file = path.display().to_string();
     let FilePosition { line, column } = at;
@@ -80,12 +80,13 @@ fn position_args(program: &str, path: &Path, at: FilePosition) -> Vec<String> {
         "code" | "code-insiders" | "codium" | "vscodium" | "cursor" | "windsurf" => {
             vec!["-g".to_owned(), format!("{file}:{line}:{column}")]
         }
-        // One that we do not know might take `+3` for a file.
+        // An unknown editor might take `+3` as a file name, so pass the file alone.
         _ => vec![file],
     }
 }
 
-/// Splits like a shell, without running one: quotes and backslashes, no variables.
+/// Splits a text into words like a shell, with quotes and backslashes but without variables. Does not run a shell, so
+/// nothing in the text is executed.
 fn split_shell_words(text: &str) -> Result<Vec<String>, String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -95,7 +96,7 @@ fn split_shell_words(text: &str) -> Result<Vec<String>, String> {
         match (c, quote) {
             (_, Some(q)) if c == q => quote = None,
             ('\\', None | Some('"')) => {
-                let escaped = chars.next().ok_or("it ends in a backslash")?;
+                let escaped = chars.next().ok_or("it ends with a backslash")?;
                 word.get_or_insert_default().push(escaped);
             }
             ('\'' | '"', None) => {

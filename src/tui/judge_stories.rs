@@ -56,7 +56,7 @@ fn row(app: &App) -> &super::state::cells::CellsRow {
 fn a_cell_that_rules_cannot_read_says_which_key_shows_real_judges() {
     let driven = judged();
     let screen = driven.screen();
-    assert!(screen.contains("J shows"), "{screen}");
+    assert!(screen.contains("J lists"), "{screen}");
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn another_judge_is_shown_at_work_and_beside_the_verdict() {
         "no flip is told"
     );
     let screen = driven.screen();
-    for part in ["#2 of 2 second", "#1 quick", "asked with J", "+–"] {
+    for part in ["#2 of 2 second", "#1 quick", "second opinion", "+–"] {
         assert!(screen.contains(part), "{part}:\n{screen}");
     }
     driven.keys(",").settle();

@@ -12,18 +12,18 @@ use super::key_chord::KeyChord;
 use super::state::App;
 use super::state::pane::Pane;
 
-/// What keys mean so far.
+/// The meaning of the keys pressed so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KeyMeaning {
-    /// This.
+    /// They are the keys of a command.
     Command(UiCommand),
-    /// They begin something longer.
+    /// They are the beginning of a longer sequence.
     Prefix,
-    /// Nothing.
+    /// No command begins with them.
     Nothing,
 }
 
-/// The table with its keys read, once.
+/// The command table with its keys parsed, built on first use.
 static KEY_TABLE: LazyLock<Vec<(Vec<KeyChord>, &'static CommandSpec)>> = LazyLock::new(|| {
     COMMANDS
         .iter()
@@ -32,12 +32,12 @@ static KEY_TABLE: LazyLock<Vec<(Vec<KeyChord>, &'static CommandSpec)>> = LazyLoc
         .collect()
 });
 
-/// Keys as they stand in the table: chords with spaces between.
+/// Parses a key sequence of the command table: chords separated by spaces.
 pub(crate) fn parse_chords(keys: &str) -> Result<Vec<KeyChord>, String> {
     keys.split(' ').map(str::parse).collect()
 }
 
-/// Where a key is looked for, nearest first.
+/// Returns the scopes in which a key is looked up, the narrowest first.
 pub(crate) fn active_scopes(app: &App) -> impl Iterator<Item = CommandScope> + use<> {
     let replay = app.replay.as_ref().map(|_| CommandScope::Replay);
     let pane: &[CommandScope] = match app.ui.focus {
@@ -52,7 +52,7 @@ pub(crate) fn active_scopes(app: &App) -> impl Iterator<Item = CommandScope> + u
         .chain(std::iter::once(CommandScope::Global))
 }
 
-/// What the keys pressed so far mean.
+/// Returns the meaning of the keys pressed so far. A narrower scope hides the keys of a wider one.
 pub(crate) fn resolve_keys(
     scopes: impl Iterator<Item = CommandScope>,
     pressed: &[KeyChord],
@@ -72,7 +72,7 @@ pub(crate) fn resolve_keys(
     KeyMeaning::Nothing
 }
 
-/// What can follow keys that begin something: the rest of the keys, and what they do.
+/// Returns the possible continuations of a key sequence: the remaining keys and their command.
 pub(crate) fn following_keys(
     scopes: impl Iterator<Item = CommandScope>,
     pressed: &[KeyChord],

@@ -1,8 +1,8 @@
-//! The transcripts of a bare file, page by page, for rows that no rubric is about.
+//! Lists the transcripts of a file that no rubric applies to, page by page.
 //!
-//! Owns the walk: the first page's worth of records is parsed for ids and digests, all further ones are only counted, so
-//! that a file of a million records is shown at once and costs a row only where somebody looks. A file with a directory
-//! of its own (an Inspect log) is listed by it, and no transcript is read. Blocks; for a thread of its own. Refuses to keep a transcript.
+//! Responsible for the listing: it parses the records of one page for ids and digests and only counts the others, so
+//! a file with a million records opens at once. A file with its own directory (an Inspect log) is listed from that
+//! directory, without reading transcripts. Blocks, so it runs on a thread of its own. Does not keep transcripts.
 
 use std::path::Path;
 
@@ -10,40 +10,40 @@ use super::reads::describe_skipped;
 use crate::model::{Digest, TranscriptRef};
 use crate::transcript::{TranscriptError, TranscriptFile, TranscriptIndexEntry, TranscriptRecord};
 
-/// So many records are listed at a time.
+/// The number of records on a page.
 pub(crate) const PAGE_RECORDS: u64 = 2000;
-/// So many of a file's own directory, which is read whole for each page.
+/// The number of records on a page for a file with its own directory, which is read as a whole for each page anyway.
 const DIRECTORY_PAGE_RECORDS: u64 = 50_000;
-/// So many are handed on at once: the first rows are there before the page is.
+/// The number of records in an update; small, so that the first rows appear before the page is complete.
 const BATCH_RECORDS: usize = 200;
-/// Counting tells how far it is every so many records.
+/// The number of counted records between two progress updates.
 const PROGRESS_INTERVAL: u64 = 100_000;
 
-/// What was found since the last one.
+/// The records found since the previous update.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ListingUpdate {
-    /// Transcripts, in the order of the file; ids as written or made of the record's number, not yet unique.
+    /// The transcripts in file order. Ids are as written or made from the record's number, so they may repeat.
     pub(crate) refs: Vec<TranscriptRef>,
-    /// Records that are no transcripts, with the first one's reason.
+    /// The number of records that are not transcripts.
     pub(crate) bad: u64,
-    /// See `bad`.
+    /// The reason of the first bad record.
     pub(crate) why: Option<String>,
-    /// Records of the file so far.
+    /// The number of records of the file so far.
     pub(crate) counted: u64,
-    /// The page is complete: rows for more are asked for when one comes near.
+    /// True if the page is complete. The screen requests the next page when the user comes near its end.
     pub(crate) page_complete: bool,
-    /// All records are counted.
+    /// True if all records are counted.
     pub(crate) fully_counted: bool,
-    /// What of the file was not understood, once all of it was read.
+    /// A sentence on the parts that the reader skipped, once the whole file is read.
     pub(crate) not_understood: Option<String>,
-    /// The file cannot be read, or no further: a sentence.
+    /// The error if the file can't be read, or can't be read further.
     pub(crate) problem: Option<String>,
-    /// It only lacks a map, which a workspace around it would have.
+    /// True if the file only needs a field mapping, which a workspace around it would provide.
     pub(crate) mappable: bool,
 }
 
-/// Lists a page of a file's transcripts past its first `after` records, then counts the rest. Stops when `tell` returns
-/// `false`.
+/// Lists one page of a file's transcripts after the first `after` records, then counts the others. Stops when `tell`
+/// returns false.
 pub(crate) fn list_transcripts(
     file: &Path,
     after: u64,
@@ -84,19 +84,23 @@ fn list_by_reading(
     if let Some(entries) = file.read_index().map_err(|error| error.to_string())? {
         return Ok(list_by_directory(&file, &entries, after, found, tell));
     }
-    let mut told = 0;
+    let mut reported = 0;
     while let Some(block) = file.next_block().map_err(|error| error.to_string())? {
         for (record, bytes) in block.records() {
             let span = record.span;
+            // A record is parsed only on this page; other pages need only its number.
             found.counted = span.number;
             if span.number > after && span.number <= after.saturating_add(PAGE_RECORDS) {
                 add_record(found, &file, record, bytes);
             }
             let page = span.number == after.saturating_add(PAGE_RECORDS);
-            if page || found.refs.len() == BATCH_RECORDS || span.number - told >= PROGRESS_INTERVAL
+            if page
+                || found.refs.len() == BATCH_RECORDS
+                || span.number - reported >= PROGRESS_INTERVAL
             {
-                told = span.number;
+                reported = span.number;
                 found.page_complete = span.number >= after.saturating_add(PAGE_RECORDS);
+                // Each update contains only new records, so the next one starts with the counters.
                 let next = ListingUpdate {
                     counted: found.counted,
                     page_complete: found.page_complete,
@@ -112,7 +116,7 @@ fn list_by_reading(
     Ok(ListingFlow::Continue)
 }
 
-/// A page of what the file's own directory lists: all of them are counted, and none is read.
+/// Lists one page from the file's own directory, which also gives the total number without reading a transcript.
 fn list_by_directory(
     file: &TranscriptFile,
     entries: &[TranscriptIndexEntry],

@@ -1,6 +1,7 @@
-//! Reads from disk what a trace pane shows: a recorded cell, a blob, a request, a transcript.
+//! Reads from disk what a pane shows: a recorded cell, a blob, a request, a transcript.
 //!
-//! Blocking I/O: the runtime calls these off the screen's thread. Errors are sentences.
+//! Blocks: the runtime calls these functions on other threads than the screen's. Errors are sentences for the pane.
+//! Does not cache; the app keeps the results.
 
 mod hex;
 mod record;
@@ -26,10 +27,10 @@ use crate::transcript::{FieldMapping, RecordSpan, TranscriptFile, parse_native};
 
 pub(crate) use record::{describe_skipped, read_record};
 
-/// Events between two looks at whether anybody still waits.
+/// The number of events between two checks for cancellation.
 const EVENTS_PER_CHECK: usize = 512;
 
-/// One cell of a recording, without keeping the others; `None`: outdated before it was found.
+/// Reads one cell of a recording. Returns None if the request was cancelled first.
 pub(crate) fn read_recorded_cell(
     run: &RecordedRun,
     which: &CellRef,
@@ -43,7 +44,7 @@ fn search_recorded_cell(
     which: &CellRef,
     outdated: &dyn Fn() -> bool,
 ) -> Result<Option<RecordedCell>, String> {
-    // One cell is folded as cell 0 of a run of its own: memory does not grow with the others.
+    // The cell is folded as cell 0 of a state of its own, so memory does not grow with the run's other cells.
     let mut state = RunState::default();
     let mut found: Option<(CellIx, TranscriptRef)> = None;
     let events = run.events().map_err(|error| error.to_string())?;
@@ -62,16 +63,16 @@ fn search_recorded_cell(
                 },
                 None,
             ) => {
-                let wanted = |(number, key)| match which {
-                    CellRef::Ix(wanted) => number == *wanted,
-                    CellRef::Name(wanted) => state
+                let is_requested = |(number, key)| match which {
+                    CellRef::Ix(requested) => number == *requested,
+                    CellRef::Name(requested) => state
                         .header
                         .as_ref()
                         .and_then(|header| header.cell_name(transcript, key))
-                        .is_some_and(|name| name == wanted.by_ref()),
+                        .is_some_and(|name| name == requested.by_ref()),
                 };
                 let numbers = (first.0..).map(CellIx);
-                let Some((number, key)) = numbers.zip(keys).find(|cell| wanted(*cell)) else {
+                let Some((number, key)) = numbers.zip(keys).find(|cell| is_requested(*cell)) else {
                     continue;
                 };
                 found = Some((number, transcript.clone()));
@@ -95,6 +96,7 @@ fn search_recorded_cell(
             _ => continue,
         };
         state.apply(&RunEvent { kind, ..event });
+        // A cell has no events after its result, so the rest of a long log need not be read.
         if state
             .cells
             .first()
@@ -105,8 +107,8 @@ fn search_recorded_cell(
     }
     let letters = run.id.letters();
     let (cell, transcript) = found.ok_or_else(|| match which {
-        CellRef::Ix(number) => format!("run {letters} holds no cell number {}", number.0),
-        CellRef::Name(name) => format!("run {letters} holds no cell {name}"),
+        CellRef::Ix(number) => format!("run {letters} has no cell number {}", number.0),
+        CellRef::Name(name) => format!("run {letters} has no cell {name}"),
     })?;
     let header = *state
         .header
@@ -116,13 +118,14 @@ fn search_recorded_cell(
         cell,
         header,
         state: state.cells.pop().unwrap_or_default(),
+        // The state contains only this cell, so all of its notes belong to it.
         transcript,
         notes: state.notes.into_iter().map(|note| note.text).collect(),
         dir: run.dir.clone(),
     }))
 }
 
-/// The same fact about cell 0.
+/// Returns the same fact with its cell number replaced by 0.
 fn renumber_to_cell_zero(mut kind: EventKind) -> EventKind {
     match &mut kind {
         EventKind::CellStarted { cell, .. }
@@ -137,8 +140,8 @@ fn renumber_to_cell_zero(mut kind: EventKind) -> EventKind {
     kind
 }
 
-/// A blob's text. Of a text in another encoding the bytes that are no UTF-8 are replaced, which shows; what is no text is
-/// told as hexadecimal numbers.
+/// Reads the text of a blob. Replaces invalid UTF-8 in text of another encoding, and prints binary data as a hex
+/// dump.
 pub(crate) fn read_text(dir: &Path, blob: &Blob) -> Result<Arc<str>, String> {
     let bytes = read_blob_bytes(dir, blob)?;
     Ok(match String::from_utf8(bytes) {
@@ -154,8 +157,8 @@ fn read_blob_bytes(dir: &Path, blob: &Blob) -> Result<Vec<u8>, String> {
         .map_err(|error| format!("{} bytes cannot be read: {error}", blob.bytes))
 }
 
-/// Where a browser does not show what a page says: its body is read as it was when it was fetched. Empty where that comes
-/// to another text.
+/// Returns the spans of a page's text that a browser would not show, or nothing if the stored body gives a different
+/// text than the model got.
 pub(crate) fn find_hidden_text(dir: &Path, page: &HiddenTextRequest) -> Vec<(Range<usize>, Role)> {
     let Ok(bytes) = read_blob_bytes(dir, &page.raw) else {
         return Vec::new();
@@ -169,7 +172,7 @@ pub(crate) fn find_hidden_text(dir: &Path, page: &HiddenTextRequest) -> Vec<(Ran
     found.into_iter().map(|at| (at, Role::Hostile)).collect()
 }
 
-/// A request, readable, beside that of the turn before.
+/// Formats a request, with the items that the previous turn already contained marked.
 pub(crate) fn read_request(
     dir: Option<&Path>,
     key: RequestKey,
@@ -177,27 +180,29 @@ pub(crate) fn read_request(
     before: &RecordedRequest,
 ) -> Result<ReadableRequest, String> {
     let body = read_stored_request(dir, request)?;
-    // Without the one before nothing is collapsed; that is no reason to show nothing.
+    // Without the previous request nothing is collapsed, but this one is still readable.
     let before = read_stored_request(dir, before)
         .ok()
         .filter(|text| !text.is_empty());
     Ok(ReadableRequest::from_body(key, &body, before.as_deref()))
 }
 
-fn read_stored_request(dir: Option<&Path>, rope: &RecordedRequest) -> Result<String, String> {
+fn read_stored_request(dir: Option<&Path>, request: &RecordedRequest) -> Result<String, String> {
     let mut text = String::new();
-    for piece in rope {
+    for piece in request {
         match (piece, dir) {
             (StoredText::Text(piece), _) => text.push_str(piece),
             (StoredText::Blob(blob), Some(dir)) => text.push_str(&read_text(dir, blob)?),
-            (StoredText::Blob(_), None) => return Err("the run's folder is not known".to_owned()),
+            (StoredText::Blob(_), None) => {
+                return Err("the run has no folder, so its blobs can't be read".to_owned());
+            }
         }
     }
     Ok(text)
 }
 
-/// A transcript as it was when it was judged: from its file, or from the run's copy where the file holds something else.
-/// `transcript.path` is absolute.
+/// Reads a transcript as it was when it was judged: from its file, or from the run's copy if the file has changed.
+/// `transcript.path` must be absolute.
 pub(crate) fn read_document(
     transcript: &TranscriptRef,
     run_dir: Option<&Path>,
@@ -211,7 +216,7 @@ pub(crate) fn read_document(
     })
 }
 
-/// The folder of a run that may hold a copy, and how the file is read.
+/// The folder of a run that may contain a copy, and the file's field mapping.
 type DocumentOrigin<'w> = (Option<&'w Path>, Option<&'w Arc<FieldMapping>>);
 
 fn read_transcript_bytes(
@@ -223,24 +228,25 @@ fn read_transcript_bytes(
         (Err(why), None) => Err(why),
         (Err(why), Some(dir)) => FolderBlobs::new(dir)
             .get(&transcript.digest)
-            .map_err(|error| format!("{why}; and the run holds no copy of it: {error}")),
+            .map_err(|error| format!("{why}, and the run has no copy: {error}")),
     }
 }
 
-/// Where a check's finding stands: it decides again. None where it says something else than was recorded, or cannot.
+/// Returns the places of a check's findings by running the check again. Returns no places if the check now gives
+/// another explanation than the recorded one.
 pub(crate) fn find_marks(
     registry: &EvalTypeRegistry,
     key: &FindingMarksKey,
     eval: &RubricEval,
     message: Option<u32>,
     transcript: &TranscriptRef,
-    whence: DocumentOrigin<'_>,
+    origin: DocumentOrigin<'_>,
 ) -> Vec<TranscriptSpan> {
     let Ok(CompiledEval::Check(check)) = registry.compile_eval(eval.eval(), &CompileCx::default())
     else {
         return Vec::new();
     };
-    let Ok(bytes) = read_transcript_bytes(transcript, whence) else {
+    let Ok(bytes) = read_transcript_bytes(transcript, origin) else {
         return Vec::new();
     };
     let Ok(read) = parse_native(&bytes, 1, &transcript.id) else {
@@ -251,6 +257,7 @@ pub(crate) fn find_marks(
         None => Subject::new(&read),
     };
     let finding = check.check(&subject);
+    // The check's code or the eval may have changed since; then the places would not match the recorded text.
     let same = (finding.outcome, &finding.explanation) == (key.outcome, &key.explanation);
     if same { finding.spans } else { Vec::new() }
 }
@@ -268,7 +275,7 @@ fn read_from_file(
         number: 1,
     };
     let bytes = file.read_native(span).map_err(|error| error.to_string())?;
-    // What was only listed was judged by nobody: whatever the file holds there is it.
+    // A transcript that was only listed was never judged, so any content of the record is the right one.
     if transcript.digest.is_unread()
         || crate::model::Digest::hash_bytes(&bytes) == transcript.digest
     {

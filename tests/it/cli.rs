@@ -133,7 +133,7 @@ fn bare_without_a_terminal_does_what_run_does() {
     bench.workspace("", NAMES_A_RELEASE);
     let bare = bench.dicta(&[]);
     assert_eq!(bare.status.code(), Some(1));
-    assert!(text(&bare.stderr).contains("no terminal"));
+    assert!(text(&bare.stderr).contains("is not a terminal"));
     assert!(text(&bare.stdout).contains("one/r/names"));
 }
 
@@ -365,7 +365,7 @@ fn past_runs_are_listed_shown_replayed_and_compared() {
     );
     let same = text(&bench.dicta(&["compare", "@", "@"]).stdout);
     assert!(
-        same.contains("0 flips, 0 other changes, 0 new, 0 gone, 2 the same"),
+        same.contains("0 flips, 0 other changes, 0 new, 0 removed, 2 unchanged"),
         "{same}"
     );
 }

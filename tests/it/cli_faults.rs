@@ -165,7 +165,7 @@ fn a_run_that_cannot_be_recorded_does_not_begin() {
     let ended = bench.dicta(&["run", "-q", "--format", "jsonl"]);
     assert_eq!(ended.status.code(), Some(74));
     assert!(
-        text(&ended.stderr).contains("cannot be recorded"),
+        text(&ended.stderr).contains("can't record the run"),
         "{}",
         text(&ended.stderr)
     );

@@ -118,6 +118,6 @@ fn themes_are_listed_and_their_files_printed_to_start_from() {
     assert_eq!(wrong.status.code(), Some(2));
     assert_eq!(
         text(&wrong.stderr),
-        "dicta: there is no theme `drak`; did you mean `dark`?\n"
+        "dicta: unknown theme `drak`; did you mean `dark`?\n"
     );
 }

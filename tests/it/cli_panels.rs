@@ -274,7 +274,7 @@ fn one_judge_stands_in_the_place_of_all_and_one_members_prompt_is_shown() {
     );
     let output = bench.dicta(&["run", "--judge", "b", "--where", "transcript:one"]);
     assert!(
-        text(&output.stderr).contains("b stands in the place of the jury or cascade of 1 eval"),
+        text(&output.stderr).contains("in this run, b replaces the jury or cascade of 1 eval"),
         "{}",
         text(&output.stderr)
     );

@@ -135,7 +135,7 @@ tools:
     let output = bench.dicta(&["tools", "-w", "sub"]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     for part in [
-        "file, sqlite source shop · no judge has it",
+        "file, sqlite source shop · no judge uses it",
         "reads only",
         "q  string, required, matching /tea.*/: what",
         "✗ broken: tools.yaml:",

@@ -48,7 +48,7 @@ fn each_judge_is_tried_once_and_what_came_of_it_is_told() {
     let run = bench.dicta(&["check", "--connect", "--format", "json"]);
     let told = text(&run.stderr);
     assert_eq!(run.status.code(), Some(2), "one has no key: {told}");
-    assert!(told.contains("trying 7 judges at once"), "{told}");
+    assert!(told.contains("testing 7 judges at the same time"), "{told}");
     let all: Vec<Value> = serde_json::from_slice(&run.stdout).expect("JSON");
     let of = |name: &str| {
         all.iter()

@@ -117,7 +117,7 @@ fn files_of_several_shapes_become_one_of_ours() {
     assert_eq!(import.status.code(), Some(0), "{told}");
     assert_eq!(text(&import.stdout), "");
     assert!(
-        told.ends_with("5 transcripts from 2 files, 2 left out: bad records, 2 renamed: their ids were taken; written to out.jsonl; 2 labels to labels.jsonl\n"),
+        told.ends_with("5 transcripts from 2 files, 2 skipped: bad records, 2 renamed: duplicate ids; written to out.jsonl; 2 labels to labels.jsonl\n"),
         "{told}"
     );
     let read = |name: &str| -> Vec<Value> {
@@ -188,9 +188,12 @@ fn what_cannot_be_read_is_named_and_nothing_is_written_over() {
     for (args, why) in [
         (
             &["import", "folder"][..],
-            "folder is a directory, not a file of transcripts; name its files: folder/*.jsonl",
+            "folder is a directory, not a file of transcripts; pass its files instead: folder/*.jsonl",
         ),
-        (&["map", "folder/"], "name its files: folder/*.jsonl"),
+        (
+            &["map", "folder/"],
+            "pass its files instead: folder/*.jsonl",
+        ),
         (
             &["import", "empty.jsonl"],
             "empty.jsonl holds no transcripts: it is empty",
@@ -205,11 +208,11 @@ fn what_cannot_be_read_is_named_and_nothing_is_written_over() {
         ),
         (
             &["import", "bad.jsonl", "-o", "x.jsonl"],
-            "there is no transcript in it: x.jsonl is not written",
+            "found no transcripts; x.jsonl was not written",
         ),
         (
             &["import", "good.jsonl", "-o", "good.jsonl"],
-            "good.jsonl is an input, which is read: name another file to write",
+            "good.jsonl is an input; choose another output file",
         ),
         (
             &["import", "good.jsonl", "-o", "link.jsonl"],

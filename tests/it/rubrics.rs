@@ -44,7 +44,7 @@ fn check_tries_examples_and_tells_what_is_worth_knowing() {
     assert!(told.contains("pattern matches every text") && told.contains("allow: [cannot-fail]"));
     assert!(told.contains("no transcript calls `lookup`"), "{told}");
     assert!(
-        out.contains("1 example holds, 1 missed, 1 not run here: a judge decides\n"),
+        out.contains("1 example holds, 1 missed, 1 not run: they need a judge\n"),
         "{out}"
     );
     assert!(out.ends_with("no errors, 3 warnings\n"), "{out}");
@@ -133,12 +133,12 @@ fn a_judge_that_costs_is_asked_about_examples_only_if_that_is_meant() {
     assert_eq!(waits.status.code(), Some(0), "{told}");
     assert!(
         told.contains(
-            "2 examples wait: m may cost (2 calls, less than $0.01 (estimated)); --yes asks it"
+            "2 examples wait: m may cost money (2 calls, less than $0.01 (estimated)); add --yes to call it"
         ),
         "{told}"
     );
     assert!(
-        out.contains("2 examples not run here: a judge decides"),
+        out.contains("2 examples not run: they need a judge"),
         "{out}"
     );
     assert_eq!(server.requests().len(), 0);
@@ -379,11 +379,11 @@ fn thresholds_are_shown_with_what_labels_say() {
         "{human}"
     );
     assert!(
-        human.contains("→      0.60     1     1    1/1 100 %"),
+        human.contains("→      0.60     1     1     1/1 100%"),
         "{human}"
     );
     assert!(
-        human.contains("2 labels: too few to call a threshold the best"),
+        human.contains("2 labels: too few to recommend a threshold"),
         "{human}"
     );
     for (args, why) in [

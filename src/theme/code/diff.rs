@@ -1,9 +1,9 @@
-//! A unified diff, by hand: what a line is follows from its first byte, and from how many lines its hunk still has.
+//! Highlights a unified diff. The role of a line depends on its first byte and on the remaining lines of its hunk.
 
 use super::{MAX_LINE_BYTES, RoleSpans, split_lines, strip_line_break};
 use crate::theme::Role;
 
-/// How many lines of a hunk are still to come, of the old text and of the new one.
+/// The numbers of remaining lines of a hunk, in the old and the new text.
 #[derive(Clone, Copy)]
 struct HunkLines(u64, u64);
 
@@ -22,7 +22,8 @@ pub(super) fn highlight_diff(text: &str) -> RoleSpans {
     spans
 }
 
-/// A removed `-- x` reads `--- x`, as a file's name does: only the hunk's count tells them apart.
+/// Returns the role of a line. A removed line `-- x` reads `--- x`, like the header of a file; only the hunk's count
+/// distinguishes them.
 fn line_role(line: &str, left: &mut HunkLines) -> Option<Role> {
     if left.0 == 0 && left.1 == 0 {
         if let Some(hunk) = parse_hunk_counts(line) {
@@ -45,7 +46,7 @@ fn line_role(line: &str, left: &mut HunkLines) -> Option<Role> {
         }
         Some(b'\\') => Some(Role::Muted),
         Some(b'@') if line.starts_with("@@") => {
-            // A hunk that came early: its count was wrong.
+            // A hunk header before the announced end: the previous count was wrong, so start again.
             *left = parse_hunk_counts(line).unwrap_or(HunkLines(0, 0));
             Some(Role::Hunk)
         }
@@ -56,7 +57,7 @@ fn line_role(line: &str, left: &mut HunkLines) -> Option<Role> {
     }
 }
 
-/// Of `@@ -1,7 +1,8 @@`: 7 and 8.
+/// Parses a hunk header: 7 and 8 for `@@ -1,7 +1,8 @@`.
 fn parse_hunk_counts(line: &str) -> Option<HunkLines> {
     let mut parts = line.strip_prefix("@@ -")?.split(' ');
     let count = |range: &str| match range.split_once(',') {

@@ -1,4 +1,4 @@
-//! Which scopes of a syntax are which role.
+//! The mapping from the scopes of a syntax to roles.
 
 use std::sync::OnceLock;
 
@@ -8,7 +8,7 @@ use syntect::highlighting::{
 
 use crate::theme::Role;
 
-/// The selector with the longest match on a piece's deepest scope says its role; those before only break a tie.
+/// The selector with the longest match on a token's deepest scope gives its role. Outer scopes only break a tie.
 const SCOPE_ROLES: &[(&str, Role)] = &[
     ("comment, punctuation.definition.comment", Role::CodeComment),
     ("string, punctuation.definition.string", Role::CodeString),
@@ -29,7 +29,7 @@ const SCOPE_ROLES: &[(&str, Role)] = &[
         "entity.name.function, support.type.property-name, support.function, variable.parameter",
         Role::CodeKey,
     ),
-    // A mapping's key is a tag to the YAML syntax, and may stand within a string.
+    // The YAML syntax calls a mapping's key a tag, even inside a string scope.
     ("source.yaml entity.name.tag", Role::CodeKey),
     (
         "entity.name.other.anchor, variable.other.alias",
@@ -52,7 +52,8 @@ const SCOPE_ROLES: &[(&str, Role)] = &[
     ("invalid", Role::Error),
 ];
 
-/// A theme whose colours are no colours: the red part of a foreground is the number of a role, 0 is text.
+/// Returns a syntect theme whose colors encode roles: the red channel is the number of a role, 0 is plain text.
+/// syntect returns colors only.
 pub(super) fn role_theme() -> &'static Theme {
     static THEME: OnceLock<Theme> = OnceLock::new();
     THEME.get_or_init(|| Theme {
@@ -84,7 +85,7 @@ fn encode_role(role: Role) -> Color {
     }
 }
 
-/// The role of a piece; `None` for plain text.
+/// Returns the role of a token, or None for plain text.
 pub(super) fn decode_role(style: Style) -> Option<Role> {
     let role = Role::ALL.get(usize::from(style.foreground.r)).copied();
     role.filter(|role| *role != Role::Text)

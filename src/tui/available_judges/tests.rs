@@ -102,7 +102,7 @@ async fn keys_in_the_environment_are_judges_and_a_key_to_many_models_says_so() {
     assert!(unpriced.ends_with(" tokens, cost unknown (no prices)"));
     let anthropic = found[2].judge.as_ref().expect("it can be asked");
     assert_eq!(anthropic.provider, ProviderKind::Anthropic);
-    assert!(found[3].judge.is_none() && found[3].note.starts_with("name it in dicta.yaml"));
+    assert!(found[3].judge.is_none() && found[3].note.starts_with("configure it in dicta.yaml"));
     assert!(!format!("{found:?}").contains("sk-secret"));
 }
 

@@ -1,4 +1,5 @@
-//! Why a command does nothing now: sentences that say what to do first. Cheap: asked for every row with every frame.
+//! The conditions of commands: each returns Ok, or a sentence on what to do first. They run for every row in every
+//! frame, so they must be cheap and must not read files.
 
 use super::super::content;
 use super::super::state::cells::{CellsRow, RowSlotState};
@@ -7,6 +8,7 @@ use super::super::state::pane::Pane;
 use super::super::state::{App, OpenedItem};
 use super::CommandScope;
 
+/// Ok if the command can run, else the sentence that the screen shows.
 type EnabledResult = Result<(), &'static str>;
 
 const NO_CELL: &str = "select a cell first (j, k)";
@@ -15,44 +17,44 @@ fn fail_if(hindered: bool, why: &'static str) -> EnabledResult {
     if hindered { Err(why) } else { Ok(()) }
 }
 
-/// Whether a scope is in force.
+/// Returns Ok if the scope is active.
 pub(crate) fn check_scope(app: &App, scope: CommandScope) -> EnabledResult {
     match scope {
         CommandScope::Global => Ok(()),
         CommandScope::Cells => fail_if(
             app.ui.focus != Pane::Cells,
-            "this works in the cells: 1 goes there",
+            "works only in the cells: press 1 to go there",
         ),
         CommandScope::Verdicts => fail_if(
             !matches!(app.ui.focus, Pane::Cells | Pane::Verdict),
-            "this works in the cells and the verdict: 1 and 5 go there",
+            "works only in the cells and the verdict: press 1 or 5",
         ),
         CommandScope::Transcript => fail_if(
             app.ui.focus != Pane::Transcript,
-            "this works in the transcript: 6 goes there",
+            "works only in the transcript: press 6 to go there",
         ),
         CommandScope::Replay => fail_if(
             app.replay.is_none(),
-            "nothing is replayed: v plays the focused cell's run",
+            "no replay is open: press v to replay the focused cell's run",
         ),
     }
 }
 
 #[expect(
     clippy::unnecessary_wraps,
-    reason = "a row of the table takes what the others can also refuse"
+    reason = "the table needs one function type, and other conditions can fail"
 )]
 pub(super) fn always(_: &App) -> EnabledResult {
     Ok(())
 }
 
-/// Judging and editing are for what is live.
+/// Judging and editing need the live session: a replay shows recorded data that can't change.
 fn require_live(app: &App) -> EnabledResult {
     match &app.replay {
         Some(replay) if replay.quits_on_leave => {
-            Err("this is a replay: nothing is judged or edited here (q ends it)")
+            Err("unavailable in a replay: dicta judges and edits nothing here (q quits)")
         }
-        Some(_) => Err("this is a replay: q goes back"),
+        Some(_) => Err("unavailable in a replay: press q to go back"),
         None => Ok(()),
     }
 }
@@ -62,9 +64,9 @@ fn require_workspace(app: &App) -> EnabledResult {
     match &app.opened {
         OpenedItem::Workspace(_) => Ok(()),
         OpenedItem::TranscriptFile(_) => {
-            Err("there is no rubric yet: W makes a workspace around this file")
+            Err("no rubric yet: press W to create a workspace around this file")
         }
-        OpenedItem::Recording => Err("no workspace is open: `dicta open DIR` opens one"),
+        OpenedItem::Recording => Err("no workspace is open: run `dicta open DIR`"),
     }
 }
 
@@ -80,22 +82,22 @@ pub(super) fn cell(app: &App) -> EnabledResult {
     focused_row(app).map(|_| ())
 }
 
-/// A cell whose verdict may be looked at.
+/// Needs a cell whose verdict is not hidden by blind labelling.
 pub(super) fn verdict_visible(app: &App) -> EnabledResult {
     let row = focused_row(app)?;
     fail_if(
         row.hidden,
-        "hidden until you label it: p pass, f fail, u unsure",
+        "hidden until you label it: press p (pass), f (fail) or u (unsure)",
     )
 }
 
-/// A decision that can be labelled.
+/// Needs a decision that can have a label.
 pub(super) fn label(app: &App) -> EnabledResult {
     require_workspace(app)?;
     let row = focused_row(app)?;
     fail_if(
         row.message.is_some(),
-        "a label is about a whole transcript: this decision is about one message",
+        "labels apply to whole transcripts; this decision is about one message",
     )
 }
 
@@ -104,7 +106,7 @@ pub(super) fn labelled(app: &App) -> EnabledResult {
     let row = focused_row(app)?;
     fail_if(
         row.label.is_none(),
-        "there is no label to remove: p, f and u set one",
+        "no label to remove: p, f and u set a label",
     )
 }
 
@@ -112,7 +114,7 @@ pub(super) fn label_back(app: &App) -> EnabledResult {
     require_workspace(app)?;
     fail_if(
         app.label_edits.undo_stack.is_empty(),
-        "no label was changed here: p, f, u and x do",
+        "no label change to undo: p, f, u and x change labels",
     )
 }
 
@@ -133,7 +135,7 @@ pub(super) fn edit(app: &App) -> EnabledResult {
     require_workspace(app)?;
     fail_if(
         app.workspace().is_some_and(|w| w.rubrics.is_empty()),
-        "there is no rubric to edit: write one into rubrics/",
+        "no rubric to edit: create one in rubrics/",
     )
 }
 
@@ -147,26 +149,26 @@ pub(super) fn judges(app: &App) -> EnabledResult {
     let eval = app.session().cells.evals.get(row.eval as usize);
     fail_if(
         eval.is_some_and(|eval| !eval.judged),
-        "this eval asks no judge: select a judged one",
+        "this eval has no judge: select a judged eval",
     )
 }
 
 pub(super) fn replay(app: &App) -> EnabledResult {
-    fail_if(app.replay.is_some(), "this is a replay already")?;
+    fail_if(app.replay.is_some(), "a replay is already open")?;
     fail_if(
         app.live_session.cells.blind,
-        "a replay would show the hidden verdicts: B shows them",
+        "a replay would show the hidden verdicts: press B first to show them",
     )?;
     let row = focused_row(app)?;
     fail_if(
         !row.slots.iter().any(|slot| slot.run_cell.is_some()),
-        "no run to replay yet: R runs everything",
+        "no run to replay yet: press R to run everything",
     )?;
     fail_if(
         row.slots
             .iter()
             .any(|slot| matches!(slot.state, RowSlotState::Live)),
-        "this cell is being judged: replay it when it ended",
+        "this cell is running: replay it after it ends",
     )
 }
 
@@ -174,7 +176,7 @@ pub(super) fn make_workspace(app: &App) -> EnabledResult {
     require_live(app)?;
     fail_if(
         !matches!(app.opened, OpenedItem::TranscriptFile(_)),
-        "this is no bare file: a workspace is open already",
+        "a workspace is already open",
     )
 }
 
@@ -182,10 +184,7 @@ pub(super) fn problems(app: &App) -> EnabledResult {
     if app.shows_unjudged_file() {
         require_workspace(app)?;
     }
-    fail_if(
-        app.session().cells.rows.is_empty(),
-        "there are no cells yet",
-    )
+    fail_if(app.session().cells.rows.is_empty(), "no cells yet")
 }
 
 pub(super) fn step(app: &App) -> EnabledResult {
@@ -198,17 +197,17 @@ pub(super) fn transcript(app: &App) -> EnabledResult {
             app.session().transcript_pane.document,
             DocumentState::Loaded(_)
         ),
-        "no transcript is shown: select a cell (j, k)",
+        "no transcript is open: select a cell (j, k)",
     )
 }
 
 pub(super) fn matches(app: &App) -> EnabledResult {
     let Some(scroll) = content::pane_scroll(app, app.ui.focus) else {
-        return Err("in the cells / filters: what is listed matches");
+        return Err("n works only in texts; in the cells, / filters the list");
     };
     fail_if(
         scroll.search.is_none(),
-        "nothing is searched for: / searches",
+        "no search is active: press / to search",
     )
 }
 
@@ -221,24 +220,24 @@ pub(super) fn text(app: &App) -> EnabledResult {
 }
 
 pub(super) fn tour(app: &App) -> EnabledResult {
-    fail_if(app.tour.is_none(), "the tour belongs to the demo")
+    fail_if(app.tour.is_none(), "only the demo has a tour")
 }
 
 pub(super) fn enter(app: &App) -> EnabledResult {
     match app.ui.focus {
         Pane::Cells => fail_if(
             app.session().cells.list.selected.is_none(),
-            "nothing is selected: j and k move",
+            "nothing is selected: press j or k to move",
         ),
         Pane::Changes => fail_if(
             count_flips(app) == 0,
-            "no verdict moved: there is no cell to go to",
+            "no verdict changed, so the list is empty",
         ),
         _ => Ok(()),
     }
 }
 
-/// How many flips the changes pane lists.
+/// Returns the number of flips in the changes pane.
 pub(crate) fn count_flips(app: &App) -> usize {
     app.visible_report().map_or(0, |report| report.flips.len())
 }

@@ -1,9 +1,9 @@
-//! Raw and canonical arguments beside each other, line by line, what differs marked.
+//! Shows raw and canonical arguments in two columns, with the differences marked.
 //!
-//! Both are compared as marks and words, white space aside, since most of what a repair touches is quotes and brackets. The
-//! canonical text is laid out as JSON and decides the lines; what was received is broken where it is. A sign between the
-//! columns says of a row that its sides differ, so that it is seen without colours. Refuses large texts: the difference is
-//! made anew for every frame.
+//! Compares words and punctuation and ignores white space, because a repair mostly changes quotes and brackets. The
+//! canonical text, laid out as JSON, determines the rows; the raw text is broken to match. A sign between the columns
+//! marks rows that differ, so the difference is visible without colors. Does not compare large texts, because it runs
+//! for every frame.
 
 use std::ops::Range;
 
@@ -14,29 +14,29 @@ use crate::theme::{Glyphs, Role};
 use crate::tui::widget::flow::TextBlock;
 use crate::tui::widget::styled_row::break_into_rows;
 
-/// Longer texts are not compared, in bytes.
+/// The longest compared text, in bytes.
 const MAX_COMPARED_BYTES: usize = 4 << 10;
-/// Columns from which two columns are worth it.
+/// The narrowest column, in terminal columns, at which two columns are useful.
 const MIN_COLUMN_WIDTH: u16 = 48;
-/// The sign and a blank at both sides of it.
+/// The sign between the columns and a blank on each side, in columns.
 const GUTTER_WIDTH: usize = 3;
 
-/// Ranges of a text, and what stands there.
+/// Byte ranges of a text with their roles.
 pub(super) type DiffSpans = Vec<(Range<usize>, Role)>;
 
-/// What differs between two texts.
+/// The differences of two texts.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct ArgumentDiff {
-    /// Only in the first, as ranges of it.
+    /// The ranges that occur only in the first text.
     pub(super) removed: DiffSpans,
-    /// Only in the second.
+    /// The ranges that occur only in the second text.
     pub(super) added: DiffSpans,
-    /// For each line of the second, what of the first stands there.
+    /// For each line of the second text, the range of the first text in the same row.
     rows: Vec<Range<usize>>,
 }
 
 impl ArgumentDiff {
-    /// Compares what was received with the canonical form as it is laid out; `None` where they are too large for that.
+    /// Compares the raw arguments with the laid-out canonical arguments. Returns None if a text is too large.
     pub(super) fn compare(raw: &str, laid_out: &str) -> Option<Self> {
         if raw.len().max(laid_out.len()) > MAX_COMPARED_BYTES {
             return None;
@@ -47,6 +47,7 @@ impl ArgumentDiff {
             tokens.iter().map(word).collect()
         };
         let (old_words, new_words) = (words(raw, &old), words(laid_out, &new));
+        // Patience keeps unique words together, which reads better than the shortest difference.
         let ops = capture_diff_slices(Algorithm::Patience, &old_words, &new_words);
         let mut out = Self {
             rows: vec![0..0; laid_out.split('\n').count()],
@@ -70,7 +71,7 @@ impl ArgumentDiff {
                     .extend(ranges(&new, to.start, to.len(), Role::Added));
             }
             for (nth, token) in from.enumerate() {
-                // What has no partner stands where what was before it does: a comma too many ends its row.
+                // A token without a partner goes to the row of the token before it: a superfluous comma ends its row.
                 let partner = match to.len() {
                     0 => to.start.saturating_sub(1),
                     some => to.start + nth.min(some - 1),
@@ -85,7 +86,8 @@ impl ArgumentDiff {
         Some(out)
     }
 
-    /// Both in columns, a block a row; `None` where the pane is too narrow. `looks` are those of the canonical text.
+    /// Returns the rows with both columns, or None if the pane is too narrow. `looks` are the roles of the canonical
+    /// text.
     pub(super) fn render_columns(
         &self,
         (raw, laid_out): (&str, &str),
@@ -104,6 +106,7 @@ impl ArgumentDiff {
         for (line, received) in laid_out.split('\n').zip(&self.rows) {
             let canonical = begins..begins + line.len();
             begins = canonical.end + 1;
+            // Indent the raw pieces like their canonical line, but leave at least half of the column for text.
             let indent = (line.len() - line.trim_start_matches(' ').len()).min(left / 2);
             let lefts = break_into_rows(raw, received.clone(), indent, left);
             let rights = break_into_rows(
@@ -116,6 +119,7 @@ impl ArgumentDiff {
                 overlaps_any(&self.removed, received) || overlaps_any(&self.added, &canonical);
             for nth in 0..lefts.len().max(rights.len()) {
                 let mut row = DiffLine::default();
+                // An empty cell needs no indent; without text it would only add trailing blanks.
                 row.pad_to(if lefts.is_empty() { 0 } else { indent });
                 if let Some(piece) = lefts.get(nth) {
                     row.push_piece(raw, piece, &self.removed);
@@ -132,7 +136,7 @@ impl ArgumentDiff {
     }
 }
 
-/// Words and marks, white space left out.
+/// Splits a text into words and punctuation, without white space.
 fn split_tokens(text: &str) -> Vec<Range<usize>> {
     let mut out: Vec<Range<usize>> = Vec::new();
     let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '-' | '/');
@@ -173,7 +177,7 @@ fn render_headings(left: usize, glyphs: &Glyphs) -> TextBlock<'static> {
     row.into_block()
 }
 
-/// A row that is put together.
+/// A row under construction.
 #[derive(Default)]
 struct DiffLine {
     text: String,

@@ -1,10 +1,10 @@
-//! What the last save edited, as a diff.
+//! The text of the changes pane: the diff of the last save.
 
 use crate::theme::Role;
 use crate::tui::state::App;
 use crate::tui::widget::flow::{TextBlock, TextSource};
 
-/// The pane's text.
+/// Returns the text of the pane.
 pub(super) fn build_source(app: &App) -> Box<dyn TextSource + '_> {
     let files = app.saves.report.iter().flat_map(|report| &report.files);
     let lines = files.flat_map(|file| file.diff.lines());
@@ -15,7 +15,7 @@ pub(super) fn build_source(app: &App) -> Box<dyn TextSource + '_> {
     )
 }
 
-/// What a line of a unified diff is.
+/// Returns the role of a line in a unified diff.
 fn diff_line_role(line: &str) -> Role {
     match line.as_bytes() {
         [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => Role::Title,

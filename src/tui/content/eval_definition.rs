@@ -1,4 +1,4 @@
-//! What an eval asks, as its rubric states it now; and how the verdicts of one stand against labels.
+//! The current definition of an eval in its rubric, and the agreement of its verdicts with the labels.
 
 use super::{ContentCx, empty_row, heading};
 use crate::model::Digest;
@@ -8,9 +8,9 @@ use crate::tui::state::cells::CellsEntry;
 use crate::tui::state::shown_cell::{ShownCell, is_same_eval};
 use crate::tui::widget::flow::TextBlock;
 
-/// A selected eval: how its verdicts stand against labels, and what it asks.
-pub(super) fn eval_blocks<'a>(ink: &mut ContentCx<'a>) -> Option<Vec<TextBlock<'a>>> {
-    let cells = &ink.app.session().cells;
+/// Returns the text for a selected eval: its agreement with the labels and its definition.
+pub(super) fn eval_blocks<'a>(cx: &mut ContentCx<'a>) -> Option<Vec<TextBlock<'a>>> {
+    let cells = &cx.app.session().cells;
     let Some(CellsEntry::Group(eval)) = cells.list.selected else {
         return None;
     };
@@ -22,37 +22,37 @@ pub(super) fn eval_blocks<'a>(ink: &mut ContentCx<'a>) -> Option<Vec<TextBlock<'
         heading(format!("{} against your labels", info.id)),
         TextBlock::new(cells.tally_agreement(eval).to_sentence(), Role::Text),
     ];
-    out.extend(eval_definition(ink, eval));
+    out.extend(eval_definition(cx, eval));
     Some(out)
 }
 
-/// A check that dicta decides itself, as its rubric states it.
+/// Returns the definition of a code check, or None for a judged eval.
 pub(super) fn check_definition<'a>(
-    ink: &mut ContentCx<'a>,
+    cx: &mut ContentCx<'a>,
     shown: &ShownCell<'a>,
 ) -> Vec<TextBlock<'a>> {
-    let session = ink.app.session();
+    let session = cx.app.session();
     let Some(info) = session.cells.evals.get(shown.row.eval as usize) else {
         return Vec::new();
     };
     if info.judged {
         return Vec::new();
     }
-    define_eval(ink, shown.row.eval, &|digest| is_same_eval(shown, digest))
+    define_eval(cx, shown.row.eval, &|digest| is_same_eval(shown, digest))
 }
 
-/// An eval as its rubric states it now, whoever decides it.
-pub(super) fn eval_definition<'a>(ink: &mut ContentCx<'a>, eval: u32) -> Vec<TextBlock<'a>> {
-    define_eval(ink, eval, &|_| true)
+/// Returns the current definition of an eval.
+pub(super) fn eval_definition<'a>(cx: &mut ContentCx<'a>, eval: u32) -> Vec<TextBlock<'a>> {
+    define_eval(cx, eval, &|_| true)
 }
 
 fn define_eval<'a>(
-    ink: &mut ContentCx<'a>,
+    cx: &mut ContentCx<'a>,
     eval: u32,
     same: &dyn Fn(&Digest) -> bool,
 ) -> Vec<TextBlock<'a>> {
-    let session = ink.app.session();
-    // A row of a bare file is no eval.
+    let session = cx.app.session();
+    // The rows of a file without a rubric belong to no eval.
     let Some(info) = session.cells.evals.get(eval as usize) else {
         return Vec::new();
     };
@@ -63,7 +63,7 @@ fn define_eval<'a>(
         empty_row(),
         heading(format!("{} · {}", info.id, info.eval_type)),
     ];
-    let found = ink
+    let found = cx
         .app
         .workspace()
         .and_then(|workspace| workspace.find_eval(&info.rubric, &info.id));
@@ -74,19 +74,23 @@ fn define_eval<'a>(
     match eval {
         Some((eval, text)) => {
             if !same(&eval.digest) {
-                let note = "this is the eval as it is now; the verdict above is of an earlier one";
+                let note =
+                    "this is the current definition; the verdict above belongs to an earlier one";
                 out.push(TextBlock::new(note, Role::Stale));
             }
-            out.push(ink.highlight_code(text, CodeLanguage::Yaml, None));
+            out.push(cx.highlight_code(text, CodeLanguage::Yaml, None));
         }
-        None => out.push(TextBlock::new("its rubric is not open here", Role::Muted)),
+        None => out.push(TextBlock::new(
+            "its rubric is not in this workspace",
+            Role::Muted,
+        )),
     }
     out
 }
 
-/// An eval's lines in its rubric: from where it begins to where the next entry of its list does.
+/// Returns the source lines of an eval: from its beginning to the next entry of the list.
 fn rubric_source_of<'r>(source: &'r str, eval: &Eval) -> &'r str {
-    /// An eval is a few lines; one that goes on is cut.
+    /// The largest number of lines; a longer eval is cut off.
     const LINES: usize = 200;
     let at = eval.span.bytes.start.min(source.len());
     let from = source

@@ -1,4 +1,4 @@
-//! The examples of the focused eval, each with what came of it.
+//! The examples of the focused eval with their results.
 
 use super::{ContentCx, empty_row, heading, styled_line};
 use crate::model::make_visible;
@@ -8,12 +8,13 @@ use crate::tui::state::shown_cell::ShownCell;
 use crate::tui::widget::flow::TextBlock;
 use crate::workspace::lint::{ExampleStatus, describe_outcome};
 
-/// So many are listed; an eval has a few.
+/// The largest number of listed examples; most evals have a few.
 const MAX_EXAMPLES_LISTED: usize = 20;
 
-/// Nothing for an eval without examples, and in a replay: they are of the rubric as it is now.
-pub(super) fn example_blocks<'a>(ink: &ContentCx<'a>, shown: &ShownCell<'a>) -> Vec<TextBlock<'a>> {
-    let app = ink.app;
+/// Returns the examples. Empty in a replay, because examples belong to the current rubric and not to the recorded
+/// one.
+pub(super) fn example_blocks<'a>(cx: &ContentCx<'a>, shown: &ShownCell<'a>) -> Vec<TextBlock<'a>> {
+    let app = cx.app;
     let eval = app.session().cells.evals.get(shown.row.eval as usize);
     let (Some(info), Some(workspace), None) = (eval, app.workspace(), &app.replay) else {
         return Vec::new();
@@ -24,30 +25,30 @@ pub(super) fn example_blocks<'a>(ink: &ContentCx<'a>, shown: &ShownCell<'a>) -> 
         return Vec::new();
     };
     let known = &app.examples;
-    let asked = known
+    let is_judging = known
         .being_judged
         .iter()
         .any(|name| name.rubric == info.rubric && name.eval == info.id);
-    let mut out = vec![empty_row(), heading("its examples")];
+    let mut out = vec![empty_row(), heading("examples")];
     for (nth, example) in eval.examples.iter().enumerate().take(MAX_EXAMPLES_LISTED) {
         let mut trials = known.trials_for_eval(&info.rubric, &info.id);
         let trial = trials.find(|trial| trial.index == nth);
-        let glyphs = ink.glyphs();
+        let glyphs = cx.glyphs();
         let (mark, role) = match trial.map(crate::workspace::lint::ExampleResult::status) {
             Some(ExampleStatus::AsExpected) => (glyphs.pass, Role::Pass),
             Some(ExampleStatus::Missed) => (glyphs.fail, Role::Error),
             Some(ExampleStatus::Undecided) => (glyphs.error, Role::Error),
             None => (glyphs.never, Role::Muted),
         };
-        let said = match trial {
+        let text = match trial {
             Some(trial) => format_trial(trial),
-            None if asked => format!("example {}: is asked now", nth + 1),
+            None if is_judging => format!("example {}: judging …", nth + 1),
             None => format!(
-                "example {}: {} is expected, not tried yet{}",
+                "example {}: {} expected, not judged yet{}",
                 nth + 1,
                 describe_outcome(example.expect),
                 if info.judged {
-                    ": `dicta check --examples` asks its judge"
+                    ": `dicta check --examples` calls its judge"
                 } else {
                     ""
                 }
@@ -57,10 +58,10 @@ pub(super) fn example_blocks<'a>(ink: &ContentCx<'a>, shown: &ShownCell<'a>) -> 
             "" => String::new(),
             why => format!(" · {}", make_visible(why, false)),
         };
-        let said = make_visible(&said, false);
+        let text = make_visible(&text, false);
         out.push(styled_line([
             (format!("{mark} ").as_str(), role),
-            (&said, Role::Text),
+            (&text, Role::Text),
             (why.as_str(), Role::Muted),
         ]));
     }

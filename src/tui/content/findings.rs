@@ -1,4 +1,4 @@
-//! What a check found, line by line, and a judge part by part.
+//! The lines of a check's finding, and the parts of a judge's verdict.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use crate::model::{Outcome, Verdict};
 use crate::theme::Role;
 use crate::tui::widget::flow::TextBlock;
 
-/// A line of a check's finding; those of two aligned lists of calls as in a diff.
+/// Returns a line of a finding. Lines that compare two lists of calls look like a diff.
 pub(super) fn finding_block(line: &str) -> TextBlock<'_> {
     let role = match line.as_bytes() {
         [b'-', b' ', ..] => Role::Removed,
@@ -23,14 +23,14 @@ pub(super) fn finding_block(line: &str) -> TextBlock<'_> {
     }
 }
 
-/// `✗ 2. Names the order`, and under it why.
+/// Returns the parts of a verdict, each with its reason below: `✗ 2. Names the order`.
 pub(super) fn verdict_part_blocks<'a>(
-    ink: &ContentCx<'a>,
+    cx: &ContentCx<'a>,
     verdict: &'a Verdict,
 ) -> Vec<TextBlock<'a>> {
     let mut out = Vec::new();
     for (part, number) in verdict.parts.iter().zip(1..) {
-        let (mark, role) = ink.outcome_mark(Outcome::from_passed(part.met));
+        let (mark, role) = cx.outcome_mark(Outcome::from_passed(part.met));
         let count = part.format_suffix();
         out.push(styled_line([
             (format!("{mark} {number}. ").as_str(), role),

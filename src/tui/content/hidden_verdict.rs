@@ -1,5 +1,5 @@
-//! What stands in the panes of a trace while its verdict is hidden: nothing of it, but what is asked, so that a person can
-//! say it themselves.
+//! The text of the panes while blind labelling hides a verdict: only the question, so that the person decides without
+//! influence.
 
 use super::{ContentCx, empty_row, eval_definition, styled_line};
 use crate::theme::Role;
@@ -8,10 +8,11 @@ use crate::tui::state::cells::RowSlotState;
 use crate::tui::state::pane::Pane;
 use crate::tui::widget::flow::TextBlock;
 
-/// In the strip, and wherever there is little room.
+/// The short form, for the strip and other narrow places.
 pub(crate) const HIDDEN: &str = "hidden until you label it";
 
-/// Whether the focused cell has something to hide. A trace holds its verdict long before it ends.
+/// Returns true if the focused cell's verdict must be hidden. That includes its judge trace, which contains the
+/// verdict before the cell ends.
 pub(crate) fn hides_verdict(app: &App) -> bool {
     let session = app.session();
     let row = session
@@ -24,8 +25,8 @@ pub(crate) fn hides_verdict(app: &App) -> bool {
     })
 }
 
-/// The text of one of the four panes.
-pub(super) fn build_source<'a>(ink: &mut ContentCx<'a>, pane: Pane) -> Vec<TextBlock<'a>> {
+/// Returns the text of one of the four panes.
+pub(super) fn build_source<'a>(cx: &mut ContentCx<'a>, pane: Pane) -> Vec<TextBlock<'a>> {
     let mut out = vec![styled_line([
         (format!("{HIDDEN}: ").as_str(), Role::Muted),
         ("p", Role::Key),
@@ -35,7 +36,7 @@ pub(super) fn build_source<'a>(ink: &mut ContentCx<'a>, pane: Pane) -> Vec<TextB
         ("u", Role::Key),
         (" unsure", Role::Muted),
     ])];
-    let session = ink.app.session();
+    let session = cx.app.session();
     let row = session
         .trace_panes
         .row
@@ -50,7 +51,7 @@ pub(super) fn build_source<'a>(ink: &mut ContentCx<'a>, pane: Pane) -> Vec<TextB
             ("B", Role::Key),
             (" shows all verdicts", Role::Muted),
         ]));
-        out.extend(eval_definition::eval_definition(ink, row.eval));
+        out.extend(eval_definition::eval_definition(cx, row.eval));
     }
     out
 }

@@ -1,4 +1,4 @@
-//! The requests of a fetch, one by one: where, at which address, what the guard said, how it ended.
+//! The requests of a fetch: URL, address, decision of the address guard, result.
 
 use super::styled_line;
 use crate::model::Hop;
@@ -6,7 +6,7 @@ use crate::net::find_closed_range;
 use crate::theme::{Glyphs, Role};
 use crate::tui::widget::flow::TextBlock;
 
-/// A line a request, numbered where there are several. Hostile addresses are shown, as everywhere, by their marks.
+/// Returns one line per request, numbered if there are several. Control characters in addresses appear as marks.
 pub(super) fn hop_blocks<'a>(hops: &'a [Hop], glyphs: &Glyphs) -> Vec<TextBlock<'a>> {
     let several = hops.len() > 1;
     let line = |(hop, number): (&'a Hop, usize)| {
@@ -30,16 +30,20 @@ fn hop_block<'a>(hop: &'a Hop, glyphs: &Glyphs) -> TextBlock<'a> {
     let (mark, verdict, role) = match &hop.refused {
         Some(why) => (
             glyphs.fail,
-            format!(" the guard refused: {why}"),
+            format!(" refused by the address guard: {why}"),
             Role::Error,
         ),
-        None => (glyphs.pass, " the guard let it pass".to_owned(), Role::Pass),
+        None => (
+            glyphs.pass,
+            " allowed by the address guard".to_owned(),
+            Role::Pass,
+        ),
     };
     let (end, ended) = match (hop.status, &hop.refused) {
         (Some(status), _) if status >= 400 => (format!(" · {status}"), Role::Error),
         (Some(status), _) => (format!(" · {status}"), Role::Pass),
         (None, Some(_)) => (String::new(), Role::Muted),
-        (None, None) => (" · no answer".to_owned(), Role::Error),
+        (None, None) => (" · no reply".to_owned(), Role::Error),
     };
     let opened = describe_exemption(hop);
     styled_line([
@@ -59,7 +63,7 @@ fn hop_block<'a>(hop: &'a Hop, glyphs: &Glyphs) -> TextBlock<'a> {
     ])
 }
 
-/// What only a setting admits, where something was dialled: `allow_hosts`, `allowPrivate`.
+/// Returns the settings that allowed a connection, such as `allow_hosts`, or an empty text.
 fn describe_exemption(hop: &Hop) -> String {
     if hop.refused.is_some() {
         return String::new();
@@ -73,7 +77,7 @@ fn describe_exemption(hop: &Hop) -> String {
     if all.is_empty() {
         String::new()
     } else {
-        format!(" [opened by a setting: {}]", all.join(", "))
+        format!(" [allowed by settings: {}]", all.join(", "))
     }
 }
 
@@ -110,13 +114,13 @@ mod tests {
                 ),
             ]),
             [
-                "1 https://a.example/ at 93.184.216.34 · ✓ the guard let it pass · 302",
-                "2 https://10.0.0.1/ · ✗ the guard refused: not a public address",
+                "1 https://a.example/ at 93.184.216.34 · ✓ allowed by the address guard · 302",
+                "2 https://10.0.0.1/ · ✗ refused by the address guard: not a public address",
             ]
         );
         assert_eq!(
             told(&[hop("https://a.example/", public, None, None)]),
-            ["https://a.example/ at 93.184.216.34 · ✓ the guard let it pass · no answer"]
+            ["https://a.example/ at 93.184.216.34 · ✓ allowed by the address guard · no reply"]
         );
     }
 
@@ -129,7 +133,7 @@ mod tests {
             Some(200),
             None,
         );
-        let badge = " [opened by a setting: loopback (127.0.0.0/8), not encrypted]";
+        let badge = " [allowed by settings: loopback (127.0.0.0/8), not encrypted]";
         assert!(line(local.clone()).ends_with(badge), "{}", line(local));
         let refused = hop(
             "http://a.example/",

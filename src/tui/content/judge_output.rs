@@ -1,6 +1,6 @@
-//! What the judge wrote in the shown turn: thinking, the reasoning of a verdict that is still coming, plain text.
+//! Responsible for what the judge wrote in the shown turn: thinking, the reasoning of a verdict that is still streaming,
+//! and plain text. Does not show the finished verdict; `verdict` does.
 
-use super::verdict::shown_verdict;
 use super::{ContentCx, empty_row, heading};
 use crate::event::{AttemptState, TurnState};
 use crate::report::extract_reasoning;
@@ -9,15 +9,17 @@ use crate::tui::state::judge_trace::find_shown_turn;
 use crate::tui::state::shown_cell::ShownCell;
 use crate::tui::widget::flow::TextBlock;
 
-/// What the judge wrote in the shown turn: as it comes, and afterwards.
+/// Appends the judge's output in the shown turn, both while it streams and after the turn.
+/// `has_verdict` hides the reply text, because a finished verdict already shows what that text says.
 pub(super) fn push_judge_output<'a>(
-    ink: &ContentCx<'a>,
+    cx: &ContentCx<'a>,
     shown: &ShownCell<'a>,
+    has_verdict: bool,
     out: &mut Vec<TextBlock<'a>>,
 ) {
     let turns = shown.turns();
     let Some(turn) =
-        find_shown_turn(&ink.app.session().trace_panes, turns).and_then(|at| turns.get(at))
+        find_shown_turn(&cx.app.session().trace_panes, turns).and_then(|at| turns.get(at))
     else {
         return;
     };
@@ -40,20 +42,20 @@ pub(super) fn push_judge_output<'a>(
             push_partial_reasoning(args, out);
         }
     }
-    // A verdict's own JSON is read out as it comes, and not shown once the verdict is.
-    let told = if live {
+    // The JSON of a verdict is unreadable for people: while it streams, only its reasoning is shown.
+    let is_verdict_json = if live {
         push_partial_reasoning(text, out)
     } else {
-        shown_verdict(shown).is_some()
+        has_verdict
     };
-    if !told && !text.trim().is_empty() {
+    if !is_verdict_json && !text.trim().is_empty() {
         out.push(empty_row());
         out.push(heading("reply"));
         out.push(TextBlock::new(text.trim_end(), Role::Text));
     }
 }
 
-/// The newest attempt that has not failed.
+/// Returns the newest attempt, unless it failed.
 fn newest_attempt(turn: &TurnState) -> Option<&AttemptState> {
     turn.attempts
         .values()
@@ -61,11 +63,11 @@ fn newest_attempt(turn: &TurnState) -> Option<&AttemptState> {
         .filter(|attempt| attempt.failed.is_none())
 }
 
-/// The reasoning within a verdict whose JSON is still coming. Whether the text is such JSON.
+/// Appends the reasoning inside the JSON of a streaming verdict. Returns true if the text is such JSON.
 fn push_partial_reasoning(json: &str, out: &mut Vec<TextBlock<'_>>) -> bool {
-    /// A verdict is short; what is longer is shown as it comes.
-    const READ: usize = 64 << 10;
-    let Some(reasoning) = (json.len() <= READ)
+    /// The longest text that is parsed, in bytes. A verdict is short, and this runs for every frame.
+    const MAX_PARSED_BYTES: usize = 64 << 10;
+    let Some(reasoning) = (json.len() <= MAX_PARSED_BYTES)
         .then(|| extract_reasoning(json))
         .flatten()
     else {

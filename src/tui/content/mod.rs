@@ -1,7 +1,8 @@
-//! The texts of panes, made from the model: what scrolling and drawing both look at.
+//! The texts of the panes, computed from the app. Scrolling and drawing use the same text, so they can't disagree.
 //!
-//! Made anew for every frame and key from borrowed texts, so nothing here copies or lays out a large one. What a text still
-//! lacks (a blob, its colours) is noted in [`Ink`]; `update/focus.rs` asks for it.
+//! A text is built again for every frame and key from borrowed parts, so this module must not copy or lay out large
+//! texts. It does no I/O: missing parts (blobs, highlighting) are collected in [`MissingContent`], and
+//! `update/focus.rs` requests them.
 
 mod argument_diff;
 mod changes;
@@ -32,49 +33,49 @@ use crate::event::{JudgeSpec, StoredText};
 use crate::model::{Blob, Outcome, ProviderKind};
 use crate::theme::{CodeLanguage, Glyphs, Role};
 
-/// A pane's text. Cheap: made anew for every frame and key.
+/// Returns the text of a pane. Cheap, because it runs for every frame and key.
 pub(crate) fn pane_source(app: &App, pane: Pane) -> Box<dyn TextSource + '_> {
     build_pane(pane, &mut ContentCx::new(app))
 }
 
-/// A pane's text for somewhere else: what stands in columns on the screen stands one below the other.
+/// Returns the text of a pane for the clipboard: columns become sections below each other.
 pub(crate) fn pane_source_for_copy(app: &App, pane: Pane) -> Box<dyn TextSource + '_> {
-    let mut ink = ContentCx::new(app);
-    ink.columns = false;
-    build_pane(pane, &mut ink)
+    let mut cx = ContentCx::new(app);
+    cx.columns = false;
+    build_pane(pane, &mut cx)
 }
 
-/// What the visible panes lack.
+/// Returns the parts that the visible panes lack.
 pub(crate) fn find_missing(app: &App) -> MissingContent {
-    let mut ink = ContentCx::new(app);
+    let mut cx = ContentCx::new(app);
     for (pane, area) in &app.layout().panes {
         if *pane == Pane::Transcript {
-            transcript::find_missing_highlights(&mut ink, usize::from(area.height));
+            transcript::find_missing_highlights(&mut cx, usize::from(area.height));
         } else {
-            let _lacking_is_noted = build_pane(*pane, &mut ink);
+            let _lacking_is_noted = build_pane(*pane, &mut cx);
         }
     }
-    ink.missing
+    cx.missing
 }
 
-fn build_pane<'a>(pane: Pane, ink: &mut ContentCx<'a>) -> Box<dyn TextSource + 'a> {
+fn build_pane<'a>(pane: Pane, cx: &mut ContentCx<'a>) -> Box<dyn TextSource + 'a> {
     match pane {
         Pane::Prompt | Pane::FunctionCall | Pane::FetchedContent | Pane::Verdict
-            if hidden_verdict::hides_verdict(ink.app) =>
+            if hidden_verdict::hides_verdict(cx.app) =>
         {
-            Box::new(hidden_verdict::build_source(ink, pane))
+            Box::new(hidden_verdict::build_source(cx, pane))
         }
         Pane::Cells => Box::new(Vec::new()),
-        Pane::Prompt => prompt::build_source(ink),
-        Pane::FunctionCall => tool_call::build_source(ink),
-        Pane::FetchedContent => tool_response::build_source(ink),
-        Pane::Verdict => verdict::build_source(ink),
-        Pane::Transcript => transcript::build_source(ink),
-        Pane::Changes => changes::build_source(ink.app),
+        Pane::Prompt => prompt::build_source(cx),
+        Pane::FunctionCall => tool_call::build_source(cx),
+        Pane::FetchedContent => tool_response::build_source(cx),
+        Pane::Verdict => verdict::build_source(cx),
+        Pane::Transcript => transcript::build_source(cx),
+        Pane::Changes => changes::build_source(cx.app),
     }
 }
 
-/// Texts and colours that are shown and not here.
+/// Blobs and highlighting that the panes need but the app does not have yet.
 #[derive(Debug, Default)]
 pub(crate) struct MissingContent {
     pub(crate) blobs: Vec<Blob>,
@@ -82,29 +83,29 @@ pub(crate) struct MissingContent {
     pub(crate) hidden_text: Vec<HiddenTextRequest>,
 }
 
-/// A page of which it is wanted where a browser does not show its text.
+/// A request for the parts of a page that a browser would not show.
 #[derive(Debug, Clone)]
 pub(crate) struct HiddenTextRequest {
-    /// Under which it is kept among the looks.
+    /// The key of the result in the app's cache of highlights.
     pub(crate) key: u64,
-    /// The page's body.
+    /// The body of the page.
     pub(crate) raw: Blob,
-    /// Where it came from, which its links count from.
+    /// The URL of the page, the base of its relative links.
     pub(crate) url: Option<String>,
     pub(crate) content_type: Option<String>,
-    /// As the model got it.
+    /// The text as the model got it.
     pub(crate) text: Arc<str>,
 }
 
-/// What texts are written with: the model, and a note of what is lacking.
+/// The context for building texts: the app, and the list of missing parts.
 struct ContentCx<'a> {
     app: &'a App,
     missing: MissingContent,
-    /// Whether what belongs together may stand side by side.
+    /// True if related texts may be in columns, false for the clipboard.
     columns: bool,
 }
 
-/// A text that may have to be read first.
+/// A text that may have to be loaded first.
 enum LoadedText<'a> {
     Loaded(&'a str, TextIdentity<'a>),
     Reading(u64),
@@ -128,7 +129,7 @@ impl<'a> ContentCx<'a> {
         outcome_mark(outcome, self.glyphs())
     }
 
-    /// A piece's text.
+    /// Returns a stored text, or requests it.
     fn load_text(&mut self, piece: &'a StoredText) -> LoadedText<'a> {
         match piece {
             StoredText::Text(text) => LoadedText::Loaded(text, TextIdentity::Text(text)),
@@ -136,7 +137,7 @@ impl<'a> ContentCx<'a> {
         }
     }
 
-    /// A blob's text.
+    /// Returns the text of a blob, or requests it.
     fn load_blob(&mut self, blob: &'a Blob) -> LoadedText<'a> {
         match self.app.texts.blobs.get(&blob.hash.0) {
             Some(BlobState::Loaded(text)) => {
@@ -151,7 +152,7 @@ impl<'a> ContentCx<'a> {
         }
     }
 
-    /// A text in a language, in its colours where they are known.
+    /// Returns a text with syntax highlighting, or without until the highlighting is ready.
     fn highlight_code(
         &mut self,
         text: impl Into<Cow<'a, str>>,
@@ -174,7 +175,8 @@ impl<'a> ContentCx<'a> {
         block
     }
 
-    /// JSON laid out for reading, if it is JSON and small enough to be laid out for every frame.
+    /// Returns JSON laid out for reading, or the text unchanged if it is not JSON or too large to lay out for every
+    /// frame.
     fn format_json(&mut self, text: &'a str) -> TextBlock<'a> {
         const LAID_OUT: usize = 16 << 10;
         match (text.len() <= LAID_OUT).then(|| crate::tools::pretty_print_json(text, LAID_OUT)) {
@@ -183,8 +185,8 @@ impl<'a> ContentCx<'a> {
         }
     }
 
-    /// What stands in a pane of the trace while there is no trace; `None` if there is one.
-    /// `fills`: what would stand there; nothing else is said where a judge never will.
+    /// Returns the text for a pane of the judge trace that is empty, or None if it has content. `fills`
+    /// describes the pane's future content; it is empty for evals without a judge.
     fn explain_empty_trace(
         &self,
         shown: &ShownCell<'a>,
@@ -196,7 +198,7 @@ impl<'a> ContentCx<'a> {
                 vec![TextBlock::new("reading the recording …", Role::Muted)]
             }
             TraceAvailability::Failed(why) => vec![
-                TextBlock::new("the recording cannot be read", Role::Error),
+                TextBlock::new("dicta can't read the recording", Role::Error),
                 TextBlock::new(why, Role::Text),
             ],
             TraceAvailability::NeverRun if self.app.replay.is_some() => {
@@ -209,9 +211,9 @@ impl<'a> ContentCx<'a> {
                 if matches!(self.app.opened, OpenedItem::TranscriptFile(_)) =>
             {
                 vec![styled_line([
-                    ("no rubric judges this file yet: ", Role::Muted),
+                    ("no rubric for this file yet: ", Role::Muted),
                     ("W", Role::Key),
-                    (" makes a workspace around it", Role::Muted),
+                    (" creates a workspace around it", Role::Muted),
                 ])]
             }
             TraceAvailability::NeverRun => {
@@ -232,48 +234,45 @@ impl<'a> ContentCx<'a> {
     }
 }
 
-/// What stands in a pane that only a judge fills, where code decides; `None` where a judge does.
-fn explain_code_check<'a>(
-    ink: &ContentCx<'a>,
-    shown: &ShownCell<'a>,
-) -> Option<Vec<TextBlock<'a>>> {
-    let eval = ink.app.session().cells.evals.get(shown.row.eval as usize)?;
+/// Returns the text for a pane of the judge trace if code decides the eval, or None if a judge does.
+fn explain_code_check<'a>(cx: &ContentCx<'a>, shown: &ShownCell<'a>) -> Option<Vec<TextBlock<'a>>> {
+    let eval = cx.app.session().cells.evals.get(shown.row.eval as usize)?;
     if shown.judge_spec().is_some_and(is_source_judge) {
         return Some(vec![
             TextBlock::new(
-                "nobody was asked: this verdict came with the transcript",
+                "no judge was called: this verdict came with the transcript",
                 Role::Muted,
             ),
             styled_line([
                 ("5", Role::Key),
-                (" has it as its source recorded it", Role::Muted),
+                (" shows it as its source recorded it", Role::Muted),
             ]),
         ]);
     }
-    // Without a kind it is the group of a file that nothing judges.
+    // A row without an eval type is the group of a file without a rubric.
     (!eval.judged && !eval.eval_type.is_empty()).then(|| {
         vec![
             styled_line([
-                ("no judge here: code decides ", Role::Muted),
+                ("code check without a judge: ", Role::Muted),
                 (eval.eval_type.as_str(), Role::Text),
             ]),
             styled_line([
                 ("5", Role::Key),
-                (" says what it found, and how it is asked", Role::Muted),
+                (" shows the result and the definition", Role::Muted),
             ]),
         ]
     })
 }
 
-/// Whether a judge gives what others recorded.
+/// Returns true for a source judge, which returns imported verdicts and calls nothing.
 fn is_source_judge(judge: &JudgeSpec) -> bool {
     judge.config.provider == ProviderKind::Source
 }
 
-/// What stands in a pane of the trace while no cell is focused.
+/// Returns the text for a pane of the judge trace while no cell is selected.
 fn explain_no_cell<'a>() -> Vec<TextBlock<'a>> {
     vec![styled_line([
-        ("no cell is selected: ", Role::Muted),
+        ("no cell selected: ", Role::Muted),
         ("j", Role::Key),
         (" and ", Role::Muted),
         ("k", Role::Key),
@@ -281,7 +280,7 @@ fn explain_no_cell<'a>() -> Vec<TextBlock<'a>> {
     ])]
 }
 
-/// An outcome's mark, and how it looks.
+/// Returns the mark and the role of an outcome.
 pub(crate) fn outcome_mark(outcome: Outcome, glyphs: &Glyphs) -> (&'static str, Role) {
     match outcome {
         Outcome::Pass => (glyphs.pass, Role::Pass),
@@ -292,7 +291,7 @@ pub(crate) fn outcome_mark(outcome: Outcome, glyphs: &Glyphs) -> (&'static str, 
     }
 }
 
-/// The mark of what a person said.
+/// Returns the mark of a label.
 pub(crate) fn label_mark(label: LabelValue, glyphs: &Glyphs) -> &'static str {
     match label.passed() {
         Some(passed) => outcome_mark(Outcome::from_passed(passed), glyphs).0,
@@ -300,7 +299,7 @@ pub(crate) fn label_mark(label: LabelValue, glyphs: &Glyphs) -> &'static str {
     }
 }
 
-/// A line of pieces.
+/// Returns a line made of pieces with roles.
 fn styled_line<'a, T: AsRef<str>>(pieces: impl IntoIterator<Item = (T, Role)>) -> TextBlock<'a> {
     let (mut text, mut spans) = (String::new(), Vec::new());
     for (piece, role) in pieces {
@@ -317,7 +316,7 @@ fn styled_line<'a, T: AsRef<str>>(pieces: impl IntoIterator<Item = (T, Role)>) -
     }
 }
 
-/// Spans with others laid over them; both sorted.
+/// Lays the spans `upper` over `under`. Both must be sorted; the result is, too.
 fn overlay_spans(
     under: &[(Range<usize>, Role)],
     upper: &[(Range<usize>, Role)],
@@ -331,7 +330,7 @@ fn overlay_spans(
                 out.push((from..top.start, *role));
             }
             from = from.max(top.end);
-            // One that reaches further goes on over the next.
+            // An upper span that extends past this one continues over the next.
             if top.end > range.end {
                 break;
             }
@@ -346,22 +345,22 @@ fn overlay_spans(
     out
 }
 
-/// A heading within a pane.
+/// Returns a heading inside a pane.
 fn heading<'a>(text: impl Into<Cow<'a, str>>) -> TextBlock<'a> {
     TextBlock::new(text, Role::Title)
 }
 
-/// An empty row.
+/// Returns an empty row.
 fn empty_row<'a>() -> TextBlock<'a> {
     TextBlock::default()
 }
 
-/// A count with digits of its own: `12.4 KB`.
+/// Formats a size in bytes: `12.4 KB`.
 fn format_size(bytes: u64) -> String {
     crate::report::format_bytes(bytes)
 }
 
-/// Where a pane stands in its text; the cells have a list instead.
+/// Returns the scroll position of a pane, or None for the cells, which have a list instead.
 pub(crate) fn pane_scroll(app: &App, pane: Pane) -> Option<&ScrollState> {
     let session = app.session();
     match pane {
@@ -375,7 +374,7 @@ pub(crate) fn pane_scroll(app: &App, pane: Pane) -> Option<&ScrollState> {
     }
 }
 
-/// See [`scroll`].
+/// Returns the same as [`pane_scroll`], for changes.
 pub(crate) fn pane_scroll_mut(app: &mut App, pane: Pane) -> Option<&mut ScrollState> {
     if pane == Pane::Changes {
         return Some(&mut app.saves.scroll);

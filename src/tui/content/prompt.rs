@@ -1,4 +1,4 @@
-//! The rendered prompt of the shown turn: what was sent, readable; raw on request.
+//! The text of the prompt pane: the request of the shown turn, readable or raw.
 
 use super::{ContentCx, empty_row, explain_no_cell, styled_line};
 use crate::event::TurnState;
@@ -9,16 +9,16 @@ use crate::tui::state::shown_cell::{ShownCell, TraceAvailability, resolve_shown_
 use crate::tui::state::text_cache::TextIdentity;
 use crate::tui::widget::flow::{TextBlock, TextSource};
 
-/// The pane's text.
-pub(super) fn build_source<'a>(ink: &mut ContentCx<'a>) -> Box<dyn TextSource + 'a> {
-    let Some(shown) = resolve_shown_cell(ink.app) else {
+/// Returns the text of the pane.
+pub(super) fn build_source<'a>(cx: &mut ContentCx<'a>) -> Box<dyn TextSource + 'a> {
+    let Some(shown) = resolve_shown_cell(cx.app) else {
         return Box::new(explain_no_cell());
     };
-    let trace = &ink.app.session().trace_panes;
+    let trace = &cx.app.session().trace_panes;
     let turns = shown.turns();
     let turn = find_shown_turn(trace, turns).and_then(|at| Some((at, turns.get(at)?)));
     let Some((at, turn)) = turn else {
-        return Box::new(explain_no_prompt(ink, &shown));
+        return Box::new(explain_no_prompt(cx, &shown));
     };
     let mut head = Vec::new();
     for dropped in &turn.dropped {
@@ -30,7 +30,7 @@ pub(super) fn build_source<'a>(ink: &mut ContentCx<'a>) -> Box<dyn TextSource + 
         RequestState::Loaded(request) if request.key.turn == at => {
             if trace.shows_raw {
                 let name = format!("{} {} {at}", request.key.run, request.key.cell.0);
-                head.push(ink.highlight_code(
+                head.push(cx.highlight_code(
                     &*request.raw,
                     CodeLanguage::Json,
                     Some(TextIdentity::Text(&name)),
@@ -40,7 +40,7 @@ pub(super) fn build_source<'a>(ink: &mut ContentCx<'a>) -> Box<dyn TextSource + 
             Box::new(format_prompt(head, request))
         }
         RequestState::Failed(key, why) if key.turn == at => {
-            head.push(TextBlock::new("the prompt cannot be read", Role::Error));
+            head.push(TextBlock::new("dicta can't read the prompt", Role::Error));
             head.push(TextBlock::new(why.as_str(), Role::Text));
             Box::new(head)
         }
@@ -51,38 +51,38 @@ pub(super) fn build_source<'a>(ink: &mut ContentCx<'a>) -> Box<dyn TextSource + 
     }
 }
 
-fn explain_no_prompt<'a>(ink: &ContentCx<'a>, shown: &ShownCell<'a>) -> Vec<TextBlock<'a>> {
-    if let Some(plain) = super::explain_code_check(ink, shown) {
+fn explain_no_prompt<'a>(cx: &ContentCx<'a>, shown: &ShownCell<'a>) -> Vec<TextBlock<'a>> {
+    if let Some(plain) = super::explain_code_check(cx, shown) {
         return plain;
     }
-    let fills = "here stands what the judge is sent, turn by turn";
-    if let Some(waiting) = ink.explain_empty_trace(shown, fills) {
+    let fills = "this pane shows the requests to the judge, turn by turn";
+    if let Some(waiting) = cx.explain_empty_trace(shown, fills) {
         return waiting;
     }
     let why = match shown.result {
         _ if shown.availability != TraceAvailability::Available => "",
-        None if shown.is_live() => "the judge has not been asked yet: this cell is queued",
-        None => "no judge was asked",
+        None if shown.is_live() => "the judge was not called yet: this cell is queued",
+        None => "no judge was called",
         Some(result) if result.cached.is_some() => {
-            "the verdict was taken from an earlier run, whose trace is not at hand"
+            "the verdict is from an earlier run whose judge trace is not available"
         }
-        Some(_) if shown.judge_spec().is_some() => "this cell ended before the judge was asked",
-        Some(_) => "no judge: this check is decided by dicta itself; 5 shows how",
+        Some(_) if shown.judge_spec().is_some() => "this cell ended before the judge was called",
+        Some(_) => "code check without a judge; press 5 for the result",
     };
     vec![TextBlock::new(why, Role::Muted)]
 }
 
-/// Attempts that failed, and when the next one is made.
+/// Returns the failed attempts of a turn and the time of the next one.
 fn failed_attempts(turn: &TurnState) -> impl Iterator<Item = TextBlock<'_>> {
     turn.attempts.iter().filter_map(|(number, attempt)| {
         let failure = attempt.failed.as_ref()?;
         let why = &failure.why;
         let next = failure.retry_in.map_or_else(
-            || "no further attempt".to_owned(),
-            |wait| format!("again in {wait}"),
+            || "no more attempts".to_owned(),
+            |wait| format!("next attempt in {wait}"),
         );
         let cost = match &attempt.exchange {
-            Some(exchange) if exchange.cost_unknown => " (what it cost is unknown)",
+            Some(exchange) if exchange.cost_unknown => " (cost unknown)",
             _ => "",
         };
         let text = format!("attempt {number} failed: {why}{cost}; {next}");
@@ -112,7 +112,7 @@ fn format_prompt<'a>(
         head.push(styled_line([
             (
                 format!(
-                    "… {}, as in the turn before (",
+                    "… {}, unchanged from the previous turn (",
                     format_item_count(request.earlier_items)
                 )
                 .as_str(),
@@ -135,7 +135,7 @@ fn format_item_count(count: usize) -> String {
     }
 }
 
-/// A few lines of ours, then what is new in the request.
+/// A few head lines, followed by the new items of the request.
 struct PromptSource<'a> {
     head: Vec<TextBlock<'a>>,
     request: &'a ReadableRequest,

@@ -1,5 +1,5 @@
-//! What the tool answered: the requests it took, size, kind, where the answer came from, what a browser hides of it, and
-//! the text as the model got it; or the body as it was received.
+//! The text of the fetched content pane: the requests, size, type, origin and hidden parts of a tool response. Then
+//! follows the text as the model got it, or the raw body.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -20,32 +20,32 @@ use crate::tui::state::shown_cell::{ShownCell, resolve_shown_cell};
 use crate::tui::state::text_cache::{BlobState, TextIdentity, unshown_text_key};
 use crate::tui::widget::flow::{TextBlock, TextSource};
 
-/// Larger texts are not counted through for every frame, in bytes.
+/// The largest text whose marks are counted for every frame, in bytes.
 const MAX_COUNTED_BYTES: usize = 64 << 10;
 
-/// The pane's text.
-pub(super) fn build_source<'a>(ink: &mut ContentCx<'a>) -> Box<dyn TextSource + 'a> {
-    let Some(shown) = resolve_shown_cell(ink.app) else {
+/// Returns the text of the pane.
+pub(super) fn build_source<'a>(cx: &mut ContentCx<'a>) -> Box<dyn TextSource + 'a> {
+    let Some(shown) = resolve_shown_cell(cx.app) else {
         return Box::new(explain_no_cell());
     };
-    let trace = &ink.app.session().trace_panes;
+    let trace = &cx.app.session().trace_panes;
     let turns = shown.turns();
     if find_streaming_call(trace, turns).is_some() && shown.has_ended() {
-        let why = "nothing was fetched: the cell ended while the call was written";
+        let why = "no tool response: the cell ended while the judge wrote the call";
         return Box::new(vec![TextBlock::new(why, Role::Muted)]);
     }
     if find_streaming_call(trace, turns).is_some() {
         return Box::new(vec![TextBlock::new(
-            "the call is being written …",
+            "the judge is writing the call …",
             Role::Live,
         )]);
     }
     let Some((turn, at)) = find_shown_call(trace, turns) else {
-        return Box::new(explain_no_response(ink, &shown));
+        return Box::new(explain_no_response(cx, &shown));
     };
     let call = &turns[turn].calls[at];
     if call.name == SUBMIT_VERDICT {
-        let why = "nothing was fetched: this call states the verdict";
+        let why = "no tool response: this call submits the verdict";
         return Box::new(vec![TextBlock::new(why, Role::Muted)]);
     }
     let mut out = Vec::new();
@@ -56,23 +56,23 @@ pub(super) fn build_source<'a>(ink: &mut ContentCx<'a>) -> Box<dyn TextSource + 
             (call.name.as_str(), Role::Tool),
         ]));
     }
-    out.extend(hop_blocks(&call.hops, ink.glyphs()));
+    out.extend(hop_blocks(&call.hops, cx.glyphs()));
     match &call.finished {
         Some(finished) => {
             let answer = &finished.response;
             out.push(describe_response(
-                ink,
+                cx,
                 answer,
                 &finished.source,
                 finished.elapsed,
                 call.evidence_missed,
             ));
-            let raw = ink.app.session().trace_panes.shows_raw;
+            let raw = cx.app.session().trace_panes.shows_raw;
             let last = if raw {
-                push_raw_body(ink, answer, &mut out)
+                push_raw_body(cx, answer, &mut out)
             } else {
                 let url = call.hops.last().map(|hop| hop.url.as_str());
-                push_response_text(ink, answer, url, (turn, at), &mut out)
+                push_response_text(cx, answer, url, (turn, at), &mut out)
             };
             out.push(empty_row());
             out.push(last);
@@ -82,21 +82,20 @@ pub(super) fn build_source<'a>(ink: &mut ContentCx<'a>) -> Box<dyn TextSource + 
     Box::new(out)
 }
 
-fn explain_no_response<'a>(ink: &ContentCx<'a>, shown: &ShownCell<'a>) -> Vec<TextBlock<'a>> {
-    if let Some(plain) = super::explain_code_check(ink, shown) {
+fn explain_no_response<'a>(cx: &ContentCx<'a>, shown: &ShownCell<'a>) -> Vec<TextBlock<'a>> {
+    if let Some(plain) = super::explain_code_check(cx, shown) {
         return plain;
     }
-    let fills =
-        "here stands what a judge's tool calls returned: pages, with status, addresses and bytes";
-    if let Some(waiting) = ink.explain_empty_trace(shown, fills) {
+    let fills = "this pane shows the tool responses: pages with status, addresses and size";
+    if let Some(waiting) = cx.explain_empty_trace(shown, fills) {
         return waiting;
     }
     let toolless = shown.is_toolless();
     let why = match shown.judge_spec() {
-        None => "nothing is fetched: no judge decides this",
-        Some(_) if toolless => "nothing is fetched: this judge has no tools",
-        Some(_) if shown.is_live() => "nothing was fetched in this turn so far",
-        Some(_) => "nothing was fetched in this turn",
+        None => "no tool response: this eval has no judge",
+        Some(_) if toolless => "no tool response: this judge has no tools",
+        Some(_) if shown.is_live() => "no tool response in this turn so far",
+        Some(_) => "no tool response in this turn",
     };
     vec![TextBlock::new(why, Role::Muted)]
 }
@@ -104,22 +103,22 @@ fn explain_no_response<'a>(ink: &ContentCx<'a>, shown: &ShownCell<'a>) -> Vec<Te
 fn explain_unanswered(call: &CallState, over: bool) -> TextBlock<'_> {
     match &call.rejected {
         Some(_) if call.evidence_missed => TextBlock::new(
-            "a miss: frozen evidence has no answer for this call, so it was refused; 3 shows why",
+            "refused: no recorded tool response for this call; 3 shows the details",
             Role::Warning,
         ),
         Some(CallRejection { rule, .. }) => TextBlock::new(
-            format!("refused by rule {rule} before it ran; 3 shows why"),
+            format!("refused by rule {rule} before it ran; 3 shows the details"),
             Role::Error,
         ),
-        None if over => TextBlock::new("the cell ended before it answered", Role::Muted),
-        None if call.started => TextBlock::new("waiting for the answer …", Role::Live),
+        None if over => TextBlock::new("the cell ended before the tool responded", Role::Muted),
+        None if call.started => TextBlock::new("waiting for the response …", Role::Live),
         None => TextBlock::new("not started", Role::Muted),
     }
 }
 
-/// Size, kind, where from, how long.
+/// Returns size, type, origin and duration of a response.
 fn describe_response<'a>(
-    ink: &ContentCx<'a>,
+    cx: &ContentCx<'a>,
     answer: &'a RecordedToolResponse,
     from: &'a From,
     elapsed: Millis,
@@ -127,16 +126,12 @@ fn describe_response<'a>(
 ) -> TextBlock<'a> {
     let origin = match from {
         From::Live if missed => {
-            format!("live, in {elapsed}: a miss, frozen evidence has no such page")
+            format!("live, in {elapsed}: no recorded tool response")
         }
         From::Live => format!("live, in {elapsed}"),
-        From::Frozen { run } => format!("from the evidence of run {}", run.letters()),
+        From::Frozen { run } => format!("recorded in run {}", run.letters()),
         From::SameTrace { turn, call } => {
-            format!(
-                "answered once: same as turn {} call {}",
-                turn.0 + 1,
-                call.0 + 1
-            )
+            format!("same response as turn {} call {}", turn.0 + 1, call.0 + 1)
         }
         From::ByHand => "written by hand".to_owned(),
         From::Transcript => "read from the transcript".to_owned(),
@@ -144,7 +139,7 @@ fn describe_response<'a>(
     let kind = answer.content_type.as_deref();
     styled_line([
         (if answer.is_error { "error · " } else { "" }, Role::Error),
-        (format_sizes(ink, answer).as_str(), Role::Text),
+        (format_sizes(cx, answer).as_str(), Role::Text),
         (if answer.truncated { ", cut" } else { "" }, Role::Warning),
         (
             kind.map(|kind| format!(" · {kind}"))
@@ -156,8 +151,8 @@ fn describe_response<'a>(
     ])
 }
 
-/// `12.4 KB`; of a text that was cut also how much of the body it is.
-fn format_sizes(ink: &ContentCx<'_>, answer: &RecordedToolResponse) -> String {
+/// Formats the size, `12.4 KB`; for a shortened text also its part of the body.
+fn format_sizes(cx: &ContentCx<'_>, answer: &RecordedToolResponse) -> String {
     let whole = format_size(answer.bytes);
     if !answer.truncated {
         return whole;
@@ -166,37 +161,37 @@ fn format_sizes(ink: &ContentCx<'_>, answer: &RecordedToolResponse) -> String {
         StoredText::Text(text) => text.len() as u64,
         StoredText::Blob(blob) => blob.bytes,
     };
-    let raw = ink.app.session().trace_panes.shows_raw;
+    let raw = cx.app.session().trace_panes.shows_raw;
     match &answer.raw {
         Some(kept) if raw => format!("{} of {whole} kept", format_size(kept.bytes)),
         _ => format!("{} of {whole} shown", format_size(shown)),
     }
 }
 
-/// The text as the model got it, with the quote that was gone to; what is hidden in it is told before.
+/// Adds the text as the model got it, with the cited quote, after a note on its hidden parts.
 fn push_response_text<'a>(
-    ink: &mut ContentCx<'a>,
+    cx: &mut ContentCx<'a>,
     answer: &'a RecordedToolResponse,
     url: Option<&str>,
     at: (usize, usize),
     out: &mut Vec<TextBlock<'a>>,
 ) -> TextBlock<'a> {
-    match ink.load_text(&answer.text) {
+    match cx.load_text(&answer.text) {
         LoadedText::Reading(bytes) => reading_block(bytes),
         LoadedText::Failed(why) => TextBlock::new(why, Role::Error),
         LoadedText::Loaded(text, _) if answer.is_error => TextBlock::new(text, Role::Error),
         LoadedText::Loaded(text, name) => {
-            let quoted = ink.app.session().trace_panes.selected_quote.as_ref();
+            let quoted = cx.app.session().trace_panes.selected_quote.as_ref();
             let quoted = quoted.filter(|(turn, call, _)| (*turn, *call) == at);
-            // A quote stands at its place in the text as it is: then nothing is laid out anew.
+            // A quote's position refers to the original text, so the text must not be laid out again.
             if quoted.is_none() && is_json_rows(text, answer.content_type.as_deref()) {
-                return ink.format_json(text);
+                return cx.format_json(text);
             }
             let mut block = match response_language(answer.content_type.as_deref()) {
-                Some(lang) => ink.highlight_code(text, lang, Some(name)),
+                Some(lang) => cx.highlight_code(text, lang, Some(name)),
                 None => TextBlock::new(text, Role::Text),
             };
-            let hidden = find_hidden_text(ink, answer, url, text, name);
+            let hidden = find_hidden_text(cx, answer, url, text, name);
             out.extend(describe_hidden_text(answer, text, hidden));
             if let Some(hidden) = hidden {
                 block.spans = Cow::Owned(overlay_spans(&block.spans, hidden));
@@ -210,7 +205,7 @@ fn push_response_text<'a>(
     }
 }
 
-/// Whether a text is what a database or a server answers: JSON, by its type or by its looks, in lines that nobody reads.
+/// Returns true if a text is JSON from a database or server in lines too long to read.
 fn is_json_rows(text: &str, content_type: Option<&str>) -> bool {
     const READ: usize = 80;
     let says_so = response_language(content_type) == Some(CodeLanguage::Json);
@@ -220,9 +215,9 @@ fn is_json_rows(text: &str, content_type: Option<&str>) -> bool {
     (says_so || looks_so) && (!text.contains('\n') || text.lines().any(unread))
 }
 
-/// Where a browser does not show the text, as far as it is known; asks for it where it is not.
+/// Returns the hidden spans of a page, or requests them and returns none.
 fn find_hidden_text<'a>(
-    ink: &mut ContentCx<'a>,
+    cx: &mut ContentCx<'a>,
     answer: &'a RecordedToolResponse,
     url: Option<&str>,
     text: &str,
@@ -230,10 +225,10 @@ fn find_hidden_text<'a>(
 ) -> Option<&'a [(std::ops::Range<usize>, Role)]> {
     let raw = answer.raw.as_ref().filter(|_| answer.hidden > 0)?;
     let key = unshown_text_key(&raw.hash.0, name);
-    if let Some(looks) = ink.app.texts.highlights.get(&key) {
+    if let Some(looks) = cx.app.texts.highlights.get(&key) {
         return looks.as_ref().map(|looks| looks.as_slice());
     }
-    ink.missing.hidden_text.push(HiddenTextRequest {
+    cx.missing.hidden_text.push(HiddenTextRequest {
         key,
         raw: raw.clone(),
         url: url.map(str::to_owned),
@@ -243,7 +238,7 @@ fn find_hidden_text<'a>(
     None
 }
 
-/// What a person who reads the page does not see of it, counted.
+/// Returns the counts of the parts that a person who reads the page does not see.
 fn describe_hidden_text<'a>(
     answer: &RecordedToolResponse,
     text: &str,
@@ -253,14 +248,14 @@ fn describe_hidden_text<'a>(
     if answer.hidden > 0 {
         let count = pluralize(answer.hidden, "character");
         let marked = match found {
-            Some([]) => "where is not known any more",
-            Some(_) => "marked where they stand",
-            None => "looking where …",
+            Some([]) => "their positions are unknown",
+            Some(_) => "marked in the text",
+            None => "locating them …",
         };
         out.push(styled_line([
             ("hidden: ", Role::Warning),
             (
-                format!("{count} that a browser does not show, ").as_str(),
+                format!("{count} hidden in a browser, ").as_str(),
                 Role::Text,
             ),
             (marked, Role::Muted),
@@ -276,35 +271,37 @@ fn describe_hidden_text<'a>(
         out.push(styled_line([
             ("hidden: ", Role::Warning),
             (count.as_str(), Role::Text),
-            (", marked where they stand", Role::Muted),
+            (", marked in the text", Role::Muted),
         ]));
     }
     out
 }
 
-/// The body as it was received; bytes that are no text as hexadecimal numbers.
+/// Adds the raw body, as a hex dump if it is binary.
 fn push_raw_body<'a>(
-    ink: &mut ContentCx<'a>,
+    cx: &mut ContentCx<'a>,
     answer: &'a RecordedToolResponse,
     out: &mut Vec<TextBlock<'a>>,
 ) -> TextBlock<'a> {
-    let told = |what: &str| styled_line([("raw: ", Role::Warning), (what, Role::Muted)]);
+    let raw_note = |what: &str| styled_line([("raw: ", Role::Warning), (what, Role::Muted)]);
     let Some(raw) = &answer.raw else {
-        out.push(told("no body was kept; this is the tool's own text"));
-        return match ink.load_text(&answer.text) {
+        out.push(raw_note(
+            "no body was recorded; this is the tool's own text",
+        ));
+        return match cx.load_text(&answer.text) {
             LoadedText::Reading(bytes) => reading_block(bytes),
             LoadedText::Failed(why) => TextBlock::new(why, Role::Error),
             LoadedText::Loaded(text, _) => TextBlock::new(text, Role::Text),
         };
     };
-    match ink.load_blob(raw) {
+    match cx.load_blob(raw) {
         LoadedText::Reading(bytes) => reading_block(bytes),
         LoadedText::Failed(why) => TextBlock::new(why, Role::Error),
         LoadedText::Loaded(text, name) => {
             let kept = format_size(raw.bytes);
-            out.push(told(&format!("the body as it was received, {kept}")));
+            out.push(raw_note(&format!("the body as received, {kept}")));
             match raw_body_language(answer.content_type.as_deref()) {
-                Some(lang) => ink.highlight_code(text, lang, Some(name)),
+                Some(lang) => cx.highlight_code(text, lang, Some(name)),
                 None => TextBlock::new(text, Role::Text),
             }
         }
@@ -315,7 +312,7 @@ fn reading_block<'a>(bytes: u64) -> TextBlock<'a> {
     TextBlock::new(format!("reading {} …", format_size(bytes)), Role::Muted)
 }
 
-/// What a body is written in.
+/// Returns the language of a raw body.
 fn raw_body_language(content_type: Option<&str>) -> Option<CodeLanguage> {
     match response_language(content_type)? {
         CodeLanguage::Markdown if content_type?.contains("html") => Some(CodeLanguage::Html),
@@ -323,7 +320,7 @@ fn raw_body_language(content_type: Option<&str>) -> Option<CodeLanguage> {
     }
 }
 
-/// What a page is shown in. A page of HTML reaches the model as text with Markdown's marks.
+/// Returns the language of the text: an HTML page reaches the model as text with Markdown syntax.
 fn response_language(content_type: Option<&str>) -> Option<CodeLanguage> {
     let kind = content_type?.split(';').next()?.trim();
     Some(match kind {
@@ -335,7 +332,7 @@ fn response_language(content_type: Option<&str>) -> Option<CodeLanguage> {
     })
 }
 
-/// A call's answer, if it is here: for finding quotes in it.
+/// Returns the text of a response if it is loaded, for finding quotes in it.
 pub(crate) fn loaded_response<'a>(
     app: &'a App,
     call: &'a CallState,

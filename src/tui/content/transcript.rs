@@ -1,4 +1,4 @@
-//! The judged transcript: messages by number, calls joined with their results.
+//! The text of the transcript pane: numbered messages, with calls joined to their results.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -13,19 +13,19 @@ use crate::tui::state::document::{
 use crate::tui::state::text_cache::{TextIdentity, highlight_key};
 use crate::tui::widget::flow::{TextBlock, TextSource};
 
-/// Longer calls stay plain.
+/// The longest call that is highlighted, in bytes.
 const MAX_CALL_BYTES: usize = 2048;
 
-/// Whether there is no transcript to show.
+/// Returns true if the app shows no transcript.
 pub(crate) fn is_empty(app: &App) -> bool {
     let session = app.session();
     session.trace_panes.row.is_none() && !session.cells.rows.is_empty()
         || matches!(session.transcript_pane.document, DocumentState::Unloaded)
 }
 
-/// The pane's text.
-pub(super) fn build_source<'a>(ink: &mut ContentCx<'a>) -> Box<dyn TextSource + 'a> {
-    let app = ink.app;
+/// Returns the text of the pane.
+pub(super) fn build_source<'a>(cx: &mut ContentCx<'a>) -> Box<dyn TextSource + 'a> {
+    let app = cx.app;
     if is_empty(app) {
         return Box::new(super::explain_no_cell());
     }
@@ -36,7 +36,7 @@ pub(super) fn build_source<'a>(ink: &mut ContentCx<'a>) -> Box<dyn TextSource + 
             Role::Muted,
         )]),
         DocumentState::Failed(why) => Box::new(vec![
-            TextBlock::new("the transcript cannot be read", Role::Error),
+            TextBlock::new("dicta can't read the transcript", Role::Error),
             TextBlock::new(why.as_str(), Role::Text),
         ]),
         DocumentState::Loaded(doc) if doc.pieces.is_empty() => {
@@ -46,21 +46,21 @@ pub(super) fn build_source<'a>(ink: &mut ContentCx<'a>) -> Box<dyn TextSource + 
     }
 }
 
-/// Notes what the visible calls lack: their colours.
-pub(super) fn find_missing_highlights(ink: &mut ContentCx<'_>, height: usize) {
-    let document = &ink.app.session().transcript_pane;
+/// Requests the highlighting of the visible calls.
+pub(super) fn find_missing_highlights(cx: &mut ContentCx<'_>, height: usize) {
+    let document = &cx.app.session().transcript_pane;
     let Some(doc) = document.loaded_document() else {
         return;
     };
     let top = document.scroll.top.block.min(doc.pieces.len());
     for piece in doc.pieces[top..].iter().take(height) {
         if let Some((args, _)) = call_arguments(doc, piece) {
-            ink.highlight_code(args.to_owned(), CodeLanguage::Json, None);
+            cx.highlight_code(args.to_owned(), CodeLanguage::Json, None);
         }
     }
 }
 
-/// A call's arguments, if they are short, and where they begin within its text with its heading.
+/// Returns the arguments of a short call, and their offset in its text, which begins with a heading.
 fn call_arguments<'d>(
     doc: &'d TranscriptDocument,
     piece: &DocumentPiece,
@@ -78,7 +78,7 @@ struct TranscriptSource<'a> {
     doc: &'a Arc<TranscriptDocument>,
     document: &'a TranscriptPane,
     app: &'a App,
-    /// The message that the focused cell judges, where it judges one.
+    /// The message that the focused cell judges, or None if it judges the whole transcript.
     judged: Option<u32>,
     indent: u16,
     glyphs: &'a Glyphs,
@@ -97,13 +97,13 @@ impl<'a> TranscriptSource<'a> {
             document: &session.transcript_pane,
             app,
             judged: row.and_then(|row| row.message),
-            // `[12] `, and a column in front for the judged one's mark.
+            // `[12] `, and one column in front for the mark of the judged message.
             indent: u16::try_from(digits + 4).unwrap_or(8),
             glyphs: app.ui.theme.glyphs(),
         }
     }
 
-    /// Who speaks, in colour; then the quotes over all.
+    /// Returns the spans of a piece: the speaker, with the quotes on top.
     fn piece_spans(&self, at: usize, piece: &DocumentPiece) -> Vec<(Range<usize>, Role)> {
         let head = usize::from(piece.heading_len);
         let mut spans = Vec::new();
@@ -112,7 +112,7 @@ impl<'a> TranscriptSource<'a> {
                 .find(" · ")
                 .unwrap_or(head);
             spans.push((0..who, speaker_role(piece.kind)));
-            // What it took.
+            // The duration.
             if who < head {
                 spans.push((who..head, Role::Muted));
             }
@@ -124,7 +124,7 @@ impl<'a> TranscriptSource<'a> {
                 spans.extend(looks.iter().map(|(range, role)| (moved(range), *role)));
             }
         }
-        // Where a verdict's words stand would tell it.
+        // The positions of a verdict's quotes would reveal the hidden verdict.
         if hidden_verdict::hides_verdict(self.app) {
             return spans;
         }
@@ -133,7 +133,7 @@ impl<'a> TranscriptSource<'a> {
         let first = quotes.partition_point(|(piece, _)| *piece < at);
         let mut marks: Vec<(Range<usize>, Role)> = Vec::new();
         for (_, range) in quotes[first..].iter().take_while(|(piece, _)| *piece == at) {
-            // Quotes may overlap; what is drawn must not.
+            // Quotes may overlap, but drawn spans must not.
             let from = marks.last().map_or(0, |(last, _)| last.end);
             let range = shifted(range);
             if range.end > from {
@@ -188,7 +188,7 @@ impl TextSource for TranscriptSource<'_> {
     }
 }
 
-/// How a piece's heading looks.
+/// Returns the role of a piece's heading.
 fn speaker_role(kind: PieceKind) -> Role {
     match kind {
         PieceKind::System => Role::System,
@@ -201,7 +201,7 @@ fn speaker_role(kind: PieceKind) -> Role {
     }
 }
 
-/// How its text looks.
+/// Returns the role of a piece's text.
 fn body_role(kind: PieceKind) -> Role {
     match kind {
         PieceKind::Reasoning => Role::Reasoning,

@@ -1,4 +1,5 @@
-//! What was decided: the reasoning as it streams, then the verdict with its citations, and the human's label beside it.
+//! The text of the verdict pane: the reasoning while it streams, then the verdict with its citations, the label and
+//! the facts of the cell.
 
 use super::eval_definition::{check_definition, eval_blocks};
 use super::examples::example_blocks;
@@ -17,26 +18,27 @@ use crate::tui::state::replay::format_recorded_at;
 use crate::tui::state::shown_cell::{ShownCell, TraceAvailability, resolve_shown_cell};
 use crate::tui::widget::flow::{TextBlock, TextSource};
 
-/// The pane's text.
-pub(super) fn build_source<'a>(ink: &mut ContentCx<'a>) -> Box<dyn TextSource + 'a> {
-    let Some(shown) = resolve_shown_cell(ink.app) else {
-        return Box::new(eval_blocks(ink).unwrap_or_else(explain_no_cell));
+/// Returns the text of the pane.
+pub(super) fn build_source<'a>(cx: &mut ContentCx<'a>) -> Box<dyn TextSource + 'a> {
+    let Some(shown) = resolve_shown_cell(cx.app) else {
+        return Box::new(eval_blocks(cx).unwrap_or_else(explain_no_cell));
     };
+    // Nothing was judged yet, but the definition and the label of the row can be shown.
     if shown.availability == TraceAvailability::NeverRun
         && shown.slot.state == RowSlotState::NeverRun
     {
-        let mut out = ink.explain_empty_trace(&shown, "").unwrap_or_default();
-        out.extend(label_without_verdict(ink, &shown));
-        out.extend(example_blocks(ink, &shown));
-        out.extend(check_definition(ink, &shown));
+        let mut out = cx.explain_empty_trace(&shown, "").unwrap_or_default();
+        out.extend(label_without_verdict(cx, &shown));
+        out.extend(example_blocks(cx, &shown));
+        out.extend(check_definition(cx, &shown));
         return Box::new(out);
     }
-    let mut out = vec![headline_block(ink, &shown)];
+    let mut out = vec![headline_block(cx, &shown)];
     out.extend(stale_block(&shown));
-    out.extend(flip_block(ink, &shown));
-    out.extend(vote_blocks(ink, &shown));
+    out.extend(flip_block(cx, &shown));
+    out.extend(vote_blocks(cx, &shown));
     if let Some(result) = shown.result {
-        push_result(ink, &shown, result, &mut out);
+        push_result(cx, &shown, result, &mut out);
     } else {
         if let RowSlotState::Done {
             explanation: why, ..
@@ -44,30 +46,33 @@ pub(super) fn build_source<'a>(ink: &mut ContentCx<'a>) -> Box<dyn TextSource + 
         {
             out.push(TextBlock::new(&**why, Role::Text));
         }
+        // The row knows the outcome before its recording is read; the details follow.
         if let (TraceAvailability::Loading | TraceAvailability::Failed(_), Some(waiting)) =
-            (shown.availability, ink.explain_empty_trace(&shown, ""))
+            (shown.availability, cx.explain_empty_trace(&shown, ""))
         {
             out.push(empty_row());
             out.extend(waiting);
         }
     }
-    out.extend(label_details(ink));
-    out.extend(note_blocks(ink));
-    out.extend(example_blocks(ink, &shown));
-    out.extend(check_definition(ink, &shown));
-    push_judge_output(ink, &shown, &mut out);
+    out.extend(label_details(cx));
+    out.extend(note_blocks(cx));
+    out.extend(example_blocks(cx, &shown));
+    out.extend(check_definition(cx, &shown));
+    let has_verdict = shown_verdict(&shown).is_some();
+    push_judge_output(cx, &shown, has_verdict, &mut out);
     Box::new(out)
 }
 
-/// The verdict that is shown: the result's, or the one just read from a reply.
+/// Returns the verdict to show: the result's, or the one just parsed from a streaming reply.
 pub(crate) fn shown_verdict<'a>(shown: &ShownCell<'a>) -> Option<&'a Verdict> {
     let result = shown.result.and_then(|result| result.verdict.as_deref());
     result.or_else(|| shown.turns().last()?.verdict.as_ref())
 }
 
-/// `✗ fail 0.30 (needs 0.70)   label ✓ disagrees`.
-fn headline_block<'a>(ink: &ContentCx<'a>, shown: &ShownCell<'a>) -> TextBlock<'a> {
-    // A past verdict may have been decided otherwise since: its own run's word is not the last one.
+/// Returns the headline: `✗ fail 0.30 (needs 0.70)   label ✓ disagrees`.
+fn headline_block<'a>(cx: &ContentCx<'a>, shown: &ShownCell<'a>) -> TextBlock<'a> {
+    // The decision may have been rescored since, so the row's state has priority over the outcome in the cell's own
+    // run.
     let done = match (&shown.slot.state, shown.result) {
         (RowSlotState::Done { outcome, score, .. }, _) => Some((*outcome, *score)),
         (_, Some(result)) => Some((result.outcome, result.score)),
@@ -81,20 +86,20 @@ fn headline_block<'a>(ink: &ContentCx<'a>, shown: &ShownCell<'a>) -> TextBlock<'
         let label = shown
             .row
             .label
-            .map(|label| format!("   label {}", label_mark(label, ink.glyphs())));
+            .map(|label| format!("   label {}", label_mark(label, cx.glyphs())));
         return styled_line([
             (phase.as_str(), Role::Live),
             (label.as_deref().unwrap_or_default(), Role::Label),
         ]);
     };
-    let (mark, role) = ink.outcome_mark(outcome);
+    let (mark, role) = cx.outcome_mark(outcome);
     let score = score
         .map(|score| format!(" {score:.2}"))
         .unwrap_or_default();
     let needs = describe_bounds(shown)
         .map(|needs| format!(" ({needs})"))
         .unwrap_or_default();
-    let (label, agrees, judged) = describe_label(ink, shown, outcome);
+    let (label, agrees, judged) = describe_label(cx, shown, outcome);
     styled_line([
         (
             format!("{mark} {}", describe_outcome(outcome)).as_str(),
@@ -107,16 +112,16 @@ fn headline_block<'a>(ink: &ContentCx<'a>, shown: &ShownCell<'a>) -> TextBlock<'
     ])
 }
 
-/// The human's verdict, and whether this one is the same.
+/// Returns the label, the agreement of the outcome with it, and the role of the agreement.
 fn describe_label(
-    ink: &ContentCx<'_>,
+    cx: &ContentCx<'_>,
     shown: &ShownCell<'_>,
     outcome: Outcome,
 ) -> (String, &'static str, Role) {
     let Some(label) = shown.row.label else {
         return (String::new(), "", Role::Text);
     };
-    let text = format!("   label {} ", label_mark(label, ink.glyphs()));
+    let text = format!("   label {} ", label_mark(label, cx.glyphs()));
     match compute_label_agreement(Some(label), outcome).filter(|_| outcome.is_verdict()) {
         Some(true) => (text, "agrees", Role::Towards),
         Some(false) => (text, "disagrees", Role::Away),
@@ -125,9 +130,9 @@ fn describe_label(
     }
 }
 
-/// Who said so, when and why, as far as that is known.
-fn label_details<'a>(ink: &ContentCx<'a>) -> Option<TextBlock<'a>> {
-    let session = ink.app.session();
+/// Returns author, time and note of the label, as far as they are known.
+fn label_details<'a>(cx: &ContentCx<'a>) -> Option<TextBlock<'a>> {
+    let session = cx.app.session();
     let label = session.cells.row_label(session.trace_panes.row?)?;
     let by = label.by.as_ref().map(|by| format!("by {by}"));
     let at = label.at.as_ref().map(|at| format_recorded_at(&at.0));
@@ -145,15 +150,15 @@ fn label_details<'a>(ink: &ContentCx<'a>) -> Option<TextBlock<'a>> {
     ]))
 }
 
-fn label_without_verdict<'a>(ink: &ContentCx<'a>, shown: &ShownCell<'a>) -> Option<TextBlock<'a>> {
-    let mark = label_mark(shown.row.label?, ink.glyphs());
+fn label_without_verdict<'a>(cx: &ContentCx<'a>, shown: &ShownCell<'a>) -> Option<TextBlock<'a>> {
+    let mark = label_mark(shown.row.label?, cx.glyphs());
     Some(styled_line([
         (format!("label {mark}").as_str(), Role::Label),
-        (", what a person said", Role::Muted),
+        (", set by a person", Role::Muted),
     ]))
 }
 
-/// What only decides, of the run that decided.
+/// Returns the bounds of the run that decided, for the headline.
 fn describe_bounds(shown: &ShownCell<'_>) -> Option<String> {
     let decides = &shown.deciding_eval?.decision_settings;
     let number = |name| decides.get(name).and_then(serde_json::Value::as_f64);
@@ -165,9 +170,9 @@ fn describe_bounds(shown: &ShownCell<'_>) -> Option<String> {
     }
 }
 
-/// What the run noted about the cell.
-fn note_blocks<'a>(ink: &ContentCx<'a>) -> Vec<TextBlock<'a>> {
-    let RecordedCellState::Loaded(_, recorded) = &ink.app.session().trace_panes.recorded else {
+/// Returns the notes that the run recorded on the cell.
+fn note_blocks<'a>(cx: &ContentCx<'a>) -> Vec<TextBlock<'a>> {
+    let RecordedCellState::Loaded(_, recorded) = &cx.app.session().trace_panes.recorded else {
         return Vec::new();
     };
     let notes = recorded.notes.iter();
@@ -183,14 +188,14 @@ fn stale_block<'a>(shown: &ShownCell<'a>) -> Option<TextBlock<'a>> {
         (why, Role::Stale),
         ("; ", Role::Muted),
         ("r", Role::Key),
-        (" judges it again", Role::Muted),
+        (" judges the cell again", Role::Muted),
     ]))
 }
 
-/// `⇄ was ✓ pass 0.90: why`.
-fn flip_block<'a>(ink: &ContentCx<'a>, shown: &ShownCell<'a>) -> Option<TextBlock<'a>> {
+/// Returns the previous verdict of a flip: `⇄ was ✓ pass 0.90: why`.
+fn flip_block<'a>(cx: &ContentCx<'a>, shown: &ShownCell<'a>) -> Option<TextBlock<'a>> {
     let before = shown.row.flipped.as_ref()?;
-    let (mark, role) = ink.outcome_mark(before.outcome);
+    let (mark, role) = cx.outcome_mark(before.outcome);
     let score = before
         .score
         .map(|score| format!(" {score:.2}"))
@@ -202,7 +207,7 @@ fn flip_block<'a>(ink: &ContentCx<'a>, shown: &ShownCell<'a>) -> Option<TextBloc
     };
     Some(styled_line([
         (
-            format!("{} was ", ink.glyphs().flipped).as_str(),
+            format!("{} was ", cx.glyphs().flipped).as_str(),
             Role::Flipped,
         ),
         (
@@ -215,7 +220,7 @@ fn flip_block<'a>(ink: &ContentCx<'a>, shown: &ShownCell<'a>) -> Option<TextBloc
 }
 
 fn push_result<'a>(
-    ink: &mut ContentCx<'a>,
+    cx: &mut ContentCx<'a>,
     shown: &ShownCell<'a>,
     result: &'a CellResult,
     out: &mut Vec<TextBlock<'a>>,
@@ -223,23 +228,23 @@ fn push_result<'a>(
     if let Some(error) = &result.error {
         out.push(TextBlock::new(error.as_str(), Role::Error));
     }
-    // Asking again would find the same.
-    let told = shown.judge_spec().is_some_and(super::is_source_judge);
-    if let Some(advice) = suggest_fix(result).filter(|_| !told) {
-        // `r` asks the eval's own judge.
+    // Calling a source judge again would return the same verdict; dicta omits the advice.
+    let is_imported = shown.judge_spec().is_some_and(super::is_source_judge);
+    if let Some(advice) = suggest_fix(result).filter(|_| !is_imported) {
+        // `r` calls the eval's own judge, so a second opinion needs `J`.
         let key = if shown.is_second_opinion() {
-            "J asks"
+            "J calls"
         } else {
-            "r asks"
+            "r calls"
         };
-        out.push(TextBlock::new(advice.replace("r asks", key), Role::Muted));
+        out.push(TextBlock::new(advice.replace("r calls", key), Role::Muted));
     }
-    if result.outcome == Outcome::NotApplicable && is_rules_judge(shown) && ink.app.replay.is_none()
+    if result.outcome == Outcome::NotApplicable && is_rules_judge(shown) && cx.app.replay.is_none()
     {
         out.push(styled_line([
-            ("rules could not read this: ", Role::Muted),
+            ("`rules` can't parse the criteria: ", Role::Muted),
             ("J", Role::Key),
-            (" shows real judges at hand", Role::Muted),
+            (" lists the available judges", Role::Muted),
         ]));
     }
     let verdict = shown_verdict(shown);
@@ -251,13 +256,13 @@ fn push_result<'a>(
         Some(_) if reason.is_empty() => {}
         Some(_) => out.push(TextBlock::new(reason, Role::Text)),
     }
-    let places = ink.app.session().transcript_pane.marks.places.len();
+    let places = cx.app.session().transcript_pane.marks.places.len();
     if places > 0 {
         out.push(styled_line([
             ("c", Role::Key),
             (
                 format!(
-                    " goes to where that stands ({})",
+                    " shows it in the transcript ({})",
                     pluralize(places as u64, "place")
                 )
                 .as_str(),
@@ -273,13 +278,14 @@ fn push_result<'a>(
         {
             out.push(TextBlock::new(calibrated.summary_line(), Role::Text));
         }
-        out.extend(verdict_part_blocks(ink, verdict));
-        // What was decided beside the reasoning: a cut-off score, say. With parts it only says them again.
-        let told = verdict.parts.is_empty() && result.explanation != verdict.reasoning;
-        if !result.explanation.is_empty() && told {
+        out.extend(verdict_part_blocks(cx, verdict));
+        // The explanation can contain more than the reasoning, such as the score's cut-off. With parts it only
+        // repeats them.
+        let adds_explanation = verdict.parts.is_empty() && result.explanation != verdict.reasoning;
+        if !result.explanation.is_empty() && adds_explanation {
             out.push(TextBlock::new(result.explanation.as_str(), Role::Text));
         }
-        push_verdict_details(ink, verdict, out);
+        push_verdict_details(cx, verdict, out);
     }
     if let Some(UnparsedVerdict { why, raw }) =
         shown.turns().last().and_then(|turn| turn.unparsed.as_ref())
@@ -291,7 +297,7 @@ fn push_result<'a>(
         }
         out.push(TextBlock {
             indent: 2,
-            ..match ink.load_text(raw) {
+            ..match cx.load_text(raw) {
                 LoadedText::Loaded(text, _) => TextBlock::new(text, Role::Text),
                 LoadedText::Reading(_) => TextBlock::new("reading …", Role::Muted),
                 LoadedText::Failed(why) => TextBlock::new(why, Role::Error),
@@ -301,32 +307,32 @@ fn push_result<'a>(
     out.extend(fact_blocks(shown, result));
 }
 
-/// What the judge stated beside its reasoning.
+/// Adds what the judge submitted in addition to its reasoning.
 fn push_verdict_details<'a>(
-    ink: &ContentCx<'a>,
+    cx: &ContentCx<'a>,
     verdict: &'a Verdict,
     out: &mut Vec<TextBlock<'a>>,
 ) {
-    let gone_to = ink.app.session().trace_panes.selected_citation;
+    let selected = cx.app.session().trace_panes.selected_citation;
     for (at, citation) in verdict.citations.iter().enumerate() {
-        out.push(citation_block(ink, citation, gone_to == Some(at)));
+        out.push(citation_block(cx, citation, selected == Some(at)));
     }
     if !verdict.citations.is_empty() {
         out.push(styled_line([
             ("c", Role::Key),
-            (" goes to the next place cited", Role::Muted),
+            (" goes to the next citation", Role::Muted),
         ]));
     }
     if let Some(raw) = verdict.raw_score {
         out.push(TextBlock::new(
-            format!("the judge's own score: {raw}"),
+            format!("score as the judge wrote it: {raw}"),
             Role::Muted,
         ));
     }
     if let Some(why) = &verdict.contradiction {
         out.push(styled_line([
             (
-                "the reason seems to contradict the verdict: ",
+                "the reasoning seems to contradict the verdict: ",
                 Role::Warning,
             ),
             (why.as_str(), Role::Text),
@@ -346,17 +352,21 @@ fn push_verdict_details<'a>(
     }
 }
 
-/// `“quote” message 4 found`.
-fn citation_block<'a>(ink: &ContentCx<'a>, citation: &'a Citation, gone_to: bool) -> TextBlock<'a> {
+/// Returns a citation: `“quote” message 4 found`.
+fn citation_block<'a>(
+    cx: &ContentCx<'a>,
+    citation: &'a Citation,
+    is_selected: bool,
+) -> TextBlock<'a> {
     let (found, role) = if citation.found {
         ("found", Role::Found)
     } else {
         ("NOT FOUND", Role::Missing)
     };
-    let quote = if gone_to { Role::Match } else { Role::Text };
+    let quote = if is_selected { Role::Match } else { Role::Text };
     TextBlock {
         indent: 2,
-        lead: if gone_to { ink.glyphs().cursor } else { "" }.into(),
+        lead: if is_selected { cx.glyphs().cursor } else { "" }.into(),
         ..styled_line([
             (format!("“{}”", citation.quote).as_str(), quote),
             (format!(" {} ", citation.source).as_str(), Role::Muted),
@@ -365,14 +375,14 @@ fn citation_block<'a>(ink: &ContentCx<'a>, citation: &'a Citation, gone_to: bool
     }
 }
 
-/// What it took, and where it comes from.
+/// Returns usage, cost and origin of the verdict.
 fn fact_blocks<'a>(shown: &ShownCell<'a>, result: &'a CellResult) -> Vec<TextBlock<'a>> {
     let mut facts = Vec::new();
     if let Some(run) = &result.cached {
-        facts.push(format!("taken from run {}", run.letters()));
+        facts.push(format!("from run {}", run.letters()));
     }
     if result.by_human {
-        facts.push("a person changed something on the way".to_owned());
+        facts.push("edited by hand".to_owned());
     }
     if let Some(usage) = result.usage {
         facts.push(describe_usage(usage, result, shown));
@@ -403,13 +413,13 @@ fn describe_usage(usage: TokenUsage, result: &CellResult, shown: &ShownCell<'_>)
         _ => "tokens unknown".to_owned(),
     };
     let cost = match result.cost_usd {
-        // A refused call costs nothing; that does not make the judge a free one.
+        // A refused call costs nothing. That doesn't make a paid judge free.
         Some(0.0)
             if shown
                 .judge_spec()
                 .is_some_and(|judge| !judge.config.is_free()) =>
         {
-            "nothing billed".to_owned()
+            "no cost".to_owned()
         }
         Some(0.0) => "free".to_owned(),
         Some(cost) => format!("${cost:.4}"),
@@ -427,37 +437,35 @@ fn describe_usage(usage: TokenUsage, result: &CellResult, shown: &ShownCell<'_>)
     )
 }
 
-/// Whether it was the built-in judge, which knows a few clauses.
+/// Returns true for the built-in judge `rules`, which parses only simple criteria.
 fn is_rules_judge(shown: &ShownCell<'_>) -> bool {
     shown
         .judge_spec()
         .is_some_and(|judge| judge.config.provider == ProviderKind::Rules)
 }
 
-/// What to do about an outcome that is no verdict.
+/// Returns advice for an outcome that is not a verdict.
 fn suggest_fix(result: &CellResult) -> Option<&'static str> {
-    // How `ProviderError::Cut` begins: no limit of the judge's was reached.
+    // The beginning of `ProviderError::Cut`. In that case no limit of the judge was reached.
     let cut = |why: &String| why.starts_with("the reply was cut");
     Some(match result.outcome {
         Outcome::Pass | Outcome::Fail | Outcome::NotApplicable | Outcome::Skipped => return None,
         Outcome::CheckError => {
-            "not a fail: the check could not decide. e opens it; 6 shows what it was given"
+            "not a fail: the check ended in an error. e opens it; 6 shows its input"
         }
-        Outcome::JudgeError => "not a fail: the judge could not be asked. r asks again",
+        Outcome::JudgeError => "not a fail: the judge call failed. r calls it again",
         Outcome::Unparsed => {
-            "not a fail: no verdict could be read. r asks again; what the judge wrote is below"
+            "not a fail: the reply contains no valid verdict. r calls the judge again; the reply is below"
         }
-        Outcome::TurnLimit => {
-            "not a fail: raise the judge's max_turns, or ask for less in the criteria"
-        }
+        Outcome::TurnLimit => "not a fail: raise the judge's max_turns, or simplify the criteria",
         Outcome::Truncated if result.error.as_ref().is_some_and(cut) => {
-            "not a fail: the reply ended before its end. r asks again"
+            "not a fail: the reply was cut off. r calls the judge again"
         }
         Outcome::Truncated => {
-            "not a fail: raise the judge's max_output_tokens, or ask again with r"
+            "not a fail: raise the judge's max_output_tokens, or call it again with r"
         }
-        Outcome::Timeout => "not a fail: raise the judge's timeout_s, or ask again with r",
-        Outcome::Budget => "not a fail: a limit of dicta.yaml was reached before it was judged",
-        Outcome::Cancelled => "not a fail: it was stopped. r runs it again",
+        Outcome::Timeout => "not a fail: raise the judge's timeout_s, or call it again with r",
+        Outcome::Budget => "not a fail: the run reached a limit in dicta.yaml before this cell",
+        Outcome::Cancelled => "not a fail: the cell was cancelled. r runs it again",
     })
 }

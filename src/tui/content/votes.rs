@@ -1,4 +1,4 @@
-//! The cells of a decision that has several: what each said, what they decided together, and who was asked besides.
+//! The cells of a decision that has several: their verdicts, the vote, and second opinions.
 
 use super::{ContentCx, styled_line};
 use crate::model::Decision;
@@ -10,9 +10,9 @@ use crate::tui::state::cells::RowSlotState;
 use crate::tui::state::shown_cell::ShownCell;
 use crate::tui::widget::flow::TextBlock;
 
-/// The cells of a decision that has several, and what they decided together.
-pub(super) fn vote_blocks<'a>(ink: &ContentCx<'a>, shown: &ShownCell<'a>) -> Vec<TextBlock<'a>> {
-    let session = ink.app.session();
+/// Returns the cells of a decision that has several, and the result of the vote.
+pub(super) fn vote_blocks<'a>(cx: &ContentCx<'a>, shown: &ShownCell<'a>) -> Vec<TextBlock<'a>> {
+    let session = cx.app.session();
     let undecided = match shown.row.decision {
         None => session.cells.explain_undecided(shown.row),
         Some(_) => None,
@@ -30,7 +30,7 @@ pub(super) fn vote_blocks<'a>(ink: &ContentCx<'a>, shown: &ShownCell<'a>) -> Vec
             .iter()
             .map(|member| name(member.judge).map_or("?", |(name, _)| name))
             .collect();
-        let (mark, role) = ink.outcome_mark(decision.outcome);
+        let (mark, role) = cx.outcome_mark(decision.outcome);
         out.push(styled_line([
             (
                 format!("{mark} {} ", describe_outcome(decision.outcome)).as_str(),
@@ -44,7 +44,7 @@ pub(super) fn vote_blocks<'a>(ink: &ContentCx<'a>, shown: &ShownCell<'a>) -> Vec
     } else if let Some(decision) = &shown.row.decision
         && shown.row.slots.len() > 1
     {
-        let (mark, role) = ink.outcome_mark(decision.outcome);
+        let (mark, role) = cx.outcome_mark(decision.outcome);
         let votes = decision.votes;
         out.push(styled_line([
             (
@@ -90,10 +90,10 @@ pub(super) fn vote_blocks<'a>(ink: &ContentCx<'a>, shown: &ShownCell<'a>) -> Vec
             .judge
             .and_then(|judge| session.cells.judges.get(judge as usize));
         let (mark, role, score) = match &slot.state {
-            RowSlotState::NeverRun => (ink.glyphs().never, Role::Muted, None),
-            RowSlotState::Live => (ink.glyphs().live[0], Role::Live, None),
+            RowSlotState::NeverRun => (cx.glyphs().never, Role::Muted, None),
+            RowSlotState::Live => (cx.glyphs().live[0], Role::Live, None),
             RowSlotState::Done { outcome, score, .. } => {
-                let (mark, role) = ink.outcome_mark(*outcome);
+                let (mark, role) = cx.outcome_mark(*outcome);
                 (mark, role, *score)
             }
         };
@@ -101,8 +101,8 @@ pub(super) fn vote_blocks<'a>(ink: &ContentCx<'a>, shown: &ShownCell<'a>) -> Vec
             .map(|score| format!(" {score:.2}"))
             .unwrap_or_default();
         let open = at == session.trace_panes.slot;
-        let beside = if nth >= shown.row.slots.len() {
-            "  asked with J: decides nothing"
+        let remark = if nth >= shown.row.slots.len() {
+            "  second opinion: doesn't count"
         } else {
             decision.map_or("", |decision| explain_ignored_vote(decision, slot.judge))
         };
@@ -114,12 +114,12 @@ pub(super) fn vote_blocks<'a>(ink: &ContentCx<'a>, shown: &ShownCell<'a>) -> Vec
         };
         out.push(TextBlock {
             indent: 2,
-            lead: if open { ink.glyphs().cursor } else { "" }.into(),
+            lead: if open { cx.glyphs().cursor } else { "" }.into(),
             ..styled_line([
                 (format!("#{} ", nth + 1).as_str(), Role::Muted),
                 (judge.map_or("", |(name, _)| name), Role::Text),
                 (format!(" {mark}{score}").as_str(), role),
-                (beside, Role::Muted),
+                (remark, Role::Muted),
                 (reason.as_str(), Role::Muted),
             ])
         });
@@ -127,7 +127,7 @@ pub(super) fn vote_blocks<'a>(ink: &ContentCx<'a>, shown: &ShownCell<'a>) -> Vec
     out
 }
 
-/// Why what a judge of a cascade said does not decide; nothing where it does.
+/// Returns the reason why the verdict of a cascade member doesn't decide, or an empty text if it does.
 fn explain_ignored_vote(decision: &Decision, judge: Option<u32>) -> &'static str {
     if decision.counts_judge(judge) {
         return "";
@@ -138,12 +138,12 @@ fn explain_ignored_vote(decision: &Decision, judge: Option<u32>) -> &'static str
         .as_ref()
         .and_then(|ruling| ruling.deciding_member);
     match (members.clone().position(|m| Some(m.judge) == judge), before) {
-        (Some(at), Some(stands)) if at < stands => "  was unsure: another decides",
-        _ => "  not needed: one before is sure",
+        (Some(position), Some(deciding)) if position < deciding => "  unsure, escalated",
+        _ => "  not needed: an earlier judge was certain",
     }
 }
 
-/// `; the winner has 2 of 3`
+/// Returns the winner's share of the votes: `; the winner has 2 of 3`.
 fn describe_share(decision: &Decision) -> String {
     match decision.winning_share() {
         Some(share) if share.total > 1 => {
@@ -153,7 +153,7 @@ fn describe_share(decision: &Decision) -> String {
     }
 }
 
-/// The first line of a reason, cut where it would fill the pane.
+/// Returns the first line of a reason, shortened so that it does not fill the pane.
 fn first_reason_line(why: &str) -> String {
     const MOST: usize = 120;
     let line = why.lines().next().unwrap_or_default();

@@ -1,15 +1,16 @@
-//! Bytes that are no text, so that they can be looked at: sixteen a row, as numbers and as far as they are ASCII.
+//! Prints binary data as a hex dump: 16 bytes per row, as numbers and as ASCII.
 
 use std::fmt::Write as _;
 
-/// So much of it is shown, in bytes: a text of four times that.
+/// The number of bytes in a dump; the text is about four times as long.
 const MAX_DUMPED_BYTES: usize = 64 << 10;
-/// So much of it is looked at to tell a text from what is none, in bytes.
+/// The number of bytes that are checked to distinguish text from binary data.
 const MAX_SNIFFED_BYTES: usize = 4096;
-/// Bytes of a row.
+/// The number of bytes in a row.
 const BYTES_PER_ROW: usize = 16;
 
-/// Whether bytes that are no UTF-8 are no text in another encoding either: those have no controls but white space.
+/// Returns true if bytes that are not valid UTF-8 are not text in another encoding either: text contains no control
+/// characters except white space.
 pub(super) fn is_binary(bytes: &[u8]) -> bool {
     let is_control = |byte: &&u8| **byte < 0x20 && !b"\t\n\r\x0c\x1b".contains(byte);
     bytes
@@ -18,13 +19,10 @@ pub(super) fn is_binary(bytes: &[u8]) -> bool {
         .any(|byte| is_control(&byte))
 }
 
-/// `00000000  89 50 4e 47 …  .PNG…`, and how much there is.
+/// Returns the dump, `00000000  89 50 4e 47 …  .PNG…`, with a heading that states the total size.
 pub(super) fn hex_dump(bytes: &[u8]) -> String {
     let shown = &bytes[..bytes.len().min(MAX_DUMPED_BYTES)];
-    let mut out = format!(
-        "{} bytes that are no text, as hexadecimal numbers",
-        bytes.len()
-    );
+    let mut out = format!("{} bytes of binary data, in hexadecimal", bytes.len());
     if shown.len() < bytes.len() {
         let _infallible = write!(out, "; the first {} of them", shown.len());
     }
@@ -56,7 +54,7 @@ mod tests {
         let text = hex_dump(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\x01");
         assert_eq!(
             text,
-            "17 bytes that are no text, as hexadecimal numbers\n\
+            "17 bytes of binary data, in hexadecimal\n\
              \n00000000  89 50 4e 47 0d 0a 1a 0a 00 00 00 0d 49 48 44 52  .PNG........IHDR\
              \n00000010  01                                               ."
         );

@@ -1,4 +1,4 @@
-//! What a file itself has of a transcript, readable: as written, indented where it is JSON, capped.
+//! Reads the record of a transcript as the file contains it, indented if it is JSON, and capped.
 
 use std::sync::Arc;
 
@@ -6,18 +6,18 @@ use crate::model::TranscriptRef;
 use crate::transcript::{FieldMapping, ReadTally, RecordSpan, TranscriptFile};
 use crate::tui::state::transcript_source::TranscriptSourceText;
 
-/// So much of a record is shown, in bytes.
+/// The largest part of a record that is shown, in bytes.
 const MAX_RECORD_BYTES: usize = 2 * 1024 * 1024;
-/// Indented it may be longer, to here.
+/// The largest size of the indented text, in bytes.
 const MAX_INDENTED_BYTES: usize = 4 * 1024 * 1024;
-/// Levels beyond this are not indented further.
+/// The deepest indented level; deeper levels keep this indentation.
 const MAX_INDENT_LEVEL: usize = 20;
-/// Files up to this size are walked once more, for what of them was not understood.
+/// The largest file that is read again to count its skipped parts, in bytes: reading it takes no noticeable time.
 const MAX_RESCANNED_BYTES: u64 = 4 * 1024 * 1024;
-/// Kinds of records that are named.
+/// The largest number of kinds of skipped records that the note names.
 const MAX_KINDS_NAMED: usize = 4;
 
-/// Reads it. `transcript.path` is absolute.
+/// Reads the record of a transcript. `transcript.path` must be absolute.
 pub(crate) fn read_record(
     transcript: &TranscriptRef,
     map: Option<&Arc<FieldMapping>>,
@@ -36,18 +36,15 @@ pub(crate) fn read_record(
         .read_native(span)
         .map(|bytes| crate::model::Digest::hash_bytes(&bytes));
     if !matches!(again, Ok(digest) if digest == transcript.digest) {
-        notes.push("the file has changed since: this may be another record".to_owned());
+        notes.push("the file has changed since, so this may be another record".to_owned());
     }
-    if let Some(told) = scan_for_skipped(&mut file) {
-        notes.push(told);
+    if let Some(note) = scan_for_skipped(&mut file) {
+        notes.push(note);
     }
     let (text, cut) = format_record(&bytes);
     if cut {
         let shown = MAX_RECORD_BYTES / (1024 * 1024);
-        notes.push(format!(
-            "only the beginning is shown, {shown} MiB at most, of {} bytes",
-            bytes.len()
-        ));
+        notes.push(format!("shortened to {shown} MiB of {} bytes", bytes.len()));
     }
     Ok(TranscriptSourceText {
         location: format!(
@@ -62,7 +59,7 @@ pub(crate) fn read_record(
     })
 }
 
-/// What of the whole file was passed over, where finding out costs nothing that is felt.
+/// Returns a sentence on the skipped parts of a small file, or None.
 fn scan_for_skipped(file: &mut TranscriptFile) -> Option<String> {
     let size = std::fs::metadata(file.path()).ok()?.len();
     if size > MAX_RESCANNED_BYTES {
@@ -73,7 +70,7 @@ fn scan_for_skipped(file: &mut TranscriptFile) -> Option<String> {
     describe_skipped(file.tally()?)
 }
 
-/// What of a file that was read through was passed over, in a sentence.
+/// Returns a sentence on the parts of a file that the reader skipped, or None.
 pub(crate) fn describe_skipped(tally: &ReadTally) -> Option<String> {
     let missed = tally.unknown_count();
     if missed == 0 {
@@ -89,13 +86,13 @@ pub(crate) fn describe_skipped(tally: &ReadTally) -> Option<String> {
         kinds.push("others".to_owned());
     }
     Some(format!(
-        "of the file's {} records {missed} were not understood: {}",
+        "{missed} of the file's {} records were not understood: {}",
         tally.records,
         kinds.join(", ")
     ))
 }
 
-/// A record as text, and whether some of it is left out.
+/// Returns a record as text, and true if the text is shortened.
 fn format_record(bytes: &[u8]) -> (String, bool) {
     let shown = &bytes[..bytes.len().min(MAX_RECORD_BYTES)];
     let mut cut = shown.len() < bytes.len();
@@ -108,7 +105,8 @@ fn format_record(bytes: &[u8]) -> (String, bool) {
     (String::from_utf8_lossy(&indented).into_owned(), cut)
 }
 
-/// JSON with a line an entry: its own bytes, only white space between them is changed. Broken and torn JSON likewise.
+/// Indents JSON with one entry per line. Changes only white space between tokens, so invalid and truncated JSON
+/// works, too.
 fn indent_json(json: &[u8]) -> (Vec<u8>, bool) {
     let mut out = Vec::with_capacity(json.len() * 2);
     let mut depth = 0_usize;
@@ -151,7 +149,7 @@ fn indent_json(json: &[u8]) -> (Vec<u8>, bool) {
                 line(&mut out, depth);
             }
             b':' => out.extend_from_slice(b": "),
-            // Between the lines of a session.
+            // A line break outside any value separates the lines of a JSON Lines session.
             b'\n' if depth == 0 => out.push(b'\n'),
             b' ' | b'\t' | b'\r' | b'\n' => {}
             _ => out.push(byte),
@@ -160,7 +158,7 @@ fn indent_json(json: &[u8]) -> (Vec<u8>, bool) {
     (out, true)
 }
 
-/// Where the string that began before `at` ends.
+/// Returns the end of the string that began before `at`.
 fn find_string_end(json: &[u8], mut at: usize) -> usize {
     while let Some(hit) = memchr::memchr2(b'"', b'\\', &json[at.min(json.len())..]) {
         at += hit + 1;

@@ -115,7 +115,7 @@ fn a_blind_screen_holds_no_verdict() {
     );
     assert_eq!(
         told(&app),
-        "a replay would show the hidden verdicts: B shows them"
+        "a replay would show the hidden verdicts: press B first to show them"
     );
     // A run and a save say no more.
     app.keys("R").settle();

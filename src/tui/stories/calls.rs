@@ -279,9 +279,9 @@ fn looks_of_a_call_that_was_repaired_coerced_and_filled_in() {
         "repaired: quoted a key at /limit",
         "coerced: read the text \"5\" as the integer 5 at /limit",
         "filled in: shop",
-        "tried again after: Error: the database is locked",
+        "retried after: Error: the database is locked",
         "answered in 320 ms: ",
-        "after 1.2 s of waiting",
+        "after waiting 1.2 s",
         "4 calls in this turn: , and . move",
     ] {
         assert!(text.contains(part), "{part}: {text}");
@@ -310,7 +310,7 @@ fn looks_of_the_other_calls_of_a_turn() {
     first_call(&mut app);
     app.keys(".").settle();
     let text = rows(&app);
-    assert!(text.contains("answered once: same as"), "{text}");
+    assert!(text.contains("same response as"), "{text}");
     app.keys(".").settle();
     same("call_out_of_order_120x40", &rows(&app));
     app.keys(".").settle();

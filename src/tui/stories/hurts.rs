@@ -141,9 +141,9 @@ fn every_attempt_stays_to_be_read_live_and_recorded() {
             "↻ 503",
             "↻ 429",
             "attempt 1 failed: 503 from",
-            "loading; again in 3",
+            "loading; next attempt in 3",
             "attempt 2 failed: 429 from",
-            "slow down; again in 1 min",
+            "slow down; next attempt in 1 min",
             // Before it a row may end.
             "attempts, 2 failed",
         ] {
@@ -364,7 +364,7 @@ fn a_recording_is_sought_while_judges_stream() {
     app.keys("r").settle_until(streams);
     // What is judged is not replayed; what is recorded is, meanwhile.
     app.keys("v");
-    assert!(told(&app).contains("being judged"), "{}", told(&app));
+    assert!(told(&app).contains("is running"), "{}", told(&app));
     point(&mut app, "t/r/says");
     app.keys("v").settle_until(|model| model.replay.is_some());
     for keys in [

@@ -75,7 +75,7 @@ fn what_a_check_found_is_one_key_away() {
     app.keys("R").settle();
     go_to(&mut app, "t/r/word");
     let screen = app.screen();
-    assert!(screen.contains("c goes to where that stands"), "{screen}");
+    assert!(screen.contains("c shows it in the transcript"), "{screen}");
     app.keys("c").settle();
     let document = &app.event_loop.app.live_session.transcript_pane;
     let (piece, range) = document.selected_quote.clone().expect("gone to");
@@ -340,7 +340,7 @@ fn a_replay_begins_on_the_board_and_ends_there() {
         );
         // Nothing is judged in a recording.
         app.keys("R r").settle();
-        assert!(told(&app).contains("this is a replay"), "{}", told(&app));
+        assert!(told(&app).contains("in a replay"), "{}", told(&app));
         app.keys(back).settle();
         assert!(app.event_loop.app.replay.is_none(), "{back}");
     }

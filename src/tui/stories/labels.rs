@@ -98,7 +98,7 @@ fn a_key_labels_at_once_and_the_file_says_it_without_anything_else_moving() {
     assert_eq!(
         super::super::command::find_spec(super::super::command::UiCommand::LabelRemove)
             .map(|spec| spec.check_usable(&app.event_loop.app)),
-        Some(Err("there is no label to remove: p, f and u set one"))
+        Some(Err("no label to remove: p, f and u set a label"))
     );
 }
 
@@ -129,7 +129,10 @@ fn fast_keys_lose_nothing_and_all_of_it_can_be_taken_back() {
     read_back(&mut app);
     assert_eq!(file(&app), before);
     app.keys("U");
-    assert_eq!(told(&app), "no label was changed here: p, f, u and x do");
+    assert_eq!(
+        told(&app),
+        "no label change to undo: p, f, u and x change labels"
+    );
     // A removed one comes back as it was, at its place.
     go_to(&mut app, "beam-release/beamline/newest");
     app.keys("x");
@@ -193,7 +196,10 @@ fn what_cannot_be_written_was_not_said() {
         "{why}"
     );
     app.keys("U");
-    assert_eq!(told(&app), "no label was changed here: p, f, u and x do");
+    assert_eq!(
+        told(&app),
+        "no label change to undo: p, f, u and x change labels"
+    );
 }
 
 #[test]
@@ -218,7 +224,7 @@ fn what_cannot_be_labelled_says_why() {
     );
     go_to(&mut app, "beam-release/beamline/newest");
     app.keys("v").settle().keys("f");
-    assert_eq!(told(&app), "this is a replay: q goes back");
+    assert_eq!(told(&app), "unavailable in a replay: press q to go back");
 }
 
 #[test]

@@ -55,7 +55,7 @@ fn the_record_behind_a_transcript_is_one_key_away() {
     for part in [
         "source  row-1",
         "promptfoo results",
-        "of the file's 2 records 1 were not understood",
+        "1 of the file's 2 records were not understood",
         "\"evalId\"",
         "\"testIdx\": 0,",
     ] {

@@ -1,6 +1,8 @@
-//! Notices that the terminal is gone. crossterm's reader does not (it reads an end of file for ever), and the signal that
-//! says so may be ignored; so a thread of our own asks the system, blocked until it happens. It also sees to it that a
-//! signal ends the program where the main thread cannot: stuck on a terminal that takes no more, say.
+//! Notices that the terminal has vanished, and ends the program if it does not end by itself.
+//!
+//! crossterm's reader does not notice (it reads end of file forever), and SIGHUP may be ignored. So a thread waits
+//! for the hangup with `poll`. It also ends the program after a signal if the main thread is blocked, for example on
+//! a full terminal.
 
 use std::io::{self, PipeReader, PipeWriter, Read as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -9,34 +11,34 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::modes;
 
-/// A program that has not ended so long after its terminal, or after a signal, is ended.
+/// The time that the program has to end after a hangup or a signal; then the thread ends it.
 const GRACE_PERIOD: Timespec = Timespec {
     tv_sec: 1,
     tv_nsec: 700_000_000,
 };
-/// As if ended by SIGHUP.
+/// The exit status after a hangup, as after SIGHUP.
 const SIGHUP_NUMBER: u8 = 1;
 
-/// Watches until it is dropped.
+/// A running watcher. It stops when dropped.
 #[derive(Debug)]
 pub(crate) struct HangupWatcher {
     _stop: PipeWriter,
 }
 
-/// Where the numbers of signals go that are to end the program.
+/// The pipe that carries the numbers of fatal signals to the watcher.
 #[derive(Debug)]
 pub(super) struct ExitDeadline(PipeWriter);
 
 impl ExitDeadline {
-    /// From now on the program has a moment left.
+    /// Starts the grace period of the program.
     pub(super) fn start(&mut self, signal: u8) {
-        // An error: nobody watches any more, for it has ended.
+        // An error means that the watcher has already ended, so ignore it.
         let _ended = self.0.write_all(&[signal]);
     }
 }
 
-/// Calls `gone` once the terminal on standard input is gone. Should the program not end by itself then, or after a signal,
-/// it is ended: whatever is stuck, nothing that was shown is unrecorded.
+/// Starts a watcher. Calls `gone` when the terminal on standard input vanishes. Then, and after a signal, ends the
+/// program after the grace period. All printed events are recorded by then, so no data is lost.
 pub(super) fn watch_terminal(
     gone: impl FnOnce() + Send + 'static,
 ) -> io::Result<(HangupWatcher, ExitDeadline)> {
@@ -59,7 +61,7 @@ pub(super) fn watch_terminal(
     Ok((HangupWatcher { _stop: stop }, ExitDeadline(signal)))
 }
 
-/// Waits: the signal that is to end the program, a vanished terminal being one; nothing if nobody wants to know.
+/// Waits for the number of a fatal signal; a hangup counts as SIGHUP. Returns None when the watcher is stopped.
 fn wait_for_hangup(tty: &OwnedFd, stopped: &OwnedFd, signalled: &mut PipeReader) -> Option<u8> {
     loop {
         let mut fds = [
@@ -70,6 +72,7 @@ fn wait_for_hangup(tty: &OwnedFd, stopped: &OwnedFd, signalled: &mut PipeReader)
         match poll(&mut fds, None) {
             Err(rustix::io::Errno::INTR) => {}
             Err(_) => return None,
+            // The stop has priority: a program that ends normally must not be killed by a hangup.
             Ok(_) if !fds[1].revents().is_empty() => return None,
             Ok(_) => {
                 let over = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
@@ -87,11 +90,12 @@ fn wait_for_hangup(tty: &OwnedFd, stopped: &OwnedFd, signalled: &mut PipeReader)
 
 #[expect(
     clippy::exit,
-    reason = "the last resort: the main thread is stuck on a terminal that is gone, or takes no more"
+    reason = "the last resort: the main thread is blocked on a terminal that vanished or accepts no output"
 )]
 fn end_unless_stopped(stopped: &OwnedFd, signal: u8) {
     let mut fds = [PollFd::new(stopped, PollFlags::IN)];
     if matches!(poll(&mut fds, Some(&GRACE_PERIOD)), Ok(0)) {
+        // `exit` runs no destructors, so do here what must not be left out: settings first, then the children.
         modes::restore_line_settings();
         crate::tools::kinds::reap_source_processes();
         std::process::exit(128 + i32::from(signal));

@@ -1,8 +1,8 @@
-//! What is typed, clicked and pasted, as messages. On a thread of its own: crossterm's reader may get stuck on a terminal
-//! that is gone, and nothing else should with it.
+//! Reads keys, clicks and pastes from the terminal and sends them as messages.
 //!
-//! Not crossterm's stream of events: when that is dropped its own thread goes on reading for a moment, and nobody can wait
-//! for it. What was typed for an editor would be lost.
+//! Runs on a thread of its own, because crossterm's reader can block on a vanished terminal. Does not use crossterm's
+//! event stream: after a drop, its thread reads a little longer, and a caller can't wait for its end. An editor would
+//! then lose the first keys.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,23 +16,23 @@ use super::signals;
 use crate::tui::key_chord::KeyChord;
 use crate::tui::msg::{MouseAction, MouseInput, Msg};
 
-/// So many failed reads in a row, and nothing can be read any more.
+/// After this many failed reads in a row, the terminal counts as closed.
 const MAX_FAILED_READS: u32 = 16;
 
-/// A reader that has not ended so long after it was asked to is left alone: half an escape sequence came, and crossterm
-/// waits for the other half.
+/// The longest time that `stop` waits for the reader. After half an escape sequence, crossterm waits for the other
+/// half, so the reader may never end.
 const STOP_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// What came from the terminal.
+/// An input from the terminal.
 #[derive(Debug)]
 pub(crate) enum TerminalInput {
-    /// Something.
+    /// A message for `update`.
     Msg(Msg),
-    /// Nothing will come any more; why.
+    /// The terminal is closed, with the reason; no message follows.
     Closed(String),
 }
 
-/// A reader of the terminal.
+/// A running reader of the terminal.
 #[derive(Debug)]
 pub(crate) struct InputReader {
     stopping: Arc<AtomicBool>,
@@ -40,41 +40,42 @@ pub(crate) struct InputReader {
 }
 
 impl InputReader {
-    /// Reads from now on.
+    /// Starts reading.
     pub(super) fn start(to: UnboundedSender<TerminalInput>) -> std::io::Result<Self> {
-        // Reads nothing, but crossterm listens to changes of the window from here on: one of them ends the thread.
+        // This poll reads nothing, but makes crossterm listen for window changes. `stop` uses one to end the thread.
         event::poll(Duration::ZERO)?;
         let stopping = Arc::new(AtomicBool::new(false));
         let (done, stopped) = channel();
-        let asked = Arc::clone(&stopping);
+        let stop_requested = Arc::clone(&stopping);
         std::thread::Builder::new()
             .name("input".to_owned())
             .spawn(move || {
-                // Dropped last, which is how `stop` learns of the end.
+                // Dropped last, so `stop` sees the end of the thread.
                 let _done: std::sync::mpsc::Sender<()> = done;
-                let _told = ReportClosedOnPanic(to.clone());
-                read_events(&asked, &to);
+                let _report = ReportClosedOnPanic(to.clone());
+                read_events(&stop_requested, &to);
             })?;
         Ok(Self { stopping, stopped })
     }
 
-    /// Reads no more; returns once nothing typed is taken away from whoever reads next.
+    /// Stops reading. Returns when the thread can't take away keys from the next reader.
     pub(super) fn stop(self) {
         self.stopping.store(true, Ordering::SeqCst);
-        // Nothing else makes crossterm return that is not typed.
+        // Without typing, only a resize makes crossterm's read return.
         signals::send_resize_signal();
-        // Nothing is ever sent: the thread's end is an error too.
+        // The channel never carries a value: it closes when the thread ends.
         let _ended = self.stopped.recv_timeout(STOP_TIMEOUT);
     }
 }
 
-/// A program that nobody can type into any more should not look like one that is well.
+/// Reports the terminal as closed if the reader panics. Otherwise the workbench would look normal but ignore all
+/// keys.
 struct ReportClosedOnPanic(UnboundedSender<TerminalInput>);
 
 impl Drop for ReportClosedOnPanic {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let why = "a bug in dicta, where keys are read".to_owned();
+            let why = "a bug in dicta's input reader".to_owned();
             let _gone = self.0.send(TerminalInput::Closed(why));
         }
     }
@@ -83,32 +84,35 @@ impl Drop for ReportClosedOnPanic {
 fn read_events(stopping: &AtomicBool, to: &UnboundedSender<TerminalInput>) {
     let mut failed = 0;
     while !stopping.load(Ordering::SeqCst) {
-        let heard = match event::read() {
-            // Said by `stop`, perhaps; and who takes the terminal again asks for its size.
+        // crossterm's `read` blocks; `stop` wakes it with a resize signal.
+        let input = match event::read() {
+            // `stop` may have sent this resize. The next owner of the terminal reads the size anyway.
             Ok(Event::Resize(..)) if stopping.load(Ordering::SeqCst) => return,
             Ok(event) => {
                 failed = 0;
                 to_message(event).map(TerminalInput::Msg)
             }
+            // A single error can be temporary, such as an interrupted system call. A vanished terminal fails every
+            // time.
             Err(_) if failed < MAX_FAILED_READS => {
                 failed += 1;
                 None
             }
             Err(error) => Some(TerminalInput::Closed(error.to_string())),
         };
-        let deaf = matches!(heard, Some(TerminalInput::Closed(_)));
-        if let Some(heard) = heard
-            && (to.send(heard).is_err() || deaf)
+        let is_closed = matches!(input, Some(TerminalInput::Closed(_)));
+        if let Some(input) = input
+            && (to.send(input).is_err() || is_closed)
         {
             return;
         }
     }
 }
 
-/// What an event means; most movements of a mouse mean nothing.
+/// Converts an event to a message. Returns None for most mouse movements, which have no effect.
 fn to_message(event: Event) -> Option<Msg> {
     match event {
-        // A key that is held repeats; one that is released has been pressed before.
+        // Key repeats count as presses. A release follows a press that was already handled.
         Event::Key(key) if key.kind != KeyEventKind::Release => {
             Some(Msg::Key(KeyChord::from_event(key)))
         }

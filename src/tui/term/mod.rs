@@ -1,6 +1,7 @@
-//! The terminal: taken once, given back always (end, panic in any thread, signals, the editor, ctrl-z, a vanished one).
+//! The terminal: taken once, and always restored (on exit, panic, signals, for the editor, on ctrl-z, after a
+//! hangup).
 //!
-//! Owns modes, input, signals and the two ways a program ends against its will. Refuses to know what is drawn.
+//! Responsible for terminal modes, input, signals and the forced ends of the program. Does not know what is drawn.
 
 mod hangup;
 mod input_reader;
@@ -25,26 +26,26 @@ pub(crate) use signals::{SignalRequest, SignalStream, stop_this_process, termina
 
 use super::msg::Msg;
 
-/// A screen to draw on: the real terminal, or one in memory.
+/// A screen to draw on: the real terminal, or one in memory for tests.
 pub(crate) trait Screen {
-    /// How large it is now.
+    /// Returns the current size.
     fn size(&mut self) -> io::Result<Size>;
-    /// Draws a frame: all of it, or only what differs from the one before.
+    /// Draws a frame, writing only the cells that changed.
     fn draw(&mut self, paint: &mut dyn FnMut(&mut Buffer)) -> io::Result<()>;
-    /// The next frame draws everything.
+    /// Makes the next frame write all cells.
     fn redraw_all(&mut self) -> io::Result<()>;
-    /// Gives the terminal to somebody else; nothing typed is read any more.
+    /// Releases the terminal for another program and stops reading keys.
     fn release_terminal(&mut self) -> impl Future<Output = ()>;
-    /// Takes it again.
+    /// Takes the terminal back.
     fn reclaim_terminal(&mut self) -> io::Result<()>;
-    /// Stops the program as a shell job, the terminal being lent.
+    /// Stops the program as a shell job. The terminal must be released before.
     fn stop_job(&mut self) -> Result<(), String>;
-    /// Puts a text on the clipboard.
+    /// Copies a text to the clipboard.
     fn copy_to_clipboard(&mut self, text: &str) -> io::Result<()>;
 }
 
-/// Draws through ratatui. The buffer has the size that `size` told, whatever the terminal does meanwhile: its next size
-/// is the next frame's.
+/// Draws through ratatui. The buffer keeps the size that `size` returned, even if the terminal changes meanwhile; the
+/// next frame uses the new size.
 pub(super) fn draw_on<B: Backend>(
     terminal: &mut Terminal<B>,
     paint: &mut dyn FnMut(&mut Buffer),
@@ -54,33 +55,34 @@ pub(super) fn draw_on<B: Backend>(
     Ok(())
 }
 
-/// The program's own terminal. Given back when dropped.
+/// The real terminal, restored when dropped.
 pub(crate) struct TerminalScreen {
     terminal: Terminal<CrosstermBackend<modes::FrameWriter>>,
     input_sender: UnboundedSender<TerminalInput>,
     input: Option<input_reader::InputReader>,
-    /// How the terminal was set when it was lent.
+    /// The line settings of the terminal when it was released.
     saved_settings: Option<modes::LineSettings>,
     _guard: hangup::HangupWatcher,
 }
 
 impl TerminalScreen {
-    /// Takes the terminal. `gone` is cancelled when it vanishes; panics of other threads are told to `panics`.
+    /// Takes the terminal. Cancels `gone` when the terminal vanishes, and sends panics of other threads to `panics`.
     pub(super) fn take_terminal(
-        heard: UnboundedSender<TerminalInput>,
+        input_sender: UnboundedSender<TerminalInput>,
         panics: UnboundedSender<Msg>,
         gone: CancellationToken,
     ) -> io::Result<(Self, SignalStream)> {
-        // All that can fail without a trace comes first.
+        // Everything that can fail without changing the terminal comes first.
         let signals = SignalStream::new()?;
         let backend = CrosstermBackend::new(modes::FrameWriter::new()?);
         let terminal = Terminal::new(backend)?;
+        // The hook and the watcher come before the modes change, so that nothing can leave the terminal in raw mode.
         panic_hook::install_hook(panics);
         let (guard, deadline) = hangup::watch_terminal(move || gone.cancel())?;
         signals::enforce_exit(SignalStream::new()?, deadline);
         let mut screen = Self {
             terminal,
-            input_sender: heard,
+            input_sender,
             input: None,
             saved_settings: None,
             _guard: guard,
@@ -97,13 +99,15 @@ impl Screen for TerminalScreen {
     }
 
     fn draw(&mut self, paint: &mut dyn FnMut(&mut Buffer)) -> io::Result<()> {
+        // A synchronized update prevents that the terminal shows half a frame.
         queue!(self.terminal.backend_mut(), BeginSynchronizedUpdate)?;
         draw_on(&mut self.terminal, paint)?;
         execute!(self.terminal.backend_mut(), EndSynchronizedUpdate)
     }
 
     fn redraw_all(&mut self) -> io::Result<()> {
-        // Not `clear`: it asks the terminal where the cursor is, and waits for the answer.
+        // ratatui's `clear` asks the terminal for the cursor position and waits for the reply, so it is unsuitable
+        // here.
         let size = self.terminal.size()?;
         self.terminal.resize(size.into())
     }
@@ -131,7 +135,7 @@ impl Screen for TerminalScreen {
 
     fn stop_job(&mut self) -> Result<(), String> {
         signals::stop_job()?;
-        // What the shell's user set meanwhile is as they want it.
+        // The user may have changed the settings in the shell, so keep the new ones.
         self.saved_settings = None;
         Ok(())
     }

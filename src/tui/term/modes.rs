@@ -1,4 +1,4 @@
-//! Which modes a terminal is put into, and how it gets every one of them back, whatever happened in between.
+//! The terminal modes of the workbench, and their restoration after any other program used the terminal.
 
 use std::io::{self, Write};
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -7,31 +7,31 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 
-/// Alternate screen, no cursor, clicks, drags and the wheel (not every move of the pointer: it would wake an idle
-/// program), bracketed paste, focus.
+/// Alternate screen, hidden cursor, clicks, drags and the wheel, bracketed paste, focus events. Not every pointer
+/// movement, which would wake an idle program.
 const ENABLE_SEQUENCE: &[u8] =
     b"\x1b[?1049h\x1b[?25l\x1b[?1000h\x1b[?1002h\x1b[?1006h\x1b[?2004h\x1b[?1004h\x1b[2J\x1b[H";
-/// The reverse, last one first; and what a frame that was cut short may have left on.
+/// The reverse of [`ENABLE_SEQUENCE`] in reverse order, and the attributes that an interrupted frame leaves on.
 const DISABLE_SEQUENCE: &[u8] =
     b"\x1b[?2026l\x1b[0m\x1b[?1004l\x1b[?2004l\x1b[?1006l\x1b[?1002l\x1b[?1000l\x1b[?25h\x1b[?1049l";
 
-/// What an editor that was killed, or has no manners, leaves on and nobody wants: every move of the pointer reported, old
-/// spellings of clicks, application keys, no wrapping, a scrolling region.
+/// Modes that a crashed editor may leave on: reports of all pointer movements, old click encodings, application keys,
+/// no line wrapping, a scrolling region.
 const RESET_AFTER_EDITOR: &[u8] =
     b"\x1b[?1003l\x1b[?1005l\x1b[?1015l\x1b[?1l\x1b>\x1b[>4m\x1b[?7h\x1b[r\x1b[0m";
 
-/// Whether the terminal is ours now. One process has one terminal.
+/// True while the workbench has the terminal. A global, because a process has only one terminal.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// Whether the terminal is ours now.
+/// Returns true while the workbench has the terminal.
 pub(super) fn is_taken() -> bool {
     TAKEN.load(Ordering::SeqCst)
 }
 
-/// Takes the terminal. If only half of it worked, that half is given back.
+/// Takes the terminal. If it fails halfway, restores the terminal.
 pub(super) fn take_terminal() -> io::Result<()> {
     TAKEN.store(true, Ordering::SeqCst);
-    // Not only once: a shell that had the terminal meanwhile may have set it as it likes it.
+    // A shell may have changed the settings since the first time, so save them again.
     let _as_before = disable_raw_mode();
     let took = enable_raw_mode().and_then(|()| write_all(ENABLE_SEQUENCE));
     if took.is_err() {
@@ -40,7 +40,7 @@ pub(super) fn take_terminal() -> io::Result<()> {
     took
 }
 
-/// Gives the terminal back, if it is ours: every step, even where one before it failed. Safe to call from anywhere.
+/// Restores the terminal if the workbench has it. Runs every step, even after an error. Callable from any thread.
 pub(super) fn restore_terminal() {
     if TAKEN.swap(false, Ordering::SeqCst) {
         let _gone = write_all(DISABLE_SEQUENCE);
@@ -48,32 +48,33 @@ pub(super) fn restore_terminal() {
     }
 }
 
-/// Of what there is to give back, that which never waits for the terminal.
+/// Restores only the line settings, which never blocks on the terminal.
 pub(super) fn restore_line_settings() {
     let _gone = disable_raw_mode();
 }
 
-/// How the terminal is set, while it is not ours.
+/// The line settings of the terminal while the workbench does not have it.
 #[derive(Debug)]
 pub(super) struct LineSettings(Termios);
 
 impl LineSettings {
-    /// As it is now; nothing if it does not say.
+    /// Returns the current settings, or None if the terminal does not report them.
     pub(super) fn current() -> Option<Self> {
         tcgetattr(io::stdin()).ok().map(Self)
     }
 
-    /// Sets it so again, whatever somebody left it in.
+    /// Restores these settings, whatever another program changed.
     pub(super) fn restore(&self) {
         let _gone = tcsetattr(io::stdin(), OptionalActions::Now, &self.0);
         let _gone = write_all(RESET_AFTER_EDITOR);
     }
 }
 
-/// Past every buffer and lock: a thread that panics may hold them.
+/// Writes with a system call, without buffers and locks, because a panicking thread may hold those.
 fn write_all(mut bytes: &[u8]) -> io::Result<()> {
     let out = io::stdout();
     while !bytes.is_empty() {
+        // A write can be partial or interrupted by a signal, so repeat it.
         match rustix::io::write(out.as_fd(), bytes) {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
             Ok(written) => bytes = &bytes[written..],
@@ -84,8 +85,8 @@ fn write_all(mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Where frames are written: a whole frame is one write, and what is left of one is dropped once the terminal is not ours
-/// any more, so that no half frame lands on the normal screen.
+/// The writer of frames. Writes each frame with one call. Drops the rest of a frame once the terminal is
+/// released, so that no half frame appears on the normal screen.
 #[derive(Debug)]
 pub(crate) struct FrameWriter {
     file: std::fs::File,
@@ -93,7 +94,7 @@ pub(crate) struct FrameWriter {
 }
 
 impl FrameWriter {
-    /// The program's standard output.
+    /// Returns a writer to standard output.
     pub(super) fn new() -> io::Result<Self> {
         let fd: OwnedFd = io::stdout().as_fd().try_clone_to_owned()?;
         Ok(Self {
@@ -110,9 +111,10 @@ impl Write for FrameWriter {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        let held = std::mem::take(&mut self.buffered);
+        let frame = std::mem::take(&mut self.buffered);
+        // The editor may have the terminal by now, and half a frame would appear in it.
         if is_taken() {
-            self.file.write_all(&held)?;
+            self.file.write_all(&frame)?;
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! What a panic says, and where: on the normal screen if it ends the program, in the log if a task of ours had it.
+//! The panic hook: prints a panic that ends the program on the normal screen, and sends a panic of a task to the log.
 
 use std::io::{self, Write as _};
 use std::panic::PanicHookInfo;
@@ -15,10 +15,10 @@ static HOOK_INSTALLED: Once = Once::new();
 static MAIN_THREAD: OnceLock<ThreadId> = OnceLock::new();
 static PANIC_SENDER: Mutex<Option<UnboundedSender<Msg>>> = Mutex::new(None);
 
-/// From now on: a panic of this thread gives the terminal back before it says anything; one of another thread, while the
-/// screen is up, becomes a message, and whoever waits for that thread's answer is told by its task.
-pub(super) fn install_hook(to: UnboundedSender<Msg>) {
-    *PANIC_SENDER.lock().unwrap_or_else(PoisonError::into_inner) = Some(to);
+/// Installs the hook. A panic of this thread restores the terminal before it prints. A panic of another thread
+/// becomes a message while the workbench is open, and its task reports the failure to the waiting caller.
+pub(super) fn install_hook(sender: UnboundedSender<Msg>) {
+    *PANIC_SENDER.lock().unwrap_or_else(PoisonError::into_inner) = Some(sender);
     MAIN_THREAD.get_or_init(|| std::thread::current().id());
     HOOK_INSTALLED.call_once(|| std::panic::set_hook(Box::new(on_panic)));
 }
@@ -26,6 +26,7 @@ pub(super) fn install_hook(to: UnboundedSender<Msg>) {
 fn on_panic(info: &PanicHookInfo<'_>) {
     let text = format_panic(info);
     let main = MAIN_THREAD.get() == Some(&std::thread::current().id());
+    // Printing on the alternate screen would destroy it and then disappear with it, so the log gets the message.
     if !main && modes::is_taken() {
         let to = PANIC_SENDER.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(to) = to.as_ref()
@@ -34,6 +35,7 @@ fn on_panic(info: &PanicHookInfo<'_>) {
             return;
         }
     }
+    // After this panic the program ends, so its message must be on the normal screen.
     if main {
         modes::restore_terminal();
     }

@@ -1,4 +1,4 @@
-//! Signals as values.
+//! The Unix signals that concern the workbench, as values, and the signals that it sends to itself and to children.
 
 use std::io;
 
@@ -9,21 +9,21 @@ use super::hangup::ExitDeadline;
 use super::modes;
 use crate::tools::kinds::ExitSignalsHandled;
 
-/// What a signal asks for.
+/// The request that a signal makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SignalRequest {
-    /// To end: its number.
+    /// To end, with the number of the signal.
     End(i32),
     /// To stop, as a shell job.
     Stop,
-    /// To go on: the terminal may have been somebody else's in between.
+    /// To continue after a stop. Another program may have used the terminal meanwhile.
     Continue,
 }
 
-/// The signals that concern a screen.
+/// The signals that concern the workbench.
 pub(crate) struct SignalStream {
-    /// Would end the process when a file reaches the limit of its size; listened to, so that the write fails instead and
-    /// the failure is told.
+    /// SIGXFSZ would end the process when a file reaches its size limit. With a listener, the write fails instead and
+    /// dicta reports the error.
     _file_size: Signal,
     hangup: Signal,
     interrupt: Signal,
@@ -31,32 +31,33 @@ pub(crate) struct SignalStream {
     terminate: Signal,
     stop: Signal,
     continued: Signal,
-    _ours: ExitSignalsHandled,
+    _handled: ExitSignalsHandled,
 }
 
 impl SignalStream {
     /// Listens from now on.
     pub(super) fn new() -> io::Result<Self> {
         use rustix::process::Signal as S;
-        let of = |kind: S| signal(SignalKind::from_raw(kind.as_raw()));
+        let listen = |kind: S| signal(SignalKind::from_raw(kind.as_raw()));
         Ok(Self {
-            _file_size: of(S::XFSZ)?,
-            hangup: of(S::HUP)?,
-            interrupt: of(S::INT)?,
-            quit: of(S::QUIT)?,
-            terminate: of(S::TERM)?,
-            stop: of(S::TSTP)?,
-            continued: of(S::CONT)?,
-            _ours: ExitSignalsHandled::new(),
+            _file_size: listen(S::XFSZ)?,
+            hangup: listen(S::HUP)?,
+            interrupt: listen(S::INT)?,
+            quit: listen(S::QUIT)?,
+            terminate: listen(S::TERM)?,
+            stop: listen(S::TSTP)?,
+            continued: listen(S::CONT)?,
+            _handled: ExitSignalsHandled::new(),
         })
     }
 
-    /// The next one.
+    /// Waits for the next request.
     pub(crate) async fn next_request(&mut self) -> SignalRequest {
         tokio::select! {
             _ = self.hangup.recv() => SignalRequest::End(1),
             _ = self.interrupt.recv() => SignalRequest::End(2),
-            // No core: what the terminal was left in would be worse than what one could learn from it.
+            // SIGQUIT normally dumps core. That would leave the terminal in raw mode, which is worse than a missing
+            // core dump.
             _ = self.quit.recv() => SignalRequest::End(3),
             _ = self.terminate.recv() => SignalRequest::End(15),
             _ = self.stop.recv() => SignalRequest::Stop,
@@ -65,12 +66,13 @@ impl SignalStream {
     }
 }
 
-/// Sees to it that a signal which ends the program does so soon: by itself, or by force. Returns at once.
+/// Starts a task that ends the program soon after a fatal signal, by force if necessary. Returns at once.
 pub(super) fn enforce_exit(mut signals: SignalStream, mut deadline: ExitDeadline) {
     tokio::spawn(async move {
         loop {
-            // While an editor has the terminal, what is typed there is no signal to us.
+            // While an editor has the terminal, ctrl-c and ctrl-\ are meant for the editor.
             match signals.next_request().await {
+                // 2 is SIGINT and 3 is SIGQUIT.
                 SignalRequest::End(2 | 3) if !modes::is_taken() => {}
                 SignalRequest::End(number) => {
                     return deadline.start(u8::try_from(number).unwrap_or(u8::MAX));
@@ -81,28 +83,29 @@ pub(super) fn enforce_exit(mut signals: SignalStream, mut deadline: ExitDeadline
     });
 }
 
-/// Stops the program until somebody continues it; returns then. The whole job is stopped, as the key would have done
-/// outside of raw mode: a `cargo run` around us must stop too, or the shell never gets its prompt back.
+/// Stops the program until SIGCONT and then returns. Stops the whole job, as ctrl-z does outside of raw mode. With
+/// `cargo run`, cargo must stop too, or the shell does not get its prompt back.
 pub(super) fn stop_job() -> Result<(), String> {
-    // Nobody could continue a program that is the first of its session.
+    // The first program of a session has no parent shell that could continue it.
     if getsid(None).is_ok_and(|session| session == getpid()) {
-        return Err("there is no shell to go back to here: q quits".to_owned());
+        return Err("no shell to return to; press q to quit".to_owned());
     }
+    // SIGSTOP instead of SIGTSTP: dicta catches SIGTSTP, so sending it would only arrive here again.
     kill_current_process_group(rustix::process::Signal::STOP)
-        .map_err(|error| format!("dicta cannot be stopped: {error}"))
+        .map_err(|error| format!("can't suspend dicta: {error}"))
 }
 
-/// Stops this process alone, where the rest of its job stops by itself.
+/// Stops only this process, if the rest of its job stops by itself.
 pub(crate) fn stop_this_process() {
     let _gone = kill_process(getpid(), rustix::process::Signal::STOP);
 }
 
-/// Tells this process that its window has another size, whether it has or not: whoever waits for a key sees that too.
+/// Sends this process SIGWINCH, which wakes a thread that waits for a key.
 pub(super) fn send_resize_signal() {
     let _gone = kill_process(getpid(), rustix::process::Signal::WINCH);
 }
 
-/// Asks a child to end.
+/// Asks a child process to end.
 pub(crate) fn terminate_child(id: u32) {
     let pid = i32::try_from(id).ok().and_then(Pid::from_raw);
     if let Some(pid) = pid.filter(|pid| *pid != getpgrp()) {

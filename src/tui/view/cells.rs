@@ -1,4 +1,5 @@
-//! The cells pane: groups with their counts, decisions with their marks. Only visible rows are looked at.
+//! Draws the cells pane: groups with counts, decisions with marks. Reads only the visible rows, so large runs stay
+//! fast.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -20,14 +21,14 @@ use crate::tui::view::Canvas;
 use crate::tui::widget::flow::{self, ScrollState, TextBlock};
 use crate::tui::widget::styled_row::{self, StyledRow};
 
-/// Votes that are drawn one by one.
+/// The largest number of votes that are drawn as single marks.
 const MAX_VOTE_MARKS: usize = 7;
-/// Columns from which a label is called one.
+/// The narrowest row, in columns, that has room for the word "label".
 const MIN_LABEL_WORD_WIDTH: usize = 36;
-/// Bytes at each end of a name that are looked at.
+/// The number of bytes at each end of a name that are measured.
 const MAX_NAME_END_BYTES: usize = 400;
 
-/// Draws it.
+/// Draws the pane.
 pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
     let session = app.session();
     let cells = &session.cells;
@@ -104,7 +105,7 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
     }
 }
 
-/// Records of a bare file that have no row yet: they get one when one comes near.
+/// Returns the number of records without a row. They get rows when the user comes near them.
 fn count_unlisted(app: &App) -> u64 {
     match &app.opened {
         OpenedItem::TranscriptFile(_) => app
@@ -115,23 +116,23 @@ fn count_unlisted(app: &App) -> u64 {
     }
 }
 
-/// `12/240`, and how it is sorted if not as usual.
+/// Returns the corner note: `12/240`, and the sort order unless it is the default.
 fn corner_note(cells: &CellsState, unlisted: u64) -> StyledRow<'static> {
-    let mut said = match (cells.matching, cells.total.rows) {
+    let mut text = match (cells.matching, cells.total.rows) {
         (_, 0) => String::new(),
         (some, all) if some == all => format!("{all}"),
         (some, all) => format!("{some}/{all}"),
     };
     if unlisted > 0 {
-        let _infallible = write!(said, ", {unlisted} more below");
+        let _infallible = write!(text, ", {unlisted} more below");
     }
     if cells.sort != RowSort::ProblemsFirst {
-        let _infallible = write!(said, " {}", cells.sort.title());
+        let _infallible = write!(text, " {}", cells.sort.title());
     }
-    StyledRow::new(said, Role::Muted)
+    StyledRow::new(text, Role::Muted)
 }
 
-/// Says what would fill the pane, and which key does that.
+/// Draws the text of an empty pane: its future content, and the key that produces it.
 fn draw_empty(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
     let cells = &app.session().cells;
     let filtered = !cells.filter.is_empty() && cells.total.rows > 0;
@@ -140,15 +141,15 @@ fn draw_empty(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
         _ => cells.outline_error.as_deref(),
     };
     if let Some(why) = why.filter(|_| !filtered) {
-        // The message in the footer may be too long for it, and goes away.
+        // A long message in the footer can be cut and disappears, so the pane repeats the way out.
         let way_out = match app.opened {
             OpenedItem::TranscriptFile(_) if app.opened_file.needs_field_mapping => {
-                "W makes a workspace with that guess as its map, yours to correct; q leaves"
+                "W creates a workspace with the guessed field mapping, which you can correct; q quits"
             }
             OpenedItem::TranscriptFile(_) => {
-                "q leaves; `dicta open --help` says what can be opened"
+                "q quits; `dicta open --help` lists what dicta can open"
             }
-            _ => "mend it: what is watched is read again at once",
+            _ => "Fix the file; dicta reloads it automatically.",
         };
         let text = vec![
             TextBlock::new(why, Role::Error),
@@ -158,19 +159,22 @@ fn draw_empty(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
         return;
     }
     let lines: [&str; 2] = if cells.filter_problem.is_some() {
-        // What is wrong with it stands above.
-        ["This is no filter.", "esc as before, or go on typing"]
+        // The error of the filter appears above.
+        [
+            "The filter is invalid.",
+            "esc restores the previous one, or continue typing",
+        ]
     } else if filtered {
         ["No cell matches the filter.", "esc clears it, / changes it"]
     } else if app.replay.is_some() {
-        ["Nothing was planned yet.", "space plays on"]
+        ["The run has no cells yet.", "space continues the replay"]
     } else if let (OpenedItem::TranscriptFile(_), true) = (&app.opened, cells.outline_complete) {
-        ["The file holds no transcripts.", ""]
+        ["The file contains no transcripts.", ""]
     } else if !cells.outline_complete {
         ["Reading the transcripts …", ""]
     } else {
         [
-            "No transcript is here for any rubric.",
+            "No rubric applies to any transcript.",
             "list files under transcripts: in dicta.yaml",
         ]
     };
@@ -180,16 +184,16 @@ fn draw_empty(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
     }
 }
 
-/// What drawing a line takes.
+/// The context for drawing a row.
 struct CellsView<'v> {
     session: &'v SessionView,
     glyphs: &'v Glyphs,
     width: usize,
     frame: usize,
     now: Millis,
-    /// The recording's own time, in a replay.
+    /// The time in the recording, during a replay.
     replay_time: Option<Millis>,
-    /// There is more than one rubric, so that an eval's name alone may not tell.
+    /// True if there are several rubrics, so that an eval's name may be ambiguous.
     has_several_rubrics: bool,
 }
 
@@ -219,7 +223,7 @@ impl CellsView<'_> {
             glyphs.closed
         };
         let counts = &group.counts;
-        // By how soon one misses it.
+        // By importance; the last ones are left out first.
         let mut tallies = vec![
             (counts.live, self.spinner_frame(), Role::Live, 3),
             (counts.pass, glyphs.pass, Role::Pass, 4),
@@ -236,7 +240,7 @@ impl CellsView<'_> {
             ),
             (counts.skipped, glyphs.skipped, Role::Skipped, 8),
             (counts.hidden, "?", Role::Muted, 4),
-            // How often a person says the same.
+            // The number of verdicts that agree with the labels.
             (counts.agree, "=", Role::Label, 10),
             (counts.disagree, unequal_sign(glyphs), Role::Away, 9),
         ];
@@ -248,7 +252,8 @@ impl CellsView<'_> {
         };
         let name = StyledRow::new(eval.id.as_str(), Role::Title).width();
         if wide(&tallies) + name + 5 > self.width {
-            // The eval says how often a person agrees, and the rows where not: names come first.
+            // The eval's row shows the agreement, and the rows below mark disagreements. In a narrow pane names have
+            // priority.
             tallies.retain(|(.., rank)| *rank < 9);
         }
         let room = self
@@ -335,7 +340,7 @@ impl CellsView<'_> {
         (left, right)
     }
 
-    /// What stands at the right: the phase, or score and votes; and whether the human says the same.
+    /// Returns the right side of a row: the phase, or score and votes, and the label.
     fn decision_details(&self, row: &cells::CellsRow, words: bool) -> StyledRow<'static> {
         let mut out = StyledRow::default();
         if let Some(phase) = self.describe_phase(row) {
@@ -359,7 +364,7 @@ impl CellsView<'_> {
             }
         }
         if !row.second_opinions.is_empty() {
-            // Another judge, asked besides: `+✗` decides nothing.
+            // The verdict of a second opinion, `+✗`; it doesn't change the decision.
             out = out.with(" +", Role::Muted);
             for slot in row.second_opinions.iter().take(MAX_VOTE_MARKS) {
                 let (mark, role) = self.slot_mark(slot);
@@ -391,7 +396,7 @@ impl CellsView<'_> {
         }
     }
 
-    /// Where the first live cell is; `None` if none is.
+    /// Returns the phase of the first live cell, or None if no cell is live.
     fn describe_phase(&self, row: &cells::CellsRow) -> Option<String> {
         let mut all = row.all_slots();
         let (_, live) = all.find(|(_, slot)| slot.state == RowSlotState::Live)?;
@@ -407,12 +412,12 @@ impl CellsView<'_> {
     }
 }
 
-/// Not as the label.
+/// Returns the sign for a verdict that differs from the label.
 const fn unequal_sign(glyphs: &Glyphs) -> &'static str {
     if glyphs.ascii { "!=" } else { "≠" }
 }
 
-/// The mark and role of an outcome.
+/// Returns the mark and role of an outcome.
 fn outcome_style(outcome: Outcome, glyphs: &Glyphs) -> (&'static str, Role) {
     match outcome {
         Outcome::Pass => (glyphs.pass, Role::Pass),
@@ -423,7 +428,7 @@ fn outcome_style(outcome: Outcome, glyphs: &Glyphs) -> (&'static str, Role) {
     }
 }
 
-/// A name in so many columns: where it is too long its middle is left out, since names differ at their ends.
+/// Shortens a name to `room` columns in the middle, because names differ at their ends.
 fn elide_middle<'n>(name: &'n str, room: usize, ellipsis: &str) -> Cow<'n, str> {
     if name.len() <= MAX_NAME_END_BYTES && StyledRow::new(name, Role::Text).width() <= room {
         return name.into();

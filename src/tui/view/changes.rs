@@ -1,4 +1,4 @@
-//! The changes pane: what flipped, next to what was edited.
+//! Draws the changes pane: the flips next to the diff.
 
 use ratatui::layout::Rect;
 
@@ -13,14 +13,14 @@ use crate::tui::view::Canvas;
 use crate::tui::widget::flow;
 use crate::tui::widget::styled_row::{self, StyledRow};
 
-/// From this width on, flips and diff stand side by side.
+/// The narrowest pane, in columns, with flips and diff next to each other.
 const MIN_SIDE_BY_SIDE_WIDTH: u16 = 96;
-/// From this width on, a flip says in full where it went.
+/// The narrowest row, in columns, that spells out the direction of a flip.
 const MIN_FULL_FLIP_WIDTH: usize = 60;
-/// Rows of the selected flip: what, before's why, after's why. The others take one.
+/// The number of rows of the selected flip: the flip, the previous reason, the new reason. Other flips have one row.
 const SELECTED_FLIP_ROWS: u16 = 3;
 
-/// Draws it.
+/// Draws the pane.
 pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
     let title = format!("{} {}", Pane::Changes.number(), Pane::Changes.title());
     let inside = canvas.draw_frame(
@@ -70,7 +70,7 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
     );
 }
 
-/// What is left of an area below its first rows.
+/// Returns the part of an area below its first `used` rows.
 fn area_below(area: Rect, used: u16) -> Rect {
     Rect {
         y: area.y.saturating_add(used).min(area.bottom()),
@@ -79,11 +79,11 @@ fn area_below(area: Rect, used: u16) -> Rect {
     }
 }
 
-/// What became of examples, before all else: those that miss, as far as half of the rows hold them; or that they are
-/// mended. Nothing where there are none.
+/// Returns the rows on examples, which come first: the misses, in at most half of the rows, or a note that all are
+/// fixed. Empty without examples.
 fn example_rows(app: &App, glyphs: &Glyphs, height: u16) -> Vec<(String, Role)> {
     let examples = &app.examples;
-    // Two rows each, in a narrow pane.
+    // In a narrow pane a miss takes two rows.
     let most = usize::from(height / 4).max(1);
     let all = examples.misses().count();
     let shown = if all > most {
@@ -93,17 +93,17 @@ fn example_rows(app: &App, glyphs: &Glyphs, height: u16) -> Vec<(String, Role)> 
     };
     let mut rows: Vec<(String, Role)> = Vec::new();
     for trial in examples.misses().take(shown) {
-        let said = match trial.author_note.as_str() {
+        let text = match trial.author_note.as_str() {
             "" => String::new(),
-            said => format!(": {said}"),
+            text => format!(": {text}"),
         };
-        let text = format!("{} {} {}{said}", glyphs.fail, trial.eval, trial.sentence());
+        let text = format!("{} {} {}{text}", glyphs.fail, trial.eval, trial.sentence());
         rows.push((text, Role::Error));
     }
     if all > shown {
         let text = match (shown, examples.describe_misses()) {
             (0, Some(missing)) => format!("{} {missing}", glyphs.fail),
-            _ => format!("{} {} more miss", glyphs.fail, all - shown),
+            _ => format!("{} {} more missed", glyphs.fail, all - shown),
         };
         rows.push((text, Role::Error));
     }
@@ -121,17 +121,17 @@ fn example_rows(app: &App, glyphs: &Glyphs, height: u16) -> Vec<(String, Role)> 
     rows
 }
 
-/// What would fill the pane, and how: also from an editor next door.
+/// Returns the text of an empty pane: its future content, and how to edit, also in an editor outside dicta.
 fn explain_no_changes(app: &App) -> Vec<flow::TextBlock<'_>> {
     let mut out = vec![flow::TextBlock::new(
-        "nothing changed yet: what a save moves is shown here, beside what was edited",
+        "no changes yet: this pane shows the verdicts that a save changes, next to the diff",
         Role::Muted,
     )];
     let open = app.workspace().filter(|all| !all.rubrics.is_empty());
     if let Some(workspace) = open {
         out.push(flow::TextBlock::default());
         out.push(flow::TextBlock::new(
-            "e edits the focused eval's rubric; or open one in an editor next door:",
+            "press e to edit the focused eval's rubric, or edit it in your own editor:",
             Role::Muted,
         ));
         out.extend(workspace.rubrics.iter().map(|rubric| flow::TextBlock {
@@ -145,16 +145,16 @@ fn explain_no_changes(app: &App) -> Vec<flow::TextBlock<'_>> {
     out
 }
 
-/// What moved, in as few rows as it takes; what waits, where it is not said already.
+/// Returns the summary of the changes in as few rows as possible, and the waiting cells unless shown elsewhere.
 fn summary_rows(report: &SaveReport, glyphs: &Glyphs, width: usize) -> Vec<(String, Role)> {
     let whole = summarize_verdicts(report, glyphs);
     let brief = describe_changes(report, glyphs);
     let rest = report.not_judged.clone().filter(|rest| *rest != brief);
-    let mut said = Vec::new();
+    let mut parts = Vec::new();
     if StyledRow::new(whole.as_str(), Role::Title).width() <= width {
-        said.push((whole, Role::Title));
+        parts.push((whole, Role::Title));
     } else {
-        said.extend(
+        parts.extend(
             wrap_two_rows(&brief, width)
                 .into_iter()
                 .map(|row| (row, Role::Title)),
@@ -167,12 +167,12 @@ fn summary_rows(report: &SaveReport, glyphs: &Glyphs, width: usize) -> Vec<(Stri
         let rows = text
             .map(|text| wrap_two_rows(&text, width))
             .unwrap_or_default();
-        said.extend(rows.into_iter().map(|row| (row, role)));
+        parts.extend(rows.into_iter().map(|row| (row, role)));
     }
-    said
+    parts
 }
 
-/// Two rows at most, between words; the second is cut by whoever draws it.
+/// Breaks a text between words into at most two rows. The caller cuts the second one.
 fn wrap_two_rows(text: &str, width: usize) -> Vec<String> {
     let fits = |part: &str| StyledRow::new(part, Role::Text).width() <= width;
     let end = text
@@ -186,7 +186,7 @@ fn wrap_two_rows(text: &str, width: usize) -> Vec<String> {
     }
 }
 
-/// Room for the flips and for the diff; no flips, no room.
+/// Splits an area into flips and diff. Without flips, the diff gets all of it.
 fn split_area(area: Rect, flips: usize) -> (Rect, Rect) {
     if flips == 0 {
         return (Rect { height: 0, ..area }, area);
@@ -217,7 +217,7 @@ fn split_area(area: Rect, flips: usize) -> (Rect, Rect) {
     (top, bottom)
 }
 
-/// One row a flip, and why for the selected one.
+/// Draws one row per flip, and the reasons of the selected one.
 fn draw_flips(canvas: &mut Canvas<'_>, area: Rect, app: &App, flips: &[RowFlip]) {
     let selected = app.saves.selected.min(flips.len().saturating_sub(1));
     let opened = SELECTED_FLIP_ROWS.min(area.height);
@@ -278,7 +278,7 @@ fn draw_flip(canvas: &mut Canvas<'_>, area: Rect, app: &App, flip: &RowFlip, ove
     }
 }
 
-/// One row of an area; empty past its end.
+/// Returns one row of an area, empty past its end.
 fn row_at(area: Rect, at: u16) -> Rect {
     Rect {
         y: area.y.saturating_add(at).min(area.bottom()),

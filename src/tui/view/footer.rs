@@ -1,4 +1,4 @@
-//! The last row: the typed line, the toast, the tour, or the keys that work now. And the tabs.
+//! Draws the last row: the typed line, the notice, the tour, or the keys that work now. Also draws the tabs.
 
 use ratatui::layout::Rect;
 
@@ -14,7 +14,7 @@ use crate::tui::view::Canvas;
 use crate::tui::widget::line_input::LineInput;
 use crate::tui::widget::styled_row::{self, StyledRow};
 
-/// Draws it.
+/// Draws the row.
 pub(super) fn draw(canvas: &mut Canvas<'_>, layout: &ScreenLayout, app: &App) {
     if layout.too_small {
         return draw_too_small(canvas);
@@ -36,7 +36,7 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, layout: &ScreenLayout, app: &App) {
             NoticeLevel::Warning => " warning: ",
             NoticeLevel::Error => " error: ",
         };
-        // One row; the log keeps the lines.
+        // The footer has one row. The log shows the message with its line breaks.
         let text: Vec<&str> = notice.text.split('\n').map(str::trim).collect();
         let row = StyledRow::new(mark, role).with(text.join(" "), role);
         let more = match notice.level {
@@ -58,7 +58,7 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, layout: &ScreenLayout, app: &App) {
 fn draw_too_small(canvas: &mut Canvas<'_>) {
     let screen = canvas.buffer.area;
     let (width, height) = (screen.width, screen.height);
-    let text = format!("{width}×{height} is too small: dicta needs 30×8 (q quits)");
+    let text = format!("the terminal is too small ({width}×{height}): dicta needs 30×8 (q quits)");
     let row = Rect::new(
         screen.x,
         screen.y + height / 2,
@@ -82,14 +82,14 @@ fn draw_typing(canvas: &mut Canvas<'_>, area: Rect, typing: &FooterInput) {
         None => StyledRow::new(" enter", Role::Key)
             .with(" keeps  ", Role::Muted)
             .with("esc", Role::Key)
-            .with(" as before ", Role::Muted),
+            .with(" cancels ", Role::Muted),
     };
     let used = styled_row::draw_row(canvas, area, &StyledRow::new(label, Role::Key), None);
     let tail = u16::try_from(note.width())
         .unwrap_or(u16::MAX)
         .min(area.width / 2);
     let width = area.width.saturating_sub(used).saturating_sub(tail);
-    // What is typed needs room; of a long reason the beginning is here.
+    // The typed text needs the room, so a long error shows only its beginning.
     let at = Rect {
         x: area.x + used + width,
         width: tail.min(area.width.saturating_sub(used)),
@@ -107,7 +107,7 @@ fn draw_typing(canvas: &mut Canvas<'_>, area: Rect, typing: &FooterInput) {
     );
 }
 
-/// What the last save did, at the right; the room that is left.
+/// Draws the result of the last save at the right. Returns the remaining area.
 fn draw_save_summary(canvas: &mut Canvas<'_>, area: Rect, app: &App) -> Rect {
     let report = app
         .visible_report()
@@ -151,7 +151,7 @@ fn draw_tour(canvas: &mut Canvas<'_>, area: Rect, app: &App) -> Rect {
             .with(text, Role::Accent)
             .with("  ", Role::Text)
     };
-    // The first wording there is room for.
+    // The tour has several wordings; use the longest one that fits.
     let mut lines = tour
         .format_step(canvas.glyphs(), &rubric)
         .into_iter()
@@ -171,14 +171,14 @@ fn draw_tour(canvas: &mut Canvas<'_>, area: Rect, app: &App) -> Rect {
     }
 }
 
-/// The keys that do something now, as many as fit; `?` always.
+/// Draws the keys that work now, as many as fit, and always `?`.
 fn draw_hints(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
     let mut specs: Vec<&CommandSpec> = COMMANDS
         .iter()
         .filter(|spec| spec.footer_rank > 0 && spec.id != "help" && spec.check_usable(app).is_ok())
         .collect();
     specs.sort_by_key(|spec| spec.footer_rank);
-    // In the panes of a trace one asks first for another step of it, and for what was sent to the byte.
+    // In the panes of a judge trace, the keys for steps and for raw data are the most useful.
     let in_trace = matches!(
         app.ui.focus,
         Pane::Prompt | Pane::FunctionCall | Pane::FetchedContent
@@ -193,7 +193,7 @@ fn draw_hints(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
             ["step.previous", "raw"].into_iter().filter_map(of_trace),
         );
     }
-    // Of what others wrote one asks how it stands there.
+    // In a transcript, the key for the file's own record is useful.
     if app.ui.focus == Pane::Transcript || app.shows_unjudged_file() {
         let first = specs.partition_point(|spec| spec.footer_rank < 2);
         let source = COMMANDS.iter().find(|spec| spec.id == "source");
@@ -202,25 +202,26 @@ fn draw_hints(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
             source.filter(|spec| spec.check_usable(app).is_ok()),
         );
     }
-    // Three keys, one hint: after what judges.
+    // The three label keys form one hint, after the keys that judge.
     let labels = matches!(app.ui.focus, Pane::Cells | Pane::Verdict)
         && LABEL_COMMANDS
             .iter()
             .all(|command| is_usable(*command, app));
-    // What is being paid for can be ended: nobody should have to look for how.
+    // A run can cost money, so the key that cancels it must always be visible.
     if app.replay.is_none() && app.runs().live().next().is_some() {
+        // At the first place, because the hints at the end are left out in a narrow terminal.
         let cancel = COMMANDS.iter().find(|spec| spec.id == "cancel");
         specs.splice(0..0, cancel);
     }
     let judging = |spec: &&CommandSpec| spec.footer_rank < 2 || spec.id == "source";
     let labels_at = specs.iter().take_while(|spec| judging(spec)).count();
     let help = COMMANDS.iter().find(|spec| spec.id == "help");
-    let kept = help.map_or(0, |spec| hint_row(spec).width());
+    let help_width = help.map_or(0, |spec| hint_row(spec).width());
     let mut room = usize::from(area.width);
     let mut at = area;
     for (place, spec) in specs.into_iter().chain(help).enumerate() {
         if labels && place == labels_at {
-            let used = draw_label_keys(canvas, at, room.saturating_sub(kept));
+            let used = draw_label_keys(canvas, at, room.saturating_sub(help_width));
             at = Rect {
                 x: at.x + used,
                 width: at.width - used,
@@ -230,7 +231,8 @@ fn draw_hints(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
         }
         let row = hint_row(spec);
         let last = spec.id == "help";
-        if row.width() + if last { 0 } else { kept } > room {
+        // A narrower hint further on may still fit, so continue.
+        if row.width() + if last { 0 } else { help_width } > room {
             continue;
         }
         let used = styled_row::draw_row(canvas, at, &row, None);
@@ -247,7 +249,7 @@ fn draw_hints(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
     }
 }
 
-/// The keys that label.
+/// The commands that set a label.
 const LABEL_COMMANDS: [UiCommand; 3] = [
     UiCommand::LabelPass,
     UiCommand::LabelFail,
@@ -258,7 +260,7 @@ fn is_usable(command: UiCommand, app: &App) -> bool {
     command::find_spec(command).is_some_and(|spec| spec.check_usable(app).is_ok())
 }
 
-/// `p f u label`, each key for itself; the width used, which is 0 where there is no room.
+/// Draws `p f u label` with one click area per key. Returns its width in columns, 0 if it doesn't fit.
 fn draw_label_keys(canvas: &mut Canvas<'_>, area: Rect, room: usize) -> u16 {
     let mut row = StyledRow::default();
     let mut hits = Vec::new();
@@ -293,7 +295,7 @@ fn hint_row(spec: &CommandSpec) -> StyledRow<'static> {
         .with(" ", Role::Text)
 }
 
-/// Panes by number and title; by shorter names, then by number alone, where there is no room.
+/// Draws the tabs with number and title, with shorter titles, or with numbers only, whichever fits.
 fn draw_tabs(canvas: &mut Canvas<'_>, area: Rect, layout: &ScreenLayout, app: &App) {
     if area.is_empty() {
         return;

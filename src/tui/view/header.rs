@@ -1,5 +1,5 @@
-//! The first row: what is open, what runs, counts, cost, time left. What matters least goes first where there is no room;
-//! badges that say what one looks at never do.
+//! Draws the first row: what is open, the live runs, counts, cost, time left. If the row is too narrow, the least
+//! important items are left out. Badges such as REPLAY always stay, because they explain the whole screen.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use crate::tui::state::{App, OpenedItem, statistics};
 use crate::tui::view::Canvas;
 use crate::tui::widget::styled_row::{self, StyledRow};
 
-/// A piece of the row: how soon it is left out (0: never), what it says.
+/// An item of the row. Items with a high rank are left out first, 0 never.
 struct HeaderItem {
     rank: u8,
     text: StyledRow<'static>,
@@ -25,7 +25,7 @@ fn header_item(rank: u8, text: impl Into<Cow<'static, str>>, role: Role) -> Head
     }
 }
 
-/// Draws it.
+/// Draws the row.
 pub(super) fn draw(canvas: &mut Canvas<'_>, layout: &ScreenLayout, app: &App) {
     let area = layout.header;
     if area.is_empty() {
@@ -45,7 +45,7 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, layout: &ScreenLayout, app: &App) {
     styled_row::draw_ends(canvas, area, &left, &right, None);
 }
 
-/// Leaves out what matters least until the rest fits.
+/// Leaves out the least important items until the others fit.
 fn fit_items(left: &mut Vec<HeaderItem>, right: &mut Vec<HeaderItem>, width: usize) {
     let wide = |bits: &[HeaderItem], gap: usize| -> usize {
         bits.iter().map(|bit| bit.text.width() + gap).sum::<usize>()
@@ -55,6 +55,7 @@ fn fit_items(left: &mut Vec<HeaderItem>, right: &mut Vec<HeaderItem>, width: usi
         let Some(worst) = worst.filter(|rank| *rank > 0) else {
             return;
         };
+        // On the right, leave out one item at a time from the end. On the left, items of one rank belong together.
         if let Some(at) = right.iter().rposition(|bit| bit.rank == worst) {
             right.remove(at);
         } else {
@@ -74,7 +75,7 @@ fn join_items(bits: Vec<HeaderItem>, gap: &'static str) -> StyledRow<'static> {
     row.with(" ", Role::Bar)
 }
 
-/// What is open.
+/// Returns the items on what is open.
 fn open_items(layout: &ScreenLayout, app: &App) -> Vec<HeaderItem> {
     let mut bits = vec![header_item(8, "dicta", Role::Title)];
     if let Some(replay) = &app.replay {
@@ -113,9 +114,9 @@ fn open_items(layout: &ScreenLayout, app: &App) -> Vec<HeaderItem> {
             let auto = match (app.saves.paused, app.saves.unjudged_saves) {
                 (false, _) => "· auto: on".to_owned(),
                 (true, 0) => "· auto: paused".to_owned(),
-                (true, missed) => format!("· auto: paused, {missed} missed"),
+                (true, missed) => format!("· auto: paused, {missed} skipped"),
             };
-            // That nothing happens on a save must not be a surprise.
+            // Without this item, a save that starts no run would surprise the user.
             bits.push(header_item(
                 if app.saves.paused { 3 } else { 9 },
                 auto,
@@ -136,7 +137,7 @@ fn open_items(layout: &ScreenLayout, app: &App) -> Vec<HeaderItem> {
     bits
 }
 
-/// That examples miss, whatever else is told; which, the row of problems says.
+/// Returns the item on missed examples; the row of problems names them.
 fn example_item(app: &App, glyphs: &Glyphs) -> Option<HeaderItem> {
     let missing = app
         .examples
@@ -150,7 +151,7 @@ fn example_item(app: &App, glyphs: &Glyphs) -> Option<HeaderItem> {
     ))
 }
 
-/// What runs: how many traces are live, how far, how long still.
+/// Returns the items on the live runs: judge traces, progress, time left.
 fn run_items(app: &App, glyphs: &Glyphs) -> Vec<(u8, HeaderItem)> {
     let now = app.now;
     let live: Vec<&TrackedRun> = app.runs().live().map(|(_, run)| run).collect();
@@ -184,7 +185,7 @@ fn run_items(app: &App, glyphs: &Glyphs) -> Vec<(u8, HeaderItem)> {
     bits
 }
 
-/// `18 s left`, `3 min left`.
+/// Formats the time left: `18 s left`, `3 min left`.
 fn format_time_left(eta: Millis) -> String {
     match eta.0.div_ceil(1000) {
         secs @ ..100 => format!("{secs} s left"),
@@ -192,7 +193,7 @@ fn format_time_left(eta: Millis) -> String {
     }
 }
 
-/// How all decisions stand.
+/// Returns the items on the outcomes of all decisions.
 fn count_items(total: &RowCounts, glyphs: &Glyphs) -> Vec<(u8, HeaderItem)> {
     let mut bits = Vec::new();
     let mut tell = |rank, mark: &str, n: usize, role| {
@@ -234,13 +235,13 @@ fn count_items(total: &RowCounts, glyphs: &Glyphs) -> Vec<(u8, HeaderItem)> {
     bits
 }
 
-/// That a limit stopped the run, and what is left of it.
+/// Returns the item on a run that a budget stopped, with the number of cells left.
 fn budget_item(app: &App) -> Option<(u8, HeaderItem)> {
     let why = statistics::describe_budget_stop(app)?;
     Some((6, header_item(2, format!("budget: {why}"), Role::Warning)))
 }
 
-/// What the live runs cost so far, as far as it is known.
+/// Returns the item on the known cost of the live runs.
 fn cost_items(app: &App) -> Vec<(u8, HeaderItem)> {
     let live = app
         .runs()

@@ -1,4 +1,4 @@
-//! The model as a screen. Pure: the same model draws the same cells; says what a click would hit.
+//! Draws the app on the screen and returns what each place means to a click. A pure function of the app.
 
 mod cells;
 mod changes;
@@ -21,11 +21,11 @@ use crate::theme::Role;
 /// The canvas of the workbench: a click on it hits a [`ClickTarget`].
 type Canvas<'a> = canvas::Canvas<'a, ClickTarget>;
 
-/// Draws everything.
+/// Draws the whole screen.
 pub(crate) fn draw_app(app: &App, buffer: &mut Buffer) -> HitMap<ClickTarget> {
     let layout = app.layout();
     let mut canvas = Canvas::new(buffer, &app.ui.theme);
-    // Only the text's role states the ground; the others show it through.
+    // Only the role `text` has a background; the others leave it as it is.
     canvas.fill(canvas.buffer.area, Role::Text);
     header::draw(&mut canvas, &layout, app);
     for (pane, area) in &layout.panes {

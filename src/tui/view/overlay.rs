@@ -1,4 +1,5 @@
-//! Overlays, the lowest first; and what may follow a key that begins something. Each names its keys in its bottom border.
+//! Draws the overlays from the lowest to the highest, and the which-key box. Each shows its keys in its bottom
+//! border.
 
 use ratatui::layout::Rect;
 
@@ -14,18 +15,18 @@ use crate::tui::widget::flow::{self, TextBlock};
 use crate::tui::widget::line_input::LineInput;
 use crate::tui::widget::styled_row::{self, StyledRow};
 
-/// Before this nobody hesitated.
+/// The pause after a first key before the which-key box appears; a user who knows the sequence is faster.
 const WHICH_KEY_DELAY: Millis = Millis(300);
 
-/// Draws it.
+/// Draws the open overlays.
 pub(super) fn draw(canvas: &mut Canvas<'_>, app: &App) {
     for overlay in &app.overlays {
         match overlay {
             Overlay::Help { search, selected } => draw_help(canvas, app, search, *selected),
             Overlay::Log { scroll } => draw_log(canvas, "log", &overlay::build_log(app), scroll),
             Overlay::Statistics { scroll } => {
-                let told = statistics::build_statistics(app);
-                draw_log(canvas, "run statistics", &told, scroll);
+                let lines = statistics::build_statistics(app);
+                draw_log(canvas, "run statistics", &lines, scroll);
             }
             Overlay::Source(view) => {
                 let title = format!("source  {}", view.transcript.id);
@@ -41,16 +42,16 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, app: &App) {
                 let lines = overlay::describe_cost(preview);
                 draw_question(
                     canvas,
-                    "this costs money",
+                    "this run costs money",
                     &lines,
-                    "y runs it  n, esc does not",
+                    "y runs it  n, esc cancels",
                 );
             }
             Overlay::QuitWhileRunning => {
                 let lines = [
-                    "a run is under way: it is cancelled; what is judged stays recorded".to_owned(),
+                    "a run is active: quitting cancels it; its verdicts stay recorded".to_owned(),
                 ];
-                draw_question(canvas, "quit?", &lines, "y, q quits  n, esc goes on");
+                draw_question(canvas, "quit?", &lines, "y, q quits  n, esc continues");
             }
             Overlay::SeekTo(input) => draw_seek_to(canvas, input),
         }
@@ -77,7 +78,7 @@ fn draw_frame(
     inside
 }
 
-/// The row at a position of an area.
+/// Returns the row at a position of an area.
 fn nth_row(area: Rect, at: usize) -> Rect {
     let down = u16::try_from(at).unwrap_or(u16::MAX);
     if down >= area.height {
@@ -121,11 +122,11 @@ fn draw_help(canvas: &mut Canvas<'_>, app: &App, search: &LineInput, selected: u
         styled_row::draw_row(
             canvas,
             nth_row(list, 0),
-            &StyledRow::new("no key is called that", Role::Muted),
+            &StyledRow::new("no command matches", Role::Muted),
             None,
         );
     }
-    // Headings stand between the rows: what a line is, from the first.
+    // The lines contain headings too, so map each line to a command.
     let mut lines: Vec<Result<usize, &str>> = Vec::new();
     let mut group = "";
     for (at, spec) in found.iter().enumerate() {
@@ -158,7 +159,8 @@ fn draw_help(canvas: &mut Canvas<'_>, app: &App, search: &LineInput, selected: u
     }
 }
 
-/// At the foot of help: the selected command's whole sentence, and what the marks mean. How many rows that takes.
+/// Draws the foot of help: the description of the selected command, and the legend of marks. Returns its height in
+/// rows.
 fn draw_command_help(
     canvas: &mut Canvas<'_>,
     inside: Rect,
@@ -180,12 +182,12 @@ fn draw_command_help(
         mark(glyphs.error, Role::Error, "error, no verdict"),
         mark(glyphs.not_applicable, Role::NotApplicable, "not applicable"),
         mark(glyphs.skipped, Role::Skipped, "skipped"),
-        mark(glyphs.never, Role::Muted, "not run"),
-        mark(glyphs.live[0], Role::Live, "at work"),
+        mark(glyphs.never, Role::Muted, "never run"),
+        mark(glyphs.live[0], Role::Live, "running"),
         mark(glyphs.stale, Role::Stale, "stale"),
         mark(glyphs.flipped, Role::Flipped, "flipped"),
-        mark("=", Role::Label, "as your label"),
-        mark(unequal, Role::Away, "not as your label"),
+        mark("=", Role::Label, "same as your label"),
+        mark(unequal, Role::Away, "not your label"),
         mark("( )", Role::Label, "your label, no verdict"),
         mark("?", Role::Muted, "unsure, or hidden (blind)"),
     ];
@@ -203,7 +205,7 @@ fn draw_command_help(
     }
     rows.push(legend);
     let lines = u16::try_from(rows.len()).unwrap_or(u16::MAX);
-    // The list comes first: on a low screen there is a sentence, or nothing.
+    // The list is the purpose of help. On a low screen, the foot shrinks to a sentence or nothing.
     let room = inside.height / 2;
     let told = 2.min(room.saturating_sub(1));
     let (told, lines) = match room {
@@ -265,17 +267,17 @@ fn help_row(spec: &'static CommandSpec, app: &App, narrow: bool) -> StyledRow<'s
 fn draw_log(
     canvas: &mut Canvas<'_>,
     title: &str,
-    told: &dyn flow::TextSource,
+    source: &dyn flow::TextSource,
     scroll: &flow::ScrollState,
 ) {
-    // A message takes a row or two: no more room than that is taken from what lies under it.
-    draw_text(canvas, title, told, scroll, (told.len() * 2).max(4));
+    // A message takes one or two rows. A smaller box leaves more of the panes visible.
+    draw_text(canvas, title, source, scroll, (source.len() * 2).max(4));
 }
 
 fn draw_text(
     canvas: &mut Canvas<'_>,
     title: &str,
-    told: &dyn flow::TextSource,
+    source: &dyn flow::TextSource,
     scroll: &flow::ScrollState,
     rows: usize,
 ) {
@@ -289,7 +291,7 @@ fn draw_text(
         title,
         "j, k scroll  g, G ends  esc closes",
     );
-    flow::draw(canvas, inside, told, scroll);
+    flow::draw(canvas, inside, source, scroll);
 }
 
 fn draw_themes(canvas: &mut Canvas<'_>, selected: usize) {
@@ -299,7 +301,7 @@ fn draw_themes(canvas: &mut Canvas<'_>, selected: usize) {
         44,
         names.len(),
         "themes",
-        "j, k shows it  enter keeps  esc as before",
+        "j, k previews  enter selects  esc cancels",
     );
     for (at, name) in names.iter().enumerate() {
         let over = (at == selected).then_some(Role::Selected);
@@ -315,11 +317,11 @@ fn draw_themes(canvas: &mut Canvas<'_>, selected: usize) {
 
 fn draw_judges(canvas: &mut Canvas<'_>, found: Option<&[AvailableJudge]>, selected: usize) {
     let width = usize::from(canvas.buffer.area.width.saturating_sub(4)).min(100);
-    let keys = "j, k  enter asks it, on the same pages  esc closes";
+    let keys = "j, k  enter calls it, on the same pages  esc closes";
     let rows = found.map_or(1, |found| (found.len() * 2).max(2));
-    let inside = draw_frame(canvas, width, rows, "real judges at hand", keys);
+    let inside = draw_frame(canvas, width, rows, "available judges", keys);
     let Some(found) = found else {
-        let text = "looking for keys in the environment and servers on this machine";
+        let text = "searching the environment for keys, and this machine for servers";
         styled_row::draw_row(
             canvas,
             nth_row(inside, 0),
@@ -330,7 +332,7 @@ fn draw_judges(canvas: &mut Canvas<'_>, found: Option<&[AvailableJudge]>, select
     };
     if found.is_empty() {
         let text = [
-            "none: put a key into OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY,",
+            "none found: set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY,",
             "or start a server on this machine (Ollama, llama.cpp), then press J again",
         ];
         for (at, text) in text.iter().enumerate() {
@@ -372,7 +374,7 @@ fn draw_judges(canvas: &mut Canvas<'_>, found: Option<&[AvailableJudge]>, select
     }
 }
 
-/// As many lines as there is room for, and how many are left out: the answers below them are never pushed off.
+/// Returns the lines that fit, with a count of the others, so that the answers below always stay visible.
 fn fit_lines(lines: &[String], room: usize) -> Vec<String> {
     if lines.len() <= room {
         return lines.to_vec();
@@ -380,7 +382,7 @@ fn fit_lines(lines: &[String], room: usize) -> Vec<String> {
     let kept = room.saturating_sub(1);
     let more = crate::model::pluralize(lines.len() - kept, "more line");
     let mut fit: Vec<String> = lines.iter().take(kept).cloned().collect();
-    fit.push(format!("… {more}: `dicta run --dry-run` prints all"));
+    fit.push(format!("… {more}: `dicta run --dry-run` prints them"));
     fit
 }
 
@@ -430,9 +432,9 @@ fn draw_question(canvas: &mut Canvas<'_>, title: &str, lines: &[String], keys: &
 }
 
 fn draw_seek_to(canvas: &mut Canvas<'_>, input: &LineInput) {
-    let inside = draw_frame(canvas, 44, 2, "go to", "enter goes there  esc stays");
+    let inside = draw_frame(canvas, 44, 2, "go to", "enter goes there  esc cancels");
     input.draw(canvas, nth_row(inside, 0), Role::Text);
-    let text = "a moment: 1:05, 12.5 seconds or 40%";
+    let text = "a time: 1:05, 12.5 seconds or 40%";
     styled_row::draw_row(
         canvas,
         nth_row(inside, 1),
@@ -445,7 +447,7 @@ fn draw_which_key(canvas: &mut Canvas<'_>, app: &App) {
     let pending = &app.ui.pending_keys;
     let next = keymap::following_keys(keymap::active_scopes(app), pending);
     let pressed: Vec<String> = pending.iter().map(ToString::to_string).collect();
-    let inside = draw_frame(canvas, 40, next.len(), &pressed.join(" "), "esc leaves it");
+    let inside = draw_frame(canvas, 40, next.len(), &pressed.join(" "), "esc cancels");
     for (at, (keys, spec)) in next.iter().enumerate() {
         let row = StyledRow::new(format!(" {keys}  "), Role::Key).with(spec.title, Role::Text);
         styled_row::draw_row(canvas, nth_row(inside, at), &row, None);

@@ -1,4 +1,4 @@
-//! What does not load, beside the last good state; and before it, examples that miss.
+//! Draws the errors of files that failed to load, and before them the missed examples.
 
 use ratatui::layout::Rect;
 
@@ -10,7 +10,7 @@ use crate::tui::state::pane::Pane;
 use crate::tui::view::Canvas;
 use crate::tui::widget::styled_row::{self, StyledRow};
 
-/// Draws it: errors first; the last row says how many more there are, and what is still in use.
+/// Draws the errors; the last row shows how many more there are and that the last valid version is in use.
 pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
     let area = draw_failing_examples(canvas, area, app);
     let problems = &app.saves.problems;
@@ -42,8 +42,8 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
     }
 }
 
-/// `✗ 1 example misses: names-a-version, e edits`; the area that is left. Where there is one row alone, what does not load
-/// goes first: nothing can be tried until it does.
+/// Draws `✗ 1 example misses: names-a-version, e edits` and returns the remaining area. In a single row, an error has
+/// priority, because dicta can't judge examples until the file loads.
 fn draw_failing_examples(canvas: &mut Canvas<'_>, area: Rect, app: &App) -> Rect {
     let room = area.height > u16::from(!app.saves.problems.is_empty());
     let Some(missing) = app
@@ -57,7 +57,7 @@ fn draw_failing_examples(canvas: &mut Canvas<'_>, area: Rect, app: &App) -> Rect
     let mut row = StyledRow::new(format!("{mark} {missing}, "), Role::Error);
     let opened = app.focused_example_miss();
     if opened.is_none() {
-        // The focused eval is another: there all of them are listed, and `e` opens the first.
+        // Another eval has the focus. The changes pane lists all misses, and `e` opens the first.
         row = row.with("7 ", Role::Key);
     }
     row = row.with("e", Role::Key).with(" edits", Role::Error);
@@ -74,10 +74,10 @@ fn draw_failing_examples(canvas: &mut Canvas<'_>, area: Rect, app: &App) -> Rect
     }
 }
 
-/// In front of the message, where no long one can push it off the screen.
+/// Returns the note that precedes a message, so that a long message can't push it off the screen.
 fn describe_kept_version(more: usize) -> String {
     match more {
-        0 => "(the last good state is in use) ".to_owned(),
-        more => format!("({more} more; the last good state is in use) "),
+        0 => "(dicta uses the last valid version) ".to_owned(),
+        more => format!("({more} more; dicta uses the last valid version) "),
     }
 }

@@ -1,6 +1,7 @@
-//! The replay's bar: where it is, how fast, what the keys do.
+//! Draws the bar of a replay: time, speed, keys.
 //!
-//! One row. What has no room is left out, least needed first; the badge, the clock and the bar always stay.
+//! It takes one row. If the row is too narrow, the least important items are left out. The badge, the clock and the
+//! bar always stay.
 
 use ratatui::layout::Rect;
 use unicode_width::UnicodeWidthStr as _;
@@ -15,7 +16,7 @@ use crate::tui::state::replay::ReplayState;
 use crate::tui::view::Canvas;
 use crate::tui::widget::styled_row::{self, StyledRow};
 
-/// What the bar's row offers, most wanted first.
+/// The keys of the row, the most useful first.
 const HINTS: &[(UiCommand, &str)] = &[
     (UiCommand::PlayPause, ""),
     (UiCommand::NextFailure, "next failure"),
@@ -27,13 +28,13 @@ const HINTS: &[(UiCommand, &str)] = &[
     (UiCommand::Slower, "slower"),
 ];
 
-/// The bar is never narrower, and not wider than is useful.
+/// The width of the bar in columns; a longer one is not more useful.
 const BAR_WIDTH: std::ops::RangeInclusive<usize> = 6..=40;
 
-/// A piece of the row, and what a click on it means.
+/// An item with its click target.
 type ReplayBarItem = (String, Role, Option<ClickTarget>);
 
-/// Draws it.
+/// Draws the row.
 pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
     let Some(replay) = &app.replay else { return };
     if area.is_empty() {
@@ -48,7 +49,7 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
         let width = width.min(area.right().saturating_sub(x));
         let part = Rect::new(x, area.y, width, 1);
         match target {
-            // Its two parts are one thing to a click.
+            // The bar consists of two parts with a single click area.
             Some(ClickTarget::Progress) => bar = Some(bar.map_or(part, |first| first.union(part))),
             Some(target) => canvas.add_hit(part, target),
             None => {}
@@ -137,7 +138,7 @@ fn item_width(piece: &ReplayBarItem) -> usize {
     piece.0.width()
 }
 
-/// The bar's two parts.
+/// Returns the filled and the empty part of the bar.
 fn build_bar(at: Millis, length: Millis, room: usize, glyphs: &Glyphs) -> [ReplayBarItem; 2] {
     let room_wide = u64::try_from(room).unwrap_or(u64::MAX);
     let full = match length.0 {
@@ -165,11 +166,7 @@ fn describe_state(replay: &ReplayState, glyphs: &Glyphs) -> String {
         return format!("seeking{}", glyphs.ellipsis);
     }
     if replay.player.is_finished() {
-        let ends = if replay.has_end {
-            "end"
-        } else {
-            "stops without an end"
-        };
+        let ends = if replay.has_end { "end" } else { "ends early" };
         return ends.to_owned();
     }
     let (play, times) = if glyphs.ascii {
@@ -198,12 +195,12 @@ fn key_name(command: UiCommand) -> &'static str {
         .unwrap_or_default()
 }
 
-/// `0:12.3`
+/// Formats a time with tenths of a second: `0:12.3`.
 fn format_tenths(at: Millis) -> String {
     format!("{}.{}", format_seconds(at), at.0 % 1000 / 100)
 }
 
-/// `1:05`, `1:02:03`
+/// Formats a time in seconds: `1:05`, `1:02:03`.
 fn format_seconds(at: Millis) -> String {
     let seconds = at.0 / 1000;
     let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
@@ -280,7 +277,7 @@ mod tests {
         let _all = replay.player.seek(101);
         assert!(text(&replay, 0, &Glyphs::UNICODE, 120).contains("seeking…"));
         replay.shown_events = 101;
-        assert!(text(&replay, 0, &Glyphs::UNICODE, 120).contains("stops without an end"));
+        assert!(text(&replay, 0, &Glyphs::UNICODE, 120).contains("ends early"));
         replay.has_end = true;
         assert!(text(&replay, 0, &Glyphs::UNICODE, 120).contains("  end  1:05.0 / 1:05"));
     }

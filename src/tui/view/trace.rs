@@ -1,4 +1,4 @@
-//! The four panes of a trace, and the strip of its steps.
+//! Draws the four panes of a judge trace and the strip of its steps.
 
 use std::borrow::Cow;
 
@@ -22,12 +22,12 @@ use crate::tui::view::Canvas;
 use crate::tui::widget::flow::{self, VisibleRange};
 use crate::tui::widget::styled_row::{self, StyledRow};
 
-/// Draws one of the four.
+/// Draws one of the four panes.
 pub(super) fn draw(canvas: &mut Canvas<'_>, pane: Pane, area: Rect, app: &App) {
     draw_text_pane(canvas, pane, area, app, pane_subtitle(pane, app));
 }
 
-/// Draws a pane that scrolls a text, in its frame.
+/// Draws a pane with a scrollable text in its frame.
 pub(super) fn draw_text_pane(
     canvas: &mut Canvas<'_>,
     pane: Pane,
@@ -52,7 +52,7 @@ pub(super) fn draw_text_pane(
     canvas.draw_corner_note(area, &scroll_position(drawn, canvas.glyphs()));
 }
 
-/// How far down one is; nothing where all is seen.
+/// Returns the scroll position, or an empty row if the whole text is visible.
 fn scroll_position(drawn: VisibleRange, glyphs: &Glyphs) -> StyledRow<'static> {
     let all = drawn.from <= 0.0 && !drawn.more_below;
     if all {
@@ -66,7 +66,7 @@ fn scroll_position(drawn: VisibleRange, glyphs: &Glyphs) -> StyledRow<'static> {
     StyledRow::new("end", Role::Muted)
 }
 
-/// `turn 2 of 5 · gemini`: what of the trace a pane shows.
+/// Returns the part of the judge trace that a pane shows: `turn 2 of 5 · gemini`.
 fn pane_subtitle(pane: Pane, app: &App) -> String {
     let shown = resolve_shown_cell(app).filter(|_| !hidden_verdict::hides_verdict(app));
     let Some(shown) = shown else {
@@ -108,7 +108,7 @@ fn pane_subtitle(pane: Pane, app: &App) -> String {
     }
 }
 
-/// The judge's name, and its model where that says more.
+/// Returns the judge's name, and its model if the name does not contain it.
 fn describe_judge(shown: &ShownCell<'_>) -> Option<String> {
     let config = &shown.judge_spec()?.config;
     Some(if config.model.is_empty() || config.model == config.name {
@@ -118,11 +118,11 @@ fn describe_judge(shown: &ShownCell<'_>) -> Option<String> {
     })
 }
 
-/// A place of the strip.
+/// An item of the strip.
 struct StripItem<'a> {
     text: Cow<'a, str>,
     role: Role,
-    /// What a click selects.
+    /// The step that a click selects.
     step: Option<usize>,
     selected: bool,
 }
@@ -138,7 +138,7 @@ impl<'a> StripItem<'a> {
     }
 }
 
-/// Draws the strip: what the judge did, step by step, and what it does now.
+/// Draws the strip: the past steps of the judge and the current one.
 pub(super) fn draw_strip(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
     if area.is_empty() {
         return;
@@ -160,7 +160,7 @@ pub(super) fn draw_strip(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
     let width = |stop: &StripItem<'_>| StyledRow::new(&*stop.text, stop.role).width();
     let wanted: usize = stops.iter().map(|stop| width(stop) + link_width).sum();
     let area = draw_cell_name(canvas, area, &shown, app, wanted);
-    // So far to the left that the selected one is seen, and some of what comes after it.
+    // Scroll to the left until the selected item and some of its successors are visible.
     let selected = stops.iter().position(|stop| stop.selected).unwrap_or(0);
     let room = usize::from(area.width).saturating_sub(2);
     let mut from = 0;
@@ -213,7 +213,7 @@ pub(super) fn draw_strip(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
     }
 }
 
-/// Which cell it is, where the steps leave room for that; the rest of the row.
+/// Draws the cell's name if there is room. Returns the remaining area.
 fn draw_cell_name(
     canvas: &mut Canvas<'_>,
     area: Rect,
@@ -221,7 +221,7 @@ fn draw_cell_name(
     app: &App,
     wanted: usize,
 ) -> Rect {
-    /// Columns of a name that still say something.
+    /// The narrowest part of a name, in columns, that is still readable.
     const LEAST: usize = 16;
     let cells = &app.session().cells;
     let (Some(transcript), Some(eval)) = (
@@ -258,7 +258,7 @@ fn draw_cell_name(
     }
 }
 
-/// Of several judges each is called by its name, if it is short, and its repeat; also while they are still asked.
+/// Returns the name of a panel member, if it is short, and its repeat. Available while the judges still run.
 fn describe_member(shown: &ShownCell<'_>, slot: &RowSlot, app: &App) -> Option<String> {
     const SHORT: usize = 12;
     let cells = &app.session().cells;
@@ -339,7 +339,7 @@ fn build_strip_items<'a>(shown: &ShownCell<'a>, app: &App, glyphs: &Glyphs) -> V
     stops
 }
 
-/// Attempts that failed: `↻ 429`, and of one that was no status: `↻ no connection`.
+/// Returns the failed attempts: `↻ 429`, or `↻ no connection` without an HTTP status.
 fn failed_attempt_items<'a>(
     turn: &TurnState,
     glyphs: &Glyphs,
@@ -358,7 +358,7 @@ fn describe_call(shown: &ShownCell<'_>, call: &CallState, glyphs: &Glyphs) -> (S
     {
         return text;
     }
-    // A model may name anything: a few words of it are enough here.
+    // A model can return a name of any length, so show only its beginning.
     let name: String = call.name.chars().take(32).collect();
     match (&call.rejected, &call.finished) {
         (Some(_), _) => (format!("{name} {} refused", glyphs.error), Role::Error),
@@ -374,7 +374,7 @@ fn describe_call(shown: &ShownCell<'_>, call: &CallState, glyphs: &Glyphs) -> (S
     }
 }
 
-/// `✗ 0.30`.
+/// Returns the outcome as mark and score: `✗ 0.30`.
 fn describe_outcome(shown: &ShownCell<'_>, glyphs: &Glyphs) -> Option<(String, Role)> {
     let result = shown.result?;
     let (mark, role) = content::outcome_mark(result.outcome, glyphs);
@@ -386,7 +386,7 @@ fn describe_outcome(shown: &ShownCell<'_>, glyphs: &Glyphs) -> Option<(String, R
     Some((format!("{mark} {rest}").trim_end().to_owned(), role))
 }
 
-/// A turn's number, circled where there is such a character.
+/// Returns the number of a turn, circled if Unicode has such a character.
 fn circled_number(number: usize, glyphs: &Glyphs) -> String {
     match u32::try_from(number) {
         Ok(n @ 1..=20) if !glyphs.ascii => char::from_u32(0x245F + n).map(String::from),

@@ -1,4 +1,4 @@
-//! The transcript pane.
+//! Draws the transcript pane.
 
 use ratatui::layout::Rect;
 
@@ -7,12 +7,12 @@ use crate::tui::state::App;
 use crate::tui::state::pane::Pane;
 use crate::tui::view::Canvas;
 
-/// Draws it.
+/// Draws the pane.
 pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
     draw_text_pane(canvas, Pane::Transcript, area, app, pane_subtitle(app));
 }
 
-/// Whose transcript, and where in it.
+/// Returns the transcript's id and the judged message.
 fn pane_subtitle(app: &App) -> String {
     let session = app.session();
     let Some(of) = &session.transcript_pane.transcript else {

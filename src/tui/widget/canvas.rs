@@ -1,6 +1,6 @@
-//! Where views draw: the buffer, the theme, and the places a click would hit.
+//! The canvas for drawing: the buffer, the theme, and the click targets.
 //!
-//! Everything clips: an area may be empty, or lie partly or wholly beyond the screen.
+//! All methods clip: an area may be empty, or partly or completely outside of the screen.
 
 use ratatui::buffer::{Buffer, CellWidth as _};
 use ratatui::layout::{Position, Rect};
@@ -10,7 +10,7 @@ use super::glyph::{GlyphUnit, UnitDisplay};
 use crate::model::is_invisible;
 use crate::theme::{Glyphs, Role, Theme};
 
-/// What lies where, in drawing order; the last one wins.
+/// The areas with click targets in drawing order; the last one has priority.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct HitMap<T>(pub(crate) Vec<(Rect, T)>);
 
@@ -21,7 +21,7 @@ impl<T> Default for HitMap<T> {
 }
 
 impl<T> HitMap<T> {
-    /// What a click at a position means.
+    /// Returns the target of a click at a position.
     pub(crate) fn find(&self, column: u16, row: u16) -> Option<&(Rect, T)> {
         let position = Position::new(column, row);
         self.0
@@ -31,18 +31,18 @@ impl<T> HitMap<T> {
     }
 }
 
-/// A screen while it is drawn.
+/// The screen while it is drawn.
 pub(crate) struct Canvas<'a, T> {
-    /// The cells; write through the methods here.
+    /// The cells. Write to them only through the methods of this type.
     pub(crate) buffer: &'a mut Buffer,
-    /// How things look.
+    /// The theme.
     pub(crate) theme: &'a Theme,
-    /// What a click would hit.
+    /// The click targets.
     pub(crate) hits: HitMap<T>,
 }
 
 impl<'a, T> Canvas<'a, T> {
-    /// A canvas over a buffer.
+    /// Returns a canvas over a buffer.
     pub(crate) fn new(buffer: &'a mut Buffer, theme: &'a Theme) -> Self {
         Self {
             buffer,
@@ -51,34 +51,34 @@ impl<'a, T> Canvas<'a, T> {
         }
     }
 
-    /// The style of a role.
+    /// Returns the style of a role.
     pub(crate) fn style(&self, role: Role) -> Style {
         self.theme.style(role)
     }
 
-    /// The marks.
+    /// Returns the characters of marks and borders.
     pub(crate) fn glyphs(&self) -> &'a Glyphs {
         self.theme.glyphs()
     }
 
-    /// Notes what a click there means.
+    /// Adds a click target.
     pub(crate) fn add_hit(&mut self, area: Rect, target: T) {
         self.hits.0.push((area, target));
     }
 
-    /// The part of an area that is on the screen.
+    /// Returns the part of an area that is on the screen.
     pub(crate) fn clip(&self, area: Rect) -> Rect {
         area.intersection(self.buffer.area)
     }
 
-    /// Lays a role's look over an area, whatever stands in it.
+    /// Draws a role's style over an area and keeps its text.
     pub(crate) fn fill(&mut self, area: Rect, role: Role) {
         let area = self.clip(area);
         let style = self.style(role);
         self.buffer.set_style(area, style);
     }
 
-    /// Empties an area, half-covered wide characters at its left edge included.
+    /// Empties an area, including half-covered wide characters at its left edge.
     pub(crate) fn clear(&mut self, area: Rect) {
         let area = self.clip(area);
         for y in area.top()..area.bottom() {
@@ -92,7 +92,8 @@ impl<'a, T> Canvas<'a, T> {
         self.fill(area, Role::Text);
     }
 
-    /// Makes room in the middle of the screen, never more than there is: emptied, and clicks do not fall through.
+    /// Clears a box of at most this size in the middle of the screen and returns it. Clicks don't reach what is
+    /// below.
     pub(crate) fn open_popup(&mut self, width: u16, height: u16, hit: T) -> Rect {
         let screen = self.buffer.area;
         let (width, height) = (width.min(screen.width), height.min(screen.height));
@@ -107,8 +108,8 @@ impl<'a, T> Canvas<'a, T> {
         area
     }
 
-    /// Draws which part of the whole is visible into the area's last column (a frame's right border, say); nothing where
-    /// all is.
+    /// Draws a scrollbar into the last column of an area, such as a frame's right border. Draws nothing if everything
+    /// is visible.
     pub(crate) fn draw_scrollbar(&mut self, area: Rect, from: f64, to: f64) {
         let area = self.clip(area);
         if area.is_empty() || (from <= 0.0 && to >= 1.0) || !from.is_finite() || !to.is_finite() {
@@ -125,11 +126,12 @@ impl<'a, T> Canvas<'a, T> {
         }
     }
 
-    /// Holds the screen to what may be sent to a terminal; called when everything is drawn.
+    /// Removes everything that must not reach a terminal. Runs after everything is drawn.
     ///
-    /// The last line of defence, for cells someone wrote past [`line`] and [`super::flow`]: no control, bidi or zero-width
-    /// character is left, joiners included (no cluster drawn here needs one), and none wider than the room at the right
-    /// edge. In ASCII mode our own marks and punctuation become ASCII too; letters stay.
+    /// This is the last line of defense, for cells that were written without [`super::styled_row`] and
+    /// [`super::flow`]. Removes control, bidi and zero-width characters, also joiners (no cluster drawn here needs
+    /// one). Removes wide characters that exceed the right edge. In ASCII mode it replaces dicta's own marks and
+    /// punctuation; letters stay.
     pub(crate) fn sanitize(&mut self) {
         let area = self.buffer.area;
         let ascii = self.glyphs().ascii;
@@ -160,7 +162,7 @@ impl<'a, T> Canvas<'a, T> {
         }
     }
 
-    /// Draws a unit at a column of an area that lies within the buffer; what does not fit is left out.
+    /// Draws a unit at a column of an area inside the buffer. Omits it if it does not fit.
     pub(super) fn draw_unit(
         &mut self,
         area: Rect,
@@ -192,7 +194,7 @@ impl<'a, T> Canvas<'a, T> {
         }
     }
 
-    /// Writes one symbol; what it half covers is emptied.
+    /// Writes one symbol and empties the cells that it half covers.
     pub(super) fn put_symbol(&mut self, x: u16, y: u16, symbol: &str, width: u16, style: Style) {
         self.clear_half_covered(x, y);
         let Some(cell) = self.buffer.cell_mut((x, y)) else {
@@ -206,7 +208,7 @@ impl<'a, T> Canvas<'a, T> {
         }
     }
 
-    /// Spaces over what stands in a row; looks stay.
+    /// Replaces the text of an area by spaces and keeps its style.
     pub(super) fn blank(&mut self, area: Rect) {
         for x in area.left()..area.right() {
             self.put_symbol(x, area.y, " ", 1, Style::new());
@@ -217,7 +219,7 @@ impl<'a, T> Canvas<'a, T> {
         self.put_symbol(x, y, " ", 1, style);
     }
 
-    /// A wide character just left of `x` loses its second half to what comes: it goes.
+    /// Empties a wide character left of `x` whose second half is about to be overwritten.
     fn clear_half_covered(&mut self, x: u16, y: u16) {
         if let Some(left) = x.checked_sub(1)
             && let Some(cell) = self.buffer.cell_mut((left, y))
@@ -229,7 +231,7 @@ impl<'a, T> Canvas<'a, T> {
     }
 }
 
-/// Rows a height takes, as drawn.
+/// Returns the number of rows of a drawn height.
 fn rows_of_height(height: f64) -> u16 {
     #[expect(
         clippy::cast_possible_truncation,
@@ -240,13 +242,13 @@ fn rows_of_height(height: f64) -> u16 {
     rows
 }
 
-/// The ASCII form of a mark that this program makes, in its own texts too; each is one column wide.
+/// Returns the ASCII form of a mark of dicta. Each is one column wide.
 fn own_mark_in_ascii(symbol: &str) -> Option<&'static str> {
     let mut chars = symbol.chars();
     match (chars.next(), chars.next()) {
         (Some('‹'), None) => Some("<"),
         (Some('›' | '…' | '→'), None) => Some(">"),
-        // Between the parts of titles and lines.
+        // The separators in titles and lines.
         (Some('·' | '–'), None) => Some("-"),
         (Some('“' | '”'), None) => Some("\""),
         (Some('×' | '✗'), None) => Some("x"),

@@ -1,4 +1,4 @@
-//! Rows of text and titled frames on a canvas.
+//! Draws rows of text and titled frames on a canvas.
 
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -7,8 +7,8 @@ use super::canvas::Canvas;
 use super::styled_row::{self, StyledRow};
 use crate::theme::Role;
 
-/// Corners (top left, top right, bottom left, bottom right), then horizontal and vertical. The focused frame differs
-/// without colour too.
+/// Returns the border symbols: the corners (top left, top right, bottom left, bottom right), then horizontal and
+/// vertical. The focused frame differs in shape, too, for screens without colors.
 fn border_symbols(ascii: bool, focused: bool) -> [&'static str; 6] {
     match (ascii, focused) {
         (false, false) => ["┌", "┐", "└", "┘", "─", "│"],
@@ -19,12 +19,12 @@ fn border_symbols(ascii: bool, focused: bool) -> [&'static str; 6] {
 }
 
 impl<T> Canvas<'_, T> {
-    /// Draws one row of text, cut with an ellipsis. Returns the columns used.
+    /// Draws one row of text and ends it with an ellipsis if necessary. Returns the columns used.
     pub(crate) fn draw_text(&mut self, area: Rect, text: &str, role: Role) -> u16 {
         styled_row::draw_row(self, area, &StyledRow::new(text, role), None)
     }
 
-    /// Draws a box with its title in the top border; a click on any of it means `hit`. Returns the inside.
+    /// Draws a box with its title in the top border and makes it the click target `hit`. Returns the inside.
     pub(crate) fn draw_frame(
         &mut self,
         area: Rect,
@@ -69,7 +69,7 @@ impl<T> Canvas<'_, T> {
         Rect::new(area.x + 1, area.y + 1, area.width - 2, area.height - 2)
     }
 
-    /// Writes at the right end of a frame's bottom border, such as `12/240`.
+    /// Draws a note at the right end of a frame's bottom border, such as `12/240`.
     pub(crate) fn draw_corner_note(&mut self, frame: Rect, note: &StyledRow<'_>) {
         let frame = self.clip(frame);
         let wide = u16::try_from(note.width()).unwrap_or(u16::MAX);

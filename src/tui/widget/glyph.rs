@@ -1,10 +1,9 @@
-//! How untrusted text becomes cells: one unit after another, each with its columns, nothing a terminal would obey or hide.
+//! Splits untrusted text into units for the screen, so that no character can control the terminal or hide.
 //!
-//! Terminals disagree about clusters of several bases and about picture selectors (joined emoji, skin tones, flags), and
-//! one that takes more columns than the buffer thinks tears the screen. So only a base with its marks stays whole; other
-//! clusters are drawn as their parts, side by side, the joiner or picture selector that did its usual work left out (what
-//! Unicode names as the fallback; a terminal that knows flags still joins their two letters). What remains of controls, bidi, zero-width characters and
-//! tags becomes a mark. More combining marks than a script needs are counted, not drawn.
+//! Terminals disagree about the width of joined clusters (joined emoji, skin tones, flags), and a wrong width breaks
+//! the screen. So only a base with its combining marks stays one unit; other clusters are drawn as their parts, side
+//! by side. Their joiners and variation selectors are dropped, which is the fallback that Unicode recommends. Other
+//! control, bidi and zero-width characters and tags become marks. Surplus combining marks are counted, not drawn.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -15,37 +14,37 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use crate::model::{is_invisible, make_visible};
 
-/// Columns from one tab stop to the next.
+/// The distance of tab stops in columns.
 pub(super) const TAB_WIDTH: usize = 4;
-/// Combining marks drawn on one base; scripts need fewer.
+/// The largest number of combining marks drawn on one base; scripts need fewer.
 const MAX_COMBINING_MARKS: usize = 4;
-/// What a combining mark without a base stands on.
+/// The base of a combining mark that has none.
 const DOTTED_CIRCLE: char = '◌';
 const ZERO_WIDTH_JOINER: char = '\u{200D}';
 const PICTURE_SELECTOR: char = '\u{FE0F}';
 
-/// The smallest piece that is drawn whole or not at all.
+/// The smallest piece of text that is drawn as a whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct GlyphUnit<'a> {
-    /// The bytes of the text it stands for.
+    /// The bytes of the text.
     pub(super) bytes: Range<usize>,
-    /// What is drawn.
+    /// The displayed form.
     pub(super) shown: UnitDisplay<'a>,
 }
 
-/// What is drawn for a unit.
+/// The displayed form of a unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum UnitDisplay<'a> {
-    /// One symbol and its columns.
+    /// A symbol and its width in columns.
     Symbol(Cow<'a, str>, usize),
-    /// A mark for what must not be drawn; every character takes one column.
+    /// A mark for a character that must not be drawn; each of its characters takes one column.
     Mark(String),
-    /// Spaces up to the next stop.
+    /// Spaces up to the next tab stop.
     Tab,
 }
 
 impl GlyphUnit<'_> {
-    /// Columns it takes when it begins at this column.
+    /// Returns the width in columns at a column.
     pub(super) fn width(&self, column: usize) -> usize {
         match &self.shown {
             UnitDisplay::Symbol(_, width) => *width,
@@ -54,7 +53,7 @@ impl GlyphUnit<'_> {
         }
     }
 
-    /// Whether a row may end after it and nobody misses it.
+    /// Returns true for a space, which may be invisible at a row's end.
     pub(super) fn is_space(&self) -> bool {
         match &self.shown {
             UnitDisplay::Symbol(symbol, _) => symbol == " ",
@@ -64,7 +63,7 @@ impl GlyphUnit<'_> {
     }
 }
 
-/// The units of a text.
+/// Splits a text into units.
 pub(super) fn split_units(text: &str) -> GlyphUnits<'_> {
     GlyphUnits {
         text,
@@ -73,12 +72,12 @@ pub(super) fn split_units(text: &str) -> GlyphUnits<'_> {
     }
 }
 
-/// See [`units`].
+/// The iterator of [`split_units`].
 #[derive(Debug)]
 pub(super) struct GlyphUnits<'a> {
     text: &'a str,
     at: usize,
-    /// Parts of a cluster that are not yet handed out, the next one last.
+    /// The remaining parts of a cluster, the next one last.
     split: Vec<GlyphUnit<'a>>,
 }
 
@@ -93,6 +92,8 @@ impl<'a> Iterator for GlyphUnits<'a> {
         let bytes = rest.as_bytes();
         let start = self.at;
         let first = *bytes.first()?;
+        // Fast path for ASCII, the most frequent text. The next byte must be ASCII too, or a combining mark could
+        // follow.
         if first.is_ascii() && bytes.get(1).is_none_or(u8::is_ascii) {
             self.at += 1;
             let shown = match first {
@@ -114,13 +115,15 @@ impl<'a> Iterator for GlyphUnits<'a> {
             });
         }
         split_cluster(start, cluster, &mut self.split);
+        // `split` is a stack, so its parts are stored in reverse order.
         self.split.reverse();
         self.split.pop()
     }
 }
 
-/// The columns of a cluster, if every terminal measures it alike and it hides nothing: one base and a few marks. Of two
-/// bases in one symbol (a flag, a conjunct) a terminal that knows no clusters would keep the second when the first goes.
+/// Returns the width of a cluster if every terminal measures it the same and nothing in it is hidden: one base with a
+/// few marks. In a symbol with two bases, a terminal without clusters would keep the second when the first is
+/// overwritten.
 fn whole_cluster_width(cluster: &str) -> Option<usize> {
     if cluster
         .chars()
@@ -131,11 +134,12 @@ fn whole_cluster_width(cluster: &str) -> Option<usize> {
     let mut chars = cluster.chars();
     let width = char_width(chars.next()?);
     let marks = chars.clone().count();
+    // The widths by character and by cluster must agree, because different terminals use one or the other.
     let plain = width > 0 && marks <= MAX_COMBINING_MARKS && chars.all(|c| char_width(c) == 0);
     (plain && width == usize::from(cluster.cell_width())).then_some(width)
 }
 
-/// Takes a cluster apart.
+/// Splits a cluster into parts.
 fn split_cluster(start: usize, cluster: &str, out: &mut Vec<GlyphUnit<'_>>) {
     let mut marks = 0;
     let mut chars = cluster.char_indices().peekable();
@@ -148,6 +152,7 @@ fn split_cluster(start: usize, cluster: &str, out: &mut Vec<GlyphUnit<'_>>) {
             && let UnitDisplay::Symbol(symbol, _) = &last.shown
             && (joins || takes_picture_selector(symbol))
         {
+            // The joiner has no width of its own, so its bytes belong to the symbol before it.
             last.bytes.end = at.end;
             continue;
         }
@@ -175,6 +180,7 @@ fn split_cluster(start: usize, cluster: &str, out: &mut Vec<GlyphUnit<'_>>) {
                 last.end = at.end;
                 continue;
             }
+            // Surplus marks (Zalgo text) would overlap the rows above and below.
             let mut surplus = 1_usize;
             while let Some((_, next)) = chars.next_if(|(_, next)| {
                 char_width(*next) == 0
@@ -196,19 +202,19 @@ fn split_cluster(start: usize, cluster: &str, out: &mut Vec<GlyphUnit<'_>>) {
     }
 }
 
-/// Whether the picture selector means something after this.
+/// Returns true if a variation selector has an effect after this symbol.
 fn takes_picture_selector(symbol: &str) -> bool {
     let mut both = String::from(symbol);
     both.push(PICTURE_SELECTOR);
     both.width() == 2
 }
 
-/// Whether a character that takes no column is a mark on the one before it.
+/// Returns true if a character without width is a mark on the previous one.
 fn is_combining(c: char) -> bool {
     format!("a{c}").graphemes(true).count() == 1
 }
 
-/// The mark for one character.
+/// Returns the mark for a character.
 fn mark_for_char(c: char) -> String {
     let text = c.to_string();
     match make_visible(&text, false) {
@@ -217,10 +223,10 @@ fn mark_for_char(c: char) -> String {
     }
 }
 
-/// Columns of one character where a terminal draws it alone.
+/// Returns the width of a character that the terminal draws alone.
 fn char_width(c: char) -> usize {
     match c {
-        // Half-width sound marks extend a cluster, yet terminals give each a column.
+        // Half-width sound marks extend a cluster, but terminals give each of them a column.
         '\u{FF9E}' | '\u{FF9F}' => 1,
         _ => c.width().unwrap_or(0),
     }

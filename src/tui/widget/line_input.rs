@@ -1,4 +1,4 @@
-//! One line of typed text, with a cursor.
+//! A line of typed text with a cursor. Responsible for editing and drawing; the caller handles enter, esc and tab.
 
 use crossterm::event::{KeyCode, KeyModifiers};
 use ratatui::layout::Rect;
@@ -10,20 +10,20 @@ use super::canvas::Canvas;
 use super::glyph;
 use crate::theme::Role;
 
-/// Bytes a line may take: enough for any filter, too little to slow a frame.
+/// The longest line, in bytes: enough for any filter, and short enough to draw in every frame.
 const MAX_LINE_BYTES: usize = 4096;
 
-/// A line being typed.
+/// A line of typed text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct LineInput {
-    /// What was typed.
+    /// The typed text.
     pub(crate) text: String,
     /// The cursor: a byte position on a grapheme boundary.
     pub(crate) cursor: usize,
 }
 
 impl LineInput {
-    /// A line that holds something already, the cursor behind it.
+    /// Returns a line with a text, and the cursor after it.
     pub(crate) fn new(text: impl Into<String>) -> Self {
         let text = text.into();
         Self {
@@ -32,7 +32,7 @@ impl LineInput {
         }
     }
 
-    /// Takes a key if it means something here; whether it did. Enter, esc, tab, up and down are the caller's.
+    /// Handles a key that edits the line. Returns false for other keys, such as enter, esc, tab, up and down.
     pub(crate) fn handle_key(&mut self, chord: KeyChord) -> bool {
         let control = chord.modifiers.contains(KeyModifiers::CONTROL);
         let alt = chord.modifiers.contains(KeyModifiers::ALT);
@@ -55,14 +55,15 @@ impl LineInput {
         true
     }
 
-    /// Puts a character before the cursor. Controls are none.
+    /// Inserts a character before the cursor. Ignores control characters.
     pub(crate) fn insert(&mut self, c: char) {
         if !c.is_control() {
             self.insert_text(c.encode_utf8(&mut [0; 4]));
         }
     }
 
-    /// Puts a text before the cursor: line breaks and tabs become spaces, other controls go. Runs nothing.
+    /// Inserts a text before the cursor. Replaces line breaks and tabs by spaces and drops other control characters,
+    /// so a paste runs no command.
     pub(crate) fn paste(&mut self, text: &str) {
         let end = text.floor_char_boundary(MAX_LINE_BYTES);
         let clean: String = text[..end]
@@ -80,19 +81,19 @@ impl LineInput {
         self.insert_text(&clean);
     }
 
-    /// Removes the character before the cursor.
+    /// Deletes the character before the cursor.
     pub(crate) fn delete_before(&mut self) {
         let from = self.previous_boundary();
         self.remove_range(from, self.cursor());
     }
 
-    /// Removes the character at the cursor.
+    /// Deletes the character at the cursor.
     pub(crate) fn delete_after(&mut self) {
         let to = self.next_boundary();
         self.remove_range(self.cursor(), to);
     }
 
-    /// Removes the word before the cursor.
+    /// Deletes the word before the cursor.
     pub(crate) fn delete_word(&mut self) {
         let head = &self.text[..self.cursor()];
         let word = head.trim_end();
@@ -104,32 +105,32 @@ impl LineInput {
         self.remove_range(from, self.cursor());
     }
 
-    /// Removes everything before the cursor.
+    /// Deletes everything before the cursor.
     pub(crate) fn delete_to_start(&mut self) {
         self.remove_range(0, self.cursor());
     }
 
-    /// One character to the left.
+    /// Moves the cursor one character to the left.
     pub(crate) fn move_left(&mut self) {
         self.cursor = self.previous_boundary();
     }
 
-    /// One character to the right.
+    /// Moves the cursor one character to the right.
     pub(crate) fn move_right(&mut self) {
         self.cursor = self.next_boundary();
     }
 
-    /// To the start.
+    /// Moves the cursor to the start.
     pub(crate) fn move_to_start(&mut self) {
         self.cursor = 0;
     }
 
-    /// To the end.
+    /// Moves the cursor to the end.
     pub(crate) fn move_to_end(&mut self) {
         self.cursor = self.text.len();
     }
 
-    /// Draws it in one row, the cursor always in sight.
+    /// Draws the line in one row and scrolls it so that the cursor is visible.
     pub(crate) fn draw<T>(&self, canvas: &mut Canvas<'_, T>, area: Rect, role: Role) {
         let area = canvas.clip(area);
         if area.is_empty() {
@@ -139,7 +140,7 @@ impl LineInput {
         let style = canvas.style(role);
         let hostile = style.patch(canvas.style(Role::Hostile));
         canvas.blank(Rect { height: 1, ..area });
-        // Columns before the cursor and of what is under it decide how far the row is shifted.
+        // The columns before and under the cursor determine the horizontal scroll position.
         let mut column = 0;
         let mut under = 1;
         for unit in glyph::split_units(&self.text) {
@@ -169,7 +170,7 @@ impl LineInput {
         for column in from.min(room - 1)..(from + wide).min(room) {
             let x = area.x + u16::try_from(column).unwrap_or(0);
             if let Some(cell) = canvas.buffer.cell_mut((x, area.y)) {
-                // Over a mark, which is reversed already, it is underlined and has the text's own colours.
+                // A mark is already reversed, so on it the cursor is underlined, in the colors of the text.
                 let marked = cell.modifier.contains(Modifier::REVERSED);
                 cell.set_style(style.add_modifier(Modifier::REVERSED));
                 if marked {
@@ -179,7 +180,7 @@ impl LineInput {
         }
     }
 
-    /// The cursor, within the text whatever was written into the fields.
+    /// Returns the cursor, limited to the text, because other code can write to the fields.
     fn cursor(&self) -> usize {
         self.text.floor_char_boundary(self.cursor)
     }
@@ -210,7 +211,7 @@ impl LineInput {
         self.cursor = self.boundary_at_or_after(from);
     }
 
-    /// The nearest cluster boundary at or after a byte: what was typed may have joined what followed.
+    /// Returns the grapheme boundary at or after a byte: a typed character may have joined the following one.
     fn boundary_at_or_after(&self, byte: usize) -> usize {
         self.text
             .grapheme_indices(true)

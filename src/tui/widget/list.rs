@@ -1,17 +1,19 @@
-//! A list of any length, one row an item: the selection is an item, not a position; only visible rows are asked for.
+//! A list of any length with one row per item. Keeps the selected item, not its position, and reads only visible
+//! rows.
 //!
-//! Call [`List::keep`] after every change of the items. What fits is worked out when it is drawn, for the height it has then.
+//! Call [`ListState::keep_selection`] after every change of the items. The visible part is computed when the list is
+//! drawn.
 
 use std::ops::Range;
 
-/// A list's place: which item is selected and which position is on top.
+/// The state of a list: the selected item and the position at the top.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ListState<Id> {
     /// The selected item.
     pub(crate) selected: Option<Id>,
-    /// The position of the selected item when it was last known, so that a vanished one has a neighbour.
+    /// The last known position of the selected item. If the item disappears, its neighbor is selected.
     pub(crate) last_position: usize,
-    /// The position on the first visible row, but for what [`List::visible`] mends.
+    /// The position in the first visible row, before [`ListState::visible_positions`] corrects it.
     pub(crate) top: usize,
 }
 
@@ -26,7 +28,7 @@ impl<Id> Default for ListState<Id> {
 }
 
 impl<Id: Clone + PartialEq> ListState<Id> {
-    /// Where an item stands; looks through the items only if it is not where the selected one was.
+    /// Returns the position of an item. Tries the last known position before it searches the list.
     pub(crate) fn find_position(&self, ids: &[Id], wanted: &Id) -> Option<usize> {
         if ids.get(self.last_position) == Some(wanted) {
             return Some(self.last_position);
@@ -34,22 +36,23 @@ impl<Id: Clone + PartialEq> ListState<Id> {
         ids.iter().position(|id| id == wanted)
     }
 
-    /// After the items changed: selects what stands at a position now, on the same line of the screen where that is
-    /// possible; `None`: what was selected is gone, and its neighbour is selected.
+    /// Updates the selection after a change of the items. Selects the item at `position`, if possible on the same
+    /// screen line. With None, the selected item is gone, and its neighbor is selected.
     pub(crate) fn keep_selection(&mut self, ids: &[Id], position: Option<usize>) {
         let Some(last) = ids.len().checked_sub(1) else {
-            // `near` stays: what comes back finds the cursor where it was.
+            // `last_position` stays, so that the cursor returns to its place when items come back.
             self.selected = None;
             self.top = 0;
             return;
         };
+        // Keep the selection on its screen line, so that the list does not jump when rows above it change.
         let line = self.last_position.saturating_sub(self.top);
         self.last_position = position.unwrap_or(self.last_position).min(last);
         self.selected = ids.get(self.last_position).cloned();
         self.top = self.last_position.saturating_sub(line);
     }
 
-    /// Selects by position, such as the row that was clicked; not beyond the end.
+    /// Selects the item at a position, such as a clicked row, or the last item.
     pub(crate) fn select_position(&mut self, ids: &[Id], height: usize, position: usize) {
         let Some(last) = ids.len().checked_sub(1) else {
             return;
@@ -59,9 +62,11 @@ impl<Id: Clone + PartialEq> ListState<Id> {
         self.top = self.visible_positions(ids.len(), height).start;
     }
 
-    /// The positions that a pane of some height shows: the selection among them, no room below the end.
+    /// Returns the positions that a pane of some height shows: with the selection, and without empty rows below the
+    /// end.
     pub(crate) fn visible_positions(&self, len: usize, height: usize) -> Range<usize> {
         let room = height.max(1);
+        // The limits for the selection come last, because it must be visible in any case.
         let top = self
             .top
             .min(len.saturating_sub(room))

@@ -1,7 +1,7 @@
-//! What panes are made of: long texts that scroll, lists that keep their selection, lines that fit.
+//! The building blocks of panes: long scrollable texts, lists with a stable selection, fitted lines.
 //!
-//! Knows no domain type: texts, roles, sizes. Everything drawn here has control, bidi and zero-width characters replaced
-//! by visible marks; nobody else writes text into the buffer.
+//! Knows no domain types, only texts, roles and sizes. Replaces control, bidi and zero-width characters by visible
+//! marks. Other modules must not write text into the buffer.
 
 pub(crate) mod canvas;
 pub(crate) mod flow;

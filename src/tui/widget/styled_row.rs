@@ -1,6 +1,6 @@
 //! One row of text made of pieces, each with a role.
 //!
-//! Refuses to look at more of a piece than a screen could show, so that a hostile title of any length costs nothing.
+//! Reads only the part of a piece that a screen could show, so a malicious title of any length costs nothing.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -11,15 +11,15 @@ use super::canvas::Canvas;
 use super::glyph;
 use crate::theme::Role;
 
-/// Bytes of a piece that are looked at.
+/// The number of bytes of a piece that are read.
 const MAX_PIECE_BYTES: usize = 4096;
 
-/// A row.
+/// A row of text.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct StyledRow<'a>(pub(crate) Vec<(Cow<'a, str>, Role)>);
 
 impl<'a> StyledRow<'a> {
-    /// A row of one piece.
+    /// Returns a row of one piece.
     pub(crate) fn new(text: impl Into<Cow<'a, str>>, role: Role) -> Self {
         Self::default().with(text, role)
     }
@@ -31,7 +31,8 @@ impl<'a> StyledRow<'a> {
         self
     }
 
-    /// Columns it takes, marks for hostile characters included. Of a piece of many kilobytes only the beginning counts.
+    /// Returns the width in columns, including the marks of invisible characters. Measures only the beginning of a
+    /// long piece.
     pub(crate) fn width(&self) -> usize {
         let mut column = 0;
         for (text, _) in &self.0 {
@@ -47,13 +48,14 @@ impl<'a> StyledRow<'a> {
     }
 }
 
-/// What is looked at of a piece, and whether that is not all.
+/// Returns the visible part of a piece, and true if it is shortened.
 fn visible_prefix(text: &str) -> (&str, bool) {
     let end = text.floor_char_boundary(MAX_PIECE_BYTES);
     (&text[..end], end < text.len())
 }
 
-/// Draws a row from the left edge, cut with an ellipsis; `over` is laid over every piece (selection). Returns the columns used.
+/// Draws a row from the left edge and ends it with an ellipsis if necessary. Draws `over`, the selection, over each
+/// piece. Returns the columns used.
 pub(crate) fn draw_row<T>(
     canvas: &mut Canvas<'_, T>,
     area: Rect,
@@ -72,8 +74,8 @@ pub(crate) fn draw_row<T>(
     used
 }
 
-/// Draws one row at both ends: `right` ends at the right edge, `left` is cut before it. Where both do not fit, `left` has
-/// at least half of the room. Returns the columns `left` used.
+/// Draws one row at both ends: `right` ends at the right edge and `left` is cut before it. If they don't fit
+/// together, `left` gets at least half of the width. Returns the columns of `left`.
 pub(crate) fn draw_ends<T>(
     canvas: &mut Canvas<'_, T>,
     area: Rect,
@@ -118,14 +120,14 @@ pub(crate) fn draw_ends<T>(
     used
 }
 
-/// Draws the pieces into an area that lies within the buffer.
+/// Draws the pieces into an area inside the buffer.
 fn draw_pieces<T>(canvas: &mut Canvas<'_, T>, area: Rect, row: &StyledRow<'_>) -> u16 {
     if area.is_empty() {
         return 0;
     }
     let room = usize::from(area.width);
     let mut column = 0;
-    // The last place where the ellipsis still fits, for a row that turns out too long.
+    // The last position with room for an ellipsis, in case the row is too long.
     let mut cut = (0, Role::default());
     for (text, role) in &row.0 {
         let style = canvas.style(*role);
@@ -149,7 +151,7 @@ fn draw_pieces<T>(canvas: &mut Canvas<'_, T>, area: Rect, row: &StyledRow<'_>) -
     u16::try_from(column).unwrap_or(area.width)
 }
 
-/// Ends a row that is longer than its room.
+/// Ends a row that is longer than its area.
 fn draw_ellipsis<T>(canvas: &mut Canvas<'_, T>, area: Rect, (column, role): (usize, Role)) -> u16 {
     let from = u16::try_from(column)
         .unwrap_or(area.width)
@@ -167,8 +169,8 @@ fn draw_ellipsis<T>(canvas: &mut Canvas<'_, T>, area: Rect, (column, role): (usi
     from + 1
 }
 
-/// Where a part of a text is broken so that each piece ends before the column `to`, and the columns each takes; they
-/// begin at the column `from`. Line ends break too and belong to no piece.
+/// Breaks a part of a text into pieces that each end before the column `to`, and returns them with their columns. The
+/// pieces begin at the column `from`. Line breaks also end a piece and belong to none.
 pub(crate) fn break_into_rows(
     text: &str,
     part: Range<usize>,

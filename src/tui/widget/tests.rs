@@ -76,7 +76,7 @@ fn only_our_own(bytes: &[u8]) {
     }
 }
 
-/// What the parser sees is what the buffer holds, cell for cell.
+/// Checks that a terminal's parser sees the same cells as the buffer.
 fn seen_as_drawn(parser: &vt100::Parser, buffer: &Buffer, what: &str) {
     for y in 0..buffer.area.height {
         let mut x = 0;

@@ -205,7 +205,7 @@ fn a_trace_is_shown_in_all_its_panes_and_nothing_is_asked_twice() {
     assert_eq!(prompt[1], "tools: fetch_url, submit_verdict");
     assert_eq!(
         prompt[2],
-        "… 2 earlier items, as in the turn before (x shows all)"
+        "… 2 earlier items, unchanged from the previous turn (x shows all)"
     );
     assert_eq!(prompt[4], "assistant");
     let call = bench.lines(Pane::FunctionCall);
@@ -242,7 +242,7 @@ fn a_trace_is_shown_in_all_its_panes_and_nothing_is_asked_twice() {
             "2.11.0 leads both pages. The changelog was cut at its end, which is the oldest part.",
             "“Current release: Beamline 2.11.0” fetch 1 found",
             "“Beamline 2.11.0 is the newest” message 9 found",
-            "c goes to the next place cited",
+            "c goes to the next citation",
         ]
     );
     let screen = bench.screen();
@@ -419,7 +419,7 @@ fn a_blob_that_cannot_be_read_says_so_and_is_not_asked_for_again() {
     assert!(bench.lines(Pane::Prompt).contains(&"gone, too".to_owned()));
     assert_eq!(
         bench.lines(Pane::Transcript),
-        ["the transcript cannot be read", "gone as well"]
+        ["dicta can't read the transcript", "gone as well"]
     );
     bench.tell(Msg::TimePassed);
     assert_eq!(blobs(&bench.asked), 0);
@@ -465,7 +465,7 @@ fn a_stream_is_followed_and_its_end_shows_the_verdict() {
     bench.play(args + 2);
     assert_eq!(
         bench.lines(Pane::FunctionCall)[0],
-        "arguments are forming …"
+        "receiving the arguments …"
     );
     assert!(
         bench.model.live_session.trace_panes.call.follow
@@ -511,7 +511,7 @@ fn refusals_and_unread_verdicts_are_told_as_what_they_are() {
     let call = bench.lines(Pane::FunctionCall);
     assert!(
         call.contains(
-            &"! refused by rule parse (the arguments are no JSON object): the model was told"
+            &"! refused by rule parse (the arguments are not a JSON object): message for the model"
                 .to_owned()
         ),
         "{call:?}"

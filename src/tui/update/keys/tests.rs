@@ -52,10 +52,10 @@ fn a_key_without_meaning_says_where_the_others_stand() {
 fn a_key_that_does_nothing_now_says_why() {
     let mut app = model(80, 24);
     press(&mut app, "R");
-    let why = "there is no rubric yet: W makes a workspace around this file";
+    let why = "no rubric yet: press W to create a workspace around this file";
     assert_eq!(told_last(&app), Some(why));
     press(&mut app, "n");
-    let why = "in the cells / filters: what is listed matches";
+    let why = "n works only in texts; in the cells, / filters the list";
     assert_eq!(told_last(&app), Some(why));
 }
 

@@ -156,5 +156,5 @@ fn a_desk_where_nothing_was_decided_says_so() {
     );
     app.saves.paused = true;
     app.saves.unjudged_saves = 2;
-    assert!(row(&app, 120).contains("auto: paused, 2 missed"));
+    assert!(row(&app, 120).contains("auto: paused, 2 skipped"));
 }

@@ -1,4 +1,4 @@
-//! The visible rows as cells.
+//! Draws the visible rows of a text.
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ use super::wrap::LineSegment;
 use super::{BlockPosition, ScrollState, TextSource, VisibleRange};
 use crate::theme::Role;
 
-/// See [`super::draw`].
+/// Implements [`super::draw`].
 pub(super) fn draw_visible<T>(
     canvas: &mut Canvas<'_, T>,
     area: Rect,
@@ -60,7 +60,8 @@ pub(super) fn draw_visible<T>(
     drawn
 }
 
-/// A place as a part of the whole: blocks count alike, bytes within them.
+/// Returns a position as a fraction of the text. Each block counts the same, because measuring all of them is
+/// expensive.
 fn fraction_of(source: &dyn TextSource, place: BlockPosition, len: usize) -> f64 {
     let within = if len == 0 {
         0.0
@@ -70,7 +71,7 @@ fn fraction_of(source: &dyn TextSource, place: BlockPosition, len: usize) -> f64
     (place.block as f64 + within) / source.len().max(1) as f64
 }
 
-/// What is searched for, in the segment last asked about.
+/// The matches of the search in one segment, cached for its rows.
 struct RowMatches {
     needle: Option<SearchNeedle>,
     current: Option<(usize, Range<usize>)>,
@@ -91,7 +92,7 @@ impl RowMatches {
         }
     }
 
-    /// Matches that touch the row's segment, and the one gone to.
+    /// Returns the matches that overlap the row's segment, and the current match.
     fn matches_in_row(&mut self, row: &RowWalker<'_>) -> (&[Range<usize>], Option<&Range<usize>>) {
         let block = row.position().block;
         let segment = row.segment;
@@ -107,7 +108,7 @@ impl RowMatches {
     }
 }
 
-/// Ranges that are asked about byte after byte.
+/// A cursor over sorted ranges, for queries with increasing bytes.
 struct RangeCursor<'a, T> {
     items: &'a [T],
     range: fn(&T) -> &Range<usize>,
@@ -133,8 +134,8 @@ impl<'a, T> RangeCursor<'a, T> {
     }
 }
 
-/// Draws the rows of a segment from the walker's on, as far as there is room. Goes through the whole segment, so that
-/// units are the same ones that were wrapped.
+/// Draws the rows of a segment from the walker's row on, as far as there is room. Goes through the whole segment, so
+/// that its units are the same as when it was wrapped.
 fn draw_segment<T>(
     canvas: &mut Canvas<'_, T>,
     area: Rect,
@@ -178,7 +179,7 @@ fn draw_segment<T>(
         }
         let mut over = Style::new();
         if current.is_some_and(|current| current.contains(&byte)) {
-            // Also told from other matches where a theme shows those reversed.
+            // Also distinguishes the current match in themes that show matches reversed.
             over = look_of_match
                 .add_modifier(Modifier::REVERSED | Modifier::BOLD | Modifier::UNDERLINED);
         } else if matches.item_at(byte).is_some() {

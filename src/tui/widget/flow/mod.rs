@@ -1,8 +1,8 @@
-//! Long texts: any number of blocks, any length, wrapped only where they are seen.
+//! Scrollable long texts: any number of blocks of any length, wrapped only where they are visible.
 //!
-//! No index over the whole text exists: a place is a block and a byte, rows are found by wrapping from the nearest fixed
-//! point before it (a line's start, or every few kilobytes of a line that is longer). So a jump, a resize and an appended
-//! piece cost what is visible, whatever the size. A pane follows its tail until the user scrolls up.
+//! There is no index of the whole text. A position is a block and a byte; rows are computed from the nearest fixed
+//! point before it (the start of a line, or a fixed break in a very long line). So the cost of a jump, a resize or an
+//! appended part depends only on the visible part. A text that grows is followed until the user scrolls up.
 
 mod draw;
 mod row_walker;
@@ -19,26 +19,27 @@ use self::text_search::PendingSearch;
 use super::canvas::Canvas;
 use crate::theme::Role;
 
-/// Rows one move may go: further, [`Scroll::home`], [`Scroll::end`] and [`Scroll::show`] go without walking.
+/// The largest number of rows in one move. For longer distances, [`ScrollState::scroll_to_start`],
+/// [`ScrollState::scroll_to_end`] and [`ScrollState::reveal`] jump without walking through the rows.
 const MAX_ROW_MOVE: u64 = 10_000;
 
-/// A piece of a text.
+/// A block of a text.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TextBlock<'a> {
-    /// Raw text; `\n` ends a line. Marks for hostile characters are made while drawing.
+    /// The raw text; `\n` ends a line. Drawing replaces control and invisible characters by marks.
     pub(crate) text: Cow<'a, str>,
-    /// What it is, where no span says otherwise.
+    /// The role of the text outside of spans.
     pub(crate) role: Role,
-    /// What byte ranges of it are: sorted, not overlapping.
+    /// The roles of byte ranges: sorted, without overlaps.
     pub(crate) spans: Cow<'a, [(Range<usize>, Role)]>,
-    /// Columns left free before each row.
+    /// The number of empty columns before each row.
     pub(crate) indent: u16,
     /// A mark in the indent of the first row, such as `[3]`.
     pub(crate) lead: Cow<'a, str>,
 }
 
 impl<'a> TextBlock<'a> {
-    /// A block of one role.
+    /// Returns a block with one role.
     pub(crate) fn new(text: impl Into<Cow<'a, str>>, role: Role) -> Self {
         Self {
             text: text.into(),
@@ -48,11 +49,11 @@ impl<'a> TextBlock<'a> {
     }
 }
 
-/// Something to scroll through. `block` must be cheap: no wrapping, no highlighting, no copy of a large text.
+/// A text to scroll through. `block` must be cheap: it must not wrap, highlight or copy large texts.
 pub(crate) trait TextSource {
-    /// How many blocks.
+    /// Returns the number of blocks.
     fn len(&self) -> usize;
-    /// One of them. An empty text takes one empty row.
+    /// Returns a block. An empty text takes one empty row.
     fn block(&self, at: usize) -> TextBlock<'_>;
 }
 
@@ -66,57 +67,57 @@ impl TextSource for Vec<TextBlock<'_>> {
     }
 }
 
-/// A place in a source.
+/// A position in a text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct BlockPosition {
-    /// Which block.
+    /// The index of the block.
     pub(crate) block: usize,
-    /// Which byte of its text.
+    /// The byte in its text.
     pub(crate) byte: usize,
 }
 
-/// Where a pane stands in its source.
+/// The scroll position of a pane in its text, and its search.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct ScrollState {
-    /// A place in the topmost visible row; means nothing while it follows ([`Scroll::row`] tells).
+    /// A position in the topmost visible row. Meaningless while `follow` is true.
     pub(crate) top: BlockPosition,
-    /// Shows the end, and goes with it.
+    /// True if the pane shows the end of the text and follows it as it grows.
     pub(crate) follow: bool,
-    /// What is searched for, and the match last gone to.
+    /// The search and its current match.
     pub(crate) search: Option<TextSearch>,
-    /// A search that is not finished; set to `None` to give it up.
+    /// The unfinished search; None cancels it.
     pub(crate) pending_search: Option<PendingSearch>,
 }
 
-/// A search.
+/// A search in a text.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct TextSearch {
-    /// As typed; letter case matters only if it holds a capital.
+    /// The needle as typed. Letter case matters only if it contains a capital.
     pub(crate) needle: String,
-    /// The match gone to: where, and how many bytes.
+    /// The current match: its position and length in bytes.
     pub(crate) current_match: Option<(BlockPosition, usize)>,
 }
 
-/// How a search went.
+/// The result of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SearchOutcome {
-    /// At this place.
+    /// The match is at this position.
     At(BlockPosition),
-    /// At this place, past the end and on from the other one.
+    /// The match is at this position, found after wrapping around the end.
     Wrapped(BlockPosition),
-    /// Nowhere.
+    /// The text has no match.
     NotFound,
-    /// Not yet: a large text is searched piece by piece; ask again.
+    /// The budget is used up; call again to continue.
     Pending,
 }
 
 impl ScrollState {
-    /// At the top.
+    /// Returns the position at the top.
     pub(crate) fn top() -> Self {
         Self::default()
     }
 
-    /// At the end, going with it.
+    /// Returns the position at the end, following it.
     pub(crate) fn tail() -> Self {
         Self {
             follow: true,
@@ -124,13 +125,15 @@ impl ScrollState {
         }
     }
 
-    /// Moves by rows; at the end it follows again, upwards it stops following.
+    /// Scrolls by rows. Follows again at the end; stops following when moving up.
     pub(crate) fn scroll_rows(&mut self, source: &dyn TextSource, area: Size, rows: i64) {
         let Some((mut top, mut bottom)) = visible_rows(source, area, self) else {
             return;
         };
+        // Each row costs a wrap, so limit the work of one key press.
         let count = rows.unsigned_abs().min(MAX_ROW_MOVE);
         if rows > 0 {
+            // `top` moves together with `bottom`, and stops when the end of the text is visible.
             self.follow =
                 !(0..count).all(|_| bottom.move_down() && top.move_down()) || !bottom.has_next();
         } else if rows < 0 {
@@ -144,22 +147,22 @@ impl ScrollState {
         self.top = top.position();
     }
 
-    /// To the first row.
+    /// Scrolls to the first row.
     pub(crate) fn scroll_to_start(&mut self) {
         self.top = BlockPosition::default();
         self.follow = false;
     }
 
-    /// To the last row, following.
+    /// Scrolls to the last row and follows it.
     pub(crate) fn scroll_to_end(&mut self) {
         self.follow = true;
     }
 
-    /// Makes a place visible, a third from the top unless it is visible already.
+    /// Makes a position visible. If it is not visible yet, shows it a third from the top.
     pub(crate) fn reveal(&mut self, source: &dyn TextSource, area: Size, place: BlockPosition) {
         let rows = visible_rows(source, area, self).zip(RowWalker::new(source, area.width, place));
         let Some(((top, bottom), mut row)) = rows else {
-            // Nothing to measure with yet: the place is shown as soon as there is.
+            // Without a size, rows can't be measured. The next draw then shows the position.
             self.top = place;
             self.follow = false;
             return;
@@ -176,8 +179,8 @@ impl ScrollState {
         self.follow = false;
     }
 
-    /// Goes to the next (or previous) match of [`Scroll::find`]; without one gone to before, from what is visible on.
-    /// Looks at 2 MB at most: on [`Found::NotYet`] call again with the same direction.
+    /// Goes to the next or previous match, starting from the current match or else from the visible part. Searches at
+    /// most 2 MB; after [`SearchOutcome::Pending`], call again with the same direction.
     pub(crate) fn seek_match(
         &mut self,
         source: &dyn TextSource,
@@ -193,7 +196,7 @@ impl ScrollState {
         )
     }
 
-    /// Where the row begins that is drawn so many rows below the top; `None` where no row is.
+    /// Returns the start of the row that is drawn `below` rows below the top, or None if there is no such row.
     pub(crate) fn row_position(
         &self,
         source: &dyn TextSource,
@@ -205,18 +208,18 @@ impl ScrollState {
     }
 }
 
-/// What was drawn.
+/// The part of the text that was drawn.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct VisibleRange {
-    /// The place of each end of what is visible, as parts of the whole (0–1).
+    /// The start of the visible part, as a fraction of the text from 0 to 1.
     pub(crate) from: f64,
-    /// See `from`.
+    /// The end of the visible part, as a fraction.
     pub(crate) to: f64,
-    /// Whether there is more below.
+    /// True if more text follows below.
     pub(crate) more_below: bool,
 }
 
-/// Draws what is visible.
+/// Draws the visible rows.
 pub(crate) fn draw<T>(
     canvas: &mut Canvas<'_, T>,
     area: Rect,

@@ -1,14 +1,15 @@
-//! Going through rows, up and down, across lines and blocks; holds one block and the rows of one segment.
+//! Moves through rows, up and down, across lines and blocks. Keeps only one block and the rows of one segment in
+//! memory.
 
 use ratatui::layout::Size;
 
 use super::wrap::LineSegment;
 use super::{BlockPosition, ScrollState, TextBlock, TextSource};
 
-/// Columns a text keeps at least before an indent gives way.
+/// The smallest text width in columns; below it, the indent shrinks.
 const MIN_TEXT_WIDTH: u16 = 8;
 
-/// At a row.
+/// A position on a row.
 #[derive(Clone)]
 pub(super) struct RowWalker<'a> {
     source: &'a dyn TextSource,
@@ -21,7 +22,8 @@ pub(super) struct RowWalker<'a> {
 }
 
 impl<'a> RowWalker<'a> {
-    /// At the row that holds a place; beyond the end: at the last row. `None` if there is no block.
+    /// Returns a walker at the row that contains a position, or at the last row if it is past the end. None without
+    /// blocks.
     pub(super) fn new(
         source: &'a dyn TextSource,
         width: u16,
@@ -46,7 +48,7 @@ impl<'a> RowWalker<'a> {
         Some(walker)
     }
 
-    /// At the last row.
+    /// Returns a walker at the last row.
     pub(super) fn at_last_row(source: &'a dyn TextSource, width: u16) -> Option<Self> {
         let end = BlockPosition {
             block: usize::MAX,
@@ -55,7 +57,7 @@ impl<'a> RowWalker<'a> {
         Self::new(source, width, end)
     }
 
-    /// Where the row begins.
+    /// Returns the position of the row's start.
     pub(super) fn position(&self) -> BlockPosition {
         BlockPosition {
             block: self.at,
@@ -63,7 +65,7 @@ impl<'a> RowWalker<'a> {
         }
     }
 
-    /// Where the next row of the block begins, or the block's end.
+    /// Returns the start of the block's next row, or the block's end.
     pub(super) fn next_row_start(&self) -> usize {
         self.starts
             .get(self.row + 1)
@@ -71,19 +73,20 @@ impl<'a> RowWalker<'a> {
             .unwrap_or(self.segment.next)
     }
 
-    /// Where the rows of the segment begin, from this one on.
+    /// Returns the starts of the segment's rows, from this one on.
     pub(super) fn starts(&self) -> &[usize] {
         &self.starts[self.row..]
     }
 
-    /// To the last row of the segment.
+    /// Moves to the last row of the segment.
     pub(super) fn skip_to_last_row(&mut self) {
         self.row = self.starts.len() - 1;
     }
 
-    /// Columns left free before the row.
+    /// Returns the number of columns before the row's text.
     pub(super) fn indent(&self) -> u16 {
         let indent = self.block.indent;
+        // In a narrow pane the text needs the columns more than the indent.
         if self.width.saturating_sub(indent) >= MIN_TEXT_WIDTH {
             indent
         } else {
@@ -91,12 +94,12 @@ impl<'a> RowWalker<'a> {
         }
     }
 
-    /// Whether a row follows.
+    /// Returns true if a row follows.
     pub(super) fn has_next(&self) -> bool {
         self.next_row_start() < self.block.text.len() || self.at + 1 < self.source.len()
     }
 
-    /// To the next row, if there is one.
+    /// Moves to the next row. Returns false at the last one.
     pub(super) fn move_down(&mut self) -> bool {
         if self.row + 1 < self.starts.len() {
             self.row += 1;
@@ -113,7 +116,7 @@ impl<'a> RowWalker<'a> {
         true
     }
 
-    /// To the row before, if there is one.
+    /// Moves to the previous row. Returns false at the first one.
     pub(super) fn move_up(&mut self) -> bool {
         if self.row > 0 {
             self.row -= 1;
@@ -134,23 +137,24 @@ impl<'a> RowWalker<'a> {
         self.load_segment(byte);
     }
 
-    /// Takes the segment of a byte and the row in it.
+    /// Loads the segment that contains a byte, and selects its row.
     fn load_segment(&mut self, byte: usize) {
         self.start_segment(LineSegment::containing(&self.block.text, byte));
         let after = self.starts.partition_point(|start| *start <= byte);
         self.row = after.saturating_sub(1);
     }
 
-    /// To the first row of a segment.
+    /// Moves to the first row of a segment.
     fn start_segment(&mut self, segment: LineSegment) {
         self.segment = segment;
+        // The indent can be as wide as a narrow pane, but a row has at least one column.
         let width = usize::from(self.width.saturating_sub(self.indent()).max(1));
         self.starts = segment.row_starts(&self.block.text, width);
         self.row = 0;
     }
 }
 
-/// The first and the last visible row. `None` if nothing can be seen.
+/// Returns the first and the last visible row, or None if nothing is visible.
 pub(super) fn visible_rows<'a>(
     source: &'a dyn TextSource,
     size: Size,
@@ -166,7 +170,7 @@ pub(super) fn visible_rows<'a>(
             return Some((top, bottom));
         }
     }
-    // There is no room below the end.
+    // A text is never scrolled past its end, so the last row stays at the bottom.
     let bottom = RowWalker::at_last_row(source, size.width)?;
     let mut top = bottom.clone();
     for _ in 1..size.height {

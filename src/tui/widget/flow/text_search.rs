@@ -1,4 +1,4 @@
-//! Searching: piece by piece, so that no key press waits for a whole text.
+//! Searches a text in steps with a limited budget, so that no key press waits for a large text.
 
 use std::ops::Range;
 
@@ -8,52 +8,55 @@ use regex::{Regex, RegexBuilder};
 use super::row_walker::visible_rows;
 use super::{BlockPosition, ScrollState, SearchOutcome, TextSource};
 
-/// Bytes looked at in one call: a few milliseconds' work.
+/// The number of bytes that one call searches: a few milliseconds.
 pub(super) const SEARCH_BUDGET_BYTES: usize = 2 * 1024 * 1024;
-/// What a block costs besides its bytes.
+/// The cost of a block in addition to its bytes.
 const BLOCK_COST: usize = 64;
-/// Bytes looked at in one step backwards.
+/// The number of bytes in one backward step.
 const BACKWARD_STEP_BYTES: usize = 64 * 1024;
-/// Bytes a needle may have; nobody types more.
+/// The longest needle in bytes.
 const MAX_NEEDLE_BYTES: usize = 1024;
 
-/// Where a search that was not finished goes on.
+/// The state of an unfinished search.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct PendingSearch {
     needle: String,
     forward: bool,
-    /// Where it began.
+    /// The position where the search began.
     origin: BlockPosition,
-    /// Forward: matches from here on; backward: before it.
+    /// Forward, the next match is here or later; backward, before it.
     next: BlockPosition,
     wrapped: bool,
 }
 
-/// A needle made ready.
+/// A needle prepared for searching.
 pub(super) struct SearchNeedle {
     regex: Regex,
-    /// Bytes a match may take at most: other case may be longer.
+    /// The longest match in bytes, because characters of other letter case can be longer.
     longest: usize,
 }
 
 impl SearchNeedle {
-    /// `None`: nothing to search for.
+    /// Prepares a needle. Returns None if it is empty.
     pub(super) fn new(needle: &str) -> Option<Self> {
         if needle.is_empty() || needle.len() > MAX_NEEDLE_BYTES {
             return None;
         }
         let regex = RegexBuilder::new(&regex::escape(needle))
+            // Smart case, as in vim and ripgrep.
             .case_insensitive(!needle.chars().any(char::is_uppercase))
             .build()
             .ok()?;
         Some(Self {
             regex,
+            // A UTF-8 character has at most 4 bytes.
             longest: needle.chars().count() * 4,
         })
     }
 
-    /// Matches that touch a part of a text.
+    /// Returns the matches that overlap a part of a text.
     pub(super) fn find_touching(&self, text: &str, part: Range<usize>) -> Vec<Range<usize>> {
+        // A match can begin before the part and end after it, so search a margin of one match length on both sides.
         let from = text.floor_char_boundary(part.start.saturating_sub(self.longest));
         let to = text.floor_char_boundary(part.end.saturating_add(self.longest));
         self.regex
@@ -62,7 +65,7 @@ impl SearchNeedle {
             .collect()
     }
 
-    /// The first match that begins in a part.
+    /// Returns the first match that begins in a part.
     fn find_first(&self, text: &str, part: Range<usize>) -> Option<Range<usize>> {
         let to = text.floor_char_boundary(part.end.saturating_add(self.longest));
         let found = self.regex.find(&text[part.start..to])?;
@@ -70,8 +73,9 @@ impl SearchNeedle {
         (found.start < part.end).then_some(found)
     }
 
-    /// The last match that begins in a part.
+    /// Returns the last match that begins in a part.
     fn find_last(&self, text: &str, part: Range<usize>) -> Option<Range<usize>> {
+        // A match that begins in this part may end in the next one.
         let to = text.floor_char_boundary(part.end.saturating_add(self.longest));
         self.regex
             .find_iter(&text[part.start..to])
@@ -81,15 +85,15 @@ impl SearchNeedle {
     }
 }
 
-/// What a bounded search came to.
+/// The result of a search step.
 enum SearchStep {
     Found(BlockPosition, usize),
-    /// The budget is used up; it goes on here.
+    /// The budget is used up; the search continues here.
     Pause(BlockPosition),
     End,
 }
 
-/// See [`Scroll::seek`].
+/// Implements [`ScrollState::seek_match`].
 pub(super) fn seek_match(
     scroll: &mut ScrollState,
     source: &dyn TextSource,
@@ -109,6 +113,7 @@ pub(super) fn seek_match(
         Some(seeking) if seeking.needle == find.needle && seeking.forward == forward => seeking,
         _ => {
             let origin = match find.current_match {
+                // Continue after the current match, so that pressing n again does not find it again.
                 Some((at, len)) if forward => BlockPosition {
                     byte: at.byte + len.max(1),
                     ..at
@@ -154,6 +159,7 @@ pub(super) fn seek_match(
             SearchStep::End if seeking.wrapped => return SearchOutcome::NotFound,
             SearchStep::End => {
                 seeking.wrapped = true;
+                // No match up to the end, so search the other part, from the opposite end to the origin.
                 seeking.next = if forward {
                     BlockPosition::default()
                 } else {
@@ -167,7 +173,7 @@ pub(super) fn seek_match(
     }
 }
 
-/// The first match from a place on (and before another).
+/// Returns the first match from a position on, and before the limit.
 fn search_forward(
     source: &dyn TextSource,
     needle: &SearchNeedle,
@@ -193,11 +199,13 @@ fn search_forward(
                 return found_step(at.block, &found);
             }
             *budget = budget.saturating_sub(to - from);
-            // `limit` may lie within a character: what is left then is less than one.
+            // `limit` can be inside a character. Fewer than 4 bytes are then the rest of that character, not
+            // searchable text.
             if limit - to >= 4 {
                 return SearchStep::Pause(BlockPosition { byte: to, ..at });
             }
         }
+        // Each block costs something even if it is empty, or a million empty blocks would exceed the budget.
         *budget = budget.saturating_sub(BLOCK_COST);
         at = BlockPosition {
             block: at.block + 1,
@@ -207,7 +215,7 @@ fn search_forward(
     SearchStep::End
 }
 
-/// The last match before a place (and from another on).
+/// Returns the last match before a position, and from the limit on.
 fn search_backward(
     source: &dyn TextSource,
     needle: &SearchNeedle,
@@ -257,6 +265,7 @@ fn search_backward(
             block,
             byte: usize::MAX,
         };
+        // The loop above checks the budget only for blocks with text, so check it here for empty ones.
         if *budget < BLOCK_COST && at.block >= until.block {
             return SearchStep::Pause(at);
         }

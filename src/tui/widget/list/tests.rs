@@ -9,7 +9,7 @@ fn at(selected: u32, near: usize, top: usize) -> ListState<u32> {
     }
 }
 
-/// What a caller does after the items changed.
+/// Does what a caller does after a change of the items.
 fn place(list: &mut ListState<u32>, ids: &[u32]) {
     let position = list
         .selected

@@ -49,7 +49,7 @@ fn a_recorded_cell_is_read_alone_by_number_and_by_name() {
         .expect("nothing newer");
     assert_eq!(
         nowhere.expect_err("no such cell"),
-        "run page holds no cell number 99"
+        "run page has no cell number 99"
     );
 }
 

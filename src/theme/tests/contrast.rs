@@ -1,15 +1,15 @@
-//! Bundled themes can be read: contrast by WCAG 2, and what those who do not tell red from green see (Machado, Oliveira,
-//! Fernandes 2009).
+//! Checks that the bundled themes are readable: contrast by WCAG 2, and colors as people with red-green color blindness
+//! see them (Machado, Oliveira, Fernandes 2009).
 
 use ratatui::style::Color;
 
-use super::color_depth::indexed_to_rgb;
-use super::*;
+use super::super::color_depth::indexed_to_rgb;
+use super::super::*;
 
-/// What is looked past: at least 3, as WCAG 2 asks of what is no text. All else: 4.5.
+/// The roles that need a contrast of at least 3, as WCAG 2 requires for graphics. All other roles need 4.5.
 const FAINT: &[Role] = &[Role::Muted, Role::Stale, Role::Border, Role::Bar];
 
-/// Linear light of a colour of a theme that states its colours.
+/// Returns the linear light of an RGB or indexed color.
 fn light(colour: Color) -> [f64; 3] {
     let (r, g, b) = match colour {
         Color::Rgb(r, g, b) => (r, g, b),
@@ -39,7 +39,7 @@ fn contrast(one: Color, other: Color) -> f64 {
     (one.max(other) + 0.05) / (one.min(other) + 0.05)
 }
 
-/// A role's text on each ground it can stand on: its own or the screen's, and the selections laid under it.
+/// Returns the contrast of a role's text on each possible background: its own or the screen's, and the selections.
 fn contrasts(theme: &Theme, role: Role) -> Vec<(String, f64)> {
     let style = theme.style(role);
     let ground = theme.style(Role::Text).bg.expect("the ground is stated");
@@ -106,7 +106,7 @@ fn every_theme_can_be_read_in_256_colours() {
     check(&theme.for_depth(ColorDepth::Indexed256), 7.0, 7.0);
 }
 
-/// What a colour is to the eye, in CIE L*a*b* (D65); ten apart is plain to see side by side, 2.3 just so.
+/// Converts a color to CIE L*a*b* (D65). A distance of 10 is obvious side by side, 2.3 is barely visible.
 fn lab(light: [f64; 3]) -> [f64; 3] {
     const XYZ: [[f64; 3]; 3] = [
         [0.412_456, 0.357_576, 0.180_438],
