@@ -71,11 +71,11 @@ fn connect_all(
             vec![found]
         }
     };
-    let asked = judges.iter().filter(|judge| !is_built_in(judge)).count();
-    if asked > 0 {
+    let tested_count = judges.iter().filter(|judge| !is_built_in(judge)).count();
+    if tested_count > 0 {
         cx.streams.print_stderr(&format!(
             "testing {} at the same time: a few small requests each, billed to their keys",
-            pluralize(asked as u64, "judge")
+            pluralize(tested_count as u64, "judge")
         ));
     }
     // A user who names one judge tests only that judge, so the sources are skipped.
@@ -164,8 +164,8 @@ fn describe_provider(judge: &JudgeConfig) -> String {
     name.as_str().unwrap_or_default().to_owned()
 }
 
-fn format_connection(one: &ConnectionCheck) -> String {
-    let judge = &one.judge;
+fn format_connection(check: &ConnectionCheck) -> String {
+    let judge = &check.judge;
     let mut out = format!(
         "\n{}: {} {}",
         judge.name,
@@ -179,7 +179,7 @@ fn format_connection(one: &ConnectionCheck) -> String {
     let mut line = |name: &str, text: String| {
         let _infallible = writeln!(out, "  {name:<9} {text}");
     };
-    match &one.report {
+    match &check.report {
         Err(why) => line("✗", format!("not called: {why}")),
         Ok(contact) => {
             for (name, text) in list_facts(judge, contact) {
@@ -371,17 +371,17 @@ fn suggest_network_fix(result: &CellResult) -> Option<String> {
     Some(text.to_owned())
 }
 
-fn as_json(one: &ConnectionCheck) -> Value {
-    let judge = &one.judge;
+fn as_json(check: &ConnectionCheck) -> Value {
+    let judge = &check.judge;
     let mut out = json!({
         "type": "connect",
         "judge": judge.name,
         "provider": describe_provider(judge),
         "model": judge.model,
         "base_url": judge.base_url,
-        "asked": one.report.is_ok(),
+        "asked": check.report.is_ok(),
     });
-    let contact = match &one.report {
+    let contact = match &check.report {
         Err(why) => {
             out["error"] = json!(why);
             return out;

@@ -53,16 +53,16 @@ pub(super) fn print_thresholds(
         find_decision_settings(header.as_ref(), workspace, rubric, eval)
     });
     let letters = run.id.letters();
-    if let Some(wanted) = eval {
+    if let Some(requested) = eval {
         let known: Vec<String> = sweeps.iter().map(|sweep| sweep.eval.clone()).collect();
         sweeps.retain(|sweep| {
-            sweep.eval == wanted || format!("{}/{}", sweep.rubric, sweep.eval) == wanted
+            sweep.eval == requested || format!("{}/{}", sweep.rubric, sweep.eval) == requested
         });
         if sweeps.is_empty() {
-            let near = find_nearest(wanted, known.iter().map(String::as_str));
+            let near = find_nearest(requested, known.iter().map(String::as_str));
             let near = near.map_or_else(String::new, |n| format!("; did you mean `{n}`?"));
             return Err(CommandError::usage(format!(
-                "run {letters} has no eval `{wanted}` with scores{near}"
+                "run {letters} has no eval `{requested}` with scores{near}"
             )));
         }
     }

@@ -172,10 +172,10 @@ async fn probe_judge_tools(
 ) -> Vec<ToolProbe> {
     let known = tools::built_in_tool_decls();
     let built_in = |entry: &JudgeTool| known.iter().any(|decl| decl.name == entry.name);
-    let asked = judges
+    let tests = judges
         .iter()
         .filter(|judge| !judge.tools.iter().all(built_in));
-    let tries = asked.map(|judge| async move {
+    let tries = tests.map(|judge| async move {
         let began = cx.clock.now();
         let opened = async {
             let opened = tools::open_tools(&judge.tools, deps, cx).await;

@@ -80,11 +80,11 @@ async fn find_with_servers(
     clock: &Arc<dyn Clock>,
 ) -> Vec<AvailableJudge> {
     let client = LlmClient::new(Arc::clone(clock));
-    let asked = servers
+    let requests = servers
         .iter()
         .map(|(_, port)| list_server_models(&client, clock, *port));
     // All servers at the same time, so that the search takes one deadline at most.
-    let served = futures_util::future::join_all(asked).await;
+    let served = futures_util::future::join_all(requests).await;
     let own = find_own_judge(order);
     let tools = own.map(|own| own.tools.clone()).unwrap_or_default();
 
@@ -363,9 +363,9 @@ fn preview_judge(
     let mut preview = tokio::runtime::Handle::current()
         .block_on(preview)
         .map_err(|error| error.to_string())?;
-    let asked = preview.judges.swap_remove(&judge.name);
-    asked
-        .filter(|asked| asked.calls_least > 0)
+    let preview_of_judge = preview.judges.swap_remove(&judge.name);
+    preview_of_judge
+        .filter(|preview| preview.calls_least > 0)
         .ok_or_else(|| "this cell calls no judge: code decides it, or dicta skips it".to_owned())
 }
 

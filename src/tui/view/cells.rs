@@ -62,7 +62,7 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
         return draw_empty(canvas, inside, app);
     }
     let view = CellsView {
-        session: session,
+        session,
         glyphs: canvas.glyphs(),
         width: usize::from(inside.width),
         frame: app.ui.spinner_frame,
@@ -256,6 +256,7 @@ impl CellsView<'_> {
             // priority.
             tallies.retain(|(.., rank)| *rank < 9);
         }
+        // The counts get at least 40% of the row, because they are the reason to look at a group.
         let room = self
             .width
             .saturating_sub((name + 3).min(self.width * 6 / 10));
@@ -307,6 +308,7 @@ impl CellsView<'_> {
             (true, false) => (glyphs.flipped, Role::Flipped),
             (false, false) => (" ", Role::Text),
         };
+        // Stale has priority over the outcome's color: the verdict may no longer hold.
         if row.stale.is_some() {
             role = Role::Stale;
         }

@@ -218,13 +218,13 @@ fn draw_hints(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
     let help = COMMANDS.iter().find(|spec| spec.id == "help");
     let help_width = help.map_or(0, |spec| hint_row(spec).width());
     let mut room = usize::from(area.width);
-    let mut at = area;
+    let mut free_area = area;
     for (place, spec) in specs.into_iter().chain(help).enumerate() {
         if labels && place == labels_at {
-            let used = draw_label_keys(canvas, at, room.saturating_sub(help_width));
-            at = Rect {
-                x: at.x + used,
-                width: at.width - used,
+            let used = draw_label_keys(canvas, free_area, room.saturating_sub(help_width));
+            free_area = Rect {
+                x: free_area.x + used,
+                width: free_area.width - used,
                 ..at
             };
             room -= usize::from(used);
@@ -235,14 +235,14 @@ fn draw_hints(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
         if row.width() + if last { 0 } else { help_width } > room {
             continue;
         }
-        let used = styled_row::draw_row(canvas, at, &row, None);
+        let used = styled_row::draw_row(canvas, free_area, &row, None);
         canvas.add_hit(
             Rect { width: used, ..at },
             ClickTarget::Command(spec.command),
         );
-        at = Rect {
-            x: at.x + used,
-            width: at.width - used,
+        free_area = Rect {
+            x: free_area.x + used,
+            width: free_area.width - used,
             ..at
         };
         room -= usize::from(used);

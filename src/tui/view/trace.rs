@@ -158,12 +158,13 @@ pub(super) fn draw_strip(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
     };
     let link_width = 3;
     let width = |stop: &StripItem<'_>| StyledRow::new(&*stop.text, stop.role).width();
-    let wanted: usize = stops.iter().map(|stop| width(stop) + link_width).sum();
-    let area = draw_cell_name(canvas, area, &shown, app, wanted);
+    let strip_width: usize = stops.iter().map(|stop| width(stop) + link_width).sum();
+    let area = draw_cell_name(canvas, area, &shown, app, strip_width);
     // Scroll to the left until the selected item and some of its successors are visible.
     let selected = stops.iter().position(|stop| stop.selected).unwrap_or(0);
     let room = usize::from(area.width).saturating_sub(2);
     let mut from = 0;
+    // The selected item and the one after it must fit, so that the user sees where a step forward leads.
     let mut used: usize = stops[..stops.len().min(selected + 2)]
         .iter()
         .map(|stop| width(stop) + link_width)
@@ -219,7 +220,7 @@ fn draw_cell_name(
     area: Rect,
     shown: &ShownCell<'_>,
     app: &App,
-    wanted: usize,
+    strip_width: usize,
 ) -> Rect {
     /// The narrowest part of a name, in columns, that is still readable.
     const LEAST: usize = 16;
@@ -237,7 +238,8 @@ fn draw_cell_name(
         .with(message.unwrap_or_default(), Role::Muted)
         .with(format!(" {times} "), Role::Muted)
         .with(eval.id.as_str(), Role::Title);
-    let room = usize::from(area.width).saturating_sub(wanted + 3);
+    // The steps have priority over the name, which the cells pane shows, too.
+    let room = usize::from(area.width).saturating_sub(strip_width + 3);
     if room < LEAST.min(name.width()) {
         return area;
     }
@@ -289,6 +291,7 @@ fn build_strip_items<'a>(shown: &ShownCell<'a>, app: &App, glyphs: &Glyphs) -> V
                     None => format!("{open}#{}{mark}", nth + 1).into(),
                 },
                 role,
+                // Steps come first in the numbering, then the cells of the decision.
                 step: Some(all.len() + nth),
                 selected: false,
             }
@@ -333,6 +336,7 @@ fn build_strip_items<'a>(shown: &ShownCell<'a>, app: &App, glyphs: &Glyphs) -> V
             stops
                 .extend(phase.map(|phase| StripItem::note(format!("{frame} {phase}"), Role::Live)));
         }
+        // A call to submit the verdict already shows the outcome as its step.
         (false, Some((text, role))) if !submitted => stops.push(StripItem::note(text, role)),
         (false, _) => {}
     }

@@ -29,11 +29,11 @@ impl<Id> Default for ListState<Id> {
 
 impl<Id: Clone + PartialEq> ListState<Id> {
     /// Returns the position of an item. Tries the last known position before it searches the list.
-    pub(crate) fn find_position(&self, ids: &[Id], wanted: &Id) -> Option<usize> {
-        if ids.get(self.last_position) == Some(wanted) {
+    pub(crate) fn find_position(&self, ids: &[Id], id: &Id) -> Option<usize> {
+        if ids.get(self.last_position) == Some(id) {
             return Some(self.last_position);
         }
-        ids.iter().position(|id| id == wanted)
+        ids.iter().position(|listed| listed == id)
     }
 
     /// Updates the selection after a change of the items. Selects the item at `position`, if possible on the same
