@@ -225,7 +225,7 @@ fn draw_hints(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
             free_area = Rect {
                 x: free_area.x + used,
                 width: free_area.width - used,
-                ..at
+                ..free_area
             };
             room -= usize::from(used);
         }
@@ -237,13 +237,16 @@ fn draw_hints(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
         }
         let used = styled_row::draw_row(canvas, free_area, &row, None);
         canvas.add_hit(
-            Rect { width: used, ..at },
+            Rect {
+                width: used,
+                ..free_area
+            },
             ClickTarget::Command(spec.command),
         );
         free_area = Rect {
             x: free_area.x + used,
             width: free_area.width - used,
-            ..at
+            ..free_area
         };
         room -= usize::from(used);
     }
