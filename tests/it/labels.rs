@@ -47,7 +47,7 @@ fn decisions_are_counted_against_labels() {
         "{said}"
     );
     assert!(said.contains("two/r/hello  [label ✓]"), "{said}");
-    assert!(text(&shown.stderr).contains("as it is today"));
+    assert!(text(&shown.stderr).contains("the current labels of the workspace"));
 
     // What promptfoo said is a judge; where ours says otherwise, a label says which of them went right.
     let theirs = bench.dicta(&["run", "--judge", "promptfoo", "--where", "eval:brief"]);

@@ -244,7 +244,7 @@ fn what_cannot_be_read_is_named_and_nothing_is_written_over() {
     let map = bench.dicta(&["map", "good.jsonl"]);
     assert_eq!(map.status.code(), Some(0));
     assert!(
-        text(&map.stdout).contains("needs no map"),
+        text(&map.stdout).contains("needs no field mapping"),
         "{}",
         text(&map.stdout)
     );

@@ -88,7 +88,7 @@ fn judged_examples_are_asked_of_free_judges_and_recorded_nowhere() {
     let (told, out) = (text(&check.stderr), text(&check.stdout));
     assert_eq!(check.status.code(), Some(0), "{told}");
     assert!(
-        told.starts_with("asking rules about 2 examples: free\n"),
+        told.starts_with("calling rules for 2 examples: free\n"),
         "{told}"
     );
     assert!(
@@ -145,14 +145,14 @@ fn a_judge_that_costs_is_asked_about_examples_only_if_that_is_meant() {
     let asked = bench.dicta(&["check", "--examples", "--yes"]);
     let (told, out) = (text(&asked.stderr), text(&asked.stdout));
     assert!(
-        told.starts_with("asking m about 2 examples: 2 calls, less than"),
+        told.starts_with("calling m for 2 examples: 2 calls, less than"),
         "{told}"
     );
     assert_eq!(server.requests().len(), 2);
     assert!(out.contains("1 example holds, 1 missed\n"), "{told}{out}");
     // A server that is gone is an error, and no miss.
     let other = bench.dicta(&["check", "--examples", "--judge", "rules"]);
-    assert!(text(&other.stderr).contains("asking rules about 2 examples: free"));
+    assert!(text(&other.stderr).contains("calling rules for 2 examples: free"));
 }
 
 #[test]

@@ -168,7 +168,7 @@ fn a_rubric_is_attacked_on_the_workspaces_own_transcripts_and_told_beforehand() 
         "{}",
         text(&plan.stderr)
     );
-    assert!(text(&bench.dicta(&["runs"]).stdout).contains("no runs yet"));
+    assert!(text(&bench.dicta(&["runs"]).stdout).contains("no recorded runs"));
     let run = bench.dicta(&["selftest", "rules", "r"]);
     let printed = text(&run.stdout);
     assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));

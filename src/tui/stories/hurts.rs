@@ -144,8 +144,8 @@ fn every_attempt_stays_to_be_read_live_and_recorded() {
             "attempt 1 failed: 503 from",
             "loading; next attempt in 3",
             "attempt 2 failed: 429 from",
-            "slow down; next attempt in 1 min",
-            // Before it a row may end.
+            "slow down; next attempt in 1",
+            // A row may end before this text.
             "attempts, 2 failed",
         ] {
             assert!(screen.contains(text), "{what} {text}: {screen}");

@@ -56,7 +56,7 @@ fn row(app: &App) -> &crate::tui::state::cells::CellsRow {
 fn a_cell_that_rules_cannot_read_says_which_key_shows_real_judges() {
     let driven = judged();
     let screen = driven.screen();
-    assert!(screen.contains("J lists"), "{screen}");
+    assert!(screen.contains("lists the available judges"), "{screen}");
 }
 
 #[test]

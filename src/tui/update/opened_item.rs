@@ -128,7 +128,7 @@ fn summarize_listing(bare: &OpenedFileState, missed: bool) -> String {
     if missed {
         text += ", some records not understood (L says which)";
     }
-    text + "; W makes a workspace with a first rubric around this file"
+    text + "; W creates a workspace with a first rubric around this file"
 }
 
 /// Lists more transcripts of the opened file if the cursor is near the end of the list. Called after every update.

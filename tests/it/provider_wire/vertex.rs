@@ -347,7 +347,7 @@ async fn the_metadata_server_gives_tokens_and_an_impostor_none() {
     );
     let error = bench.send().await.expect_err("no token").to_string();
     assert!(
-        error.contains("is no metadata server of Google's"),
+        error.contains("is not Google's metadata server"),
         "{error}"
     );
     assert!(!error.contains("evil"));

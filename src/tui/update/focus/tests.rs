@@ -226,8 +226,8 @@ fn a_trace_is_shown_in_all_its_panes_and_nothing_is_asked_twice() {
         fetched[..2],
         [
             "fetch 2 · fetch_url",
-            "https://releases.beamline.example/changelog at 127.0.0.77 · ✓ the guard let it pass · 200 [opened by a \
-             setting: loopback (127.0.0.0/8)]",
+            "https://releases.beamline.example/changelog at 127.0.0.77 · ✓ allowed by the address guard · 200 [allowed by \
+             settings: loopback (127.0.0.0/8)]",
         ]
     );
     let sizes = "50.0 KB of 78.6 KB shown, cut · text/html; charset=utf-8 · live, in ";

@@ -122,7 +122,7 @@ fn a_file_is_listed_page_by_page_and_ids_used_twice_stay_apart() {
     );
     assert_eq!(
         last(&app).1,
-        "5000 records, 1 of them could not be read, some records not understood (L says which); W makes a workspace with a first rubric around this file"
+        "5000 records, 1 of them could not be read, some records not understood (L says which); W creates a workspace with a first rubric around this file"
     );
 }
 

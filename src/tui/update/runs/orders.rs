@@ -155,7 +155,7 @@ fn refuse_if_blocked(app: &mut App) -> bool {
     let why = if app.replay.is_some() {
         "this is a replay: q goes back, then it can be run"
     } else if app.workspace().is_none() {
-        "there is no rubric to judge by: W makes a workspace around this file"
+        "there is no rubric to judge by: W creates a workspace around this file"
     } else {
         return false;
     };
