@@ -58,7 +58,7 @@ fn a_bare_file_is_shown_and_one_key_makes_a_workspace_that_judges_it() {
     assert!(total.pass > 0 && total.fail > 0, "{total:?}");
 
     driven.keys("W");
-    assert!(said(&driven).contains("a workspace is open already"));
+    assert!(said(&driven).contains("a workspace is already open"));
     driven.keys("e");
     assert_eq!(driven.errands.len(), 1, "an editor is asked for");
 }
