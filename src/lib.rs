@@ -67,7 +67,7 @@
 //! | handler | the code of one eval type | [`handlers`] | – |
 //! | params | the settings of one eval, as its eval type defines them | [`handlers`] | options |
 //! | criteria | the text that states what the judged message or transcript must do | [`handlers`] | – |
-//! | scoring guide | the text that tells a judge which score to give (`params.rubric`) | [`handlers`] | rubric |
+//! | scoring guide | the text with the rules for a judge's score (`params.rubric`) | [`handlers`] | rubric |
 //! | trigger | the rule for when an eval runs: on every assistant message, once per transcript, or on a random part | [`rubric`] | – |
 //! | selector | the filter that chooses the transcripts of a rubric or an eval (`applies_to`); others get no cell | [`rubric`] | – |
 //! | precondition | a check that must hold before an eval runs (`when`); otherwise the outcome is `skipped` | [`rubric`] | – |
@@ -103,7 +103,7 @@
 //! | weight | the factor of an eval in the rubric score | [`rubric`] | – |
 //! | rubric score | the weighted mean of a rubric's scores on one transcript | [`report`] | – |
 //! | threshold | the lowest rubric score at which the rubric passes | [`rubric`] | – |
-//! | rescore | to compute decisions again from recorded scores under the current decision settings | [`record`] | decide anew |
+//! | rescore | to compute decisions again from recorded scores under the current decision settings | [`record`] | `decide anew` |
 //! | flip | a decision that passes in one of two compared runs and fails in the other | [`compare`] | regression |
 //! | agreement | the comparison of verdicts with labels: true pass, false pass, true fail, false fail (elsewhere: a confusion matrix) | [`report`] | – |
 //!
@@ -141,7 +141,7 @@
 //! | toolbox | the content of a tools.yaml file | [`tools`] | – |
 //! | argument | a value in a tool call | [`tools`] | – |
 //! | parameter | the declaration of an argument in a tool | [`tools`] | – |
-//! | argument repair | the correction of a judge's invalid JSON arguments; dicta records every change | [`tools`] | mend |
+//! | argument repair | the correction of a judge's invalid JSON arguments; dicta records every change | [`tools`] | `mend` |
 //! | raw arguments | the arguments as the judge wrote them | [`tools`] | – |
 //! | canonical arguments | the arguments after repair, as JSON | [`tools`] | – |
 //! | validated arguments | the arguments after the parameter rules, as values | [`tools`] | – |

@@ -127,7 +127,7 @@ mod tests {
     async fn a_configured_host_is_dialled_wherever_it_is_and_its_addresses_in_turn() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        // Nobody listens at the first one.
+        // No server listens at the first one.
         let names = Names(Some(
             ["127.0.0.9", "127.0.0.1"]
                 .map(|a| a.parse().unwrap())

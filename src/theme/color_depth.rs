@@ -191,7 +191,7 @@ mod tests {
             let Color::Indexed(found) = nearest_indexed(Color::Rgb(r, g, b)) else {
                 unreachable!("an RGB colour is always reduced")
             };
-            // Two greys stand in both, cube and ramp.
+            // Two greys are in both the cube and the ramp.
             assert_eq!(indexed_to_rgb(found), (r, g, b), "{index}");
         }
         assert_eq!(nearest_indexed(Color::Green), Color::Green);

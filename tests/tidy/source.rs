@@ -116,3 +116,29 @@ pub(crate) fn word(text: &str) -> &str {
 pub(crate) fn line_of(text: &str, at: usize) -> usize {
     text[..at].matches('\n').count() + 1
 }
+
+/// The code without its inline test modules; lines stay where they were.
+pub(crate) fn blank_tests(code: &str) -> String {
+    let mut out = String::with_capacity(code.len());
+    let mut lines = code.split('\n').peekable();
+    while let Some(line) = lines.next() {
+        out.push_str(line);
+        out.push('\n');
+        if line.trim() != "#[cfg(test)]" {
+            continue;
+        }
+        // rustfmt puts the end of an item on a line of its own, indented like its first line.
+        let indent = line.len() - line.trim_start().len();
+        let is_block = lines
+            .peek()
+            .is_some_and(|next| next.trim_end().ends_with('{'));
+        while is_block {
+            let Some(line) = lines.next() else { break };
+            out.push('\n');
+            if line.trim() == "}" && line.len() - line.trim_start().len() == indent {
+                break;
+            }
+        }
+    }
+    out
+}

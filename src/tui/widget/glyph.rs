@@ -12,7 +12,8 @@ use ratatui::buffer::CellWidth as _;
 use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-use crate::model::{is_invisible, make_visible};
+use crate::model::is_invisible;
+use crate::model::make_visible;
 
 /// The distance of tab stops in columns.
 pub(super) const TAB_WIDTH: usize = 4;

@@ -1,7 +1,7 @@
 //! Which module may import which.
 
-/// Who may import whom (of ours), lowest floor first: the table of `src/lib.rs`.
-pub(crate) const FLOORS: &[(&str, &[&str])] = &[
+/// Each module of dicta and the modules that it may import, lowest layer first: the table of `src/lib.rs`.
+pub(crate) const LAYERS: &[(&str, &[&str])] = &[
     ("model", &[]),
     ("query", &[]),
     ("diag", &["model"]),
