@@ -1,4 +1,4 @@
-//! What only shows when all transcripts are looked at: `selects-nothing`, and which tools are called at all.
+//! Lints that need all transcripts: `selects-nothing` and `unknown-tool`.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use crate::diag::{Diagnostic, find_nearest};
 use crate::model::{Transcript, TranscriptPart};
 use crate::rubric::{CompiledSelector, Rubric, Selector};
 
-/// Tags and tools that are remembered at most: a hint names one of them.
+/// The maximum number of tags and of tools that are kept. They only serve to suggest a name.
 const MAX_REMEMBERED: usize = 10_000;
 
-/// Looks at every transcript of a workspace, once.
+/// The linter that reads every transcript of a workspace once.
 pub struct TranscriptLinter {
     rubrics: Vec<ObservedRubric>,
     transcripts: u64,
@@ -25,9 +25,9 @@ struct ObservedRubric {
     evals: Vec<SelectorHit>,
 }
 
-/// A selector, and whether it selected something.
+/// A selector, and whether it has selected a transcript.
 struct SelectorHit {
-    /// `None`: it asks for nothing.
+    /// The compiled selector; `None` if it selects every transcript.
     matcher: Option<CompiledSelector>,
     has_matched: bool,
 }
@@ -49,7 +49,7 @@ impl SelectorHit {
 }
 
 impl TranscriptLinter {
-    /// Ready to look for these rubrics.
+    /// Creates a linter for these rubrics.
     pub fn new(rubrics: &[Arc<Rubric>]) -> Self {
         let watched = |rubric: &Arc<Rubric>| ObservedRubric {
             own: SelectorHit::new(&rubric.applies_to),
@@ -68,7 +68,7 @@ impl TranscriptLinter {
         }
     }
 
-    /// Looks at one transcript.
+    /// Records one transcript.
     pub fn observe(&mut self, transcript: &Transcript<'_>) {
         self.transcripts += 1;
         for part in transcript
@@ -96,7 +96,7 @@ impl TranscriptLinter {
         }
     }
 
-    /// What was found. Nothing is said where there is no transcript.
+    /// Returns the lints. There are none in a workspace without transcripts.
     pub fn finish(self) -> Vec<Diagnostic> {
         let mut all = Vec::new();
         for watched in &self.rubrics {

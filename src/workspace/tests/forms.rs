@@ -1,4 +1,4 @@
-//! Rubrics of other tools with the eval types of this build: whatever type is here takes the params our forms give it.
+//! Tests that the eval types of this build accept the params that converted rubrics give them.
 
 use super::*;
 use crate::handlers::EvalTypeRegistry;
