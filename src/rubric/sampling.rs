@@ -1,6 +1,8 @@
-//! Which turns and sessions are sampled: PromptKit's hash, so that its packs sample the same ones here.
+//! The sampling of messages and transcripts. It uses PromptKit's hash, so that dicta samples the same ones for
+//! PromptKit's packs.
 
-/// 0–9999: FNV-1a 64 of the session id followed by the decimal turn index, modulo 10,000. The turn is 0 for sessions.
+/// Returns a number from 0 to 9999: FNV-1a 64 of the session id and the decimal turn index, modulo 10,000. The turn
+/// is 0 for sessions.
 pub fn sample_bucket(session: &str, turn: u64) -> u64 {
     let turn = turn.to_string();
     let hash = session
@@ -12,7 +14,7 @@ pub fn sample_bucket(session: &str, turn: u64) -> u64 {
     hash % 10_000
 }
 
-/// Whether a turn (or a session, turn 0) is among `percent` of 100.
+/// Returns true if a turn, or a session with turn 0, is in the sample of `percent` of 100.
 pub fn is_sampled(session: &str, turn: u64, percent: f64) -> bool {
     (sample_bucket(session, turn) as f64) < (percent * 100.0).round()
 }
