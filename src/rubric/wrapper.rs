@@ -181,8 +181,8 @@ pub(super) fn read_threshold(fields: &mut MappingDecoder<'_>) -> Vec<OuterBound>
     bounds
 }
 
-/// Explains a bound for a type without a score, in which a pass counts as 1 and a fail as 0. The flag is true if the
-/// bound changes nothing.
+/// Explains a bound for a type without a score, in which a pass counts as 1 and a fail as 0. The flag is true
+/// for an error and false for a warning about a bound that changes nothing.
 pub(super) fn explain_bound_without_score(kind: &str, bound: &OuterBound) -> (bool, String) {
     let Some(x) = bound.value.as_f64() else {
         return (true, format!("{} must be a number", bound.name));

@@ -213,8 +213,7 @@ fn convert_scorer(
                 );
             if !turns {
                 let why = "it measures, and nothing makes it fail";
-                let instead =
-                    format!("set a bound: `{name}: {{ {bound} }}`; evalbench passes over it");
+                let instead = format!("set a bound: `{name}: {{ {bound} }}`; evalbench ignores it");
                 maker.report_error(at, name, ConversionError::new(why, instead));
             }
         }

@@ -8,7 +8,7 @@
 //! silently.
 //!
 //! Checks of one test case apply only to its transcripts: by scenario id, or by the metadata with the case's
-//! variables. Does not run anything, and reads files only through [`RubricFiles`].
+//! variables. Does not run anything, and reads files only through [`super::RubricFiles`].
 
 mod arena;
 mod conversion;

@@ -183,6 +183,6 @@ fn a_count_without_a_bound_says_which_bound_to_set() {
         .expect("told");
     assert_eq!(
         steps.help.as_deref(),
-        Some("set a bound: `agent_steps: { max: 20 }`; evalbench passes over it")
+        Some("set a bound: `agent_steps: { max: 20 }`; evalbench ignores it")
     );
 }
