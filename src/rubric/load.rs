@@ -240,7 +240,7 @@ fn report_collisions(problems: &DiagnosticCollector, all: &[Eval], items: &[Valu
         let told = written.get(eval.id.as_str()).is_some_and(|n| *n > 1);
         if !ids.insert(&eval.id) && !told {
             let message = format!(
-                "the eval id `{}` is used twice: an eval that dicta splits numbers its parts from `.1`",
+                "the eval id `{}` is used twice: dicta numbers the parts of a split eval from `.1`",
                 eval.id
             );
             problems.error(eval.span.clone(), "duplicate-id", message);

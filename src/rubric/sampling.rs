@@ -8,6 +8,7 @@ pub fn sample_bucket(session: &str, turn: u64) -> u64 {
     let hash = session
         .bytes()
         .chain(turn.bytes())
+        // The offset basis and the prime of FNV-1a with 64 bits.
         .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         });
@@ -16,6 +17,7 @@ pub fn sample_bucket(session: &str, turn: u64) -> u64 {
 
 /// Returns true if a turn, or a session with turn 0, is in the sample of `percent` of 100.
 pub fn is_sampled(session: &str, turn: u64, percent: f64) -> bool {
+    // A bucket is 0.01 percent, so `percent` may have two decimals.
     (sample_bucket(session, turn) as f64) < (percent * 100.0).round()
 }
 

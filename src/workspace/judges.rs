@@ -284,6 +284,7 @@ fn read_key_source(
             .all(|c| c.is_ascii_alphanumeric() || c == '_')
             && !variable.starts_with(|c: char| c.is_ascii_digit())
             && variable.len() <= 100
+            // Google's API keys begin with `AIza` and otherwise look like a variable name.
             && !variable.starts_with("AIza");
         if !is_name {
             // The value is probably a key: the message does not repeat it, and the snippet shows stars instead.

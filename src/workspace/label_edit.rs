@@ -72,6 +72,7 @@ pub fn edit_labels_file(path: &Path, change: &LabelFileEdit) -> Result<LabelEdit
         let edited = apply_edit(before.as_deref().unwrap_or_default(), change)
             .map_err(|why| format!("{}: {why}", path.display()))?;
         let new = write_temp_file(&real, &edited.text).map_err(fail)?;
+        // Another program wrote the file meanwhile; start again from its text, so that its change is not lost.
         if read_if_exists(&real).map_err(fail)? != before {
             continue;
         }

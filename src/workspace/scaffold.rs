@@ -20,7 +20,7 @@ use super::files;
 use crate::model::{MessageRole, Transcript, TranscriptPart};
 use crate::transcript::{MappingGuess, TranscriptError, TranscriptFile, guess_mapping};
 
-/// The number of records that dicta reads to find out the file's content.
+/// The maximum number of records that dicta reads to find out the file's content.
 const MAX_PROFILED_RECORDS: u64 = 500;
 /// The maximum number of workspaces for one file. More are probably an error of a script.
 const MAX_WORKSPACES: u32 = 1000;
