@@ -52,7 +52,7 @@ pub(super) const FILTERS: [&str; 36] = [
     "title",
     "trim",
 ];
-/// Further allowed filters, separate from [`FILTERS`] only because of its length.
+/// The allowed filters that are not in [`FILTERS`]. Messages list both.
 const MORE_FILTERS: [&str; 2] = ["unique", "upper"];
 /// The allowed tests.
 const TESTS: [&str; 26] = [
@@ -87,7 +87,7 @@ const MORE_TESTS: [&str; 3] = ["sameas", "true", "upper"];
 /// The functions of minijinja that dicta removes.
 const REMOVED_FUNCTIONS: [&str; 3] = ["debug", "dict", "namespace"];
 
-/// Removes everything that is not allowed from the environment.
+/// Removes functions and filters that are not allowed from the environment.
 pub(super) fn restrict(env: &mut Environment<'_>) {
     for name in REMOVED_FUNCTIONS {
         env.remove_global(name);

@@ -8,7 +8,8 @@ use crate::diag::{Diagnostic, find_nearest};
 use crate::model::{Transcript, TranscriptPart};
 use crate::rubric::{CompiledSelector, Rubric, Selector};
 
-/// The maximum number of tags and of tools that are kept. They only serve to suggest a name.
+/// The maximum number of tags and of tools that are kept. With more tools, `unknown-tool` is not reported, because
+/// the list is incomplete.
 const MAX_REMEMBERED: usize = 10_000;
 
 /// The linter that reads every transcript of a workspace once.
@@ -96,7 +97,7 @@ impl TranscriptLinter {
         }
     }
 
-    /// Returns the lints. There are none in a workspace without transcripts.
+    /// Returns the lints. In a workspace without transcripts, these are only samples of 0 percent.
     pub fn finish(self) -> Vec<Diagnostic> {
         let mut all = Vec::new();
         for watched in &self.rubrics {
