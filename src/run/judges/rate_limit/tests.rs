@@ -18,7 +18,7 @@ struct Scripted {
     clock: FakeClock,
     script: Mutex<VecDeque<ProviderError>>,
     asked: Mutex<Vec<(CellIx, Millis)>>,
-    /// How long each answer takes.
+    /// The delay of each answer.
     takes: Millis,
 }
 
