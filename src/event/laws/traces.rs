@@ -10,7 +10,7 @@ use crate::model::{
     TurnIx,
 };
 
-/// What one attempt streams: text, thoughts, and the arguments of its calls, in chunks.
+/// The output of one attempt in chunks: text, thoughts, and the arguments of its calls.
 #[derive(Debug, Clone)]
 struct Spoken {
     text: Vec<String>,

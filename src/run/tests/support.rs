@@ -234,7 +234,7 @@ pub(super) fn run_with(
     run_of(rubric, options, Box::new(List::of(records)), judge, change)
 }
 
-/// Starts a run of any records; nobody judges.
+/// Starts a run over any feed, without a judge that returns verdicts.
 pub(super) fn run_feed(rubric: &str, feed: Box<dyn TranscriptFeed>) -> Running {
     let nobody = Arc::new(Scripted::new(|_| Outcome::JudgeError));
     run_of(rubric, &RunOptions::default(), feed, &nobody, |_| {})

@@ -1,4 +1,4 @@
-//! What a run does with verdicts of past runs.
+//! Tests of the verdicts of earlier runs in a run.
 
 use super::*;
 
