@@ -100,7 +100,7 @@ pub(super) struct LogWriter {
     disk: Arc<dyn Disk>,
     file: Box<dyn LogFile>,
     path: PathBuf,
-    /// Their entries are new: synced with the first sync.
+    /// The folders with new entries, which the first sync includes.
     folders: Vec<PathBuf>,
     blobs: Arc<BlobWriter>,
     clock: Arc<dyn Clock>,

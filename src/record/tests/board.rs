@@ -55,7 +55,7 @@ async fn the_newest_result_of_every_cell_stands_on_the_board() {
         end(),
     ];
     record(runs.path(), FIRST, first).await;
-    // The second run numbers its cells differently, and is interrupted.
+    // The second run numbers its cells differently and is interrupted.
     let second = vec![planned("u", 0), settled(0, Outcome::Fail), planned("t", 2)];
     record(runs.path(), SECOND, second).await;
 

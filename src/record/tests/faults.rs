@@ -1,7 +1,7 @@
 //! Tests of recording on a file system that fails, at every call and with every kind of failure.
 //!
-//! Every event that was shown can be read. [`FaultyDisk`] keeps files in memory, and the part of each that a loss of
-//! power would leave: only synced bytes.
+//! Every event that was shown can be read. [`FaultyDisk`] keeps files in memory. It also knows the part of each file
+//! that a loss of power would leave: only synced bytes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind};

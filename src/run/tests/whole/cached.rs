@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The home's workspace with one judged eval that decides by score.
+/// Returns the workspace with one judged eval that decides by score.
 fn deciding_from(home: &Home, min_score: f64) -> Workspace {
     let mut changed = home.workspace();
     let rubric = format!(

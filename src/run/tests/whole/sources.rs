@@ -3,7 +3,7 @@
 use super::*;
 use crate::model::{CellResult, Label};
 
-/// `t0` and `t1` as in [`Home::new`], with what another tool decided; `t2` without.
+/// Returns a home whose `t0` and `t1` have source verdicts and whose `t2` has none.
 fn home() -> Home {
     let home = Home::new(&["hello", "no", "hello"]);
     let path = home.dir.path().join("t.jsonl");
