@@ -1,8 +1,8 @@
 //! The preview of a run (`--dry-run`): its cells, calls, tokens, cost and duration.
 //!
 //! Responsible for estimates. Does not send, record or decide. Token estimates come from recorded cells of the same
-//! judge and eval, otherwise from the size of the first request (four characters per token) and one reply. A judge
-//! with tools makes at most `max_turns` calls, each with the whole history; that is the maximum.
+//! judge and eval. Otherwise dicta assumes the size of the first request (four characters per token) and one reply. A
+//! judge with tools makes at most `max_turns` calls, each with the whole history; that is the maximum.
 
 use std::sync::Arc;
 

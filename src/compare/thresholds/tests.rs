@@ -57,7 +57,7 @@ fn sweep(
     all.remove(0)
 }
 
-/// Threshold, pass, fail, true pass, false pass, true fail, false fail.
+/// The columns: threshold, pass, fail, true pass, false pass, true fail, false fail.
 type Line = (f64, u64, u64, [u64; 4]);
 
 fn lines(sweep: &ThresholdSweep) -> Vec<Line> {

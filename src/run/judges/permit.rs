@@ -125,7 +125,7 @@ mod tests {
     use crate::model::CellResult;
     use crate::model::Outcome;
 
-    /// Holds everyone until it is opened.
+    /// A gate that holds every trace until it is opened.
     struct Closed(Semaphore);
 
     impl Gate for Closed {

@@ -311,7 +311,7 @@ mod tests {
             )
         );
         assert_eq!(decide_from_source(&scored, &bound).outcome, Outcome::Fail);
-        // min_score decides over what the source says.
+        // `min_score` overrides the pass or fail of the source.
         let low = SourceVerdict {
             score: Some(0.5),
             ..verdict("f1")

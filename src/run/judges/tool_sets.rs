@@ -218,7 +218,7 @@ mod tests {
     use crate::model::{CallIx, RawJson, Rejection, ToolDeclaration, ToolResponse};
     use crate::tools::{SeenUrls, Tool, ValidatedCall};
 
-    /// A tool that comes after others.
+    /// A tool that requires an earlier call of other tools.
     struct After {
         decl: ToolDeclaration,
         after: Vec<String>,
