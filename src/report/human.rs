@@ -107,6 +107,7 @@ impl<'w> HumanReportWriter<'w> {
         if row.name.repeat.is_none() && !row.is_panel_member {
             self.add_failure(result.outcome, &name);
         }
+        // The narrator has already printed the reasoning of a cell that a judge decided in this run.
         let live = row.name.judge.is_some() && result.cached.is_none();
         if self.style.has_narrator && live {
             return Ok(());

@@ -101,6 +101,7 @@ impl<W: Write> Interleaver<W> {
 
     /// Writes a line about the whole run.
     pub(super) fn write_run_line(&mut self, text: &str) -> io::Result<()> {
+        // The line interrupts the block of the cell, so the next line of that cell needs its heading again.
         self.last_heading = None;
         let text = make_visible(text, false);
         writeln!(self.out, "{}", wrap_line(&text, 0, 0, self.style.width))

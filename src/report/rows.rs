@@ -394,11 +394,13 @@ impl RowBuilder {
         all: bool,
         emit: &mut impl FnMut(&ReportRow<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
+        // Take the header, because the loop borrows `self` mutably.
         let Some(header) = self.header.take() else {
             return Ok(());
         };
         let mut outcome = Ok(());
         while let Some(entry) = self.incomplete.first_entry() {
+            // Rows appear in plan order, so the oldest incomplete transcript holds back the later ones.
             if !all && entry.get().missing_results > 0 {
                 break;
             }
@@ -470,6 +472,7 @@ impl RowBuilder {
                 continue;
             };
             if spec.threshold.is_some() || score.has_weights {
+                // A rubric without a threshold passes only with the full score.
                 let (passed, value) = score.finish(spec.threshold.unwrap_or(1.0));
                 self.rubrics.push(RubricRow {
                     transcript: open.source.id.clone(),

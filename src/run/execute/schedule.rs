@@ -154,6 +154,7 @@ impl JudgeScheduler {
         self.is_stopped = true;
         self.judge_queue.clear();
         self.program_queue.clear();
+        // No further cell starts, so the merge must not wait for the open ones.
         self.core.window.close();
     }
 
@@ -203,7 +204,7 @@ impl JudgeScheduler {
                 self.judge_queue.pop_first();
                 continue;
             };
-            // A later run finds the verdict under its cache key.
+            // Without a key in its start event, no later run uses the verdict of this cell.
             let remembered = self.core.judge_pool.cache_policy != CachePolicy::Off;
             let (cell, post) = (*cell, *post);
             let key = key.clone().filter(|_| remembered);
@@ -278,6 +279,7 @@ impl JudgeScheduler {
         if of.is_program_check() {
             self.free_programs += 1;
         }
+        // A cancelled program leaves its cell pending.
         let Some(result) = done.result else { return };
         let cells = self.open.get(&no).and_then(|open| open.decisions.get(&of));
         let post = cells

@@ -219,6 +219,7 @@ impl RateLimitState {
     /// Records a successful request.
     pub(super) fn record_success(&mut self) {
         if let Some(crowd) = &mut self.max_in_flight {
+            // As many successes as the bound raise it by about one.
             *crowd += 1.0 / *crowd;
             if *crowd >= MAX_CONCURRENCY_BOUND {
                 self.max_in_flight = None;
@@ -286,7 +287,7 @@ mod tests {
         bounds.limit_tokens(60_000);
         bounds.start_request(5000, NOW);
         assert_eq!(wait(&bounds, 900, NOW), None);
-        // 100 a second; 1000 are left.
+        // The bucket refills 100 tokens per second; 1000 are left.
         assert_eq!(
             wait(&bounds, 2000, NOW),
             Some((ThrottleReason::Tokens, 10_001))
