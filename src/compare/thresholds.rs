@@ -239,7 +239,7 @@ impl ScoreCollector {
         let evals = self.evals.iter();
         let all = evals.filter_map(|((rubric, eval), of)| {
             let label = |transcript: &str, message: Option<u32>| {
-                // A label is about the whole transcript.
+                // A label applies to the whole transcript.
                 let of = labels.find(transcript, rubric, eval);
                 of.filter(|_| message.is_none())
                     .and_then(|label| label.passed)
@@ -301,7 +301,7 @@ impl EvalScores {
                 .collect();
             VoteParams::single_judge().decide(&casts)
         };
-        // Another judge would have to be asked: no verdict.
+        // The decision would need another judge, so it has no verdict.
         decision.map_or(Outcome::Skipped, |decision| decision.outcome)
     }
 
@@ -367,7 +367,7 @@ impl EvalScores {
             let mut before = outcome(f64::NEG_INFINITY);
             start.count(before, label);
             for (nth, key) in own.iter().enumerate() {
-                // From just above this score up to the next one.
+                // All thresholds above this score, up to and including the next score, give the same decisions.
                 let next = own.get(nth + 1).copied().unwrap_or(f64::INFINITY);
                 let after = outcome(next);
                 if after != before {
@@ -445,7 +445,7 @@ impl VariedBound {
             None if cell.stated.is_some_and(|s| s.applicable == Some(false)) => {
                 Outcome::NotApplicable
             }
-            // A verdict without a score is none where a score decides.
+            // A verdict without a score does not count if a score decides.
             None if cell.outcome.is_verdict() => Outcome::Unparsed,
             None => cell.outcome,
         }

@@ -30,13 +30,13 @@ pub trait BlobSource: Send + Sync {
     fn get(&self, hash: &Digest) -> io::Result<Vec<u8>>;
 }
 
-/// Stores blobs by digest. Content-addressed: storing twice is storing once.
+/// Stores blobs by digest. Storing the same bytes again has no effect.
 pub trait BlobStore: BlobSource {
     /// Stores the bytes durably enough to be named in an event; `true` if they are new here.
     fn put(&self, bytes: &[u8]) -> io::Result<(Blob, bool)>;
 }
 
-/// Blobs in memory, for tests and for work that records nothing.
+/// Blobs in memory, for tests and for calls that record nothing.
 #[derive(Debug, Default)]
 pub struct MemoryBlobs(Mutex<HashMap<Digest, Vec<u8>>>);
 
@@ -71,7 +71,7 @@ impl RedactedEvent {
     /// Redacts and serializes a fact. If it contains a secret, the fact is parsed again from the redacted JSON.
     pub fn from_kind(kind: EventKind, redactor: &Redactor) -> Self {
         let json = kind.to_json().unwrap_or_else(|error| {
-            // Facts hold no maps with odd keys and no NaN, so this is a defect; it must not end a run.
+            // Facts contain no NaN and no maps with non-string keys, so this is a defect. It must not end a run.
             let text = format!("a fact could not be written: {error}");
             EventKind::Note {
                 cell: kind.cell(),
@@ -127,7 +127,7 @@ impl Emitter {
     /// Sends a fact. Waits while the sequencer is busy.
     pub async fn send(&self, kind: EventKind) {
         let envelope = RedactedEvent::from_kind(kind, &self.redactor);
-        // Closed: see the module's first lines.
+        // The channel is closed; the module docs describe this case.
         let _closed = self.sequencer.send(envelope).await;
     }
 

@@ -72,13 +72,13 @@ pub struct ReplayedEvidencePlan {
 impl ReplayedEvidencePlan {
     const PLAN_KEY: &str = "frozen";
 
-    /// The key and value for [`RunHeader::plan`].
+    /// Returns the key and the value for [`RunHeader::plan`].
     pub fn to_plan_entry(&self) -> Option<(String, Value)> {
         let value = serde_json::to_value(self).ok()?;
         Some((Self::PLAN_KEY.to_owned(), value))
     }
 
-    /// `run kvqa`, `run kvqa and 2 more`.
+    /// Returns the runs in words: `run kvqa`, `run kvqa and 2 more`.
     pub fn describe_runs(&self) -> String {
         let first = self.runs.first().map_or("?", RunId::letters);
         match self.runs.len() {
@@ -87,7 +87,7 @@ impl ReplayedEvidencePlan {
         }
     }
 
-    /// The treatment of a call without a recorded response, in words.
+    /// Describes the treatment of a call without a recorded response.
     pub fn describe_miss_policy(&self) -> &'static str {
         match self.miss.as_str() {
             "live" => "a call without one is made live",

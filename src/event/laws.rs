@@ -1,4 +1,4 @@
-//! Strategies for events, and the laws of the fold. The laws that need a recorder stand with it, in `record`.
+//! Strategies for events, and the laws of the fold. The laws that need a recorder are in `record`.
 
 mod facts;
 mod nouns;

@@ -112,7 +112,7 @@ impl KnownSecrets {
         for secret in secrets {
             self.secrets.push((*secret).to_owned());
             for spelling in secret_spellings(secret) {
-                // A text that holds it may itself be escaped on its way out.
+                // A text that contains the secret may be escaped again before it leaves, so add that spelling.
                 for needle in [escape_json(&spelling), spelling] {
                     if !self.spellings.contains(&needle) {
                         self.spellings.push(needle);

@@ -430,7 +430,7 @@ impl BudgetStop {
 }
 
 impl fmt::Display for BudgetStop {
-    /// `max_cost_usd: $2.0100 of $2.0000 taken`.
+    /// Formats the limit: `max_cost_usd: $2.0100 of $2.0000 taken`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let key = match self.limit.as_str() {
             "usd" => "max_cost_usd",

@@ -51,7 +51,7 @@ impl EventTag {
         Self::RunFinished,
     ];
 
-    /// The tag as a log writes it.
+    /// Returns the tag as a log writes it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::RunStarted => "run_started",
@@ -70,12 +70,12 @@ impl EventTag {
         }
     }
 
-    /// The tag that a log writes as `text`; `None` if this version does not know it.
+    /// Returns the tag that a log writes as `text`; `None` if this version does not know it.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|tag| tag.as_str() == text)
     }
 
-    /// A sentence about the events with this tag, for the JSON Schema of events.
+    /// Returns a sentence about the events with this tag, for the JSON Schema of events.
     pub fn description(self) -> &'static str {
         match self {
             Self::RunStarted => "The header: the settings and inputs of the run.",

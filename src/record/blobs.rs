@@ -45,7 +45,7 @@ impl BlobSource for FolderBlobs {
         let told = |error: io::Error| {
             io::Error::new(error.kind(), format!("blob {}: {error}", hash.short()))
         };
-        // A planted symlink is not followed, and a planted fifo does not hold us.
+        // Do not follow a planted symlink, and do not block on a planted fifo.
         let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
         let file = OpenOptions::new()
             .read(true)
@@ -139,7 +139,8 @@ impl BlobWriter {
                 "a text of more than 256 MiB cannot be recorded",
             ));
         }
-        // Under its own name at once: an event names it only after this, and a file cut short by a kill is named by none.
+        // Write under the final name at once: an event names the blob only afterwards, and no event names a file that
+        // a kill cut short.
         let path = self.reader.dir.join(blob_file_name(hash)?);
         let mut file = self.disk.create(&path)?;
         write_all(file.as_mut(), bytes)?;
@@ -179,7 +180,7 @@ impl BlobStore for BlobWriter {
                 Ok((blob, true))
             }
             Err(error) => {
-                // The next event may name what is not there: the writer must not write it.
+                // The writer must not write the next event, which may name the missing blob.
                 self.failure.report(&self.reader.dir, &error);
                 Err(error)
             }

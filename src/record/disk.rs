@@ -113,7 +113,8 @@ impl Disk for RealDisk {
 
     fn lock(&self, path: &Path, pid: u32) -> io::Result<Box<dyn LockGuard>> {
         let mut file = create_new(path)?;
-        // The file is ours alone; only a reader that asks who records may hold it, for a moment, so waiting is safe.
+        // Only a reader that looks for the recording process may hold the lock of this new file, for a moment. So
+        // waiting is safe.
         file.lock()?;
         file.write_all(format!("{pid}\n").as_bytes())?;
         Ok(Box::new(file))

@@ -226,7 +226,7 @@ impl RunCallReader {
                 if *source == ToolResponseSource::Transcript {
                     return;
                 }
-                // Without a repair the raw text is canonical; a tool never ran with text that isn't JSON.
+                // Without a repair, the raw text is canonical, because a tool never runs with text that is not JSON.
                 let Some(canonical) = open
                     .canonical_args
                     .or_else(|| RawJson::parse(&open.raw_args).ok())
@@ -239,8 +239,8 @@ impl RunCallReader {
                     None => None,
                     Some(judge) => match judge.tools.iter().find(|(name, _)| *name == open.tool) {
                         Some((_, digest)) => Some(digest.clone()),
-                        // The function a verdict is submitted with is no tool of the judge: its answer is a receipt, no
-                        // evidence. Taken for one, no such verdict would ever be recalled.
+                        // The function that submits a verdict is not a tool of the judge. Its response is a
+                        // confirmation; if it counted as a tool response, the cache could never use such a verdict.
                         None => return,
                     },
                 };

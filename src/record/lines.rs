@@ -63,7 +63,7 @@ pub(super) fn peek_seq_and_tag(line: &[u8]) -> Option<(u64, &str)> {
     let (_, rest) = parse_number(rest)?;
     let rest = rest.strip_prefix(br#","kind":{""#)?;
     let end = memchr::memchr(b'"', rest)?;
-    // The line must be whole, or a reader would skip a cut one without a warning.
+    // Check that the line is whole, because a reader would skip a cut line without a warning.
     line.ends_with(b"}}")
         .then(|| std::str::from_utf8(&rest[..end]).ok())
         .flatten()

@@ -248,7 +248,7 @@ struct RunResultReader {
     keys: HashMap<CellIx, Digest>,
     edited_cells: HashSet<CellIx>,
     results: Vec<(CellIx, CellResult)>,
-    /// Every digest once, so that cells share it.
+    /// Each digest once, so that cells share it.
     digests: HashSet<Arc<Digest>>,
 }
 

@@ -73,9 +73,9 @@ impl RecordedRun {
         wanted: &'static [EventTag],
     ) -> Result<EventReader, RecordError> {
         let path = self.dir.join(EVENTS_FILE);
-        // Asked before reading: a run that ends in between is then read to its end.
+        // Ask before reading: a run that ends in between is then read to its end.
         let locked = lock::find_lock_holder(&self.dir).is_some();
-        // A planted fifo does not hold us.
+        // Do not block on a planted fifo.
         let file = OpenOptions::new()
             .read(true)
             .custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed())
@@ -285,7 +285,7 @@ impl EventReader {
         }
         let length = self.line.len();
         if kind == LogLineKind::Unterminated {
-            // While a run is recorded, this is only the line that is being written.
+            // While a run records, this is only the line that it writes.
             if !self.locked {
                 self.warn(format_args!(
                     "the last record is torn, {length} bytes of it are left"

@@ -12,7 +12,7 @@ use crate::model::{CellIx, CellName, TranscriptRef};
 pub struct RecordedPlan {
     /// The header, if `run_started` was applied.
     pub header: Option<Box<RunHeader>>,
-    /// By first cell, ascending and without overlap.
+    /// The planned ranges, by first cell, ascending and without overlap.
     ranges: Vec<PlannedRange>,
 }
 
@@ -54,13 +54,13 @@ impl RecordedPlan {
         }
     }
 
-    /// Reports whether `first` is behind all planned cells. [`crate::event::RunState`] ignores the same plans.
+    /// Reports whether `first` is after all planned cells. [`crate::event::RunState`] ignores the same plans.
     fn is_in_order(&self, first: CellIx) -> bool {
         let last = self.ranges.last();
         last.is_none_or(|last| last.end() <= u64::from(first.0))
     }
 
-    /// The cell with this number, if the header is known and the cell is planned.
+    /// Returns the cell with this number, if the header is known and the cell is planned.
     pub fn cell(&self, cell: CellIx) -> Option<PlannedCell<'_>> {
         let after = self.ranges.partition_point(|range| range.first <= cell);
         let range = self.ranges.get(after.checked_sub(1)?)?;
@@ -72,7 +72,7 @@ impl RecordedPlan {
         })
     }
 
-    /// The planned ranges, in the order of their cells. A transcript with further repeats has several ranges.
+    /// Returns the planned ranges, in the order of their cells. A transcript with further repeats has several ranges.
     pub fn into_ranges(self) -> Vec<PlannedRange> {
         self.ranges
     }
@@ -85,22 +85,22 @@ impl PlannedRange {
 }
 
 impl<'p> PlannedCell<'p> {
-    /// The cell's name, if the header describes its eval and judge.
+    /// Returns the cell's name, if the header describes its eval and judge.
     pub fn name(self) -> Option<CellName> {
         Some(self.header.cell_name(self.transcript, self.key)?.to_owned())
     }
 
-    /// The cell's eval, if the header describes it.
+    /// Returns the cell's eval, if the header describes it.
     pub fn eval(self) -> Option<&'p EvalSpec> {
         self.header.evals.get(self.key.eval as usize)
     }
 
-    /// The rubric of the cell's eval, if the header describes it.
+    /// Returns the rubric of the cell's eval, if the header describes it.
     pub fn rubric(self) -> Option<&'p RubricSpec> {
         self.header.rubrics.get(self.eval()?.rubric as usize)
     }
 
-    /// The cell's judge; `None` for a cell without a judge.
+    /// Returns the cell's judge; `None` for a cell without a judge.
     pub fn judge(self) -> Option<&'p JudgeSpec> {
         self.header.judges.get(self.key.judge? as usize)
     }

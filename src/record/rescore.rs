@@ -2,7 +2,8 @@
 //!
 //! Responsible for arithmetic over recorded scores; it calls no judge. A run records the statements of its judges and
 //! the bounds at that time. If the bounds changed, the newest verdicts are rescored. A result that can't be rescored
-//! counts as a result of another eval: for example a check whose own verdict was overruled by a bound that is gone.
+//! counts as a result of another eval. An example is a check whose own verdict was overruled by a bound that no
+//! longer exists.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

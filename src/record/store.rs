@@ -23,7 +23,8 @@ pub fn new_run_id(store: &RunStore, clock: &dyn Clock) -> RunId {
     let names = store.list_run_dirs();
     let taken: HashSet<&str> = names.iter().map(|(id, _)| id.letters()).collect();
     loop {
-        // 456,976 of them: a store that is nearly full takes some tries, and a full one gets a fifth letter.
+        // There are 456,976 names of four letters. A nearly full store needs several tries, and a full one gets a
+        // fifth letter.
         let count = if taken.len() < 400_000 { 4 } else { 5 };
         let letters: String = std::iter::repeat_with(fastrand::lowercase)
             .take(count)
@@ -47,7 +48,7 @@ impl RunStore {
             .filter(|run| run.dir.join(EVENTS_FILE).is_file())
             .collect();
         runs.sort_by(|a, b| newest_first_key(&a.id).cmp(&newest_first_key(&b.id)));
-        // Names know seconds only. Where two are the same, and only there, the logs are asked.
+        // Folder names have a resolution of seconds. Only runs with the same second need a look at their logs.
         for group in runs.chunk_by_mut(|a, b| parse_timestamp(&a.id) == parse_timestamp(&b.id)) {
             if group.len() > 1 {
                 group.sort_by_cached_key(|run| Reverse(read_start_time(run)));
@@ -93,7 +94,7 @@ impl RunStore {
         };
         match picked[..] {
             [one] => Ok(runs.swap_remove(one)),
-            // A folder here that no run in the store is named like.
+            // A folder in the working directory, if no run of the store has this name.
             [] if !name.is_empty() && Path::new(name).join(EVENTS_FILE).is_file() => {
                 open_run_at(Path::new(name))
             }
@@ -110,7 +111,7 @@ impl RunStore {
         let mut seen = HashSet::new();
         let mut all = Vec::new();
         for folder in std::iter::once(&self.dir).chain(&self.extra_dirs) {
-            // A missing folder holds no runs.
+            // A missing folder contains no runs.
             for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
                 if let Ok(name) = entry.file_name().into_string()
                     && !name.starts_with('.')
@@ -194,7 +195,7 @@ fn open_run_at(path: &Path) -> Result<RecordedRun, RecordError> {
         path: path.to_owned(),
         why,
     })?;
-    // The log itself may be named, too.
+    // The user may also name the log itself.
     let dir = match dir.parent() {
         Some(parent)
             if dir.is_file() && dir.file_name().is_some_and(|name| name == EVENTS_FILE) =>

@@ -17,7 +17,7 @@ pub(super) struct SyncTimer<'c> {
 }
 
 impl<'c> SyncTimer<'c> {
-    /// Nothing to sync yet.
+    /// There is no unsynced data.
     pub(super) fn new(clock: &'c dyn Clock) -> Self {
         Self {
             clock,
@@ -26,7 +26,8 @@ impl<'c> SyncTimer<'c> {
         }
     }
 
-    /// Sets the moment, if there is something to sync and no moment yet; `last`: when the last sync was.
+    /// Sets the time of the next sync, if there is unsynced data and no time yet. `last` is the time of the last
+    /// sync.
     pub(super) fn arm(&mut self, last: Option<Millis>, unsynced: bool) {
         if self.deadline.is_none() && unsynced {
             let now = self.clock.now();

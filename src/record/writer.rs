@@ -100,7 +100,7 @@ pub(super) struct LogWriter {
     disk: Arc<dyn Disk>,
     file: Box<dyn LogFile>,
     path: PathBuf,
-    /// Their entries are new: synced with the first sync.
+    /// The folders with new entries, which the first sync includes.
     folders: Vec<PathBuf>,
     blobs: Arc<BlobWriter>,
     clock: Arc<dyn Clock>,
@@ -157,7 +157,7 @@ impl LogWriter {
             Ok(()) => {
                 guard.disarm();
             }
-            // Dropping the queue makes every emitter swallow what it is given; dropping `shown` ends the stream.
+            // Without the queue, every emitter drops its facts. Dropping `shown` ends the stream.
             Err(why) => self.failure.report(&self.path, &why),
         }
     }
@@ -209,7 +209,7 @@ impl LogWriter {
     /// Writes the batch with one write(2), unless the system splits it.
     fn write_lines(&mut self) -> io::Result<()> {
         if self.failure.has_occurred() {
-            // A blob could not be stored; the next line may name it. The reason is noted already.
+            // A blob could not be stored, and the next line may name it. `failure` already has the reason.
             return Err(io::Error::other("recording failed before"));
         }
         self.unsynced = true;

@@ -1,8 +1,11 @@
-//! What a reader must know before trusting a verdict, as sentences: the same in every report.
+//! The sentences about a verdict's flags that every report prints.
+//!
+//! Responsible for wording citations that were not found, contradictions, repairs and hidden text. Does not find
+//! flags.
 
 use crate::model::Verdict;
 
-/// Quotations that were not found, as sentences.
+/// Returns one sentence per citation that was not found.
 pub(super) fn describe_missing_citations(verdict: &Verdict) -> impl Iterator<Item = String> + '_ {
     let lost = verdict.citations.iter().filter(|citation| !citation.found);
     lost.map(|citation| {
@@ -13,7 +16,7 @@ pub(super) fn describe_missing_citations(verdict: &Verdict) -> impl Iterator<Ite
     })
 }
 
-/// That the verdict contradicts itself, what had to be changed before it could be read, and what its reader does not see.
+/// Returns one sentence per contradiction, repair and piece of hidden text of the verdict.
 pub(super) fn describe_flags(verdict: &Verdict) -> impl Iterator<Item = String> + '_ {
     let contradiction = verdict.contradiction.iter();
     let contradiction =
@@ -30,7 +33,7 @@ pub(super) fn describe_flags(verdict: &Verdict) -> impl Iterator<Item = String> 
         .chain(verdict.hidden.iter().cloned())
 }
 
-/// A reason with all that is flagged about its verdict below it.
+/// Returns the explanation, then each flag of its verdict on a line of its own.
 pub(super) fn append_flags(why: &str, verdict: Option<&Verdict>) -> String {
     let mut out = why.to_owned();
     for flag in verdict

@@ -1,4 +1,6 @@
-//! `--format human`: a line a cell, then the totals with every class named.
+//! `--format human`: text for people.
+//!
+//! Responsible for one line per cell and the totals, which name every outcome. Does not compute decisions.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -14,26 +16,27 @@ use super::{
 use crate::event::ReplayedEvidencePlan;
 use crate::model::{Millis, Outcome, VoteCounts, make_visible, pluralize};
 
-/// Columns of an outcome with its score: `✗ fail 0.50`.
+/// The columns of an outcome with its score: `✗ fail 0.50`.
 const OUTCOME_WIDTH: usize = 11;
-/// What is said of a result stands so far in.
+/// The indent of the lines below a result, in columns.
 const INDENT: usize = 4;
-/// Failures listed at the end at most; the others are counted.
+/// The largest number of failures that the end lists; the report only counts further ones.
 const MAX_LISTED_FAILURES: usize = 40;
 
-/// Writes lines for people.
+/// Writes a run as lines for people.
 pub struct HumanReportWriter<'w> {
     out: io::BufWriter<Box<dyn Write + 'w>>,
     style: TextStyle,
-    /// Decisions told, and those that failed or ended in an error.
+    /// The number of decisions written so far.
     decision_count: usize,
+    // The listed decisions that failed or ended in an error.
     troubles: Vec<(Outcome, String)>,
     unlisted_failures: usize,
     has_rubric_rows: bool,
 }
 
 impl<'w> HumanReportWriter<'w> {
-    /// Lines go to `out`.
+    /// Returns a writer of lines to `out`.
     pub fn new(out: Box<dyn Write + 'w>, style: TextStyle) -> Self {
         Self {
             out: io::BufWriter::with_capacity(64 * 1024, out),
@@ -55,7 +58,7 @@ impl<'w> HumanReportWriter<'w> {
         format!("{on}{text}{off}")
     }
 
-    /// Lines under a result, broken where the terminal ends.
+    /// Writes lines below a result, wrapped to the width of the terminal.
     fn write_indented(&mut self, text: &str) -> io::Result<()> {
         for line in text.lines() {
             let line = make_visible(line, false);
@@ -93,7 +96,7 @@ impl<'w> HumanReportWriter<'w> {
         if let Some(run) = &result.cached {
             write!(self.out, "  [from {}]", run.letters())?;
         }
-        // One of several cells decides nothing alone.
+        // A cell that shares its decision with other cells decides nothing alone, so its line shows no label.
         let alone = row.name.repeat.is_none() && !row.is_panel_member;
         write!(
             self.out,
@@ -104,6 +107,7 @@ impl<'w> HumanReportWriter<'w> {
         if row.name.repeat.is_none() && !row.is_panel_member {
             self.add_failure(result.outcome, &name);
         }
+        // The narrator has already printed the reasoning of a cell that a judge decided in this run.
         let live = row.name.judge.is_some() && result.cached.is_none();
         if self.style.has_narrator && live {
             return Ok(());
@@ -130,7 +134,7 @@ impl<'w> HumanReportWriter<'w> {
         Ok(())
     }
 
-    /// Keeps a decision without a pass for the list at the end.
+    /// Counts a decision, and keeps one that failed or ended in an error for the list at the end.
     fn add_failure(&mut self, outcome: Outcome, name: &str) {
         self.decision_count += 1;
         if outcome == Outcome::Fail || outcome.is_error() {
@@ -142,9 +146,9 @@ impl<'w> HumanReportWriter<'w> {
         }
     }
 
-    /// What did not pass, once more in one place where results ran off the screen.
+    /// Lists the failures again at the end if the results do not fit on one screen.
     fn troubles(&mut self) -> io::Result<()> {
-        /// Fewer decisions stay on a screen.
+        /// The number of decisions that fit on a screen.
         const SCREEN: usize = 12;
         if self.decision_count <= SCREEN || self.troubles.is_empty() {
             return Ok(());
@@ -231,7 +235,7 @@ impl<'w> HumanReportWriter<'w> {
         if let Some(as_of) = &summary.prices_as_of {
             let _infallible = write!(
                 text,
-                "\nthe cost is reckoned by dicta's own prices as of {as_of}; `prices:` of a judge says otherwise"
+                "\ndicta calculated the cost with its built-in prices as of {as_of}; to use other prices, set `prices:` of the judge"
             );
         }
         for line in text.lines() {
@@ -253,7 +257,7 @@ fn describe_evidence(frozen: &ReplayedEvidencePlan, summary: &RunSummary) -> Str
     format!("evidence frozen to {whose}: {answered} answered from it, {misses}")
 }
 
-/// What judge calls took. A judge that is free and counts no tokens took nothing worth telling.
+/// Returns the tokens and the cost of the judge calls, or `free` for a judge that costs nothing and counts no tokens.
 fn describe_spending(summary: &RunSummary) -> String {
     let bill = summary.bill;
     if bill.is_zero() && summary.usage.input.is_none() {
@@ -262,7 +266,7 @@ fn describe_spending(summary: &RunSummary) -> String {
     format!(", {}, {bill}", format_tokens(&summary.usage))
 }
 
-/// How it was decided: `by vote: 2 pass, 1 fail`, or what each judge said.
+/// Describes how a decision was reached: `by vote: 2 pass, 1 fail`, or the verdict of each judge.
 fn describe_decision(row: &DecisionRow) -> String {
     match &row.decision.panel {
         None => format!("by vote: {}", describe_votes(row.decision.votes)),
@@ -270,7 +274,7 @@ fn describe_decision(row: &DecisionRow) -> String {
     }
 }
 
-/// How far votes agreed: `9 decisions by vote, 7 unanimous, the winner's share 93 % on average`.
+/// Describes how far votes agreed: `9 decisions by vote, 7 unanimous, the winner's share 93 % on average`.
 fn describe_agreement(summary: &RunSummary) -> Option<String> {
     let mean = 100.0 * summary.mean_share()?;
     let mut text = format!(
@@ -285,7 +289,7 @@ fn describe_agreement(summary: &RunSummary) -> Option<String> {
     Some(text)
 }
 
-/// The votes that were cast: `2 pass, 1 fail`.
+/// Returns the votes that were cast: `2 pass, 1 fail`.
 fn describe_votes(votes: VoteCounts) -> String {
     let cast = [
         (votes.pass, "pass"),

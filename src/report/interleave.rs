@@ -1,7 +1,8 @@
-//! Who is heard. Several judges speak at once; one has the floor and is told live, what others say waits.
+//! Interleaves the output of judges that work at the same time.
 //!
-//! Owns headings, indents and the order of blocks. Goes by the times of events alone, so that a replay reads as the run
-//! did. What waits is bounded by the judges at work, and by [`MANY`] of those that are done.
+//! One cell is live: its lines appear at once. The lines of other cells are buffered. Responsible for headings,
+//! indents and the order of blocks. Does not read a clock: it uses the times of events only, so a replay prints what
+//! the run printed. The buffer is bounded by the number of running judges and by [`MAX_FINISHED_WAITING`].
 
 use std::collections::HashSet;
 use std::io::{self, Write};
@@ -12,24 +13,24 @@ use super::TextStyle;
 use super::wrap::wrap_line;
 use crate::model::{CellIx, Millis, make_visible};
 
-/// So long a speaker may be silent before another gets the floor.
+/// The time without output after which the live cell gives way to another cell.
 const MAX_SILENCE: Millis = Millis(2000);
-/// So many cells that are done wait at most.
+/// The largest number of finished cells whose lines wait in the buffer.
 const MAX_FINISHED_WAITING: usize = 8;
-/// Lines of a block stand so far in, behind a mark and a space.
+/// The indent of the lines of a block, in columns: a mark and a space precede the text.
 const INDENT: usize = 4;
 
-/// The floor.
+/// Orders the lines of several cells into blocks.
 pub(super) struct Interleaver<W> {
     out: W,
     style: TextStyle,
     now: Millis,
-    /// When the speaker was last heard.
+    /// The time of the live cell's last output.
     last_output: Millis,
     live_cell: Option<CellIx>,
-    /// Whose heading is the newest.
+    /// The cell with the newest heading.
     last_heading: Option<CellIx>,
-    /// Who has a heading already.
+    /// The cells that already have a heading; a later one says `(goes on)`.
     with_heading: HashSet<CellIx>,
     waiting: IndexMap<CellIx, BufferedCell>,
 }
@@ -55,12 +56,12 @@ impl<W: Write> Interleaver<W> {
         }
     }
 
-    /// What follows happened then.
+    /// Sets the time of the lines that follow.
     pub(super) fn set_time(&mut self, now: Millis) {
         self.now = now;
     }
 
-    /// A cell says a line.
+    /// Writes or buffers a line of a cell.
     pub(super) fn write_cell_line(
         &mut self,
         cell: CellIx,
@@ -72,12 +73,12 @@ impl<W: Write> Interleaver<W> {
         self.write_or_buffer(cell, name, Some(line))
     }
 
-    /// A cell has begun; its heading says so.
+    /// Begins a cell; its heading shows this.
     pub(super) fn open_cell(&mut self, cell: CellIx, name: &str) -> io::Result<()> {
         self.write_or_buffer(cell, name, None)
     }
 
-    /// A cell has nothing more to say.
+    /// Ends a cell: no more lines follow.
     pub(super) fn close_cell(&mut self, cell: CellIx) -> io::Result<()> {
         if self.live_cell == Some(cell) {
             self.live_cell = None;
@@ -98,14 +99,15 @@ impl<W: Write> Interleaver<W> {
         Ok(())
     }
 
-    /// A line of the run as a whole.
+    /// Writes a line about the whole run.
     pub(super) fn write_run_line(&mut self, text: &str) -> io::Result<()> {
+        // The line interrupts the block of the cell, so the next line of that cell needs its heading again.
         self.last_heading = None;
         let text = make_visible(text, false);
         writeln!(self.out, "{}", wrap_line(&text, 0, 0, self.style.width))
     }
 
-    /// Tells all that waits.
+    /// Writes all buffered lines.
     pub(super) fn write_buffered(&mut self) -> io::Result<()> {
         for (cell, waiting) in std::mem::take(&mut self.waiting) {
             self.write_block(cell, &waiting)?;
@@ -144,7 +146,7 @@ impl<W: Write> Interleaver<W> {
         Ok(())
     }
 
-    /// Gives a waiting cell the floor.
+    /// Makes a waiting cell the live cell.
     fn make_live(&mut self, cell: CellIx) -> io::Result<()> {
         self.live_cell = Some(cell);
         self.last_output = self.now;

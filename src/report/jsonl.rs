@@ -1,4 +1,7 @@
-//! `--format jsonl`: one JSON object a line (design.md 4). All keys are always there; fields may be added, never renamed.
+//! `--format jsonl`: one JSON object per line.
+//!
+//! Responsible for the JSON keys. Does not compute values. A line always has all its keys, except those marked
+//! `skip_serializing_if`; later versions may add fields and never rename one.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -22,7 +25,8 @@ pub struct JsonlReportWriter<'w> {
 }
 
 impl<'w> JsonlReportWriter<'w> {
-    /// `terminal`: characters that a terminal obeys or hides are written as `\u` escapes; else bytes are exact.
+    /// Returns a writer to `out`. With `terminal`, `\u` escapes replace characters that a terminal executes or hides;
+    /// without it, the bytes are exact.
     pub fn new(out: Box<dyn Write + 'w>, terminal: bool) -> Self {
         Self {
             out: io::BufWriter::with_capacity(128 * 1024, out),
@@ -45,7 +49,7 @@ impl<'w> JsonlReportWriter<'w> {
     }
 }
 
-/// JSON escapes C0 controls only; a terminal obeys more than those.
+/// Escapes the characters that a terminal executes or hides. JSON itself escapes only C0 controls.
 fn escape_json(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
@@ -162,7 +166,7 @@ impl<'a> ResultLine<'a> {
     }
 }
 
-/// Serialises what displays, without a copy.
+/// Serializes a value as its displayed text, without a copy.
 struct DisplayAsText<T>(T);
 
 impl<T: std::fmt::Display> Serialize for DisplayAsText<T> {
@@ -289,11 +293,11 @@ struct SummaryLine<'a> {
     prices_as_of: Option<&'a str>,
     budgets: Vec<BudgetLine<'a>>,
     duration_ms: u64,
-    /// Whose evidence answered tool calls; with how many it answered, and did not. Null: live.
+    /// The runs whose recorded tool responses replaced live calls; null if all calls were live.
     frozen: Option<&'a [RunId]>,
     frozen_answers: Option<u64>,
     frozen_misses: Option<u64>,
-    /// By `rubric/eval`, where decisions have labels.
+    /// The agreement by `rubric/eval`, for evals whose decisions have labels.
     labels: BTreeMap<String, LabelsLine>,
 }
 

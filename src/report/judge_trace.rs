@@ -1,4 +1,6 @@
-//! One cell's whole trace as text: prompt, function calls, fetched content, verdict. What `dicta show RUN CELL` prints.
+//! One cell's judge trace as text: prompt, function calls, fetched content, verdict. `dicta show RUN CELL` prints it.
+//!
+//! Responsible for the layout. Does not escape untrusted text; the caller does.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -10,7 +12,8 @@ use crate::event::{
 };
 use crate::model::{CellResult, RawJson, SUBMIT_VERDICT, Verdict, pluralize};
 
-/// The trace as plain text; callers make hostile characters visible. `name` is the cell's.
+/// Returns the judge trace as plain text. `name` is the name of the cell. The caller escapes characters that a
+/// terminal executes or hides.
 pub fn format_judge_trace(name: &str, cell: &CellState, blobs: &dyn BlobSource) -> String {
     let mut out = format!("cell {name}\n");
     let mut before = None;
@@ -46,7 +49,7 @@ pub fn format_judge_trace(name: &str, cell: &CellState, blobs: &dyn BlobSource) 
     out
 }
 
-/// A piece's text; one that cannot be read says so.
+/// Returns a stored text, or a remark with the error if its blob cannot be read.
 pub fn read_piece(piece: &StoredText, blobs: &dyn BlobSource) -> String {
     match piece {
         StoredText::Text(text) => text.clone(),
@@ -57,7 +60,7 @@ pub fn read_piece(piece: &StoredText, blobs: &dyn BlobSource) -> String {
     }
 }
 
-/// A whole request body.
+/// Returns a whole request body.
 pub fn read_rope(rope: &RecordedRequest, blobs: &dyn BlobSource) -> String {
     rope.iter().map(|piece| read_piece(piece, blobs)).collect()
 }
@@ -70,10 +73,11 @@ fn write_heading(out: &mut String, text: &str) {
     );
 }
 
-/// A request's values by their place.
+/// The values of a request by their path.
 type RequestTexts = HashMap<String, String>;
 
-/// A turn; of its request what the one before did not hold. Returns the request, for the next.
+/// Writes a turn, with only the part of its request that differs from the turn before. Returns the request's values
+/// for the next turn.
 fn write_turn(
     out: &mut String,
     turn: &TurnState,
@@ -124,8 +128,8 @@ fn write_turn(
     request
 }
 
-/// A request body for reading: the texts of its messages with their line breaks, the rest as JSON. A later turn repeats
-/// all that was sent before; what is new would drown in it.
+/// Writes a request body: message texts with their line breaks, other values as JSON. It leaves out values that
+/// `before` contains, because a later turn repeats everything that was sent earlier.
 fn write_request(
     out: &mut String,
     body: &str,
@@ -149,7 +153,7 @@ fn write_request(
     values.into_iter().collect()
 }
 
-/// Each value by its place, as it is shown.
+/// Collects each value with its path, as the trace shows it.
 fn collect_texts(value: &serde_json::Value, path: &str, out: &mut Vec<(String, String)>) {
     use serde_json::Value;
     match value {
@@ -211,7 +215,7 @@ fn write_call(out: &mut String, call: &CallState, blobs: &dyn BlobSource) {
     if let Some(first) = &call.retried {
         let _infallible = writeln!(out, "tried twice; first: {first}");
     }
-    // A verdict's receipt says nothing: the verdict follows.
+    // The response to a submitted verdict contains nothing of interest, and the verdict follows.
     let receipt = call.name == SUBMIT_VERDICT;
     if let Some(finished) = call.finished.as_ref().filter(|_| !receipt) {
         let FinishedCall {

@@ -1,5 +1,7 @@
-//! `--format junit`: a test case a decision, a suite a rubric. Fail is `<failure>`, an error outcome `<error>`, not applicable
-//! and skipped `<skipped>`.
+//! `--format junit`: one test case per decision, one suite per rubric.
+//!
+//! Responsible for the XML. Does not compute decisions. A fail is a `<failure>`, an error outcome an `<error>`, not
+//! applicable and skipped a `<skipped>`.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -14,18 +16,19 @@ use super::wording::describe_outcome;
 use super::{DecisionRow, ReportRow, ReportWriter, ResultRow};
 use crate::model::{CellName, Outcome, is_invisible};
 
-/// Gathers cases; a suite's counts stand in front of them, so that nothing can be written before the end.
+/// Collects cases and writes them at the end, because the counts of a suite precede its cases in the file.
 pub struct JunitReportWriter<'w> {
     out: Box<dyn Write + 'w>,
     terminal: bool,
     suites: IndexMap<String, TestSuite>,
     name: String,
-    /// Repeats and judges that wait for their decision, by its name.
+    /// The repeats and panel members that wait for their decision, by its name.
     pending_cases: IndexMap<String, Vec<JunitCase>>,
 }
 
 impl<'w> JunitReportWriter<'w> {
-    /// XML goes to `out` at the end. `terminal`: characters that a terminal obeys or hides are written as references.
+    /// Returns a writer of XML to `out`. With `terminal`, character references replace characters that a terminal
+    /// executes or hides.
     pub fn new(out: Box<dyn Write + 'w>, terminal: bool) -> Self {
         Self {
             out,
@@ -54,7 +57,7 @@ impl<'w> JunitReportWriter<'w> {
         }
     }
 
-    /// Several cells are one decision and one case, so that a server counts as the exit code does.
+    /// Adds one case for a decision of several cells, so that a CI server counts the same decisions as the exit code.
     fn add_decision(&mut self, row: &DecisionRow) {
         let cells = self
             .pending_cases
@@ -85,7 +88,7 @@ impl<'w> JunitReportWriter<'w> {
         });
     }
 
-    /// What a run left before it was decided is neither a failure nor a success, whatever some of its cells say.
+    /// Adds a case for an undecided decision: neither a failure nor a success, whatever the outcomes of its cells.
     fn add_undecided(&mut self, mut cells: Vec<JunitCase>) {
         let skipped = |cell: &JunitCase| cell.outcome == Outcome::Skipped;
         if let [one] = &cells[..]
@@ -149,7 +152,8 @@ impl<'w> JunitReportWriter<'w> {
     }
 }
 
-/// A reader of XML makes blanks of an attribute's line ends, so that a text of several lines stands in the element.
+/// Sets the message of a status. A text of several lines goes into the element, because XML parsers replace line ends
+/// in attributes by spaces.
 fn set_status_message(status: &mut TestCaseStatus, why: String) {
     match why.split_once('\n') {
         Some((first, _)) => {
@@ -162,7 +166,7 @@ fn set_status_message(status: &mut TestCaseStatus, why: String) {
     }
 }
 
-/// A reference means the same to a reader of XML and nothing to a terminal.
+/// Replaces characters by references, which an XML parser decodes and a terminal only prints.
 fn escape_xml(xml: &str) -> String {
     let mut out = String::with_capacity(xml.len());
     for c in xml.chars() {
@@ -175,17 +179,17 @@ fn escape_xml(xml: &str) -> String {
     out
 }
 
-/// Text without the two characters that no XML document may hold and `quick_junit` lets through (XML 1.0, 2.2).
+/// Replaces the two characters that XML forbids and `quick_junit` does not filter (XML 1.0, 2.2).
 fn strip_invalid_chars(text: &str) -> String {
     text.replace(['\u{FFFE}', '\u{FFFF}'], "\u{FFFD}")
 }
 
-/// What becomes a test case.
+/// A cell that becomes a test case, or a part of one.
 struct JunitCase {
     name: CellName,
     outcome: Outcome,
     why: String,
-    /// What a reader must know before trusting the verdict: all that is said of one that passed.
+    /// The flags of the verdict; the only text of a case that passed.
     flags: String,
     time: Duration,
 }
@@ -209,7 +213,7 @@ impl ReportWriter for JunitReportWriter<'_> {
         }
         let mut report = Report::new(self.name.clone());
         report.add_test_suites(std::mem::take(&mut self.suites).into_values());
-        // Written by us, so that an error of the stream keeps its kind.
+        // `quick_junit` writes into a string, so that an I/O error of `out` keeps its kind.
         let mut xml = report.to_string().map_err(io::Error::other)?;
         if self.terminal {
             xml = escape_xml(&xml);

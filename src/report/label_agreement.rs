@@ -1,5 +1,7 @@
-//! What a run's decisions come to beside what people said: counts by eval, each with how many they are of. Decisions
-//! without a verdict count nowhere, and it is said how many they are. No rates: a few labels make none.
+//! The agreement of a run's decisions with labels.
+//!
+//! Responsible for the counts by eval, each with its total. Does not compute rates, because the rate of a few labels
+//! means little. Decisions without a verdict are counted separately.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +10,7 @@ use serde::Serialize;
 use super::RunSummary;
 use crate::model::{CellResult, Label, LabelAgreement, Labels, pluralize};
 
-/// How an eval's decisions ended that have a verdict, and what labels say of them.
+/// The counts of an eval's decisions with a verdict, and their agreement with labels.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EvalVerdicts {
     /// The rubric's id.
@@ -19,14 +21,14 @@ pub struct EvalVerdicts {
     pub pass: u64,
     /// Decisions that failed.
     pub fail: u64,
-    /// Those of them with a label.
+    /// The agreement of those decisions that have a label.
     pub agreement: LabelAgreement,
     /// Labelled decisions without a verdict.
     pub without_verdict: u64,
 }
 
 impl EvalVerdicts {
-    /// Counts a decision with a label; `None`: it has no verdict.
+    /// Counts a labelled decision. `passed` is `None` if the decision has no verdict.
     pub(super) fn count_label(&mut self, passed: Option<bool>, label: bool) {
         match passed {
             Some(passed) => self.agreement.add(passed, label),
@@ -39,7 +41,7 @@ impl EvalVerdicts {
     }
 }
 
-/// The label of a decision. A label is about a whole transcript, never about one message of it.
+/// Returns the label of a decision. A label applies to a whole transcript, never to one message of it.
 pub(super) fn find_label(
     labels: &Labels,
     (transcript, rubric, eval): (&str, &str, &str),
@@ -52,14 +54,15 @@ pub(super) fn find_label(
     found.and_then(|label| label.passed)
 }
 
-/// Whether a person changed one of a decision's cells: such a decision enters no statistics.
+/// Returns `true` if a person changed one of a decision's cells: such a decision enters no statistics.
 pub(super) fn is_edited_by_human<'r>(
     mut results: impl Iterator<Item = Option<&'r CellResult>>,
 ) -> bool {
     results.any(|result| result.is_some_and(|result| result.by_human))
 }
 
-/// `grounded  12 labelled: 7 true passes, 1 false pass, 3 true fails, 1 false fail`, a line an eval with labels.
+/// Returns one line per eval with labels: `grounded  12 labelled: 7 true passes, 1 false pass, 3 true fails, 1 false
+/// fail`.
 pub(super) fn format_label_lines(summary: &RunSummary) -> Vec<String> {
     let labelled = || summary.evals.iter().filter(|eval| eval.is_labelled());
     let alone = |of: &EvalVerdicts| labelled().filter(|eval| eval.eval == of.eval).count() == 1;
@@ -90,7 +93,7 @@ pub(super) fn format_label_lines(summary: &RunSummary) -> Vec<String> {
     labelled().zip(&names).map(line).collect()
 }
 
-/// `7 true passes, 1 false pass, 3 true fails, 1 false fail`.
+/// Formats the four counts: `7 true passes, 1 false pass, 3 true fails, 1 false fail`.
 fn format_agreement(of: LabelAgreement) -> String {
     let word = |n: u64, one: &str, many: &str| format!("{n} {}", if n == 1 { one } else { many });
     [
@@ -102,7 +105,7 @@ fn format_agreement(of: LabelAgreement) -> String {
     .join(", ")
 }
 
-/// The same in JSON, by `rubric/eval`.
+/// The agreement of one eval, in JSON.
 #[derive(Serialize)]
 pub(super) struct LabelsLine {
     /// Labelled decisions with a verdict.
@@ -114,7 +117,7 @@ pub(super) struct LabelsLine {
     without_verdict: u64,
 }
 
-/// Those of a run.
+/// Returns the agreement of each labelled eval of a run, by `rubric/eval`.
 pub(super) fn collect_labels_lines(summary: &RunSummary) -> BTreeMap<String, LabelsLine> {
     let labelled = summary.evals.iter().filter(|eval| eval.is_labelled());
     let line = |of: &EvalVerdicts| {
@@ -131,7 +134,7 @@ pub(super) fn collect_labels_lines(summary: &RunSummary) -> BTreeMap<String, Lab
     labelled.map(line).collect()
 }
 
-/// A label as it stands beside a verdict.
+/// Returns the label as the end of a result line, or an empty text.
 pub(super) fn format_label_suffix(label: Option<bool>) -> &'static str {
     match label {
         Some(true) => "  [label ✓]",

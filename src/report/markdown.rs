@@ -1,4 +1,6 @@
-//! `--format markdown`: totals and what did not pass, for a pull request.
+//! `--format markdown`: the totals and the failures, for a pull request.
+//!
+//! Responsible for the Markdown. Does not compute decisions.
 
 use std::io::{self, Write};
 
@@ -9,24 +11,24 @@ use super::wording::describe_outcome;
 use super::{ReportRow, ReportWriter, describe_panel_decision};
 use crate::model::{Outcome, make_visible};
 
-/// Failures shown at most; the rest is counted.
+/// The largest number of failures in the report; it only counts further ones.
 const MAX_LISTED_FAILURES: usize = 200;
 
 /// Writes a summary table and the failures.
 pub struct MarkdownReportWriter<'w> {
     out: Box<dyn Write + 'w>,
     failures: Vec<String>,
-    /// What several judges decided.
+    /// The decisions of several judges, in words.
     panel_decisions: Vec<String>,
     unlisted_failures: usize,
-    /// Of cells that did not fail: what is flagged about their verdicts.
+    /// The flags of cells that did not fail.
     flagged_cells: Vec<String>,
     unlisted_flagged: usize,
     stats: Vec<String>,
 }
 
 impl<'w> MarkdownReportWriter<'w> {
-    /// Text goes to `out`.
+    /// Returns a writer to `out`.
     pub fn new(out: Box<dyn Write + 'w>) -> Self {
         Self {
             out,
@@ -40,7 +42,7 @@ impl<'w> MarkdownReportWriter<'w> {
     }
 }
 
-/// A table cell: one line, nothing that Markdown or HTML would obey.
+/// Escapes a text for a table cell: one line, without active Markdown or HTML.
 fn escape_table_cell(text: &str) -> String {
     let mut out = String::new();
     let mut leads = false;
@@ -48,7 +50,7 @@ fn escape_table_cell(text: &str) -> String {
         leads = c == '\n' || (leads && c == ' ');
         match c {
             '\n' => out.push_str("<br>"),
-            // What a line begins with keeps the columns of a diff.
+            // Markdown drops leading spaces, but they align the columns of a diff.
             ' ' if leads => out.push_str("&nbsp;"),
             '|' | '\\' | '`' | '*' | '_' | '[' | ']' => {
                 out.push('\\');
@@ -88,7 +90,7 @@ impl ReportWriter for MarkdownReportWriter<'_> {
                 ));
                 Ok(())
             }
-            // One that passed is told only where there is something against trusting it.
+            // A cell that passed is listed only if its verdict has flags.
             ReportRow::Result(row) => {
                 let flags = append_flags("", row.result.verdict.as_deref());
                 if flags.is_empty() {

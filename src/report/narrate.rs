@@ -1,6 +1,7 @@
-//! Live judge turns as readable text: what is asked, what is called, what comes back, what is decided.
+//! Live judge turns as readable text: prompts, tool calls, tool responses and verdicts.
 //!
-//! Text is told a line at a time; [`Floor`] keeps the lines of a cell together. Also what `dicta replay --print` prints.
+//! Responsible for the words of a line. Does not order the lines of several cells; [`Interleaver`] does. `dicta
+//! replay --print` prints the same text.
 
 mod calls;
 
@@ -17,27 +18,28 @@ use crate::event::{
 };
 use crate::model::{CallIx, CellIx, ProviderKind, TurnIx, pluralize};
 
-/// Longest piece of a line of model text before it is told, so that a long paragraph is read as it comes.
+/// The number of characters after which an incomplete line is printed, so that a long paragraph appears while it
+/// arrives.
 const MAX_PENDING_CHARS: usize = 400;
 
-/// Tells turns.
+/// Prints judge turns.
 pub struct Narrator<W> {
     interleaver: Interleaver<W>,
     header: Option<Box<RunHeader>>,
-    /// Names of judge cells that have no result yet.
+    /// The names of judge cells without a result.
     cell_names: HashMap<CellIx, String>,
-    /// Text of a line that is not complete, by cell and part.
+    /// The incomplete lines, by cell and part.
     partial_lines: HashMap<(CellIx, DeltaPart), PartialLine>,
-    /// Verdicts that are coming as JSON, by cell and part.
+    /// The parsers of verdicts that arrive as JSON, by cell and part.
     reasoning_parsers: HashMap<(CellIx, DeltaPart), ReasoningParser>,
-    /// Lines told of a cell, so that a reason is not told twice.
+    /// The lines that a cell has printed, so that a reason is printed once.
     written_lines: HashMap<CellIx, HashSet<String>>,
-    /// Calls that only state the verdict: it is told when it was read.
+    /// The calls that submit a verdict. They are not printed; the parsed verdict is.
     verdict_calls: HashSet<(CellIx, TurnIx, CallIx)>,
 }
 
 impl<W: Write> Narrator<W> {
-    /// Text goes to `out`.
+    /// Returns a narrator that prints to `out`.
     pub fn new(out: W, style: TextStyle) -> Self {
         Self {
             interleaver: Interleaver::new(out, style),
@@ -50,7 +52,7 @@ impl<W: Write> Narrator<W> {
         }
     }
 
-    /// Tells an event; most tell nothing.
+    /// Prints an event; most events print nothing.
     pub fn narrate_event(&mut self, event: &RunEvent) -> io::Result<()> {
         self.interleaver.set_time(event.at);
         match &event.kind {
@@ -88,7 +90,7 @@ impl<W: Write> Narrator<W> {
                         .get(cell)
                         .is_some_and(|told| told.contains(error))
                 };
-                // The attempt or the reply that ended it may have said why already.
+                // The failed attempt or the unparsed reply may already have printed this error.
                 if let Some(error) = result.error.as_ref().filter(|error| !known(*error)) {
                     text.push_str(": ");
                     text.push_str(error);
@@ -149,7 +151,7 @@ impl<W: Write> Narrator<W> {
         self.interleaver.flush()
     }
 
-    /// Tells what waits: no event will come.
+    /// Prints the buffered lines at the end of the events.
     pub fn finish(&mut self) -> io::Result<()> {
         self.interleaver.write_buffered()?;
         self.interleaver.flush()
@@ -170,7 +172,7 @@ impl<W: Write> Narrator<W> {
         let uses = header.judges.iter().any(|judge| !judge.tools.is_empty());
         if let Some(frozen) = header.replayed_evidence_plan().filter(|_| uses) {
             self.write_run_line(&format!(
-                "Evidence is frozen to {}: {} of tools stand for live calls; {}.",
+                "Evidence is frozen to {}: {} of tools replace live calls; {}.",
                 frozen.describe_runs(),
                 pluralize(frozen.answers, "answer"),
                 frozen.describe_miss_policy()
@@ -226,7 +228,7 @@ impl<W: Write> Narrator<W> {
                     }
                     None => "no further attempt".to_owned(),
                 };
-                // A server's sentence may end with its own full stop.
+                // The server's message may end with a full stop.
                 let said = why.strip_suffix('.').unwrap_or(why);
                 let cost = match exchange {
                     Some(exchange) if exchange.cost_unknown => " (what it cost is unknown)",
@@ -297,7 +299,7 @@ impl<W: Write> Narrator<W> {
             {
                 ReasoningPiece::Reasoning(text) => text,
                 ReasoningPiece::Prose(text) if part == DeltaPart::Text => text,
-                // Arguments of a call are told whole, when it is received.
+                // The arguments of a call are printed in whole when the call is complete.
                 ReasoningPiece::Prose(_) => return Ok(()),
             },
         };
@@ -320,7 +322,7 @@ impl<W: Write> Narrator<W> {
         Ok(())
     }
 
-    /// Tells lines that were waiting for their end.
+    /// Prints the incomplete lines of a cell.
     fn end_partial_lines(&mut self, cell: CellIx) -> io::Result<()> {
         self.reasoning_parsers.retain(|(c, _), _| *c != cell);
         let mut parts: Vec<DeltaPart> = self
@@ -344,7 +346,7 @@ impl<W: Write> Narrator<W> {
         Ok(())
     }
 
-    /// Tells a line of a reply unless this cell said it before (a thought that became the reason).
+    /// Prints a line of a reply, unless this cell printed it before: a thought may become the reason.
     fn write_once(&mut self, cell: CellIx, mark: &str, line: &str) -> io::Result<()> {
         let known = |told: &HashSet<String>| told.contains(line);
         if line.trim().is_empty() || self.written_lines.get(&cell).is_some_and(known) {
@@ -355,7 +357,7 @@ impl<W: Write> Narrator<W> {
     }
 
     fn remember_line(&mut self, cell: CellIx, line: &str) {
-        /// Enough for a reason; a reply that goes on for ever is not kept.
+        /// Enough lines for a reason; the limit bounds the memory for an endless reply.
         const KEPT: usize = 500;
         let told = self.written_lines.entry(cell).or_default();
         if told.len() < KEPT && !told.contains(line) {
@@ -381,15 +383,15 @@ impl<W: Write> Narrator<W> {
 /// A line of a reply that is not complete.
 #[derive(Default)]
 struct PartialLine {
-    /// What of it was not told yet: long lines are told in pieces.
+    /// The part of the line that is not yet printed; a long line is printed in pieces.
     pending: String,
-    /// All of it, up to a limit.
+    /// The whole line, up to a limit.
     full_text: String,
 }
 
 impl PartialLine {
     fn push(&mut self, c: char, told: bool) {
-        /// A reply without line breaks that goes on for ever is not kept.
+        /// The limit bounds the memory for an endless reply without line breaks.
         const KEPT: usize = 16 * 1024;
         if self.full_text.len() < KEPT {
             self.full_text.push(c);

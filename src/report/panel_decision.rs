@@ -1,4 +1,6 @@
-//! How several judges came to a decision, in words: for lines, tables and screens.
+//! The decision of a panel in words, for lines, tables and screens.
+//!
+//! Responsible for the wording. Does not decide.
 
 use super::wording::describe_outcome;
 use crate::event::RunHeader;
@@ -6,10 +8,11 @@ use crate::model::{
     Decision, Doubt, Outcome, PanelDecision, PanelMember, PanelRule, UndecidedPanel,
 };
 
-/// What each judge of a panel said and whose word stands. `names` are the members', in their order.
+/// Describes the verdict of each member of a panel and the member that decided. `names` has the members' names in
+/// order.
 ///
-/// `by majority, 2 of 3: a pass 0.80, b fail 0.20, c pass` · `strong (cheap was unsure: score 0.55, margin 0.15): cheap said pass,
-/// strong fail`
+/// `by majority, 2 of 3: a pass 0.80, b fail 0.20, c pass` · `by strong (cheap was unsure: score 0.55, margin 0.15):
+/// cheap said pass, strong fail`
 pub fn describe_panel_decision<N: AsRef<str>>(ruling: &PanelDecision, names: &[N]) -> String {
     let name = |at: usize| names.get(at).map_or("?", AsRef::as_ref);
     let PanelRule::Cascade { margin } = ruling.rule else {
@@ -50,7 +53,7 @@ pub fn describe_panel_decision<N: AsRef<str>>(ruling: &PanelDecision, names: &[N
     format!("by {who} ({}): {conflict}{who} {own}", unsure.join("; "))
 }
 
-/// `, 2 of 3`: the winner's share of a majority. There is none where errors left no winner, and of one vote.
+/// Returns the winner's share of a majority: `, 2 of 3`. Empty if errors left no winner, or with one vote.
 fn format_share(ruling: &PanelDecision) -> String {
     let of = ruling.members.len();
     let said = |outcome| ruling.members.iter().filter(move |m| m.outcome == outcome);
@@ -65,7 +68,7 @@ fn format_share(ruling: &PanelDecision) -> String {
     }
 }
 
-/// Why several judges have not decided though all that were asked have answered.
+/// Explains why a panel is undecided although every judge that was asked has answered.
 ///
 /// `undecided: cheap is unsure (score 0.55, margin 0.30); so strong is to be asked`
 pub fn describe_undecided<N: AsRef<str>>(open: &UndecidedPanel, names: &[N], next: &[N]) -> String {
@@ -92,7 +95,7 @@ pub fn describe_undecided<N: AsRef<str>>(open: &UndecidedPanel, names: &[N], nex
     format!("undecided: {said}; so {next} {is} to be asked")
 }
 
-/// `pass 0.80`, `fail, 2 of 3`
+/// Formats a member's outcome: `pass 0.80`, `fail (2:1 votes)`.
 fn format_member(member: &PanelMember) -> String {
     let score = member.score.map(|score| format!(" {score:.2}"));
     let cells = member.votes.pass + member.votes.fail + member.votes.na + member.votes.error;
@@ -108,7 +111,7 @@ fn format_member(member: &PanelMember) -> String {
     )
 }
 
-/// `2:1`
+/// Formats a member's votes: `2:1`.
 fn format_split(member: &PanelMember) -> String {
     let votes = member.votes;
     let cast = [votes.pass, votes.fail, votes.na, votes.error];
@@ -117,7 +120,7 @@ fn format_split(member: &PanelMember) -> String {
     cast.join(":")
 }
 
-/// Why a member of a cascade was unsure.
+/// Explains why a member of a cascade was unsure.
 pub fn explain_doubt(member: &PanelMember, margin: f64) -> String {
     match member.doubt {
         None => "nothing speaks against it".to_owned(),
@@ -132,7 +135,7 @@ pub fn explain_doubt(member: &PanelMember, margin: f64) -> String {
     }
 }
 
-/// The names of who decided, in the order of the ruling's members.
+/// Returns the names of the judges of a decision, in the order of its panel members.
 pub(super) fn find_judge_names(header: &RunHeader, decision: &Decision) -> Vec<String> {
     let members = decision.panel.iter().flat_map(|ruling| &ruling.members);
     let name = |judge: u32| {

@@ -1,41 +1,45 @@
-//! Reads the `reasoning` of a verdict while its JSON is still coming, so that a judge can be read as it speaks.
+//! Extracts the `reasoning` of a verdict while its JSON still arrives.
+//!
+//! Responsible for partial JSON. Does not validate the verdict.
 
-/// Finds and decodes the string values of one name in a JSON text that arrives in pieces: a verdict in parts has a
-/// reason for each. They are told with a line break between them.
+/// Finds and decodes the string values of one key in a JSON text that arrives in pieces.
+///
+/// A verdict in parts has a reason for each part; a line break separates them.
 #[derive(Debug, Default)]
 pub(super) struct ReasoningParser {
     buffer: String,
-    /// Where decoding goes on in `seen`.
+    /// The byte offset in `buffer` at which decoding continues.
     position: usize,
     state: ReasoningParserState,
-    /// Whether nothing of this value was told yet, and whether something of any was.
+    /// `true` until a piece of the current value was returned.
     at_value_start: bool,
+    /// `true` once a piece of any value was returned.
     has_output: bool,
 }
 
 #[derive(Debug, Default, PartialEq)]
 enum ReasoningParserState {
-    /// Nothing is known yet.
+    /// No character has arrived that decides between prose and JSON.
     #[default]
     Start,
-    /// It begins as prose: no JSON.
+    /// The text begins as prose, not as JSON.
     Prose,
-    /// JSON, before a value.
+    /// In JSON, before the next value.
     BeforeValue,
-    /// Inside one.
+    /// Inside a value.
     InsideValue,
 }
 
-/// What a piece of text is.
+/// A piece of text and its kind.
 #[derive(Debug, PartialEq)]
 pub(super) enum ReasoningPiece {
-    /// Prose, to be told as it is.
+    /// Prose, which is printed unchanged.
     Prose(String),
-    /// More of the reasoning, decoded; empty while there is none.
+    /// More of the reasoning, decoded; may be empty.
     Reasoning(String),
 }
 
-/// The reasoning so far in a verdict's JSON that may be cut anywhere; `None` if the text is no JSON object.
+/// Returns the reasoning so far in a verdict's JSON that may end anywhere; `None` if the text is not a JSON object.
 pub fn extract_reasoning(text: &str) -> Option<String> {
     match ReasoningParser::default().push(text) {
         ReasoningPiece::Prose(_) => None,
@@ -46,7 +50,7 @@ pub fn extract_reasoning(text: &str) -> Option<String> {
 const REASONING_KEY: &str = "\"reasoning\"";
 
 impl ReasoningParser {
-    /// Takes more of the text.
+    /// Takes more of the text and returns what it adds.
     pub(super) fn push(&mut self, text: &str) -> ReasoningPiece {
         if self.state == ReasoningParserState::Prose {
             return ReasoningPiece::Prose(text.to_owned());
@@ -82,7 +86,7 @@ impl ReasoningParser {
         ReasoningPiece::Reasoning(told)
     }
 
-    /// Goes to the next value, if it has begun.
+    /// Moves to the next value. Returns `false` if no further value has begun.
     fn find_next_value(&mut self) -> bool {
         let Some(key) = self.buffer[self.position..].find(REASONING_KEY) else {
             return false;
@@ -98,7 +102,7 @@ impl ReasoningParser {
         true
     }
 
-    /// Decodes what is complete: an escape that is cut waits for its rest.
+    /// Decodes the complete part of a value. An incomplete escape waits for its rest.
     fn decode_available(&mut self) -> String {
         let rest = &self.buffer[self.position..];
         let mut end = 0;
@@ -125,7 +129,8 @@ impl ReasoningParser {
             end = chars.clone().next().map_or(rest.len(), |(next, _)| next);
         }
         let text = &rest[..end];
-        // A surrogate pair that is cut in the middle does not decode; it waits too.
+        // An incomplete surrogate pair does not decode, so it waits too. `serde_json` rejects a raw line break in a
+        // string, so escape it.
         let Ok(decoded) =
             serde_json::from_str::<String>(&format!("\"{}\"", text.replace('\n', "\\n")))
         else {

@@ -1,7 +1,8 @@
-//! Events in, rows out: results in plan order, then decisions of several cells, then rubrics, then the summary.
+//! Turns events into rows: results in plan order, decisions of several cells, rubrics, then the summary.
 //!
-//! A transcript is complete once all its planned cells have results: further repeats are planned before the result that
-//! makes them necessary (see `run`).
+//! Responsible for the order and the counts. Does not format rows. A transcript is complete once all its planned
+//! cells have results. This is safe because a run plans further repeats before the result that makes them necessary
+//! (see `run`).
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -19,52 +20,52 @@ use crate::model::{
     ScoreBounds, TokenUsage, TranscriptRef, TurnIx,
 };
 
-/// One line of a report.
+/// A row of a report.
 #[derive(Debug, Clone)]
 pub enum ReportRow<'a> {
-    /// The run's header, first.
+    /// The run's header; the first row.
     Header(&'a RunHeader),
     /// A cell's result.
     Result(ResultRow<'a>),
-    /// A decision of more than one cell.
+    /// A decision of several cells.
     Decision(&'a DecisionRow),
     /// A rubric's score on a transcript.
     Rubric(&'a RubricRow),
-    /// Per judge and per tool, before the end; only where a judge was needed.
+    /// The statistics per judge and per tool, before the summary; only if the run asked a judge.
     Stats(&'a RunStats),
-    /// The end.
+    /// The summary; the last row.
     Summary(&'a RunSummary),
 }
 
-/// A cell's result with all that names it.
+/// The result of a cell with its name, settings and label.
 #[derive(Debug, Clone)]
 pub struct ResultRow<'a> {
-    /// The full name.
+    /// The full name of the cell.
     pub name: CellNameRef<'a>,
     /// The eval type.
     pub eval_type: &'a str,
-    /// What decides a score: `min_score` and `max_score`, where set.
+    /// The scores at which the verdict passes (`min_score`, `max_score`), if set.
     pub bounds: ScoreBounds,
-    /// Its judge is one of several: alone it decides nothing.
+    /// `true` if the judge is a panel member, so that the cell alone decides nothing.
     pub is_panel_member: bool,
-    /// What a person says of its decision.
+    /// The label of its decision.
     pub label: Option<bool>,
     /// The result.
     pub result: &'a CellResult,
 }
 
-/// A decision of more than one cell, or of more than one judge.
+/// A decision of several cells or of several judges.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DecisionRow {
-    /// Its name; `judge` and `repeat` are absent.
+    /// The name of the decision, without a judge or repeat.
     pub name: CellName,
     /// The eval type.
     pub eval_type: String,
-    /// What was decided.
+    /// The decision.
     pub decision: Decision,
-    /// What a person says of it.
+    /// The label of the decision.
     pub label: Option<bool>,
-    /// The judges' names, in the order of the ruling's members.
+    /// The names of the judges, in the order of the panel members.
     pub judges: Vec<String>,
 }
 
@@ -75,68 +76,68 @@ pub struct RubricRow {
     pub transcript: String,
     /// The rubric.
     pub rubric: String,
-    /// `None`: undecided, because nothing has a verdict or a required eval has none.
+    /// `true` if the rubric passed; `None` if no eval or not every required eval has a verdict.
     pub passed: Option<bool>,
-    /// Σ(w·s)/Σw over its verdicts.
+    /// The weighted mean of its scores, Σ(w·s)/Σw.
     pub score: Option<f64>,
 }
 
-/// What a run came to. Outcomes count decisions; `cells` and `pending` count cells.
+/// The totals of a run. Outcomes count decisions; `cells` and `pending` count cells.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RunSummary {
     /// The run's id.
     pub run: String,
-    /// Whether it ran the demo.
+    /// `true` if the run used the demo.
     pub demo: bool,
-    /// Cells planned.
+    /// The number of planned cells.
     pub cells: u64,
-    /// Cells without a result.
+    /// The number of cells without a result.
     pub pending: u64,
-    /// No end was recorded, or it was cancelled.
+    /// `true` if the recording has no end, or the run was cancelled.
     pub interrupted: bool,
-    /// Decisions by outcome.
+    /// The number of decisions by outcome.
     pub outcomes: [u64; Outcome::ALL.len()],
-    /// What judging took.
+    /// The tokens and calls of the judges.
     pub usage: TokenUsage,
-    /// USD; `None` when some of it is unknown, or nothing was asked.
+    /// The cost in USD; `None` if a part of it is unknown or no judge was asked.
     pub cost_usd: Option<f64>,
-    /// What is known of it.
+    /// The known part of the cost, and the number of calls of unknown cost.
     pub bill: Cost,
-    /// The day of the built-in prices, where some of it is reckoned by these.
+    /// The day of the built-in prices, if they priced a part of the cost.
     pub prices_as_of: Option<String>,
-    /// Limits of the run that were reached, in order.
+    /// The limits that the run reached, in order.
     pub budgets: Vec<BudgetStop>,
     /// Milliseconds from the first to the last event.
     pub duration_ms: u64,
-    /// Transcripts reached.
+    /// The number of transcripts with rows.
     pub transcripts: u64,
-    /// Verdicts by eval, in the order of the header.
+    /// The verdicts by eval, in the order of the header.
     pub evals: Vec<EvalVerdicts>,
-    /// Whose evidence answered judges' tool calls, if any.
+    /// The recorded tool responses that replaced live calls, if any.
     pub evidence: Option<ReplayedEvidencePlan>,
-    /// Calls that it answered.
+    /// The number of calls with a recorded tool response.
     pub evidence_answers: u64,
-    /// Calls that it had no answer for.
+    /// The number of calls without a recorded tool response.
     pub evidence_misses: u64,
-    /// Decisions that a vote of several won.
+    /// The number of decisions by a vote.
     pub voted: u64,
-    /// Of them: all voted so.
+    /// The number of unanimous ones among them.
     pub unanimous: u64,
-    /// Their winners' shares, added up.
+    /// The sum of their winners' shares, each from 0 to 1.
     pub share_sum: f64,
-    /// Decisions of a cascade.
+    /// The number of decisions by a cascade.
     pub cascades: u64,
-    /// Of them: the first judge was unsure.
+    /// The number of those in which the first judge was unsure.
     pub escalated: u64,
 }
 
 impl RunSummary {
-    /// How many decisions ended so.
+    /// Returns the number of decisions with this outcome.
     pub fn count(&self, outcome: Outcome) -> u64 {
         self.outcomes[outcome as usize]
     }
 
-    /// Decisions that ended in an error.
+    /// Returns the number of decisions that ended in an error.
     pub fn errors(&self) -> u64 {
         Outcome::ALL
             .iter()
@@ -145,7 +146,7 @@ impl RunSummary {
             .sum()
     }
 
-    /// The mean share of the winning votes; `None` where nothing was voted on.
+    /// Returns the mean share of the winning votes; `None` if no decision was by vote.
     pub fn mean_share(&self) -> Option<f64> {
         (self.voted > 0).then(|| self.share_sum / self.voted as f64)
     }
@@ -166,7 +167,7 @@ impl RunSummary {
         }
     }
 
-    /// The exit code of design.md 4 over decisions. What is pending is not passed.
+    /// Returns the exit code over decisions. A pending decision is not a pass.
     pub fn exit_code(&self) -> u8 {
         if self.count(Outcome::Fail) > 0 {
             1
@@ -180,19 +181,20 @@ impl RunSummary {
     }
 }
 
-/// Gathers events into rows.
+/// Turns events into rows.
 #[derive(Default)]
 pub struct RowBuilder {
     header: Option<Box<RunHeader>>,
-    /// Transcripts with unprinted cells, in plan order.
+    /// The transcripts with cells that are not yet printed, in plan order.
     incomplete: BTreeMap<u64, IncompleteTranscript>,
-    /// Cells by their first number: how many, whose transcript's place in `open`, and from where in its cells.
+    /// The planned ranges of cells by their first number: the count, the transcript in `incomplete`, and the offset
+    /// in its cells.
     ranges: BTreeMap<CellIx, PlannedCellRange>,
     last_transcript_no: u64,
     decisions: Vec<DecisionRow>,
     rubrics: Vec<RubricRow>,
     summary: RunSummary,
-    /// With frozen evidence: the tools of calls that have not ended.
+    /// With recorded tool responses: the tools of calls that have not ended.
     pending_calls: HashMap<(CellIx, TurnIx, CallIx), String>,
     stats: RunStats,
     has_judge_calls: bool,
@@ -213,7 +215,7 @@ struct IncompleteTranscript {
 }
 
 impl RowBuilder {
-    /// Rows that say what people said, too.
+    /// Returns a builder whose rows carry labels.
     pub fn with_labels(labels: Labels) -> Self {
         Self {
             labels,
@@ -221,7 +223,7 @@ impl RowBuilder {
         }
     }
 
-    /// Takes an event and passes on the rows that are complete.
+    /// Applies an event and emits the rows that it completes.
     pub fn apply<E>(
         &mut self,
         event: &RunEvent,
@@ -281,7 +283,7 @@ impl RowBuilder {
         Ok(())
     }
 
-    /// Counts what frozen evidence answered, and what it did not.
+    /// Counts the calls with and without a recorded tool response.
     fn count_evidence_use(&mut self, at: (CellIx, TurnIx, CallIx), fact: &ToolFact) {
         if let ToolFact::Received { name, .. } = fact {
             self.pending_calls.insert(at, name.clone());
@@ -304,7 +306,7 @@ impl RowBuilder {
         }
     }
 
-    /// Passes on what is left, and the summary.
+    /// Emits the remaining rows and the summary.
     pub fn finish<E>(
         mut self,
         emit: &mut impl FnMut(&ReportRow<'_>) -> Result<(), E>,
@@ -328,7 +330,8 @@ impl RowBuilder {
     }
 
     fn add_planned_cells(&mut self, transcript: &TranscriptRef, first: CellIx, keys: &[CellKey]) {
-        // Further repeats of a transcript are planned later, under new numbers; few transcripts are open at a time.
+        // Later repeats of a transcript have new numbers. The search is short, because few transcripts are
+        // incomplete.
         let known = self
             .incomplete
             .iter()
@@ -385,17 +388,19 @@ impl RowBuilder {
         }
     }
 
-    /// Prints transcripts from the oldest on while they are complete; all that have results with `all`.
+    /// Emits complete transcripts from the oldest on; with `all`, every cell with a result.
     fn emit_complete<E>(
         &mut self,
         all: bool,
         emit: &mut impl FnMut(&ReportRow<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
+        // Take the header, because the loop borrows `self` mutably.
         let Some(header) = self.header.take() else {
             return Ok(());
         };
         let mut outcome = Ok(());
         while let Some(entry) = self.incomplete.first_entry() {
+            // Rows appear in plan order, so the oldest incomplete transcript holds back the later ones.
             if !all && entry.get().missing_results > 0 {
                 break;
             }
@@ -449,7 +454,7 @@ impl RowBuilder {
                 of.fail += u64::from(decision.outcome == Outcome::Fail);
             }
             score.add(eval.weight, eval.required, decision.outcome, decision.score);
-            // Several judges of which one was enough are told too.
+            // A cascade whose first judge was sure has one cell, and its decision is a row too.
             if (group.len() > 1 || decision.panel.is_some())
                 && let Some(name) = name
             {
@@ -467,6 +472,7 @@ impl RowBuilder {
                 continue;
             };
             if spec.threshold.is_some() || score.has_weights {
+                // A rubric without a threshold passes only with the full score.
                 let (passed, value) = score.finish(spec.threshold.unwrap_or(1.0));
                 self.rubrics.push(RubricRow {
                     transcript: open.source.id.clone(),

@@ -1,8 +1,10 @@
-//! The score of a rubric on a transcript.
+//! The rubric score of a transcript.
+//!
+//! Responsible for the weighted mean and the threshold. Does not decide evals.
 
 use crate::model::Outcome;
 
-/// A rubric's score on a transcript, as it adds up (design.md 5).
+/// The running sums of a rubric score.
 #[derive(Debug, Default)]
 pub(super) struct RubricScore {
     pub(super) has_weights: bool,
@@ -13,7 +15,7 @@ pub(super) struct RubricScore {
 }
 
 impl RubricScore {
-    /// Counts one decision.
+    /// Adds one decision.
     pub(super) fn add(
         &mut self,
         weight: f64,
@@ -32,9 +34,9 @@ impl RubricScore {
         }
     }
 
-    /// Whether it passed, and the score; `None` for what is not decided.
+    /// Returns whether the rubric passed, and its score; `None` for a value that is undecided.
     pub(super) fn finish(&self, threshold: f64) -> (Option<bool>, Option<f64>) {
-        /// Sums of tenths are not exact; a score that prints as the threshold reaches it.
+        /// Sums of tenths are inexact in floating point; a score that prints as the threshold must reach it.
         const SLACK: f64 = 1e-9;
         if self.weights <= 0.0 {
             return (None, None);

@@ -1,4 +1,6 @@
-//! Per judge and per tool, in sentences and in JSON: the numbers of [`crate::event::Stats`], the same wherever they stand.
+//! The numbers of [`crate::event::RunStats`] per judge and per tool, as sentences and as JSON.
+//!
+//! Responsible for the format, which is the same in every report. Does not count.
 
 use std::fmt::Write as _;
 
@@ -8,7 +10,7 @@ use super::wording::format_bytes;
 use crate::event::{CallDurations, JudgeStats, RunStats, ToolStats};
 use crate::model::{TokenUsage, make_visible, pluralize};
 
-/// A line a judge, then a line a tool.
+/// Returns one line per judge, then one line per tool.
 pub fn format_stats(stats: &RunStats) -> Vec<String> {
     let judges = stats.active_judges().map(format_judge_line);
     let tools = stats.tools.iter();
@@ -63,7 +65,7 @@ fn format_judge_line(of: &JudgeStats) -> String {
 }
 
 fn format_tool_line(name: &str, of: &ToolStats) -> String {
-    // What few tools have is told of those alone.
+    // Most tools have none of these, so a count of 0 is left out.
     let few = |count: u64, what: &str| match count {
         0 => String::new(),
         n => format!(", {n} {what}"),
@@ -85,7 +87,7 @@ fn format_tool_line(name: &str, of: &ToolStats) -> String {
     )
 }
 
-/// Four bytes a token, roughly.
+/// Estimates the tokens of a text, at four bytes per token.
 fn estimate_tokens(bytes: u64) -> u64 {
     bytes.div_ceil(4)
 }
@@ -97,7 +99,7 @@ fn format_percentiles(of: &CallDurations) -> String {
     }
 }
 
-/// `21000 (1000 cached) + 2700 (200 thinking) tokens`; what is not known says so.
+/// Formats the token counts: `21000 (1000 cached) + 2700 (200 thinking) tokens`, or `tokens unknown`.
 pub fn format_tokens(of: &TokenUsage) -> String {
     let (Some(input), Some(output)) = (of.input, of.output) else {
         return "tokens unknown".to_owned();
@@ -113,7 +115,7 @@ pub fn format_tokens(of: &TokenUsage) -> String {
     )
 }
 
-/// `{"type":"judge"}`.
+/// The JSON line of a judge, `{"type":"judge"}`.
 #[derive(Serialize)]
 pub(super) struct JudgeLine<'a> {
     r#type: &'static str,
@@ -164,7 +166,7 @@ impl<'a> JudgeLine<'a> {
     }
 }
 
-/// `{"type":"tool"}`.
+/// The JSON line of a tool, `{"type":"tool"}`.
 #[derive(Serialize)]
 pub(super) struct ToolLine<'a> {
     r#type: &'static str,
@@ -180,9 +182,9 @@ pub(super) struct ToolLine<'a> {
     p95_ms: Option<u64>,
     bytes: u64,
     text_bytes: u64,
-    /// Of the texts given to judges, estimated from their size.
+    /// The tokens of the texts that judges received, estimated from their size.
     tokens_estimate: u64,
-    /// A tool's own cost is not known to dicta.
+    /// Always null: dicta does not know the cost of a tool.
     cost_usd: Option<f64>,
 }
 

@@ -4,7 +4,7 @@
 
 use crate::model::Outcome;
 
-/// An outcome in words.
+/// Returns an outcome in words.
 pub fn describe_outcome(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::NotApplicable => "not applicable",
@@ -15,7 +15,7 @@ pub fn describe_outcome(outcome: Outcome) -> &'static str {
     }
 }
 
-/// Bytes for people: `812 B`, `12.4 KB`.
+/// Formats a byte count for people: `812 B`, `12.4 KB`.
 pub fn format_bytes(bytes: u64) -> String {
     if bytes < 1000 {
         format!("{bytes} B")

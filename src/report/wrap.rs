@@ -1,14 +1,18 @@
-//! Lines broken for a terminal of known width, with a hanging indent.
+//! Breaks lines for a terminal of known width, with a hanging indent.
+//!
+//! Responsible for one line at a time. Does not measure the terminal.
 
 use std::borrow::Cow;
 
 use unicode_width::UnicodeWidthStr as _;
 
-/// Less room than this is not worth breaking for.
+/// The smallest number of columns of text for which a line is broken.
 const MIN_WRAP_WIDTH: usize = 20;
 
-/// Breaks one line at spaces so that it fits into `width` columns; 0 leaves it whole. It begins at column `first`, its
-/// further lines at column `indent`. A word that is wider than the room stays whole: names and URLs can be copied.
+/// Breaks one line at spaces so that it fits into `width` columns; 0 leaves it whole.
+///
+/// The line begins at column `first`, its continuation lines at column `indent`. A word that is wider than the room
+/// stays whole, so that names and URLs can be copied.
 pub fn wrap_line(text: &str, first: usize, indent: usize, width: usize) -> Cow<'_, str> {
     if width < indent + MIN_WRAP_WIDTH || first + text.width() <= width {
         return Cow::Borrowed(text);

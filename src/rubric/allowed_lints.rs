@@ -1,13 +1,13 @@
-//! The names of what is said of a rubric beyond its validity, and `allow:`, which silences some of it.
+//! The names of lints, and `allow:`, which silences some of them.
 //!
-//! Here because files name them; what finds them stands in `workspace::lint`.
+//! Responsible for the names, because rubric files use them. Does not find lints; `workspace::lint` does.
 
 use serde_json::{Value, json};
 
 use crate::diag::find_nearest;
 use crate::diag::yaml::{MappingDecoder, choice_names};
 
-/// A lint: its name, and what it says in a few words.
+/// The lints: each name, with a short description of the problem.
 pub const LINTS: &[(&str, &str)] = &[
     (
         "cannot-fail",

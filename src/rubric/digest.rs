@@ -1,11 +1,13 @@
-//! What names an eval's content: a digest of all that could change a result and of nothing else.
+//! The digest of an eval's content.
+//!
+//! Responsible for including everything that could change a result, and nothing else.
 
 use serde_json::{Number, Value, json};
 
 use super::{Trigger, WhenCondition};
 use crate::model::Digest;
 
-/// JSON with sorted keys and shortest numbers: `1.0` is `1`, key order is nothing.
+/// Returns JSON with sorted keys and the shortest numbers: `1.0` becomes `1`.
 pub fn canonical_json(value: &Value) -> String {
     canonicalize(value).to_string()
 }
@@ -39,7 +41,8 @@ fn normalize_number(n: &Number) -> Number {
     }
 }
 
-/// The digest of an eval: type, resolved params without what only decides, trigger, sample, `allow_na`, `not`, `when`.
+/// Returns the digest of an eval: type, resolved params without decision settings, trigger, sample, `allow_na`,
+/// `not`, `when`.
 #[expect(
     clippy::too_many_arguments,
     reason = "each is a part of what is digested"

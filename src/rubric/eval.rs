@@ -18,7 +18,7 @@ use crate::diag::yaml::{
     ConfigKey, MappingDecoder, any_text_schema, choice_names, text_list_schema, text_schema,
 };
 
-/// PromptKit's default.
+/// The default of `sample_percentage`, from PromptKit.
 const SAMPLE_PERCENTAGE: u8 = 5;
 /// The maximum of `repeat`. A larger number is more likely an error than a measurement.
 const MAX_REPEAT: i64 = 1000;
@@ -112,7 +112,7 @@ impl<'d> EvalReader<'d> {
     fn build_sub_evals(&self, eval: &Eval, all: Vec<SubEval>, at: &str) -> Vec<Eval> {
         if !eval.examples.is_empty() {
             let message = format!(
-                "examples do not say which of the {} evals they are of that this one stands for",
+                "examples do not name one of the {} evals that replace this one",
                 all.len()
             );
             let span = self.cx.doc.key_span(&format!("{at}/examples"));
@@ -130,7 +130,7 @@ impl<'d> EvalReader<'d> {
                 let id = format!("{}.{number}", eval.id);
                 if let Err(why) = check_id(&id) {
                     let span = self.cx.doc.span(&format!("{at}/id"));
-                    let message = format!("the id `{id}` that this eval stands for {why}");
+                    let message = format!("the id `{id}` of an eval that replaces this one {why}");
                     self.cx.problems.error(span, "id", message);
                 }
                 let description = match &*eval.description {
@@ -355,7 +355,7 @@ fn refuse_pass_threshold(fields: &mut MappingDecoder<'_>) {
         fields.error(
             "pass_threshold",
             "value",
-            "pass_threshold is a share of trials, and a recorded transcript is one: of `repeat` judgings the majority decides, and a rubric's `threshold` decides over its evals",
+            "pass_threshold is a share of trials, and a recorded transcript is one trial; use `repeat` for a majority vote, or the rubric's `threshold`",
         );
     }
 }

@@ -1,4 +1,4 @@
-//! `examples`: tests of the eval itself, a text or a transcript each.
+//! `examples`: tests of the eval itself, each with a text or a transcript.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -60,17 +60,17 @@ pub(super) fn examples_schema(doc: &str) -> Value {
 /// A test of an eval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Example {
-    /// What is judged.
+    /// The text or transcript to judge.
     pub input: ExampleInput,
     /// `pass`, `fail` or `na`.
     pub expect: Outcome,
-    /// Why, for people.
+    /// The author's reason for the expected verdict, a text for people.
     pub why: String,
-    /// Where it begins in the file.
+    /// The place in the file where the example begins.
     pub span: SourceSpan,
 }
 
-/// What an example judges.
+/// The input of an example.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ExampleInput {
     /// The output of an assistant, alone.
@@ -146,7 +146,7 @@ impl RubricCx<'_> {
         }
     }
 
-    /// `file.jsonl#id`, or `file.jsonl` if it holds one.
+    /// Loads a transcript that is named as `file.jsonl#id`, or as `file.jsonl` if the file has only one.
     fn load_named_transcript(
         &self,
         written: &str,

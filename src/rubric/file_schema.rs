@@ -1,5 +1,7 @@
-//! A rubric file as a JSON Schema, for editors. Agrees with the strict loader: what it accepts loads, but for what no
-//! schema can say (duplicate ids, patterns that compile).
+//! The JSON Schema of rubric files, for editors.
+//!
+//! The strict loader accepts what the schema accepts, except conditions that a schema cannot express. Examples are
+//! duplicate ids and patterns that do not compile.
 
 use serde_json::{Map, Value, json};
 
@@ -8,7 +10,7 @@ use super::load::RUBRIC_KEYS;
 use super::{EvalTypeCatalog, EvalTypeSpec, panel, selector};
 use crate::diag::yaml::properties_schema;
 
-/// The JSON Schema (2020-12) of a rubric file with the types of a catalog.
+/// Returns the JSON Schema (2020-12) of a rubric file with the eval types of a catalog.
 pub fn json_schema(catalog: &dyn EvalTypeCatalog) -> Value {
     let kinds = catalog.eval_types();
     let aliases = |kind: &&EvalTypeSpec| kind.aliases.iter().map(|alias| alias.name);
@@ -24,7 +26,7 @@ pub fn json_schema(catalog: &dyn EvalTypeCatalog) -> Value {
             map.shift_remove("$schema");
             allow_aliases_and_metadata(map, kind);
             map.insert("description".to_owned(), kind.summary.into());
-            // A schema with parts of its own refers to them from its own root.
+            // References inside a nested schema start at the root of that schema.
             if map.contains_key("$defs") {
                 map.insert(
                     "$id".to_owned(),
@@ -49,7 +51,7 @@ pub fn json_schema(catalog: &dyn EvalTypeCatalog) -> Value {
             then["required"] = json!(["params"]);
         }
         by_type.push(json!({
-            // One that refers to another eval has only a part of its params.
+            // An eval with `$ref` may contain only some of its params.
             "if": {"properties": {"type": {"enum": spelled}}, "required": ["type"], "not": {"required": ["$ref"]}},
             "then": then,
         }));
@@ -71,7 +73,7 @@ pub fn json_schema(catalog: &dyn EvalTypeCatalog) -> Value {
     })
 }
 
-/// Params as an author may write them: by their other names, or from the metadata.
+/// Adds the other ways to write params: their aliases, and references to the metadata.
 fn allow_aliases_and_metadata(params: &mut Map<String, Value>, kind: &EvalTypeSpec) {
     let renamed = |name: &Value| kind.param_aliases.iter().any(|(_, own)| name == own);
     if let Some(Value::Array(required)) = params.get_mut("required") {
@@ -115,7 +117,7 @@ fn metadata_ref_schema() -> Value {
     })
 }
 
-/// Of `judge`, `jury` and `cascade` at most one.
+/// Returns the rule that only one of `judge`, `jury` and `cascade` may occur.
 fn at_most_one_judge_key() -> Vec<Value> {
     [["judge", "jury"], ["judge", "cascade"], ["jury", "cascade"]]
         .iter()

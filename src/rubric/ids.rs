@@ -1,6 +1,7 @@
 //! The rule for ids of rubrics and evals, and for names of groups.
 
-/// Ids stand in cell names, on screens and in files: no hidden characters, no blanks around, not endless.
+/// Checks an id. Cell names, screens and files show ids, so an id has no hidden characters, no surrounding blanks and
+/// a maximum length.
 pub(crate) fn check_id(id: &str) -> Result<(), &'static str> {
     if id.trim() != id || id.is_empty() {
         return Err("must not be empty or begin or end with a blank");

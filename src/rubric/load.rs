@@ -1,4 +1,4 @@
-//! A rubric file as a whole: ours here, other tools' in [`super::forms`].
+//! The loader of a rubric file. [`super::formats`] converts the formats of other tools.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -41,8 +41,10 @@ pub(super) const RUBRIC_KEYS: &[ConfigKey] = &[
     }),
 ];
 
-/// Reads a rubric. The diagnostics are all problems of the file, sorted by place, warnings included; there is a rubric
-/// if none of them is an error. `path` is how the user would name the file; its stem is the id where none is written.
+/// Reads a rubric. Returns all problems of the file, sorted by place, warnings included, and the rubric if none of
+/// them is an error.
+///
+/// `path` is the file as the user would name it; its stem is the default id.
 pub fn load(
     text: Arc<str>,
     path: &Path,
@@ -51,7 +53,7 @@ pub fn load(
     load_with_files(text, path, catalog, &NoRubricFiles)
 }
 
-/// As [`load`], with the other files it names.
+/// Reads a rubric as [`load`] does, and the other files that it names.
 pub fn load_with_files(
     text: Arc<str>,
     path: &Path,
@@ -79,7 +81,7 @@ pub fn load_with_files(
         .map(|problem| layers.locate_in_own_file(problem))
         .chain(expanded.problems)
         .collect();
-    // This file's own first, then by file and place.
+    // The problems of this file come first, then those of other files; each group is sorted by place.
     problems.sort_by_key(|problem| {
         let span = problem.span.as_ref();
         let place = span.map_or((0, 0), |span| (span.line, span.column));
@@ -107,7 +109,7 @@ fn read_rubric(cx: RubricCx<'_>, shared: &Rc<YamlDoc>, source: Arc<str>) -> Opti
         );
         return None;
     }
-    // What no tool we know writes is read as ours, so that its keys are looked at.
+    // A file in no known format is read as dicta's own, so that its keys are checked.
     let form = match formats::detect_rubric_format(&doc.value) {
         Some(DetectedFile::Rubric(form)) => form,
         Some(DetectedFile::NotARubric { what, help }) => {
@@ -164,13 +166,13 @@ fn read_native(
     rubric.panel = panel::read(&mut fields);
     rubric.applies_to = Selector::read(&mut fields);
     rubric.allow = allowed_lints::read_allowed_lints(&mut fields);
-    // Known here; read below.
+    // `evals` is a known key; it is read below.
     fields.value("evals");
     fields.finish();
     rubric.evals = read_evals(doc, problems, evals, "/evals");
 }
 
-/// The evals of a list in our language.
+/// Reads the evals of a list in dicta's own format.
 pub(super) fn read_evals(
     doc: &YamlDoc,
     problems: &DiagnosticCollector,
@@ -210,7 +212,7 @@ pub(super) fn read_evals(
     }
 }
 
-/// Looks at the ids as written, so that an eval with another fault counts too.
+/// Reports duplicate ids. Compares the ids as written, so that an eval with another problem counts too.
 fn report_duplicates(doc: &YamlDoc, problems: &DiagnosticCollector, at: &str, items: &[Value]) {
     let mut first: HashMap<&str, u32> = HashMap::new();
     for (index, item) in items.iter().enumerate() {
@@ -227,7 +229,7 @@ fn report_duplicates(doc: &YamlDoc, problems: &DiagnosticCollector, at: &str, it
     }
 }
 
-/// An eval that stands for several has ids that are not written: they must not be another's.
+/// Reports evals with the same id. The parts of a split eval have generated ids, which may equal another eval's id.
 fn report_collisions(problems: &DiagnosticCollector, all: &[Eval], items: &[Value]) {
     let mut written: HashMap<&str, usize> = HashMap::new();
     for id in items.iter().filter_map(|item| item.get("id")?.as_str()) {
@@ -238,7 +240,7 @@ fn report_collisions(problems: &DiagnosticCollector, all: &[Eval], items: &[Valu
         let told = written.get(eval.id.as_str()).is_some_and(|n| *n > 1);
         if !ids.insert(&eval.id) && !told {
             let message = format!(
-                "the eval id `{}` is used twice: an eval that stands for several numbers them from `.1`",
+                "the eval id `{}` is used twice: dicta numbers the parts of a split eval from `.1`",
                 eval.id
             );
             problems.error(eval.span.clone(), "duplicate-id", message);

@@ -1,7 +1,7 @@
-//! `jury` and `cascade`: several judges on one eval, as a rubric writes them.
+//! `jury` and `cascade`: several judges for one eval.
 //!
-//! Owns reading both, and who judges an eval where the eval, its rubric and the workspace may each say so. Refuses to know
-//! which judges exist: the workspace does.
+//! Responsible for reading both, and for the choice of judges if the eval, its rubric and the workspace each name
+//! some. Does not know which judges exist; the workspace does.
 
 use serde_json::{Value, json};
 
@@ -9,10 +9,10 @@ use super::{Eval, Rubric};
 use crate::diag::yaml::{ConfigKey, MappingDecoder, choice_names, properties_schema};
 use crate::model::PanelRule;
 
-/// A score nearer to what decides than this is unsure, where a cascade does not say otherwise.
+/// The default margin of a cascade: a score nearer to the bound than this is uncertain.
 const MARGIN: f64 = 0.15;
 
-/// The default, first.
+/// The vote rules, the default first.
 const VOTE_RULES: &[(&str, PanelRule)] = &[
     ("majority", PanelRule::Majority),
     ("unanimity", PanelRule::Unanimity),
@@ -81,18 +81,18 @@ fn panel_schema(doc: &str, keys: &[ConfigKey]) -> Value {
 /// Several judges by name, and how they decide.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PanelSpec {
-    /// How.
+    /// The rule that combines their verdicts.
     pub rule: PanelRule,
-    /// In the order in which they are asked; two or more, none twice.
+    /// The names, in the order in which the judges are called; at least two, all different.
     pub judges: Vec<String>,
 }
 
-/// Who judges an eval.
+/// The judges of an eval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JudgeAssignment<'r> {
-    /// `None`: one judge.
+    /// The vote rule; `None` for a single judge.
     pub rule: Option<PanelRule>,
-    /// In the order in which they are asked.
+    /// The names, in the order in which the judges are called.
     pub judges: Vec<&'r str>,
 }
 
@@ -113,7 +113,8 @@ impl<'r> JudgeAssignment<'r> {
 }
 
 impl Eval {
-    /// Who judges it: as it says, else as its rubric does, else the workspace's judge. `None` where nobody is named.
+    /// Returns the eval's own judges, else those of its rubric, else the workspace's default judge. `None` if none of
+    /// them names a judge.
     pub fn assign_judges<'r>(
         &'r self,
         rubric: &'r Rubric,
@@ -129,7 +130,7 @@ impl Eval {
     }
 }
 
-/// Reads `jury` or `cascade` of an eval or a rubric; only one of them and `judge` is written.
+/// Reads `jury` or `cascade` of an eval or a rubric. Reports more than one of `judge`, `jury` and `cascade`.
 pub(super) fn read(fields: &mut MappingDecoder<'_>) -> Option<PanelSpec> {
     let jury = fields.mapping("jury").and_then(read_jury);
     let cascade = fields.mapping("cascade").and_then(read_cascade);
@@ -171,7 +172,7 @@ fn finish_panel(
     judges.map(|judges| PanelSpec { rule, judges })
 }
 
-/// Two or more, each once.
+/// Reads the names of at least two judges, all different.
 fn read_judges(fields: &mut MappingDecoder<'_>, what: &str) -> Option<Vec<String>> {
     if fields.is_mapping() && !fields.has("judges") {
         fields.error_at_mapping("missing", format!("a {what} needs `judges`: two or more"));

@@ -87,7 +87,7 @@ impl<'d> ParamsReader<'d> {
             };
             let place = written.pointer_in_file(&pointer);
             let help = suggest_fix(&kind.schema, &value, &pointer)
-                .unwrap_or_else(|| format!("`dicta evals {}` tells its params", kind.name));
+                .unwrap_or_else(|| format!("`dicta evals {}` lists its params", kind.name));
             let told = self.cx.doc.error(&place, "param", message);
             self.cx.problems.push(told.help(help));
         }
@@ -267,7 +267,7 @@ impl<'d> ParamsReader<'d> {
                 format!("{} takes no params", kind.name)
             } else {
                 let (kind, names) = (kind.name, names.join(", "));
-                format!("{kind} takes: {names} (`dicta evals {kind}` tells more)")
+                format!("{kind} takes: {names} (`dicta evals {kind}` documents them)")
             });
             self.cx.problems.push(problem);
         }
@@ -356,7 +356,7 @@ fn explain_invalid_metadata_ref(value: &Value, takes_objects: bool) -> Option<St
         all => all.join("."),
     };
     Some(format!(
-        "`{written}` is no path into the metadata; write {{ from: metadata.{path} }}"
+        "`{written}` is not a path into the metadata; write {{ from: metadata.{path} }}"
     ))
 }
 

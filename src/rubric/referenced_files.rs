@@ -1,22 +1,24 @@
-//! The other files a rubric is made of: criteria in a file, an eval of another rubric, an evalset beside a run config.
+//! The other files of a rubric: criteria in a file, an eval of another rubric, the evalset of a run config.
 //!
-//! Owns the question, never the answer: who loads a workspace reads from the disk and watches, who takes a run up again
-//! reads what the run kept.
+//! Responsible for the interface for reading them. Does not read a disk itself: the workspace's loader reads and
+//! watches files, and a resumed run reads the texts that the run kept.
 
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-/// Where a rubric's other files are read.
+/// The reader of a rubric's other files.
 pub trait RubricFiles {
-    /// The text of a file. `path` is joined to the folder of the rubric that names it, and otherwise as spelled there:
-    /// `rubrics/../guides/tone.md`. The error is a lower-case sentence without the path: "does not exist".
+    /// Returns the text of a file. `path` is the folder of the naming rubric, joined with the path as written:
+    /// `rubrics/../guides/tone.md`.
+    ///
+    /// The error is a lower-case sentence without the path: "does not exist".
     fn read(&self, path: &Path) -> Result<Arc<str>, String>;
 
-    /// Files whose names match a glob (`models/*.yaml`), sorted.
+    /// Returns the files whose names match a glob (`models/*.yaml`), sorted.
     fn list(&self, pattern: &str) -> Vec<PathBuf>;
 }
 
-/// A rubric that stands alone.
+/// The reader of a rubric without other files. It finds nothing.
 #[derive(Debug, Clone, Copy)]
 pub struct NoRubricFiles;
 
@@ -30,7 +32,7 @@ impl RubricFiles for NoRubricFiles {
     }
 }
 
-/// Files that were read before: what a run kept.
+/// The reader of texts that were read before and kept with a run.
 #[derive(Debug, Clone, Default)]
 pub struct SnapshotFiles(pub Vec<(PathBuf, Arc<str>)>);
 
@@ -57,7 +59,7 @@ impl RubricFiles for SnapshotFiles {
     }
 }
 
-/// A path without `.` and with each `..` taken back as far as there is something to take back.
+/// Returns a path without `.`; each `..` removes the folder before it, if there is one.
 pub fn normalize_path(path: &Path) -> PathBuf {
     let mut clean = PathBuf::new();
     for component in path.components() {
@@ -76,8 +78,10 @@ pub fn normalize_path(path: &Path) -> PathBuf {
     clean
 }
 
-/// The file that a text names, if it looks like one: `file://x.md`, `./x`, `../x`, or one word that begins with `/` or `~/` or
-/// ends in `.md`, `.txt`, `.j2` or `.jinja`. A text of several lines, or with something to fill in, is none.
+/// Returns the file that a text names, if the text looks like a path.
+///
+/// Paths are `file://x.md`, `./x`, `../x`, or one word that begins with `/` or `~/` or ends in `.md`, `.txt`, `.j2`
+/// or `.jinja`. A text with several lines or with a variable is not a path.
 pub(super) fn parse_file_reference(text: &str) -> Option<&str> {
     const ENDINGS: [&str; 4] = [".md", ".txt", ".j2", ".jinja"];
     let text = text.trim();

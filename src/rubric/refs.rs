@@ -1,6 +1,7 @@
-//! `$ref`: an eval that is another one of this file or of another, with own keys laid over.
+//! `$ref`: an eval that takes its keys from another eval of this or another file. The eval's own keys take
+//! precedence.
 //!
-//! What comes out is the document as if everything had been written in it, each value with the place where it really is.
+//! The result is the document with all references inserted. Each value keeps the place where it is written.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -13,20 +14,20 @@ use crate::diag::yaml::{self, MAX_NODES, SourceMap, SpanOffset, YamlDoc};
 use crate::diag::{Diagnostic, find_nearest};
 use crate::model::escape_pointer_step;
 
-/// The key.
+/// The key of a reference.
 pub(super) const REF_KEY: &str = "$ref";
-/// More steps from eval to eval than these are a mistake.
+/// The maximum number of references from eval to eval.
 const MAX_STEPS: usize = 16;
 
 /// A document with its references followed.
 pub(super) struct ExpandedDoc {
     pub(super) doc: YamlDoc,
     pub(super) layers: SourceMap,
-    /// Why some could not be; each is told in its own file.
+    /// The problems of references that could not be followed, each in its own file.
     pub(super) problems: Vec<Diagnostic>,
 }
 
-/// Follows every `$ref` of a document's evals. One that leads nowhere stays, with a problem.
+/// Follows every `$ref` of a document's evals. Keeps a reference that leads nowhere, and reports it.
 pub(super) fn expand_refs(doc: YamlDoc, files: &dyn RubricFiles) -> ExpandedDoc {
     let with_ref: Vec<String> = list_evals(&doc.value)
         .filter(|(_, eval)| eval.get(REF_KEY).is_some())
@@ -61,7 +62,7 @@ pub(super) fn expand_refs(doc: YamlDoc, files: &dyn RubricFiles) -> ExpandedDoc 
     }
 }
 
-/// The evals of any form of rubric, with their pointers.
+/// Returns the evals of a rubric in any format, with their pointers.
 fn list_evals(value: &Value) -> impl Iterator<Item = (String, &Value)> {
     let mut lists = vec!["/evals".to_owned(), "/spec/evals".to_owned()];
     let prompts = value.get("prompts").and_then(Value::as_object);
@@ -83,15 +84,15 @@ struct RefExpander<'w> {
     files: &'w dyn RubricFiles,
     docs: HashMap<PathBuf, YamlDoc>,
     layers: SourceMap,
-    /// How many values may still be laid in.
+    /// The number of values that references may still insert.
     remaining_values: usize,
 }
 
-/// An eval: its file (cleaned) and its pointer there.
+/// An eval: its normalized file path and its pointer in that file.
 type EvalLocation = (PathBuf, String);
 
 impl RefExpander<'_> {
-    /// Lays the eval that `at` refers to under its own keys.
+    /// Inserts the keys of the eval that `at` refers to, under the eval's own keys.
     fn expand_eval(&mut self, at: &str, doc: &mut YamlDoc) -> Result<(), Box<Diagnostic>> {
         let steps = self.follow_refs(at)?;
         let mut merged = Map::new();
@@ -117,7 +118,7 @@ impl RefExpander<'_> {
         }
         let has_id = |value: &Value| value.get("id").is_some();
         if !self.own.value.pointer(at).is_some_and(has_id) {
-            // What is wrong with an id that was taken over is mended here.
+            // A problem of an inherited id is fixed at the reference, so the id gets the place of the reference.
             doc.copy_span(&format!("{at}/id"), &format!("{at}/{REF_KEY}"));
         }
         if let Some(eval) = doc.value.pointer_mut(at) {
@@ -126,7 +127,7 @@ impl RefExpander<'_> {
         Ok(())
     }
 
-    /// The evals from this one on to the one that refers to none.
+    /// Returns the chain of evals from this one to the one without a reference.
     fn follow_refs(&mut self, at: &str) -> Result<Vec<EvalLocation>, Box<Diagnostic>> {
         let own = normalize_path(&self.own.path);
         let mut steps: Vec<EvalLocation> = vec![(own.clone(), at.to_owned())];
@@ -219,7 +220,7 @@ fn find_eval(value: &Value, id: &str) -> Option<String> {
         .map(|(at, _)| at)
 }
 
-/// A key of the one above over what is below: params key by key, all else as a whole.
+/// Lays a key of the referring eval over the referenced one: params key by key, other keys as a whole.
 fn merge_key(merged: &mut Map<String, Value>, key: &str, value: &Value) {
     if key == "params"
         && let (Some(Value::Object(below)), Value::Object(above)) = (merged.get_mut(key), value)

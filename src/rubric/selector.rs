@@ -95,7 +95,11 @@ impl Selector {
         let (ids, tags, has_tool) = (texts("ids"), texts("tags"), texts("has_tool"));
         for (id, _) in &ids {
             if let Err(why) = build_glob(id) {
-                own.error("ids", "glob", format!("`{id}` is no glob: {}", why.kind()));
+                own.error(
+                    "ids",
+                    "glob",
+                    format!("`{id}` is not a glob: {}", why.kind()),
+                );
             }
         }
         let metadata: IndexMap<String, Value> = match own.value("metadata") {

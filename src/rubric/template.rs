@@ -1,10 +1,11 @@
-//! Variables in what a judge is told: `{{ metadata.topic }}` in criteria, scoring guide and system prompt.
+//! Variables in the texts for a judge: `{{ metadata.topic }}` in criteria, scoring guide and system prompt.
 //!
-//! Owns which variables there are (`metadata`, `transcript.id`, `tags`), strictness, and limits. Refuses files, other
-//! templates and escaping: what is said to a judge is plain text. The only importer of `minijinja`.
+//! Responsible for the set of variables (`metadata`, `transcript.id`, `tags`), for strictness and for limits. Does
+//! not read files or other templates and does not escape, because prompts are plain text. This is the only module
+//! that imports `minijinja`.
 //!
-//! A value is the transcript author's text. In criteria and scoring guide it stands between the prompt's markers, which it
-//! cannot hold. Nothing stands around a system prompt, so there a value is one short line or an error.
+//! Values are untrusted text of the transcript's author. In criteria and scoring guide they are between the prompt's
+//! delimiters, which they cannot contain. A system prompt has no delimiters, so there a value must be one short line.
 
 mod allowed_syntax;
 
@@ -20,43 +21,43 @@ use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior};
 use crate::diag::find_nearest;
 use crate::model::Transcript;
 
-/// What a template may compute, in instructions.
+/// The maximum number of template steps, in minijinja's fuel units, for small metadata.
 const FUEL: u64 = 50_000;
-/// What it may compute in any case.
+/// The number of template steps that are allowed for metadata of any size.
 const MIN_FUEL: u64 = 500;
-/// Metadata up to so many bytes cost nothing.
+/// The size of metadata, in bytes, up to which [`FUEL`] is not reduced.
 const FREE_METADATA_BYTES: u64 = 64 << 10;
-/// The longest text that may come out, in bytes.
+/// The maximum length of the rendered text, in bytes.
 const MAX_OUTPUT_BYTES: usize = 1 << 20;
-/// The longest value in a system prompt, in characters.
+/// The maximum length of a value in a system prompt, in characters.
 const MAX_VALUE_CHARS: usize = 200;
-/// The variables there are.
+/// The variables of a template.
 const VARIABLES: [&str; 3] = ["metadata", "transcript", "tags"];
 
-/// Why a text is no template.
+/// The error of a text that is not a valid template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TemplateError {
     /// The line in the text, from 1.
     pub line: usize,
-    /// A sentence.
+    /// The explanation, a sentence.
     pub message: String,
 }
 
-/// Where a text is said.
+/// The position of a text in the prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TextPlacement {
-    /// Between the prompt's markers.
+    /// Between the prompt's delimiters.
     Delimited,
-    /// Around them: the system prompt.
+    /// Outside of the delimiters, in the system prompt.
     SystemPrompt,
 }
 
-/// Whether a text has anything to fill in.
+/// Returns true if a text contains a variable or a statement.
 pub fn is_template(text: &str) -> bool {
     text.contains("{{") || text.contains("{%")
 }
 
-/// Whether a text can be filled in once there is a transcript.
+/// Checks that a text can be rendered once a transcript is known.
 pub fn check(text: &str) -> Result<(), TemplateError> {
     if !is_template(text) {
         return Ok(());
@@ -83,7 +84,7 @@ pub fn check(text: &str) -> Result<(), TemplateError> {
     }
 }
 
-/// Why there is no such variable, if so.
+/// Explains an unknown variable; `None` if it exists.
 fn explain_unknown_variable(env: &Environment<'_>, name: &str) -> Option<String> {
     let (root, rest) = name
         .split_once('.')
@@ -94,18 +95,18 @@ fn explain_unknown_variable(env: &Environment<'_>, name: &str) -> Option<String>
     match (root, rest) {
         ("metadata" | "tags", _) | ("transcript", None | Some("id")) => None,
         ("transcript", Some(_)) => Some(format!(
-            "there is no `{name}`: of a transcript there is `transcript.id`, beside `metadata` and `tags`"
+            "there is no `{name}`: the variables are `transcript.id`, `metadata` and `tags`"
         )),
         _ => Some(match find_nearest(root, VARIABLES) {
             Some(near) => format!("there is no variable `{root}`; did you mean `{near}`?"),
             None => format!(
-                "there is no variable `{root}`: write {{{{ metadata.{name} }}}}, or {{% raw %}} around text that is no template"
+                "there is no variable `{root}`: write {{{{ metadata.{name} }}}}, or {{% raw %}} around text that is not a template"
             ),
         }),
     }
 }
 
-/// The text with the variables of a transcript. The error is a sentence that names what is missing.
+/// Renders a text with the variables of a transcript. The error is a sentence that names what is missing.
 pub fn render(
     text: &str,
     said: TextPlacement,
@@ -120,11 +121,12 @@ pub fn render(
     template
         .render_captured_to(build_variables(transcript), &mut out)
         .map_err(|error| explain_error(&error, text))?;
-    // What is written is text.
+    // The renderer writes only text, so the conversion succeeds.
     String::from_utf8(out.bytes).map_err(|error| error.to_string())
 }
 
-/// A step may read all of the metadata, so that large ones leave fewer steps.
+/// Returns the number of steps for a transcript. A step may read all of the metadata, so larger metadata allows fewer
+/// steps.
 fn compute_fuel(transcript: &Transcript<'_>) -> u64 {
     let metadata = transcript.metadata.as_ref();
     let size = metadata.map_or(0, |metadata| metadata.get().len() as u64);
@@ -152,7 +154,8 @@ fn build_environment<'s>(said: TextPlacement) -> Environment<'s> {
     env
 }
 
-/// `join` and `replace` can make much of little, each a step for the fuel; together they make no more than may come out.
+/// Limits `join` and `replace`. One step of these filters can produce much text from little, so together they may produce at
+/// most [`MAX_OUTPUT_BYTES`].
 fn bound_filters(env: &mut Environment<'_>) {
     let left = Arc::new(AtomicUsize::new(MAX_OUTPUT_BYTES));
     let too_long = || Error::new(ErrorKind::WriteFailure, "too long");
@@ -190,7 +193,7 @@ fn bound_filters(env: &mut Environment<'_>) {
     );
 }
 
-/// A value as a judge reads it: texts as they are, lists and mappings as JSON.
+/// Formats a value for a judge: texts unchanged, lists and mappings as JSON.
 fn format_value(value: &Value) -> String {
     match value.kind() {
         ValueKind::Seq | ValueKind::Map | ValueKind::Iterable => {
@@ -220,7 +223,7 @@ fn build_variables(transcript: &Transcript<'_>) -> serde_json::Value {
     serde_json::json!({"metadata": metadata, "transcript": {"id": &*transcript.id}, "tags": tags})
 }
 
-/// `null` is no value, here as in every param.
+/// Removes null values. `null` counts as absent, as in every param.
 fn without_nulls(value: serde_json::Value) -> serde_json::Value {
     match value {
         serde_json::Value::Object(map) => map
@@ -234,7 +237,7 @@ fn without_nulls(value: serde_json::Value) -> serde_json::Value {
 
 fn explain_error(error: &Error, text: &str) -> String {
     let at = error.range().and_then(|range: Range<usize>| {
-        // Of a path the program tells the last step alone.
+        // For a path, minijinja reports the range of the last step only.
         let before = text.get(..range.start)?;
         let part = |c: char| c.is_alphanumeric() || "_.[]'\"".contains(c);
         let start = before.trim_end_matches(part).len();
@@ -265,7 +268,7 @@ fn describe_error(error: &Error) -> String {
     text
 }
 
-/// Takes up to [`MAX_OUT`] bytes.
+/// A buffer of at most [`MAX_OUTPUT_BYTES`].
 #[derive(Default)]
 struct BoundedBuffer {
     bytes: Vec<u8>,

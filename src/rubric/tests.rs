@@ -233,7 +233,7 @@ fn each_fault_is_told_at_its_place() {
         ),
         (
             eval("params: {criteria: {from: metadat.c}}"),
-            "4:14: criteria: `metadat.c` is no path into the metadata; write { from: metadata.c }",
+            "4:14: criteria: `metadat.c` is not a path into the metadata; write { from: metadata.c }",
         ),
         (
             eval("params: {criteria: x}\n    trigger: every_trun"),
@@ -257,7 +257,7 @@ fn each_fault_is_told_at_its_place() {
         ),
         (
             eval("params: {criteria: x}\n    applies_to: {ids: '['}"),
-            "5:23: `[` is no glob: unclosed character class; missing ']'",
+            "5:23: `[` is not a glob: unclosed character class; missing ']'",
         ),
         (
             eval("params: {criteria: x}\n    applies_to: {tag: x}"),

@@ -1,10 +1,10 @@
-//! A catalog for tests of loaders.
+//! A catalog of eval types for tests of loaders.
 
 use serde_json::{Value, json};
 
 use super::{EvalTypeCatalog, EvalTypeSpec, ParamProblem};
 
-/// Five types, enough to load by.
+/// A catalog of five types, enough for loading.
 pub(crate) struct FakeCatalog(Vec<EvalTypeSpec>);
 
 impl FakeCatalog {

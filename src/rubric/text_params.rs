@@ -1,4 +1,4 @@
-//! What a judge is told, in the rubric or in a file beside it: criteria, scoring guide, system prompt.
+//! The texts for a judge, in the rubric or in a file next to it: criteria, scoring guide, system prompt.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -12,16 +12,16 @@ use super::{EvalTypeSpec, RubricCx, metadata_param_path, template};
 use crate::diag::Diagnostic;
 use crate::diag::yaml::SpanOffset;
 
-/// Params that may stand in a file: a text, or each text of a list.
+/// The params whose texts may be in a file: a text, or each text of a list.
 const TEXT_PARAMS: [&str; 4] = ["criteria", "rubric", "sub_goals", "system_prompt"];
-/// A judge's model is no text.
+/// The param with a model's name, which is not checked as a template.
 const LITERAL_PARAM: &str = "model";
 
-/// Files that texts came from, by the text's pointer in the params.
+/// The files that texts came from, by the text's pointer in the params.
 type TextSources = HashMap<String, (PathBuf, Arc<str>)>;
 
 impl RubricCx<'_> {
-    /// Puts what files hold in the place of their names, and checks what is to be filled in. Whether all was well.
+    /// Replaces file names with the files' content, and checks the templates. Returns true if there is no problem.
     pub(super) fn resolve_texts(&self, kind: &EvalTypeSpec, written: &mut WrittenParams) -> bool {
         let mut from = TextSources::new();
         let mut good = true;
@@ -53,7 +53,7 @@ impl RubricCx<'_> {
         good
     }
 
-    /// A text that names a file becomes what the file holds.
+    /// Replaces a text that names a file with the file's content.
     fn read_referenced_text(
         &self,
         pointer: &str,
@@ -75,7 +75,7 @@ impl RubricCx<'_> {
             Err(why) => {
                 let message = format!("{name} names a file, and `{file}` {why}");
                 let problem = self.doc.error(&at, "file", message).help(
-                    "it is read beside the rubric; a text that is no path has blanks in it, or several lines",
+                    "dicta reads it from the rubric's folder; a text that is not a path has blanks or several lines",
                 );
                 self.problems.push(problem);
                 false

@@ -1,4 +1,4 @@
-//! `when`: what must have happened for an eval to make sense. Unmet, its cells are skipped with the reason.
+//! `when`: the precondition of an eval. If it does not hold, dicta skips the eval's cells with the reason.
 
 use regex::Regex;
 use serde_json::{Value, json};
@@ -6,16 +6,16 @@ use serde_json::{Value, json};
 use crate::diag::yaml::{ConfigKey, MappingDecoder, properties_schema, text_schema};
 use crate::model::{MessageRole, Transcript, TranscriptPart};
 
-/// Conditions on the tool calls of messages up to the judged one; all that are given must hold.
+/// The conditions on the tool calls of messages up to the judged one. All given conditions must hold.
 #[derive(Debug, Clone, Default)]
 pub struct WhenCondition {
-    /// This tool was called.
+    /// The name of a tool that must have been called.
     pub tool_called: Option<String>,
-    /// A tool whose name the pattern finds was called.
+    /// The pattern that the name of a called tool must match.
     pub tool_called_pattern: Option<Regex>,
-    /// Some tool was called.
+    /// True if at least one call of any tool is required.
     pub any_tool_called: bool,
-    /// So many calls were made.
+    /// The minimum number of calls.
     pub min_tool_calls: Option<u64>,
 }
 
@@ -74,7 +74,7 @@ impl WhenCondition {
                 let why = why.to_string();
                 let why = why.lines().last().unwrap_or_default();
                 let why = why.trim_start_matches("error: ");
-                let message = format!("tool_called_pattern is no regular expression: {why}");
+                let message = format!("tool_called_pattern is not a regular expression: {why}");
                 own.error("tool_called_pattern", "param", message);
                 None
             }
@@ -100,7 +100,7 @@ impl WhenCondition {
         Some(when)
     }
 
-    /// As JSON, for the digest.
+    /// Returns the condition as JSON, for the digest.
     pub(super) fn canonical(&self) -> Value {
         json!({
             "tool_called": self.tool_called,
@@ -110,7 +110,7 @@ impl WhenCondition {
         })
     }
 
-    /// The first condition that messages `0..end` do not meet, as a sentence.
+    /// Explains the first condition that messages `0..end` do not meet, as a sentence.
     pub fn explain_unmet(&self, transcript: &Transcript<'_>, end: usize) -> Option<String> {
         let end = end.min(transcript.messages.len());
         let names = || {

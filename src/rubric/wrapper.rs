@@ -1,37 +1,39 @@
-//! `assertion` and `guardrail`, PromptKit's types around another type, and `threshold`: what bounds a score from outside of
-//! the type's own params. Wrappers are gone once a rubric is loaded; what stays is the eval they are around.
+//! PromptKit's types `assertion` and `guardrail`, which contain another type, and `threshold`, which sets bounds
+//! outside of the params.
+//!
+//! Responsible for unwrapping. A loaded rubric contains only the inner eval.
 
 use serde_json::{Value, json};
 
 use super::{EvalTypeAlias, EvalTypeSpec, RubricCx};
 use crate::diag::yaml::{ConfigKey, MappingDecoder, properties_schema};
 
-/// The types around another.
+/// The types that contain another type.
 pub(super) const WRAPPERS: [&str; 2] = ["assertion", "guardrail"];
-/// What bounds a score.
+/// The names of bounds.
 const BOUNDS: [&str; 2] = ["min_score", "max_score"];
 
-/// A bound that is written outside of the params it belongs to.
+/// A bound that is written outside of the params that it belongs to.
 pub(super) struct OuterBound {
     pub(super) name: &'static str,
     pub(super) value: Value,
-    /// Where it is written.
+    /// The pointer to the place where it is written.
     pub(super) pointer: String,
 }
 
-/// What an eval is once it is unwrapped.
+/// An eval without its wrapper.
 pub(super) struct UnwrappedEval<'d> {
     pub(super) eval_type: &'d EvalTypeSpec,
     pub(super) alias: Option<&'d EvalTypeAlias>,
     /// The pointer of its params.
     pub(super) params_pointer: String,
     pub(super) bounds: Vec<OuterBound>,
-    /// `guardrail, action block`: told with the description.
+    /// An addition to the description, such as `guardrail, action block`.
     pub(super) note: Option<String>,
 }
 
 impl<'d> RubricCx<'d> {
-    /// The type an eval comes to, through its wrapper if it has one.
+    /// Returns the eval's type and params, without a wrapper if it has one.
     pub(super) fn unwrap_eval(
         &self,
         kind: &'d EvalTypeSpec,
@@ -70,7 +72,7 @@ impl<'d> RubricCx<'d> {
                 }
                 (key, name) = ("validator", fields.text("validator"));
             }
-            // What would be done live; a recorded transcript is only judged.
+            // PromptKit takes this action in a live conversation; dicta only judges recorded ones.
             if let Some(action) = fields.text("action") {
                 note = format!("{outer}, action {action}");
             }
@@ -97,7 +99,7 @@ impl<'d> RubricCx<'d> {
         let (kind, alias) = self.find_type(&name?, &kind_at)?;
         if WRAPPERS.contains(&kind.name) {
             let message = format!(
-                "{outer} stands around a check or a judged type, not around {}",
+                "{outer} contains a check or a judged type, not {}",
                 kind.name
             );
             let span = self.doc.span(&kind_at);
@@ -140,7 +142,7 @@ pub(super) fn threshold_schema(doc: &str) -> Value {
     })
 }
 
-/// The bounds of an eval's `threshold`. In PromptKit nothing reads it; here it decides.
+/// Reads the bounds of an eval's `threshold`. PromptKit ignores them; dicta applies them.
 pub(super) fn read_threshold(fields: &mut MappingDecoder<'_>) -> Vec<OuterBound> {
     let Some(own) = fields.mapping("threshold") else {
         return Vec::new();
@@ -179,7 +181,8 @@ pub(super) fn read_threshold(fields: &mut MappingDecoder<'_>) -> Vec<OuterBound>
     bounds
 }
 
-/// What a bound means for a type without a score, where passing is 1 and failing 0: a warning if it changes nothing.
+/// Explains a bound for a type without a score, in which a pass counts as 1 and a fail as 0. The flag is true
+/// for an error and false for a warning about a bound that changes nothing.
 pub(super) fn explain_bound_without_score(kind: &str, bound: &OuterBound) -> (bool, String) {
     let Some(x) = bound.value.as_f64() else {
         return (true, format!("{} must be a number", bound.name));

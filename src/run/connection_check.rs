@@ -1,9 +1,10 @@
-//! `dicta check --connect`: tries each judge once, on the way that a run's cells take.
+//! `dicta check --connect`: calls each judge once, in the same way as a run does.
 //!
-//! The judge is built as for a run (key, provider, tools, engine or whatever its kind is judged by) and asked one tiny
-//! built-in question; what is told is read from the facts of its trace. So a new kind of provider needs nothing here.
-//! Refuses to record, and to call any tool of the user's: a judge with tools is given one of ours in their place, which
-//! answers a word and reaches nothing.
+//! Responsible for the connection only. Does not record, and does not call the user's tools: a judge with tools gets
+//! a stub tool instead, which returns one word.
+//!
+//! dicta builds the judge as for a run (key, provider, tools, engine) and asks it one small built-in question. The
+//! report comes from the facts of the judge trace, so a new provider needs no code here.
 
 use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
@@ -36,9 +37,9 @@ use crate::workspace::{Env, Workspace};
 const ECHO_TOOL: &str = "dicta_echo";
 /// The response of the stub tool.
 const ECHO_RESPONSE: &str = "pong";
-/// A judge that takes longer for so little is not at hand; its own `timeout_s` counts where it is shorter.
+/// The time limit of the check. The judge's own `timeout_s` applies if it is shorter.
 const MAX_CHECK_TIME: Millis = Millis::from_secs(60);
-/// Attempts of a request: one, and room for two settings the model turns out not to take.
+/// The largest number of attempts of a request: one, and one more for each of two settings that the model may reject.
 const MAX_ATTEMPTS: u8 = 3;
 /// The judged text.
 const TEST_TRANSCRIPT: &str = r#"{"id":"connect","messages":[{"role":"user","content":"Say hello."},{"role":"assistant","content":"Hello!"}]}"#;
@@ -52,7 +53,7 @@ pub struct ConnectionCheck {
     pub report: Result<ConnectionReport, String>,
 }
 
-/// A judge that was asked.
+/// The result of a judge that was called.
 #[derive(Debug, Clone, Default)]
 pub struct ConnectionReport {
     /// `true` if a server replied, also with an error.
@@ -61,25 +62,25 @@ pub struct ConnectionReport {
     pub status: Option<u16>,
     /// `true` if the reply was streamed.
     pub streamed: bool,
-    /// Model calls that were answered.
+    /// The number of answered model calls.
     pub turns: u32,
-    /// HTTP attempts.
+    /// The number of HTTP attempts.
     pub attempts: u32,
     /// `true` if the judge has tools, so that the request declared the stub tool.
     pub has_tools: bool,
     /// The number of answered calls of the stub tool.
     pub answered_calls: u32,
-    /// Calls that were refused, with why.
+    /// The rejected calls, each with its reason.
     pub rejected_calls: Vec<String>,
-    /// How the verdict was asked for; `None` for a judge that is not asked in prompts.
+    /// The verdict format; `None` for a judge without prompts.
     pub verdict_format: Option<VerdictMode>,
-    /// Keys of the request bodies, those of nested settings with their parent's (`generationConfig.seed`).
+    /// The keys of the request bodies; a nested key includes its parent (`generationConfig.seed`).
     pub sent_keys: BTreeSet<String>,
-    /// Bytes of all request bodies.
+    /// The bytes of all request bodies.
     pub request_bytes: u64,
     /// The settings that were left out.
     pub dropped_settings: Vec<DroppedSetting>,
-    /// Attempts that failed, in order.
+    /// The failed attempts, in order.
     pub failures: Vec<String>,
     /// The outcome, usage, cost and duration.
     pub result: Option<CellResult>,
@@ -90,7 +91,7 @@ pub fn is_built_in(judge: &JudgeConfig) -> bool {
     !judge.provider.is_model()
 }
 
-/// Tries these judges at once, each with its own deadline. Built-in ones are passed over.
+/// Calls these judges at the same time, each with its own deadline. Skips built-in judges.
 pub async fn check_connections(
     workspace: &Workspace,
     registry: &EvalTypeRegistry,
@@ -159,7 +160,7 @@ async fn check_connection(
     let blobs = Arc::new(MemoryBlobs::default());
     let (to, mut facts) = tokio::sync::mpsc::channel::<RedactedEvent>(256);
     let transcript = parse_test_transcript()?;
-    let asked = "the built-in question is asked of nobody";
+    let asked = "the built-in question has no judge";
     let seat = prepared.judge_pool.slot(0).ok_or(asked)?;
     let request = prepared
         .judge_pool
@@ -181,7 +182,7 @@ async fn check_connection(
         let result = judging.await.unwrap_or_else(|_| {
             CellResult::from_error(Outcome::JudgeError, "the judge failed inside dicta")
         });
-        // The channel closes with it.
+        // The channel closes when its last sender is dropped.
         drop(cx);
         result
     };
@@ -190,12 +191,12 @@ async fn check_connection(
         while let Some(envelope) = facts.recv().await {
             contact.apply_event(&envelope.kind, &*blobs, &mut deltas);
         }
-        // What is sent whole makes no deltas, or its text at once.
+        // A reply that is not streamed produces no deltas, or one with the whole text.
         contact.streamed = judge.stream && deltas > 0;
     };
     let (result, ()) = tokio::join!(asking, listening);
     contact.result = Some(result);
-    // What the server taught us that its model does not take is left out from now on.
+    // The engine now leaves out settings that the server rejected during the call.
     if let Some(engine) = &seat.engine
         && let Ok(body) = engine.first_request_body(&request)
     {
@@ -210,7 +211,7 @@ impl ConnectionReport {
             EventKind::Turn { fact, .. } => self.apply_turn(fact, blobs, deltas),
             EventKind::Tool { fact, .. } => match fact {
                 ToolFact::Finished { answer, .. } if !answer.is_error => {
-                    // The receipt of the verdict is an answer, too.
+                    // The response to the submitted verdict counts as a response too, so compare the text.
                     let echoed =
                         matches!(&answer.text, StoredText::Text(text) if text == ECHO_RESPONSE);
                     self.answered_calls += u32::from(echoed);
@@ -281,7 +282,7 @@ impl ConnectionReport {
     }
 }
 
-/// The question, as a rubric of one eval.
+/// Builds the rubric with the question, its only eval.
 fn build_test_rubric(tools: bool, registry: &EvalTypeRegistry) -> Result<rubric::Rubric, String> {
     let first = if tools {
         format!(
@@ -327,7 +328,7 @@ fn echo_tool_decl() -> ToolDeclaration {
     }
 }
 
-/// Answers a word, whatever it is asked; reaches nothing.
+/// Returns one word for any arguments, and calls nothing.
 struct EchoTool(ToolDeclaration);
 
 impl Tool for EchoTool {

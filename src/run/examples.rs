@@ -1,7 +1,7 @@
-//! Examples of judged evals: asked of the same judges as a run's cells, and never recorded, counted or recalled.
+//! Judges the examples of judged evals with the judges of a run.
 //!
-//! Refuses to decide who may be asked: callers say which evals, and a judge that costs is asked only if they do. A replay
-//! knows no examples and is not asked.
+//! Responsible for the calls. Does not record, count or cache the results, and does not choose the evals: the caller
+//! does, because a call may cost money. The `replay` judge is not asked, because recordings contain no examples.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex};
@@ -27,16 +27,16 @@ use crate::run::preview::JudgePreview;
 use crate::workspace::lint::ExampleResult;
 use crate::workspace::{Env, Workspace};
 
-/// Whether an eval's examples are to be asked of the judge that decides it, if there is one.
+/// Returns `true` if the examples of an eval must be judged by this judge, which is `None` if there is none.
 pub type ExampleCheckFilter<'f> = &'f dyn Fn(&Rubric, &Eval, Option<&JudgeConfig>) -> bool;
 
-/// Examples of judged evals, ready to be asked.
+/// The examples of judged evals, ready to be judged.
 pub struct ExampleCheck {
     prepared: PreparedRun,
     questions: Vec<ExampleQuestion>,
 }
 
-/// One of them: whose, and which of its examples.
+/// One example: its eval, its judge and its number.
 #[derive(Debug, Clone, Copy)]
 struct ExampleQuestion {
     eval: u32,
@@ -45,8 +45,9 @@ struct ExampleQuestion {
 }
 
 impl ExampleCheck {
-    /// Prepares the examples of the judged evals that `examined` selects. `options`: the judge, if another, and how tools
-    /// are answered. `sending: false` needs no keys, and is for [`Exam::preview`] alone.
+    /// Prepares the examples of the judged evals that `examined` selects. `options` sets another judge and recorded
+    /// tool responses. With `sending: false`, keys may be missing, and the result serves only for
+    /// [`ExampleCheck::preview`].
     pub async fn prepare(
         workspace: &Workspace,
         registry: &EvalTypeRegistry,
@@ -77,7 +78,7 @@ impl ExampleCheck {
                 }
             }
         };
-        // Nothing but these evals, so that no other needs a judge, a key or a program.
+        // Keep only these evals, so that no other eval needs a judge, a key or a program.
         let rubrics = workspace.rubrics.iter().filter_map(|rubric| {
             let evals = rubric.evals.iter();
             let evals: Vec<Eval> = evals.filter(|eval| wanted(rubric, eval)).cloned().collect();
@@ -108,7 +109,7 @@ impl ExampleCheck {
         let mut questions = Vec::new();
         for (at, of) in (0_u32..).zip(&plan.evals) {
             let (_, _, eval) = plan.eval(at);
-            // Each of several judges is tried: an example is a test of the eval with every one of them.
+            // Each panel member judges every example: an example tests the eval with each of its judges.
             for judge in of.judge_positions() {
                 let one = |nth| ExampleQuestion {
                     eval: at,
@@ -134,7 +135,7 @@ impl ExampleCheck {
         self.questions.is_empty()
     }
 
-    /// What it would take, by judge; `cells` are examples.
+    /// Returns the preview of each judge; `cells` counts examples.
     pub fn preview(&self) -> Vec<(JudgeConfig, JudgePreview)> {
         let mut judges: IndexMap<u32, JudgePreview> = IndexMap::new();
         let bench = &self.prepared.judge_pool;
@@ -169,13 +170,13 @@ impl ExampleCheck {
         specs.get(at as usize).map(|spec| &spec.config)
     }
 
-    /// Asks, as many at once as a run would. What is cancelled came to `cancelled`.
+    /// Judges the examples, as many at once as a run would. A cancelled example ends as `cancelled`.
     pub async fn run(self, clock: Arc<dyn Clock>, cancel: CancellationToken) -> Vec<ExampleResult> {
         let Self {
             prepared,
             questions,
         } = self;
-        // Nobody listens: what is sent is dropped, and large texts with the store.
+        // The facts have no receiver: dicta drops them, and drops large texts with the store.
         let (to, _) = tokio::sync::mpsc::channel(1);
         let workspace = prepared.workspace;
         let specs = prepared.header.judges;
@@ -245,7 +246,7 @@ async fn judge_example(core: &RunCx, question: ExampleQuestion, cell: CellIx) ->
     })
 }
 
-/// What a result says of an example. That `rules` cannot read criteria is nothing the example did.
+/// Returns the outcome of an example. It is not the example's fault if `rules` cannot read the criteria.
 fn classify_result(judge: &JudgeConfig, expect: Outcome, result: &CellResult) -> (Outcome, String) {
     let unread = judge.provider == ProviderKind::Rules
         && result.outcome == Outcome::NotApplicable

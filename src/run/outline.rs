@@ -16,13 +16,14 @@ use crate::run::plan::{DecisionMethod, DecisionTask, RunPlan};
 use crate::run::prepare::prepare_without_tools;
 use crate::workspace::{Env, Workspace};
 
-/// Transcripts told at once; the first few are told as soon as they are read.
+/// The number of transcripts per batch; the first few transcripts are sent at once.
 const BATCH_TRANSCRIPTS: usize = 64;
 
-/// Tells the facts that would begin a run over everything, in order and in batches: `run_started`, then `cells_planned` a
-/// transcript. Nothing is recorded, sent or decided; keys are not asked for. Stops early when `take` returns `false`.
+/// Sends the facts that would begin a run over everything, in order and in batches: `run_started`, then one
+/// `cells_planned` per transcript. Records, sends and decides nothing, and needs no keys. Stops if `take` returns
+/// `false`.
 ///
-/// Numbers are those of a run that recalls nothing: of an eval with repeats only the cells that are certain.
+/// The numbers are those of a run without cached verdicts. An eval with repeats has only the cells that are certain.
 pub fn outline_run(
     workspace: Arc<Workspace>,
     registry: &EvalTypeRegistry,
@@ -59,13 +60,13 @@ pub fn outline_run(
         }
     }
     if !batch.is_empty() {
-        // Nothing follows, whatever the answer.
+        // This is the last batch, so the answer does not matter.
         let _more = take(batch);
     }
     Ok(())
 }
 
-/// What a record's cells are; `None` for a record that is no transcript, or one nothing is asked of.
+/// Returns the cells of a record; `None` if the record is not a transcript or has no cells.
 fn outline_record(
     plan: &RunPlan,
     ids: &mut TranscriptIds,
@@ -80,7 +81,7 @@ fn outline_record(
             certain_cell_keys(plan, &plan.tasks(&parsed)),
         ))
     }));
-    // A record that cannot be read is told by the run that skips it.
+    // The run that skips an invalid record reports it.
     let (own, keys) = read.ok().flatten()?;
     let (id, _) = ids.make_unique(own);
     if keys.is_empty() {

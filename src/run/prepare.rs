@@ -157,7 +157,7 @@ impl RunDraft {
             .evidence_run
             .as_ref()
             .or(workspace.replayed_evidence_run.as_ref());
-        // Evidence answers tools; where no needed judge has any, the run it is in need not even exist.
+        // Recorded responses replace tool calls. If no needed judge has tools, the named run need not exist.
         let uses_tools = compilation
             .needed
             .iter()

@@ -1,8 +1,8 @@
 //! The preview of a run (`--dry-run`): its cells, calls, tokens, cost and duration.
 //!
 //! Responsible for estimates. Does not send, record or decide. Token estimates come from recorded cells of the same
-//! judge and eval, otherwise from the size of the first request (four characters per token) and one reply. A judge
-//! with tools makes at most `max_turns` calls, each with the whole history; that is the maximum.
+//! judge and eval. Otherwise dicta assumes the size of the first request (four characters per token) and one reply. A
+//! judge with tools makes at most `max_turns` calls, each with the whole history; that is the maximum.
 
 use std::sync::Arc;
 
@@ -203,7 +203,7 @@ impl RunPreview {
                 let planned = u64::try_from(own.count()).unwrap_or(u64::MAX);
                 let more = u64::from(of.repeat).saturating_sub(planned);
                 let config = configs[*judge as usize];
-                // What asks no model makes no call.
+                // A judge without a language model makes no call.
                 let asked = match more {
                     0 => None,
                     _ => cells
@@ -241,7 +241,7 @@ impl JudgePreview {
         self.calls_most += turns;
         self.tokens_least.0 += prompt;
         self.tokens_least.1 += REPLY_TOKENS;
-        // Each turn sends all that came before once more.
+        // Each turn sends everything that came before again.
         self.tokens_most.0 += turns * prompt + TOOL_TURN_TOKENS * (turns * (turns - 1) / 2);
         self.tokens_most.1 += turns * reply;
         let Some((eval, past)) = past else {

@@ -1,4 +1,6 @@
-//! `dicta prompt CELL`: the exact request a judge would be sent for a cell, unsent, and the parts of its cache key.
+//! `dicta prompt CELL`: the exact request for a cell, and the parts of its cache key.
+//!
+//! Responsible for rendering. Does not send anything.
 
 use std::sync::Arc;
 
@@ -13,22 +15,22 @@ use crate::run::execute::worker::{WorkedRecord, WorkedTranscript, process_chunk}
 use crate::run::prepare::{PreparedRun, prepare_run};
 use crate::workspace::{Env, Workspace};
 
-/// What would be sent for a cell.
+/// The request for a cell.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RenderedPrompt {
     /// The cell.
     pub name: CellName,
-    /// The request's body: the first turn's.
+    /// The body of the first turn's request.
     pub body: RequestBody,
     /// The cache key.
     pub cache_key: Digest,
-    /// What the key is made of.
+    /// The named parts of the cache key.
     pub key_parts: Vec<(String, Digest)>,
 }
 
-/// The requests of the judged cells that `pattern` selects, in plan order. No key is asked for and nothing is sent.
+/// Returns the requests of the judged cells that `pattern` selects, in plan order. Needs no key and sends nothing.
 ///
-/// Of an eval with repeats only those are found that are certain to be needed; the others differ in their number alone.
+/// Of an eval with repeats, it returns only the cells that are certain; further ones differ only in their number.
 pub async fn render_prompts(
     workspace: &Arc<Workspace>,
     registry: &EvalTypeRegistry,
@@ -43,7 +45,7 @@ pub async fn render_prompts(
     };
     let workspace = Arc::clone(workspace);
     let mut prepared = prepare_run(workspace, registry, env, clock, options, false).await?;
-    // Once for the names, once for the transcripts of those that are wanted: no pass holds all transcripts.
+    // Read once for the names and once for the selected transcripts, so that no pass holds all transcripts.
     let mut names = Vec::new();
     let (mut judged, mut checks) = (Vec::new(), 0_u64);
     for_each_transcript(&mut prepared, |prepared, item| {
@@ -94,7 +96,7 @@ pub async fn render_prompts(
     }
 }
 
-/// Hands every transcript with cells to `take`, its id made unique.
+/// Passes every transcript with cells to `take`, with a unique id.
 fn for_each_transcript(
     prepared: &mut PreparedRun,
     mut take: impl FnMut(&PreparedRun, &WorkedTranscript),

@@ -1,4 +1,6 @@
 //! The start of a prepared run.
+//!
+//! Responsible for the threads and tasks of a run, and for recording its end. Does not prepare or judge.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -73,7 +75,7 @@ pub async fn start_run(
         blob_failure: Mutex::default(),
     });
     let blobs = dir.clone();
-    // What its sources opened is closed with the last who holds them.
+    // The toolbox closes its sources when the last owner drops it.
     let toolbox = options.tools.toolbox;
     let join = tokio::spawn(async move {
         for text in notes {
@@ -126,7 +128,7 @@ pub(super) async fn run_to_end(
     tokio::select! {
         () = &mut judging => {}
         () = failed.cancelled() => {
-            // Nothing can be recorded any more, so nothing should be done any more.
+            // Nothing more can be recorded, so judging must stop.
             core.cancel.cancel();
             judging.await;
         }
@@ -146,7 +148,7 @@ pub(super) async fn run_to_end(
             Ok(totals)
         }
         Err(why) => {
-            // No end is recorded: the run did not reach it, and can be taken up again.
+            // Record no end: the run did not reach it, and the user can resume it.
             let text = why.clone();
             core.emitter
                 .send(EventKind::Note { cell: None, text })

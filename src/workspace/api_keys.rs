@@ -1,4 +1,7 @@
-//! Keys of judges: where they come from, and that they are never written where they could be read.
+//! The API keys of judges.
+//!
+//! Responsible for reading keys from environment variables and key files, and for hiding keys in texts that are
+//! shown. Does not send keys.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,11 +13,14 @@ use crate::diag::SECRET_KEYS;
 use crate::diag::yaml::YamlDoc;
 use crate::model::{ApiKeySource, JudgeConfig, escape_pointer_step};
 
-/// A key is a line; a file that is larger is none.
+/// The maximum size of a key file, in bytes. A key is one line, so a larger file is not a key file.
 const MAX_KEY_FILE: u64 = 64 << 10;
 
-/// A judge's key: from its environment variable or its 0600 file. A sentence names the variable and the judge.
-/// Google's credentials are no key; but that they are there, and can be read, is seen to here too.
+/// Returns a judge's key from its environment variable or its file with mode 0600. The error is a sentence that names
+/// the variable and the judge.
+///
+/// Google credentials are not a key, so the result is `None`. The function still checks that they exist and can be
+/// read.
 pub fn resolve_key(judge: &JudgeConfig, env: &Env) -> Result<Option<String>, String> {
     match &judge.key {
         ApiKeySource::None => Ok(None),
@@ -59,7 +65,8 @@ fn read_key_file(judge: &JudgeConfig, path: &Path) -> Result<String, String> {
     clean_key(&text, &path.display().to_string(), judge)
 }
 
-/// A key goes into a header: blanks around it are taken off, anything that could not stand there is told. Never shown.
+/// Returns the key without surrounding blanks. The error reports characters that an HTTP header cannot contain; it
+/// never shows the key.
 fn clean_key(key: &str, from: &str, judge: &JudgeConfig) -> Result<String, String> {
     let key = key.trim();
     if key.is_empty() || key.chars().any(|c| c.is_control() || !c.is_ascii()) {
@@ -71,7 +78,7 @@ fn clean_key(key: &str, from: &str, judge: &JudgeConfig) -> Result<String, Strin
     Ok(key.to_owned())
 }
 
-/// Stars out the values of judges' headers and of keys that hold secrets, byte for byte.
+/// Replaces the values of judges' headers and of keys that hold secrets with stars, byte for byte.
 pub(super) fn mask_secrets(doc: &YamlDoc, source: &str) -> Arc<str> {
     let mut bytes = source.as_bytes().to_vec();
     let judges = doc.value.get("judges").and_then(Value::as_object);
@@ -111,7 +118,8 @@ pub(super) fn mask_secrets(doc: &YamlDoc, source: &str) -> Arc<str> {
             }
         }
     }
-    // Spans of the parser begin and end between characters; should one not, nothing is shown rather than a key.
+    // The parser's spans begin and end between characters. If one does not, show nothing, because the text may
+    // contain a key.
     String::from_utf8(bytes).map_or_else(|_| Arc::from(""), Arc::from)
 }
 

@@ -8,7 +8,7 @@ use super::file_schemas::DRAFT;
 use super::{file_lists, judges, labels, limits};
 use crate::diag::yaml::{ConfigKey, properties_schema, text_list_schema, text_schema};
 
-/// The keys of dicta.yaml.
+/// The top-level keys of dicta.yaml.
 #[rustfmt::skip]
 pub(super) const WORKSPACE_KEYS: &[ConfigKey] = &[
     ConfigKey::new("transcripts", "Files or globs, relative to this file, absolute or from home (`~/`).", |doc| {

@@ -1,4 +1,6 @@
-//! What only shows when all files are looked at together: judges that exist, ids used once, labels that match.
+//! Checks across the files of a workspace: judges exist, rubric ids are unique.
+//!
+//! Responsible for problems that one file alone cannot show. Does not read files.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,7 +23,7 @@ fn explain_unknown_judge(name: &str, judges: &IndexMap<String, JudgeConfig>) -> 
     })
 }
 
-/// The default judge of dicta.yaml exists.
+/// Checks that the default judge of dicta.yaml exists.
 pub(super) fn check_default_judge(
     name: &str,
     judges: &IndexMap<String, JudgeConfig>,
@@ -33,7 +35,7 @@ pub(super) fn check_default_judge(
     }
 }
 
-/// Without a default judge every judged eval names its own.
+/// Checks that every judged eval names a judge if there is no default judge.
 pub(super) fn check_judge_assigned(
     rubrics: &[Arc<Rubric>],
     catalog: &dyn EvalTypeCatalog,
@@ -70,7 +72,7 @@ pub(super) fn check_judge_assigned(
     }
 }
 
-/// Every judge that a rubric or an eval names exists.
+/// Checks that every judge that a rubric or an eval names exists.
 pub(super) fn check_rubric_judges(
     rubrics: &[Arc<Rubric>],
     judges: &IndexMap<String, JudgeConfig>,
@@ -95,7 +97,7 @@ pub(super) fn check_rubric_judges(
     }
 }
 
-/// The judges that rubrics and evals name.
+/// Lists the judges that rubrics and evals name.
 pub(super) fn list_judge_names(rubrics: &[Arc<Rubric>]) -> Vec<&String> {
     let mut names = Vec::new();
     for rubric in rubrics {
@@ -109,7 +111,7 @@ pub(super) fn list_judge_names(rubrics: &[Arc<Rubric>]) -> Vec<&String> {
     names
 }
 
-/// The judges that a rubric or an eval at a pointer names, each with its place.
+/// Lists the judges that a rubric or an eval at a pointer names, each with its place.
 fn list_named_judges<'r>(
     judge: Option<&'r String>,
     panel: Option<&'r PanelSpec>,
@@ -127,7 +129,7 @@ fn list_named_judges<'r>(
     one.into_iter().chain(several).collect()
 }
 
-/// An id that another rubric has.
+/// Returns the error about an id that another rubric has.
 pub(super) fn duplicate_rubric_error(rubric: &Rubric, other: &Path) -> Diagnostic {
     let message = format!(
         "the rubric id `{}` is used by {} too",

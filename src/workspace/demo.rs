@@ -1,7 +1,7 @@
-//! The demo that ships inside the program: unpacked once under the data directory, so that it can be edited.
+//! The demo workspace that is embedded in the program.
 //!
-//! The folder's name holds a digest of the content: a newer demo goes into a new folder, and an edited one is never
-//! written over.
+//! Responsible for unpacking the demo once into the data directory, where a user can edit it. The folder's name
+//! contains a digest of the content: a newer demo gets a new folder. Does not overwrite an edited demo.
 
 use std::borrow::Cow;
 use std::fs;
@@ -11,7 +11,7 @@ use rust_embed::RustEmbed;
 
 use crate::model::Digest;
 
-/// Beside the workspace folder: marks the parent as an unpacked demo.
+/// The name of the file next to the workspace folder that marks the parent folder as an unpacked demo.
 const MARKER_FILE: &str = ".dicta-demo";
 
 #[derive(RustEmbed)]
@@ -19,8 +19,8 @@ const MARKER_FILE: &str = ".dicta-demo";
 #[exclude = ".gitkeep"]
 struct EmbeddedDemo;
 
-/// The demo workspace's folder, unpacked under `data_dir` if it is not there yet. Two processes may do so at once. The
-/// error is a sentence.
+/// Returns the demo workspace's folder; unpacks it under `data_dir` if it does not exist yet. Two processes may do so
+/// at once. The error is a sentence.
 pub fn unpack(data_dir: &Path) -> Result<PathBuf, String> {
     let mut files: Vec<(String, Cow<'static, [u8]>)> = EmbeddedDemo::iter()
         .filter_map(|name| Some((name.to_string(), EmbeddedDemo::get(&name)?.data)))
@@ -58,11 +58,11 @@ fn unpack_files(data_dir: &Path, files: &[(String, Cow<'_, [u8]>)]) -> Result<Pa
     fs::write(&marker, &digest.0).map_err(|error| fail(&marker, &error))?;
     match fs::rename(temp.path(), &folder) {
         Ok(()) => {
-            // It has moved: there is nothing left to take away.
+            // The folder has been renamed, so there is nothing left to delete.
             let _moved = temp.keep();
             Ok(workspace)
         }
-        // Another process was first; what it unpacked is the same.
+        // Another process was faster; it unpacked the same content.
         Err(_) if folder.join(MARKER_FILE).is_file() => Ok(workspace),
         Err(error) => Err(fail(&folder, &error)),
     }
@@ -76,7 +76,7 @@ fn create_private_folder(path: &Path) -> std::io::Result<()> {
         .create(path)
 }
 
-/// The folder of recorded runs that came with it, if `root` is an unpacked demo.
+/// Returns the folder with the demo's recorded runs, if `root` is an unpacked demo.
 pub(super) fn find_demo_runs(root: &Path) -> Option<PathBuf> {
     let folder = root.parent()?;
     folder

@@ -1,5 +1,6 @@
-//! The lists of dicta.yaml that name files: globs and paths, and for transcripts `{path, map}`, what the fields of foreign
-//! files mean.
+//! The lists of dicta.yaml that name files: globs, paths, and for transcripts `{path, map}`.
+//!
+//! Responsible for the resolution of these lists to files and field mappings. Does not read the files.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -50,7 +51,7 @@ fn field_map_schema(doc: &str) -> Value {
             "rubric": text_schema("The rubric's id; any rubric with that eval without one."),
             "passed": expression("true or false, yes or no, pass or fail, 1 or 0."),
             "score": expression("a number."),
-            "by": expression("who said so."),
+            "by": expression("the person who set the label."),
             "note": expression("why."),
         },
         "required": ["eval", "passed"],
@@ -64,7 +65,7 @@ fn field_map_schema(doc: &str) -> Value {
             "messages": expression("the conversation, a list of messages in OpenAI's shapes."),
             "input": expression("what the user said: a text, or messages."),
             "output": expression("what the agent answered: a text, or messages."),
-            "system": expression("instructions that stand before the conversation."),
+            "system": expression("instructions that come before the conversation."),
             "metadata": {"$ref": "#/$defs/metadata"},
             "tags": expression("a text or a list of texts."),
             "label": {"anyOf": [label, {"type": "array", "items": label}]},
@@ -77,16 +78,17 @@ fn field_map_schema(doc: &str) -> Value {
     })
 }
 
-/// What a list names.
+/// The files that a list names.
 #[derive(Debug, Default)]
 pub(super) struct ListedFiles {
-    /// Each once, in the order listed.
+    /// The files, each once, in the order listed.
     pub(super) files: Vec<PathBuf>,
-    /// Of those that have one.
+    /// The field mappings of the files that have one.
     pub(super) maps: FieldMappings,
 }
 
-/// The maps of the workspace in `root`, from no more of its dicta.yaml than `transcripts`: whatever else is wrong there.
+/// Reads the field mappings of the workspace in `root`. Reads only `transcripts` of dicta.yaml, so problems elsewhere
+/// do not matter.
 pub fn read_field_maps(root: &Path, env: &Env) -> Result<FieldMappings, Vec<Diagnostic>> {
     let root = run_folders::canonical_root(root);
     let Ok(text) = files::read_text(&root.join(CONFIG_FILE), yaml::MAX_BYTES as u64) else {
@@ -101,7 +103,7 @@ pub fn read_field_maps(root: &Path, env: &Env) -> Result<FieldMappings, Vec<Diag
     let problems = DiagnosticCollector::from_doc(&doc);
     let mut fields = MappingDecoder::new(&doc, "", &problems);
     let listed = ListedFiles::read((&root, env), &doc, &mut fields, "transcripts", &problems);
-    // A file that is not there, or a list that is none, is another command's trouble.
+    // Other commands report missing and skipped files.
     let mut found = problems.into_sorted();
     found.retain(|problem| !matches!(problem.code, "glob" | "skipped"));
     if has_errors(&found) {
@@ -111,7 +113,7 @@ pub fn read_field_maps(root: &Path, env: &Env) -> Result<FieldMappings, Vec<Diag
 }
 
 impl ListedFiles {
-    /// The files of a list of globs.
+    /// Reads a list of globs and returns its files.
     pub(super) fn read(
         at_home @ (root, _): (&Path, &Env),
         doc: &YamlDoc,
@@ -200,7 +202,7 @@ impl ListedFiles {
         listed
     }
 
-    /// Takes the files of a glob; all of them are handed back.
+    /// Adds the files of a glob. Returns all of them.
     fn add_glob(
         &mut self,
         (root, env): (&Path, &Env),

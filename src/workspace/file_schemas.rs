@@ -1,5 +1,7 @@
-//! dicta.yaml, a transcript and a line of a run's log as JSON Schemas, for editors. What they accept the loaders accept, but for what no schema
-//! can say (files that exist, judges that are named).
+//! The JSON Schemas of dicta.yaml, of a transcript and of an event, for editors.
+//!
+//! The loaders accept what the schemas accept, except conditions that a schema cannot express. Examples are files
+//! that must exist and judges that must be configured.
 
 use serde_json::{Value, json};
 
@@ -8,15 +10,15 @@ use crate::event::EventTag;
 /// The JSON Schema dialect.
 pub(super) const DRAFT: &str = "https://json-schema.org/draft/2020-12/schema";
 
-/// The JSON Schema (2020-12) of one native transcript, a line of a JSONL file. Unknown keys are allowed: they stay
-/// reachable as raw.
+/// Returns the JSON Schema (2020-12) of one native transcript, a line of a JSONL file. It allows unknown keys; dicta
+/// keeps them in the raw record.
 pub fn transcript_schema() -> Value {
     json!({
         "$schema": DRAFT,
         "title": "dicta transcript",
         "type": "object",
         "properties": {
-            "id": {"type": "string", "description": "`<file stem>:<record number>` where none is written."},
+            "id": {"type": "string", "description": "`<file stem>:<record number>` if the record has no id."},
             "messages": {"type": "array", "items": {"$ref": "#/$defs/message"}},
             "metadata": {"type": ["object", "null"], "description": "Never shown to a judge unless the rubric names it. Evals read `latency_ms`, `usage`, `cost_usd`."},
             "tags": {"type": ["array", "null"], "items": {"type": "string"}},
@@ -79,7 +81,7 @@ pub fn transcript_schema() -> Value {
     })
 }
 
-/// A part of a message's content. Kinds that are not told here are kept as written.
+/// Returns the schema of a part of a message's content. dicta keeps parts of other kinds as written.
 fn part_schema() -> Value {
     json!({"anyOf": [
         {"type": "string"},
@@ -106,8 +108,8 @@ fn part_schema() -> Value {
     ]})
 }
 
-/// The JSON Schema (2020-12) of one event, a line of a run's `events.jsonl`: the envelope, and which kinds there are. A
-/// kind of a newer minor version is allowed, as it is when reading.
+/// Returns the JSON Schema (2020-12) of one event, a line of a run's `events.jsonl`: the envelope and the known
+/// kinds. It allows unknown kinds, as the reader does, because a newer minor version may add some.
 pub fn event_schema() -> Value {
     let properties: serde_json::Map<String, Value> = EventTag::ALL
         .into_iter()

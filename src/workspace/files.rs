@@ -1,4 +1,6 @@
-//! Reading the files a workspace names: regular ones, of a bearable size, in UTF-8. Never blocks on a pipe.
+//! The reader of files that a workspace names.
+//!
+//! Responsible for refusing files that are not regular, are too large or are not UTF-8. Does not block on a pipe.
 
 use std::fs;
 use std::io;
@@ -26,7 +28,7 @@ pub(super) fn read_text(path: &Path, max: u64) -> Result<Arc<str>, String> {
     }
 }
 
-/// What something is that is no file.
+/// Returns a description of something that is not a regular file.
 pub(super) fn describe_file_kind(meta: &fs::Metadata) -> &'static str {
     use std::os::unix::fs::FileTypeExt as _;
     let kind = meta.file_type();
@@ -43,7 +45,7 @@ pub(super) fn describe_file_kind(meta: &fs::Metadata) -> &'static str {
     }
 }
 
-/// The system's refusal as a sentence.
+/// Returns a sentence for an error of the operating system.
 pub(super) fn explain_io_error(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "does not exist".to_owned(),

@@ -1,6 +1,7 @@
-//! Globs of dicta.yaml as files: `*`, `?`, `[…]`, `{a,b}` within a folder, `**` over folders.
+//! Globs of dicta.yaml: `*`, `?`, `[…]`, `{a,b}` within a folder, `**` over folders.
 //!
-//! Hidden files match only where the glob names them, symlink loops end, and what is no regular file is skipped and told.
+//! Responsible for the files that a glob matches. Hidden files match only if the glob names them. Loops of symlinks
+//! end. Skips what is not a regular file and reports it. Does not read files.
 
 use std::collections::HashSet;
 use std::path::{Component, Path, PathBuf};
@@ -10,22 +11,22 @@ use walkdir::{DirEntry, WalkDir};
 
 use super::{Env, files};
 
-/// More folders of one glob than this are not watched.
+/// The maximum number of folders that dicta watches for one glob.
 const MAX_FOLDERS: usize = 1000;
 
-/// What a glob gave.
+/// The result of a glob.
 #[derive(Debug, Default)]
 pub(super) struct GlobMatches {
-    /// Absolute, sorted.
+    /// The matching files, absolute and sorted.
     pub(super) files: Vec<PathBuf>,
-    /// What was passed over, with the reason.
+    /// Descriptions of what was skipped, each with the reason.
     pub(super) skipped: Vec<String>,
 }
 
-/// The files of a glob or of a plain path, relative to `root` or absolute. The error is a sentence.
+/// Returns the files of a glob or of a plain path, relative to `root` or absolute. The error is a sentence.
 pub(super) fn expand(root: &Path, written: &str) -> Result<GlobMatches, String> {
     let whole = super::paths::absolute(&root.join(written));
-    // A name that exists is meant, whatever characters it has.
+    // A name that exists is taken literally, even if it contains wildcard characters.
     match whole.metadata() {
         Ok(meta) if meta.is_file() => {
             return Ok(GlobMatches {
@@ -54,7 +55,7 @@ pub(super) fn expand(root: &Path, written: &str) -> Result<GlobMatches, String> 
     let glob = GlobBuilder::new(&parts.pattern())
         .literal_separator(true)
         .build()
-        .map_err(|error| format!("`{written}` is no glob: {}", error.kind()))?;
+        .map_err(|error| format!("`{written}` is not a glob: {}", error.kind()))?;
     let found = walk_folders(&parts, &glob.compile_matcher());
     if found.files.is_empty() {
         let mut message = format!("`{written}` matches no file");
@@ -66,7 +67,7 @@ pub(super) fn expand(root: &Path, written: &str) -> Result<GlobMatches, String> 
     Ok(found)
 }
 
-/// The same as dicta.yaml writes it: `~/` is home. What is wrong is told of the path as written.
+/// Expands a glob that may begin with `~/` for the home folder. Errors name the path as written.
 pub(super) fn expand_from_home(
     root: &Path,
     written: &str,
@@ -80,8 +81,8 @@ pub(super) fn expand_from_home(
     expand(root, written)
 }
 
-/// Where files of a glob may appear: the folders to watch, and what tells them from others. A plain path is one folder
-/// and no glob.
+/// Returns the folders to watch for files of a glob, and a matcher that recognizes these files. A plain path gives
+/// one folder and no matcher.
 pub(super) fn find_watch_folders(
     root: &Path,
     written: &str,
@@ -121,14 +122,15 @@ fn is_glob(text: &str) -> bool {
     text.contains(['*', '?', '[', '{'])
 }
 
-/// A glob taken apart: the deepest folder it names without a wildcard, and the rest.
+/// The two parts of a glob: the deepest folder that it names without a wildcard, and the rest.
 struct GlobParts {
     base: PathBuf,
     rest: Vec<String>,
 }
 
 impl GlobParts {
-    /// What a glob shares with the workspace's own path is literal, whatever characters that has.
+    /// Splits a glob. The part that it shares with the workspace's own path is literal, whatever characters it
+    /// contains.
     fn split(root: &Path, whole: &Path) -> Self {
         let text = |c: Component<'_>| c.as_os_str().to_string_lossy().into_owned();
         let components: Vec<Component<'_>> = whole.components().collect();
@@ -214,8 +216,8 @@ fn walk_folders(parts: &GlobParts, matcher: &GlobMatcher) -> GlobMatches {
     found
 }
 
-/// Links to folders are followed once each, and never back to where the walk began: links among folders could otherwise
-/// make more paths than there are files.
+/// The guard against loops of symlinks. The walk follows each link to a folder once, and never back to its start.
+/// Otherwise links could produce more paths than there are files.
 struct LinkGuard {
     base: PathBuf,
     entered: HashSet<PathBuf>,
@@ -312,7 +314,7 @@ mod tests {
             ("t", "`t` is a folder; `t/**/*` takes its files"),
             (
                 "t/{a",
-                "`t/{a` is no glob: unclosed alternate group; missing '}' (maybe escape '{' with '[{]'?)",
+                "`t/{a` is not a glob: unclosed alternate group; missing '}' (maybe escape '{' with '[{]'?)",
             ),
         ];
         for (glob, expected) in errors {

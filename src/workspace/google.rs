@@ -1,5 +1,7 @@
-//! Google credentials: where they are found, in the order in which Google's own libraries look, and which project and
-//! location a judge on Vertex AI means. What a file holds is the provider's to read.
+//! Google credentials, and the project and location of a judge on Vertex AI.
+//!
+//! Responsible for finding credentials in the order of Google's own libraries. Does not parse them;
+//! [`crate::provider`] does.
 
 use std::path::{Path, PathBuf};
 
@@ -7,12 +9,12 @@ use super::{Env, files};
 use crate::model::{ApiKeySource, JudgeConfig};
 use crate::provider::google_auth::GoogleCredentials;
 
-/// A credentials file is short.
+/// The maximum size of a credentials file, in bytes.
 const MAX_CREDENTIALS_BYTES: u64 = 64 << 10;
 
-/// Variables that name a project: Google's, then evalbench's.
+/// The variables that name a project: first Google's, then evalbench's.
 const PROJECT_VARIABLES: [&str; 2] = ["GOOGLE_CLOUD_PROJECT", EVALBENCH_PROJECT];
-/// Variables that name a location.
+/// The variables that name a location.
 const LOCATION_VARIABLES: [&str; 3] = [
     "GOOGLE_CLOUD_LOCATION",
     "GOOGLE_CLOUD_REGION",
@@ -21,7 +23,7 @@ const LOCATION_VARIABLES: [&str; 3] = [
 pub(super) const EVALBENCH_PROJECT: &str = "EVAL_GCP_PROJECT_ID";
 pub(super) const EVALBENCH_REGION: &str = "EVAL_GCP_PROJECT_REGION";
 
-/// The project that the environment names.
+/// Returns the project that the environment names.
 pub(super) fn find_project(env: &Env) -> Option<String> {
     PROJECT_VARIABLES
         .iter()
@@ -29,7 +31,7 @@ pub(super) fn find_project(env: &Env) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// The location that the environment names.
+/// Returns the location that the environment names.
 pub(super) fn find_location(env: &Env) -> Option<String> {
     LOCATION_VARIABLES
         .iter()
@@ -37,8 +39,8 @@ pub(super) fn find_location(env: &Env) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// The credentials that speak for a judge, `None` where it has none of Google's. Reads files, and asks nobody: whether
-/// there is a metadata server shows when a token is asked for.
+/// Returns the Google credentials of a judge; `None` if the judge uses another kind of key. Reads files and makes no
+/// request. A missing metadata server shows only when the judge requests a token.
 pub fn load_google_credentials(
     judge: &JudgeConfig,
     env: &Env,
@@ -69,7 +71,7 @@ pub fn load_google_credentials(
     Ok(Some(credentials))
 }
 
-/// What a judge without a location is told.
+/// Returns the error for a judge without a location.
 pub(super) fn explain_missing_location() -> String {
     format!(
         "Vertex AI needs a location: set `location` (a region, `global`, `us` or `eu`), or {}",
@@ -77,7 +79,7 @@ pub(super) fn explain_missing_location() -> String {
     )
 }
 
-/// Where a judge's credentials come from, in a few words; and what is to be said of the file.
+/// Returns a short description of the source of a judge's credentials, and a warning about the file if there is one.
 pub fn find_google_credentials_source(
     judge: &JudgeConfig,
     env: &Env,
@@ -97,7 +99,8 @@ pub fn find_google_credentials_source(
     })
 }
 
-/// The file, and who names it. One that is named is meant, whether or not it is there; gcloud's own only where it is.
+/// Returns the credentials file and the source that names it. A file that is named counts even if it does not exist;
+/// gcloud's own file counts only if it exists.
 fn find_credentials_file(named: Option<&Path>, env: &Env) -> Option<(PathBuf, &'static str)> {
     const VARIABLE: &str = "GOOGLE_APPLICATION_CREDENTIALS";
     if let Some(path) = named {
@@ -115,7 +118,8 @@ fn find_credentials_file(named: Option<&Path>, env: &Env) -> Option<(PathBuf, &'
     path.exists().then_some((path, "gcloud's"))
 }
 
-/// A file that others can read is worth a word; tools that write such files do not all keep them close.
+/// Returns a warning if other users can read the file. It is not an error, because some tools write credentials with
+/// open permissions.
 pub(super) fn explain_open_permissions(path: &Path) -> Option<String> {
     use std::os::unix::fs::PermissionsExt as _;
     let mode = path.metadata().ok()?.permissions().mode() & 0o777;
@@ -147,7 +151,7 @@ mod tests {
         Env(pairs.iter().map(own).collect())
     }
 
-    /// A user's file; its client's name tells files apart.
+    /// Writes a user's credentials file. The client's name distinguishes the files.
     fn write(path: &Path, project: &str) {
         fs::create_dir_all(path.parent().expect("a folder")).expect("made");
         let text = format!(

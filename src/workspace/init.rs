@@ -1,10 +1,10 @@
-//! `dicta init`: a small workspace that runs at once, with something that passes and something that fails.
+//! `dicta init`: a small workspace that runs at once, with a check that passes and one that fails.
 
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-/// What is written, by path.
+/// The files of the starter workspace with their paths.
 const STARTER_FILES: &[(&str, &str)] = &[
     ("dicta.yaml", include_str!("starter/dicta.yaml")),
     (
@@ -16,8 +16,10 @@ const STARTER_FILES: &[(&str, &str)] = &[
     (".gitignore", include_str!("starter/gitignore")),
 ];
 
-/// Writes the starter workspace into `dir`, which is made if need be; returns the files written. Nothing is overwritten:
-/// a file that is there already is a reason to write none, but for a `.gitignore`, which stays. The error is a sentence.
+/// Writes the starter workspace into `dir` and returns the files written. Creates `dir` if necessary.
+///
+/// Does not overwrite: if a file exists, it writes none. An existing `.gitignore` is the exception; it stays
+/// unchanged. The error is a sentence.
 pub fn init(dir: &Path) -> Result<Vec<PathBuf>, String> {
     let wanted = STARTER_FILES
         .iter()

@@ -1,4 +1,4 @@
-//! Judges that rubrics of other tools name by the files of their configurations.
+//! The names of judges that rubrics of other tools identify by the paths of their model configs.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -8,7 +8,8 @@ use serde_json::Value;
 use super::{Env, paths};
 use crate::rubric::Rubric;
 
-/// Which judge a model config is, by its path: the one of dicta.yaml that names the same file, else one named by it.
+/// The mapping from the path of a model config to a judge name. A judge of dicta.yaml with the same file takes
+/// precedence; otherwise the file's name gives the judge's name.
 #[derive(Debug)]
 pub struct JudgeNames {
     root: PathBuf,
@@ -17,7 +18,7 @@ pub struct JudgeNames {
 }
 
 impl JudgeNames {
-    /// The names dicta.yaml gives.
+    /// Reads the names that dicta.yaml gives.
     pub fn from_config(config: &Value, root: &Path, env: &Env) -> Self {
         let mut names = Self {
             root: root.to_owned(),
@@ -35,7 +36,8 @@ impl JudgeNames {
         names
     }
 
-    /// Gives the judges of a rubric the names they have in the workspace, and tells which are new: their name and path.
+    /// Renames the judges of a rubric to their names in the workspace. Returns the new judges, each with name and
+    /// path.
     pub fn rename_rubric_judges(&mut self, rubric: &mut Rubric) -> Vec<(String, PathBuf)> {
         let mut new = Vec::new();
         let mut renamed: HashMap<String, String> = HashMap::new();
@@ -61,7 +63,7 @@ impl JudgeNames {
         new
     }
 
-    /// A name that no judge has yet: this one, or with a number behind it.
+    /// Returns a name that no judge has yet: this name, or this name with a number appended.
     fn take_free_name(&mut self, name: &str) -> String {
         let numbered = (2..).map(|n| format!("{name}-{n}"));
         let mut names = std::iter::once(name.to_owned()).chain(numbered);

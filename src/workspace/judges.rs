@@ -1,4 +1,6 @@
-//! One judge of dicta.yaml: every key checked, for itself and against the others.
+//! The reader of one judge of dicta.yaml.
+//!
+//! Responsible for checking every key, alone and together with the others. Does not call a judge.
 
 mod calibrated;
 pub(super) mod keys;
@@ -24,17 +26,17 @@ use crate::net::Resolver;
 use crate::tools::toolbox::Toolbox;
 use crate::tools::transcript_tools::is_transcript_tool;
 
-/// What reading judges needs besides the document.
+/// The inputs, except the document, that the reader of judges needs.
 pub(super) struct JudgeCx<'c> {
     pub(super) root: &'c Path,
     pub(super) env: &'c Env,
-    /// What tools files declare; servers that judges write themselves are added.
+    /// The declarations of the tools files. The reader adds the servers that judges declare themselves.
     pub(super) toolbox: &'c RefCell<Arc<Toolbox>>,
     pub(super) resolver: &'c Arc<dyn Resolver>,
 }
 
-/// The judge at a pointer. What is wrong with it is in `problems`; what could be read is returned all the same, so that
-/// a reference to it is no second problem.
+/// Reads the judge at a pointer. Adds its problems to `problems`. Returns the readable part of a broken judge too, so
+/// that references to it do not cause further problems.
 pub(super) fn read_judge(
     doc: &YamlDoc,
     at: &str,
@@ -101,7 +103,7 @@ pub(super) fn read_judge(
     judge
 }
 
-/// A key written into the file is refused, and never shown.
+/// Refuses a key that is written into the file. The message never shows the key.
 fn refuse_secrets(
     doc: &YamlDoc,
     at: &str,
@@ -146,7 +148,7 @@ fn read_model_keys(
     judge.base_url = read_base_url(fields);
     judge.key = read_key_source(fields, judge, cx);
     judge.verdict = fields.choice("verdict", VERDICT_MODES).unwrap_or_default();
-    // `transcript` is read further down, and what it is decides here.
+    // `transcript` is decoded later, but the next check already depends on its value.
     let reads = fields.value("transcript").and_then(Value::as_str) == Some("tools");
     match (judge.verdict, judge.tools.is_empty() && !reads) {
         _ if judge.provider.is_decisions() => {}
@@ -209,7 +211,7 @@ fn read_model_keys(
     read_advanced_keys(fields, judge, cx);
 }
 
-/// A word, or a budget in tokens.
+/// Reads a word, or a budget in tokens.
 fn read_reasoning(fields: &mut MappingDecoder<'_>) -> Option<String> {
     match fields.value("reasoning") {
         Some(Value::Number(_)) => {
@@ -222,7 +224,7 @@ fn read_reasoning(fields: &mut MappingDecoder<'_>) -> Option<String> {
 
 fn read_base_url(fields: &mut MappingDecoder<'_>) -> Option<String> {
     let written = fields.text("base_url")?;
-    // The URL itself is not in the messages: it may hold a password.
+    // The messages do not contain the URL, because it may contain a password.
     let fault = match Url::parse(&written) {
         Err(_) => "base_url must be a URL, such as http://127.0.0.1:8080/v1",
         Ok(url) if !matches!(url.scheme(), "http" | "https") => "base_url must be http or https",
@@ -239,7 +241,7 @@ fn read_base_url(fields: &mut MappingDecoder<'_>) -> Option<String> {
     None
 }
 
-/// The variable a provider's own tools read.
+/// Returns the environment variable that the provider's own tools read.
 fn default_key_variable(provider: ProviderKind) -> Option<&'static str> {
     match provider {
         ProviderKind::Gemini | ProviderKind::GeminiDecisions => Some("GEMINI_API_KEY"),
@@ -282,9 +284,10 @@ fn read_key_source(
             .all(|c| c.is_ascii_alphanumeric() || c == '_')
             && !variable.starts_with(|c: char| c.is_ascii_digit())
             && variable.len() <= 100
+            // Google's API keys begin with `AIza` and otherwise look like a variable name.
             && !variable.starts_with("AIza");
         if !is_name {
-            // Likely a key itself: the message does not repeat it, and the snippet has it starred out.
+            // The value is probably a key: the message does not repeat it, and the snippet shows stars instead.
             let message = "api_key_env must be the name of an environment variable, not a key";
             fields.error("api_key_env", "secret", message);
         }
@@ -293,14 +296,14 @@ fn read_key_source(
     match default_key_variable(judge.provider) {
         _ if no_key => ApiKeySource::None,
         None => ApiKeySource::None,
-        // A server on this machine may want no key.
+        // A server on this machine may need no key.
         Some(name) if is_local(judge) => ApiKeySource::EnvIfSet(name.to_owned()),
         Some(name) => ApiKeySource::Env(name.to_owned()),
     }
 }
 
 fn is_local(judge: &JudgeConfig) -> bool {
-    // Without prices a judge is free exactly when its base_url is a loopback one.
+    // Without prices, a judge is free only if its base_url is a loopback address.
     let bare = JudgeConfig {
         prices: None,
         ..judge.clone()
@@ -326,9 +329,9 @@ fn read_headers(fields: &mut MappingDecoder<'_>) -> IndexMap<String, String> {
             _ if !is_token => fields.error(
                 "headers",
                 "header",
-                format!("`{name}` is no name for a header"),
+                format!("`{name}` is not a header name"),
             ),
-            // The value may be a secret: it is not in the message.
+            // The message does not contain the value, because it may be a secret.
             _ => fields.error(
                 "headers",
                 "header",
@@ -358,7 +361,7 @@ fn read_prices(mut fields: MappingDecoder<'_>) -> Option<Prices> {
     })
 }
 
-/// Reads them into the judge.
+/// Reads the advanced keys into the judge.
 fn read_advanced_keys(fields: &mut MappingDecoder<'_>, judge: &mut JudgeConfig, cx: &JudgeCx<'_>) {
     let whole = |n: Option<i64>| n.and_then(|n| u64::try_from(n).ok());
     judge.tokens_per_minute = whole(fields.integer("tokens_per_minute", 1..=i64::MAX));
@@ -372,7 +375,8 @@ fn read_advanced_keys(fields: &mut MappingDecoder<'_>, judge: &mut JudgeConfig, 
     read_vertex_keys(fields, judge, cx);
 }
 
-/// What tools need: turns to call them in, and a transcript that is not shown whole for those that read it.
+/// Checks the settings that tools need: turns for their calls, and for tools that read the transcript, a transcript
+/// that is not shown in full.
 fn check_reading_tools(
     fields: &mut MappingDecoder<'_>,
     judge: &JudgeConfig,
@@ -442,8 +446,8 @@ fn read_vertex_keys(fields: &mut MappingDecoder<'_>, judge: &mut JudgeConfig, cx
     }
 }
 
-/// Where the file does not say the place, the environment does. The project may also be the credentials' own, which are
-/// read when they are needed.
+/// Fills in the project and location from the environment if the file does not set them. The project may also come
+/// from the credentials, which dicta reads only when it needs them.
 fn fill_vertex_location(fields: &MappingDecoder<'_>, judge: &mut JudgeConfig, cx: &JudgeCx<'_>) {
     judge.project = judge
         .project
@@ -465,7 +469,8 @@ fn fill_vertex_location(fields: &MappingDecoder<'_>, judge: &mut JudgeConfig, cx
     }
 }
 
-/// An API key (Vertex AI's "express mode") belongs to a project of its own, and is asked for at one place.
+/// Checks the settings of a Vertex AI API key ("express mode"). Such a key belongs to its own project and works at
+/// one endpoint only.
 fn check_vertex_api_key(fields: &MappingDecoder<'_>, has_file: bool) {
     if has_file {
         let message = "credentials_file and an API key cannot both be given";

@@ -1,16 +1,16 @@
-//! Who sits here: the name that a label is signed with.
+//! The author of new labels.
 //!
-//! As git has it (`user.name` of the repository around a folder, then of the person), else `$USER`. Files are read as they
-//! lie there, and no program is asked: files that they include are not followed.
+//! Responsible for the name: git's `user.name` of the repository around a folder, then git's `user.name` of the
+//! person, else `$USER`. Reads git's files directly and runs no program, so it does not follow their includes.
 
 use std::path::{Path, PathBuf};
 
 use super::Env;
 
-/// A larger file is no configuration.
+/// The maximum size of a git configuration, in bytes.
 const MAX_CONFIG_BYTES: u64 = 1 << 20;
 
-/// The name, if anything says one.
+/// Returns the author's name, if git or the environment has one.
 pub fn find_label_author(env: &Env, folder: &Path) -> Option<String> {
     let of_git = git_config_files(env, folder).into_iter().find_map(|file| {
         let size = std::fs::metadata(&file).ok()?.len();
@@ -23,7 +23,7 @@ pub fn find_label_author(env: &Env, folder: &Path) -> Option<String> {
     })
 }
 
-/// Where git looks, what counts most first.
+/// Lists git's configuration files, the one that takes precedence first.
 fn git_config_files(env: &Env, folder: &Path) -> Vec<PathBuf> {
     let around = folder.ancestors().map(|above| above.join(".git/config"));
     let mut files: Vec<PathBuf> = around.filter(|file| file.is_file()).take(1).collect();
@@ -39,7 +39,7 @@ fn git_config_files(env: &Env, folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// `name` of the section `[user]`; the last one counts.
+/// Returns `name` of the section `[user]`. The last one counts.
 fn parse_user_name(text: &str) -> Option<String> {
     let mut inside = false;
     let mut found = None;
@@ -57,7 +57,7 @@ fn parse_user_name(text: &str) -> Option<String> {
     found.filter(|name| !name.is_empty())
 }
 
-/// A value without quotes, escapes and what is said about it.
+/// Returns a value without quotes, escapes and comments.
 fn unquote_value(value: &str) -> String {
     let mut out = String::new();
     let mut quoted = false;

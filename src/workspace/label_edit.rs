@@ -1,8 +1,8 @@
-//! A file of labels is changed: one line at a time, all others as they were.
+//! Changes to a label file, one line at a time.
 //!
-//! Owns the writing of labels: what lies there now is read, one line put in, replaced or taken out, and the file renamed
-//! over, so that nobody ever sees half of it and what another program wrote meanwhile stays. Lines of other people, lines
-//! that cannot be read, their order and their line ends are kept. Refuses to know what a label is for.
+//! Responsible for writing labels. It reads the current file, adds, replaces or removes one line, and renames a new
+//! file over the old one. Readers never see half a file, and changes by other programs stay. All other lines, their
+//! order and their line ends stay, also lines that dicta cannot read. Does not check that a label matches an eval.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::Write as _;
@@ -10,31 +10,31 @@ use std::path::{Path, PathBuf};
 
 use crate::model::Label;
 
-/// The largest file that is changed, in bytes: no larger one is read either.
+/// The maximum size of a label file that dicta changes, in bytes. The reader of labels has the same limit.
 const MAX_FILE_BYTES: u64 = 64 << 20;
-/// How often a change begins anew because another program wrote meanwhile.
+/// The number of tries if another program writes the file during a change.
 const MAX_WRITE_TRIES: usize = 5;
 
-/// What is to be changed.
+/// A change to a label file.
 #[derive(Debug, Clone, PartialEq)]
 pub enum LabelFileEdit {
-    /// This is said of a decision from now on; the rubric must be named. It replaces the line that counts if that one is of
-    /// the same person, or of nobody; a note stays.
+    /// Sets the label of a decision; the label must name the rubric. It replaces the line that counts if that line
+    /// has the same author or no author. An existing note stays.
     Put(Label),
-    /// The line that counts for a decision goes.
+    /// Removes the line that counts for a decision.
     Remove {
         /// The transcript's id.
         transcript: String,
-        /// The rubric's.
+        /// The rubric's id.
         rubric: String,
-        /// The eval's.
+        /// The eval's id.
         eval: String,
     },
-    /// A change is taken back.
+    /// Undoes a change.
     Undo(LabelUndo),
 }
 
-/// What takes a change back: the line as it was written, and what stood in its place.
+/// The data that undoes a change: the line as written, and the line that it replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LabelUndo {
     written_line: Option<Vec<u8>>,
@@ -42,36 +42,37 @@ pub struct LabelUndo {
     line_index: usize,
 }
 
-/// What became of the file.
+/// The result of a change.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LabelEditResult {
-    /// What the line says now; `None`: it is gone.
+    /// The label in the changed line; `None` if the line was removed.
     pub label: Option<Label>,
-    /// What takes it back.
+    /// The data that undoes the change.
     pub undo: LabelUndo,
-    /// Stands for the text before, see [`print()`].
+    /// The fingerprint of the file before the change, see [`fingerprint_text`].
     pub fingerprint_before: u64,
-    /// For the text after it.
+    /// The fingerprint of the file after the change.
     pub fingerprint_after: u64,
 }
 
-/// Stands for a text, within one process.
+/// Returns a hash of a text. It is valid within one process only.
 pub fn fingerprint_text(text: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);
     hasher.finish()
 }
 
-/// Changes a file, which need not be there yet. The error is a sentence; nothing is changed then.
+/// Changes a label file, which may not exist yet. The error is a sentence; the file is then unchanged.
 pub fn edit_labels_file(path: &Path, change: &LabelFileEdit) -> Result<LabelEditResult, String> {
     let fail = |error: std::io::Error| format!("{}: {error}", path.display());
-    // What a link points to is changed, not the link.
+    // Change the file that a link points to, because a rename would replace the link.
     let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     for _ in 0..MAX_WRITE_TRIES {
         let before = read_if_exists(&real).map_err(fail)?;
         let edited = apply_edit(before.as_deref().unwrap_or_default(), change)
             .map_err(|why| format!("{}: {why}", path.display()))?;
         let new = write_temp_file(&real, &edited.text).map_err(fail)?;
+        // Another program wrote the file meanwhile; start again from its text, so that its change is not lost.
         if read_if_exists(&real).map_err(fail)? != before {
             continue;
         }
@@ -100,7 +101,8 @@ fn read_if_exists(path: &Path) -> std::io::Result<Option<Vec<u8>>> {
     }
 }
 
-/// A file in the same folder, to be renamed over; with the rights of the one that lies there.
+/// Creates a temporary file in the same folder, so that a rename can replace the label file. It has the permissions
+/// of the existing file.
 fn write_temp_file(path: &Path, text: &[u8]) -> std::io::Result<tempfile::NamedTempFile> {
     let folder = path
         .parent()
@@ -109,7 +111,7 @@ fn write_temp_file(path: &Path, text: &[u8]) -> std::io::Result<tempfile::NamedT
     let mut new = tempfile::Builder::new()
         .prefix(".labels-")
         .suffix(".tmp")
-        // A new file gets the rights that any new file gets here, not those of a secret.
+        // A temporary file has the permissions of a secret by default. A new label file gets those of any new file.
         .make_in(folder, |name| {
             let mut options = std::fs::OpenOptions::new();
             options.write(true).create_new(true).open(name)
@@ -130,7 +132,7 @@ struct EditedLabels {
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
-/// A line without its end and a mark at the file's beginning.
+/// Returns a line without its line end and without a byte order mark.
 fn strip_line(line: &[u8]) -> &[u8] {
     line.strip_prefix(BOM).unwrap_or(line).trim_ascii()
 }
@@ -177,7 +179,7 @@ fn apply_edit(text: &[u8], change: &LabelFileEdit) -> Result<EditedLabels, Strin
     })
 }
 
-/// The last line that says something of exactly this.
+/// Returns the last line that labels exactly this decision.
 fn find_label_line(
     lines: &[Vec<u8>],
     transcript: &str,
@@ -228,7 +230,7 @@ fn put_label(
     ))
 }
 
-/// A line in the place of another: with its end, and the mark before it.
+/// Returns a line with the line end and the byte order mark of the line that it replaces.
 fn frame_line_like(old: &[u8], line: &[u8]) -> Vec<u8> {
     let mark = if old.starts_with(BOM) { BOM } else { b"" };
     let end: &[u8] = match old {
@@ -249,7 +251,7 @@ fn insert_line(lines: &mut Vec<Vec<u8>>, at: usize, line: &[u8], end: &[u8]) {
     lines.insert(at, [line, end].concat());
 }
 
-/// Takes a line out; a mark at the file's beginning stays there.
+/// Removes a line. A byte order mark at the start of the file stays.
 fn remove_line(lines: &mut Vec<Vec<u8>>, at: usize) -> Vec<u8> {
     let line = lines.remove(at);
     if at == 0 && line.starts_with(BOM) {

@@ -1,4 +1,4 @@
-//! `limits:` of dicta.yaml: what a run may take, and each of its cells.
+//! `limits:` of dicta.yaml: the limits of a run and of each of its cells.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::WorkspaceLimits;
 use crate::diag::yaml::{ConfigKey, MappingDecoder, properties_schema};
 use crate::model::{BudgetConfig, BudgetLimits};
 
-/// Judge cells at once, where dicta.yaml does not say.
+/// The default number of judge cells that run at once.
 const DEFAULT_CONCURRENCY: usize = 8;
 
 /// The keys of `limits:`.
@@ -77,7 +77,7 @@ pub(super) fn limits_schema() -> Value {
 }
 
 impl WorkspaceLimits {
-    /// What dicta.yaml says; a fault is told there.
+    /// Reads the limits. Reports problems at their place in dicta.yaml.
     pub(super) fn read(fields: MappingDecoder<'_>) -> Self {
         let mut fields = fields.accepting(LIMIT_KEYS);
         let concurrency = fields.integer("concurrency", 1..=1000);
@@ -119,7 +119,7 @@ fn read_caps(fields: &mut MappingDecoder<'_>) -> BudgetLimits {
 }
 
 impl Default for WorkspaceLimits {
-    /// What holds where dicta.yaml has no `limits:`.
+    /// Returns the limits of a workspace without `limits:`.
     fn default() -> Self {
         Self {
             concurrency: DEFAULT_CONCURRENCY,

@@ -1,4 +1,6 @@
-//! dicta.yaml and everything it names, with every problem of every file at once.
+//! The loader of dicta.yaml and of all files that it names.
+//!
+//! Responsible for reporting every problem of every file at once.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -25,8 +27,10 @@ use crate::net::{Resolver, SystemResolver};
 use crate::rubric::{self, EvalTypeCatalog, Rubric};
 use crate::tools::toolbox::Toolbox;
 
-/// Loads the workspace in `root` (a folder with a dicta.yaml). Errors are all problems found, warnings included, file by
-/// file; a problem names its file relative to `root`. Judges' keys are not looked for: see [`super::resolve_key`].
+/// Loads the workspace in `root` (a folder with a dicta.yaml).
+///
+/// The error lists all problems, warnings included, file by file; a problem names its file relative to `root`. Does
+/// not look for the judges' keys: see [`super::resolve_key`].
 pub fn load(
     root: &Path,
     env: &Env,
@@ -35,7 +39,7 @@ pub fn load(
     load_with_referenced_files(root, env, catalog, &mut Vec::new())
 }
 
-/// As [`load`]; tells which files rubrics name, whether or not they are there.
+/// Loads like [`load`], and returns also the files that rubrics name, even if they do not exist.
 pub(super) fn load_with_referenced_files(
     root: &Path,
     env: &Env,
@@ -46,7 +50,7 @@ pub(super) fn load_with_referenced_files(
     let config = Path::new(CONFIG_FILE);
     let text = files::read_text(&root.join(CONFIG_FILE), MAX_BYTES as u64)
         .map_err(|why| vec![Diagnostic::error("io", root.join(CONFIG_FILE), why)])?;
-    // What snippets are cut from never holds a key that someone wrote into the file.
+    // Snippets come from this text, so it must not contain a key that someone wrote into the file.
     let shown: Arc<str> = mask_secrets(&text).into();
     let mut doc =
         yaml::read_document(&text, config).map_err(|problems| replace_sources(problems, &shown))?;
@@ -83,13 +87,13 @@ pub(super) fn load_with_referenced_files(
     })
 }
 
-/// Whether any problem is worse than labels that count for nothing.
+/// Returns true if a problem is an error and is not about labels.
 fn prevents_loading(problems: &[Diagnostic]) -> bool {
     let mut errors = problems.iter().filter(|p| p.severity == Severity::Error);
     errors.any(|problem| problem.code != labels::LABEL_CODE)
 }
 
-/// File by file in the order the files were first spoken of, within a file by place.
+/// Sorts problems by file, in the order in which the files first occur, and within a file by place.
 fn sort_by_file(mut problems: Vec<Diagnostic>) -> Vec<Diagnostic> {
     let mut order: HashMap<PathBuf, usize> = HashMap::new();
     for problem in &problems {
@@ -111,10 +115,10 @@ struct WorkspaceLoader<'l> {
     env: &'l Env,
     catalog: &'l dyn EvalTypeCatalog,
     files: Vec<(PathBuf, Arc<str>)>,
-    /// Files that rubrics name, whether or not they are there.
+    /// The files that rubrics name, even if they do not exist.
     referenced: Vec<PathBuf>,
     problems: Vec<Diagnostic>,
-    /// What tools files declare, and the servers that judges write themselves.
+    /// The declarations of the tools files, and the servers that judges declare themselves.
     toolbox: &'l RefCell<Arc<Toolbox>>,
     resolver: &'l Arc<dyn Resolver>,
 }
@@ -157,7 +161,7 @@ impl WorkspaceLoader<'_> {
         if judge.is_none() {
             cross_checks::check_judge_assigned(&rubrics, self.catalog, doc, &problems);
         }
-        // dicta.yaml's own problems first, then file by file.
+        // The problems of dicta.yaml come first, then those of the other files.
         self.problems.splice(0..0, problems.into_sorted());
         cross_checks::check_rubric_judges(&rubrics, &judges, &mut self.problems);
         if !has_errors(&self.problems) {
@@ -217,7 +221,7 @@ impl WorkspaceLoader<'_> {
         )
     }
 
-    /// A run as written; a path is made absolute, a name stays.
+    /// Makes a path to a run absolute. A run's name stays as written.
     fn resolve_run_name(&self, written: String) -> String {
         if written.contains('/') {
             let path = paths::resolve(self.root, &written, self.env);
@@ -260,7 +264,7 @@ impl WorkspaceLoader<'_> {
                 problems.error(
                     doc.key_span(&at),
                     "id",
-                    format!("`{name}` is no name for a judge"),
+                    format!("`{name}` is not a judge name"),
                 );
             }
             let config = match judge {
@@ -279,7 +283,7 @@ impl WorkspaceLoader<'_> {
         judges
     }
 
-    /// A judge that is a path to an evalbench model config.
+    /// Reads a judge that is given as a path to an evalbench model config.
     fn read_model_config_judge(
         &mut self,
         name: &str,
@@ -299,7 +303,8 @@ impl WorkspaceLoader<'_> {
         }
     }
 
-    /// The judge of a model config. What is wrong in the file is among the problems; the error is that it cannot be read.
+    /// Reads the judge of a model config. Adds problems inside the file to the problems. Returns an error if the file
+    /// is unreadable.
     fn read_judge_file(&mut self, name: &str, path: &Path) -> Result<JudgeConfig, String> {
         let text = files::read_text(path, MAX_BYTES as u64)?;
         let shown = paths::display_path(self.root, path);
@@ -326,7 +331,7 @@ impl WorkspaceLoader<'_> {
         Ok(judge)
     }
 
-    /// Keeps a file that was read, once.
+    /// Keeps the text of a file that was read, once.
     fn keep_file(&mut self, shown: PathBuf, text: Arc<str>) {
         if self.files.iter().all(|(known, _)| *known != shown) {
             self.files.push((shown, text));
@@ -361,7 +366,7 @@ impl WorkspaceLoader<'_> {
             let read = beside.into_read();
             self.referenced.extend(read.referenced);
             for problem in found {
-                // A file that two rubrics refer to has its fault once.
+                // Two rubrics may refer to the same file; its problem is reported once.
                 if !self.problems.contains(&problem) {
                     self.problems.push(problem);
                 }
@@ -369,7 +374,7 @@ impl WorkspaceLoader<'_> {
             more.extend(read.texts);
             let Some(mut rubric) = rubric else { continue };
             for (name, path) in names.rename_rubric_judges(&mut rubric) {
-                // The rubric was refused if the file could not be read.
+                // If the file cannot be read, the rubric has already been refused.
                 if let Ok(judge) = self.read_judge_file(&name, &path) {
                     judges.insert(name, judge);
                 }
@@ -388,7 +393,7 @@ impl WorkspaceLoader<'_> {
     }
 }
 
-/// What is wrong with what labels are about.
+/// Returns the problems of labels that match no eval.
 fn check_labels(found: &labels::LoadedLabels, rubrics: &[Arc<Rubric>]) -> Vec<Diagnostic> {
     let text = |path: &Path| {
         let mut files = found.files.iter();

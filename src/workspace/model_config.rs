@@ -1,7 +1,8 @@
-//! An evalbench model config opened as a judge: `generator`, `vertex_model`, `base_prompt`, `tools` …
+//! Judges from evalbench's model configs: `generator`, `vertex_model`, `base_prompt`, `tools` …
 //!
-//! There unknown keys are ignored; here they are ignored too, and told. `${VAR}` in a value is the environment's, as
-//! there. Where evalbench has a default that says how much is asked, ours is the same.
+//! Responsible for the conversion to a judge. evalbench ignores unknown keys; dicta ignores them too and warns. As in
+//! evalbench, `${VAR}` in a value is replaced with the environment variable. Limits on requests have the same
+//! defaults as in evalbench.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -29,13 +30,13 @@ const KNOWN_KEYS: &[&str] = &[
     "gcp_region",
 ];
 
-/// Requests a minute where a config does not say: evalbench's default, and what its quotas were planned for.
+/// The default number of requests per minute. It is evalbench's default, for which its quotas were planned.
 const DEFAULT_REQUESTS_PER_MINUTE: u32 = 60;
-/// Most attempts that a judge may have.
+/// The maximum number of attempts that a model config may set.
 const MAX_ATTEMPTS: i64 = 20;
 const API_KEY: &str = "GEMINI_API_KEY";
 
-/// Generators that run an agent or a database's own model: what evalbench tests, not what it judges with.
+/// The generators that run an agent or a database's own model. evalbench tests these and does not judge with them.
 const UNDER_TEST: &[&str] = &[
     "gemini_cli",
     "claude_code",
@@ -51,7 +52,7 @@ const UNDER_TEST: &[&str] = &[
     "data_engineering_agent",
 ];
 
-/// Puts the environment's values in the place of `${VAR}`. A variable that is not set is a problem.
+/// Replaces `${VAR}` with the environment's values. Reports variables that are not set.
 pub(super) fn expand_env_variables(doc: &mut YamlDoc, env: &Env, problems: &DiagnosticCollector) {
     let mut value = std::mem::take(&mut doc.value);
     expand_value(&mut value, "", env, &mut |at, name| {
@@ -61,7 +62,8 @@ pub(super) fn expand_env_variables(doc: &mut YamlDoc, env: &Env, problems: &Diag
     doc.value = value;
 }
 
-/// evalbench opens whatever the model names; the guard stands all the same.
+/// Allows the judge to open addresses that do not occur in the transcript, as evalbench does. The protection against
+/// private addresses stays.
 fn allow_unseen_urls(judge: &mut JudgeConfig) {
     let fetches = judge.tools.iter_mut().filter(|t| t.name == "fetch_url");
     for tool in fetches {
@@ -74,7 +76,7 @@ fn expand_value(value: &mut Value, at: &str, env: &Env, unset: &mut dyn FnMut(&s
     match value {
         Value::String(text) if text.contains("${") => {
             let filled = expand_text(text, env, &mut |name| unset(at, name));
-            // A value that is nothing but a variable is what the variable holds: a number where it holds one.
+            // A value that is only a variable gets the variable's type: a number if the variable holds one.
             let alone = text.starts_with("${") && text.find('}') == Some(text.len() - 1);
             let number = filled.parse::<i64>().ok().filter(|_| alone);
             *value = number.map_or(Value::String(filled), Value::from);
@@ -122,8 +124,8 @@ fn expand_text(text: &str, env: &Env, unset: &mut dyn FnMut(&str)) -> String {
     out
 }
 
-/// The judge of a model config. As evalbench does: Gemini is asked on Vertex AI where a project and a region are known,
-/// else through its own API with a key.
+/// Reads the judge of a model config. Like evalbench, it calls Gemini on Vertex AI if a project and a region are
+/// known, else through Gemini's own API with a key.
 pub(super) fn read_model_config(
     doc: &YamlDoc,
     name: &str,
@@ -254,14 +256,14 @@ fn explain_unsupported_generator(name: &str) -> String {
     }
 }
 
-/// A model config of a workspace, and what it became.
+/// A model config of a workspace, and the judge that it became.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelConfigJudge {
     /// The judge's name.
     pub judge: String,
-    /// The file, relative to the workspace where inside it.
+    /// The file; relative to the workspace if it is inside.
     pub path: PathBuf,
-    /// The judge in a few words.
+    /// A short description of the judge.
     pub summary: String,
 }
 
@@ -280,7 +282,7 @@ impl fmt::Display for ModelConfigJudge {
     }
 }
 
-/// The judges of a workspace that are evalbench's model configs, by name.
+/// Lists the judges of a workspace that come from evalbench's model configs, by name.
 pub fn list_model_configs(workspace: &Workspace, env: &Env) -> Vec<ModelConfigJudge> {
     let mut files: BTreeMap<String, PathBuf> = BTreeMap::new();
     for rubric in &workspace.rubrics {

@@ -1,16 +1,16 @@
-//! Where things lie: the folder of a workspace, the data directory, where runs are recorded.
+//! Paths: the folder of a workspace, the data directory, the folder of runs.
 //!
-//! The only importer of the `directories` crate.
+//! This is the only module that imports the `directories` crate.
 
 use std::path::{Component, Path, PathBuf};
 
 use super::{CONFIG_FILE, Env};
 use crate::model::Digest;
 
-/// The variable that puts the data directory elsewhere.
+/// The variable that sets the data directory.
 pub const DATA_DIR_VARIABLE: &str = "DICTA_DATA_DIR";
 
-/// The folder with a dicta.yaml at or above `from` (a folder, or a file in one). Absolute.
+/// Returns the folder with a dicta.yaml at or above `from` (a folder, or a file in one). The path is absolute.
 pub fn find_workspace_root(from: &Path) -> Option<PathBuf> {
     let from = absolute(from);
     from.ancestors()
@@ -18,13 +18,13 @@ pub fn find_workspace_root(from: &Path) -> Option<PathBuf> {
         .map(Path::to_owned)
 }
 
-/// Where dicta keeps runs, the demo and its secret: `DICTA_DATA_DIR`, else the platform's data directory for programs.
+/// Returns the directory for runs, the demo and dicta's secret: `DICTA_DATA_DIR`, else the platform's data directory.
 /// The error is a sentence.
 pub fn data_dir(env: &Env) -> Result<PathBuf, String> {
     if let Some(dir) = env.get(DATA_DIR_VARIABLE) {
         return Ok(absolute(Path::new(dir)));
     }
-    // Asked of our own environment first, so that a test never writes into a real home.
+    // Read from `env` first, so that a test never writes into a real home.
     if let Some(dir) = env
         .get("XDG_DATA_HOME")
         .map(Path::new)
@@ -39,14 +39,14 @@ pub fn data_dir(env: &Env) -> Result<PathBuf, String> {
         })
 }
 
-/// Where the runs of a workspace are recorded unless dicta.yaml says so: `<data>/runs/<name>-<8 hex of its path>`.
+/// Returns the folder of a workspace's runs if dicta.yaml does not set one: `<data>/runs/<name>-<8 hex of its path>`.
 pub fn default_runs_folder(data_dir: &Path, root: &Path, name: &str) -> PathBuf {
     let digest = Digest::hash_bytes(root.as_os_str().as_encoded_bytes());
     let hex = digest.0.get(..8).unwrap_or_default();
     data_dir.join("runs").join(format!("{name}-{hex}"))
 }
 
-/// Absolute, with `.` and `..` taken out; symlinks stay.
+/// Returns an absolute path without `.` and `..`. Symlinks stay.
 pub(super) fn absolute(path: &Path) -> PathBuf {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let mut clean = PathBuf::new();
@@ -62,7 +62,8 @@ pub(super) fn absolute(path: &Path) -> PathBuf {
     clean
 }
 
-/// A path as dicta.yaml writes it: relative to the workspace, absolute, or from home with `~/`.
+/// Returns the absolute path of a path in dicta.yaml. It may be relative to the workspace, absolute, or begin with
+/// `~/`.
 pub(super) fn resolve(root: &Path, written: &str, env: &Env) -> PathBuf {
     match (written.strip_prefix("~/"), env.get("HOME")) {
         (Some(rest), Some(home)) => absolute(&Path::new(home).join(rest)),
@@ -70,7 +71,7 @@ pub(super) fn resolve(root: &Path, written: &str, env: &Env) -> PathBuf {
     }
 }
 
-/// A path as a user would name it: relative to the workspace where it lies inside.
+/// Returns a path as a user would name it: relative to the workspace if it is inside.
 pub(super) fn display_path(root: &Path, path: &Path) -> PathBuf {
     path.strip_prefix(root).unwrap_or(path).to_owned()
 }

@@ -1,7 +1,7 @@
-//! The files beside a rubric, on the disk: criteria in a file, another rubric it refers to.
+//! The reader of other files that a rubric refers to: criteria in a file, another rubric.
 //!
-//! What a rubric names is sent to a judge, so nothing is read without a word: only inside of the workspace or of the
-//! rubric's own folder, links followed, and no hidden file (`.env`).
+//! Responsible for the choice of readable files, because dicta sends their content to a judge. It reads only inside
+//! the workspace or the rubric's own folder, after following links. It does not read hidden files (`.env`).
 
 use std::cell::RefCell;
 use std::path::{Component, Path, PathBuf};
@@ -11,27 +11,27 @@ use super::{files, globs, paths};
 use crate::diag::yaml::MAX_BYTES;
 use crate::rubric::{RubricFiles, normalize_path};
 
-/// Files of a workspace, or of the folder of a rubric that stands alone.
+/// The files of a workspace, or of the folder of a rubric outside of a workspace.
 #[derive(Debug)]
 pub struct WorkspaceRubricFiles {
-    /// What paths are relative to.
+    /// The folder to which paths are relative.
     root: PathBuf,
-    /// The folders that may be read in, at any depth.
+    /// The folders whose files may be read, at any depth.
     readable_folders: Vec<PathBuf>,
     read: RefCell<RubricFilesRead>,
 }
 
-/// What was asked for.
+/// The files that a rubric requested.
 #[derive(Debug, Default)]
 pub(super) struct RubricFilesRead {
-    /// As the workspace names them, each once.
+    /// The texts of the files, each once, with the path as the workspace names it.
     pub(super) texts: Vec<(PathBuf, Arc<str>)>,
-    /// Absolute, those that could not be read too: they are watched.
+    /// The absolute paths, also of files that could not be read, because the workbench watches them too.
     pub(super) referenced: Vec<PathBuf>,
 }
 
 impl WorkspaceRubricFiles {
-    /// The files of a rubric of a workspace; `rubric` is absolute.
+    /// Returns a reader for a rubric of a workspace. `rubric` is absolute.
     pub(super) fn for_workspace(root: &Path, rubric: &Path) -> Self {
         let mut readable_folders = vec![root.to_owned()];
         readable_folders.extend(rubric.parent().map(Path::to_owned));
@@ -42,8 +42,8 @@ impl WorkspaceRubricFiles {
         }
     }
 
-    /// The files of a rubric that is looked at by itself: those of the workspace it lies in, those beside it, and those of
-    /// the folder one is in, from which other tools name theirs.
+    /// Returns a reader for a rubric that is loaded alone. It reads in three folders: the workspace around the
+    /// rubric, the rubric's folder, and the current folder. Other tools name paths relative to the current folder.
     pub fn for_standalone_rubric(rubric: &Path) -> Self {
         let rubric = paths::absolute(rubric);
         let mut readable_folders: Vec<PathBuf> =
@@ -63,7 +63,7 @@ impl WorkspaceRubricFiles {
 
     fn check_readable(&self, path: &Path) -> Result<(), String> {
         check_inside(path, self.readable_folders.iter().map(PathBuf::as_path))?;
-        // A link may lead elsewhere. What is not there is told by reading it.
+        // A link may lead outside. If the file does not exist, reading it reports the error.
         let Ok(real) = path.canonicalize() else {
             return Ok(());
         };
@@ -76,7 +76,7 @@ impl WorkspaceRubricFiles {
     }
 }
 
-/// Whether a path is below one of some folders, and not hidden there.
+/// Checks that a path is inside one of the folders and not hidden there.
 fn check_inside<'f>(path: &Path, mut open: impl Iterator<Item = &'f Path>) -> Result<(), String> {
     let Some(below) = open.find_map(|folder| path.strip_prefix(folder).ok()) else {
         return Err("leads out of the workspace and of the rubric's folder; what is read is sent to a judge, so copy the file here".to_owned());

@@ -1,11 +1,13 @@
-//! Where a workspace's runs are, also when the workspace itself does not load.
+//! The folders with a workspace's runs, also if the workspace does not load.
 
 use super::{CONFIG_FILE, Env, demo, files, paths};
 use crate::diag::yaml;
 use std::path::{Path, PathBuf};
 
-/// The folder a workspace records into and the further ones it reads, from no more of dicta.yaml than its `runs:`: a
-/// workspace with a fault still has its runs. `None` where there is no dicta.yaml, or no data directory and no `runs:`.
+/// Returns the folder that a workspace records into, and the additional folders that it reads. `None` if dicta.yaml
+/// does not exist, or if both `runs:` and a data directory are missing.
+///
+/// Reads only `runs:` of dicta.yaml, so that a workspace with a problem still has its runs.
 pub fn find_run_folders(root: &Path, env: &Env) -> Option<(PathBuf, Vec<PathBuf>)> {
     let root = canonical_root(root);
     let text = files::read_text(&root.join(CONFIG_FILE), yaml::MAX_BYTES as u64).ok()?;
@@ -17,7 +19,7 @@ pub fn find_run_folders(root: &Path, env: &Env) -> Option<(PathBuf, Vec<PathBuf>
     Some((runs, demo::find_demo_runs(&root).into_iter().collect()))
 }
 
-/// The folder that `runs:` names, else the default one. The error is a sentence.
+/// Returns the folder that `runs:` names, else the default one. The error is a sentence.
 pub(super) fn resolve_runs_folder(
     written: Option<&str>,
     root: &Path,
@@ -30,7 +32,7 @@ pub(super) fn resolve_runs_folder(
     }
 }
 
-/// A folder's name, for titles.
+/// Returns a folder's name, for titles.
 pub(super) fn folder_name(root: &Path) -> String {
     root.file_name()
         .unwrap_or_default()
@@ -38,8 +40,8 @@ pub(super) fn folder_name(root: &Path) -> String {
         .into_owned()
 }
 
-/// The folder of a workspace with symlinks resolved, so that it has one name and one folder of runs; its dicta.yaml is
-/// taken for it.
+/// Returns the folder of a workspace with symlinks resolved, so that it has one name and one folder of runs. Also
+/// accepts the path of its dicta.yaml.
 pub(super) fn canonical_root(root: &Path) -> PathBuf {
     let root = paths::absolute(root);
     let root = root.canonicalize().unwrap_or(root);

@@ -1,9 +1,11 @@
-//! A workspace around a bare file of transcripts: a folder beside it, with a first rubric that fits what the file holds.
+//! The creation of a workspace for one file of transcripts: a folder next to it, with a first rubric that fits its
+//! content.
 //!
-//! Of verdicts that came with the file a second rubric is made, see `recorded`; a file whose fields nothing explains is
-//! mapped as [`guess`] would.
+//! Verdicts in the file get a second rubric, see `source_verdicts`. A file with unknown fields gets a field mapping
+//! as [`guess_mapping`] would print it.
 //!
-//! Nothing is overwritten: a name that is taken gets a number. The file itself stays where it is and is pointed at.
+//! Does not overwrite: if a name is taken, the new folder gets a number. Does not move the file; dicta.yaml refers to
+//! it.
 
 mod source_verdicts;
 
@@ -18,12 +20,12 @@ use super::files;
 use crate::model::{MessageRole, Transcript, TranscriptPart};
 use crate::transcript::{MappingGuess, TranscriptError, TranscriptFile, guess_mapping};
 
-/// So many records are looked at to see what the file holds.
+/// The maximum number of records that dicta reads to find out the file's content.
 const MAX_PROFILED_RECORDS: u64 = 500;
-/// More workspaces around one file than this are somebody's mistake.
+/// The maximum number of workspaces for one file. More are probably an error of a script.
 const MAX_WORKSPACES: u32 = 1000;
 
-/// Makes the workspace; its folder. The error is a sentence.
+/// Creates the workspace and returns its folder. The error is a sentence.
 pub fn create_workspace(file: &Path) -> Result<PathBuf, String> {
     let file = fs::canonicalize(file).map_err(|error| describe_io_error(file, &error))?;
     let name = file.file_name().and_then(|name| name.to_str());
@@ -58,7 +60,7 @@ pub fn create_workspace(file: &Path) -> Result<PathBuf, String> {
     Ok(folder)
 }
 
-/// Makes `<stem>-rubrics`, or the first of `-2`, `-3` … that is free.
+/// Creates `<stem>-rubrics`, or the first of `-2`, `-3` … that is free.
 fn create_free_folder(parent: &Path, file: &Path) -> Result<PathBuf, String> {
     let stem = file.file_stem().map_or_else(
         || "transcripts".to_owned(),
@@ -97,7 +99,7 @@ fn describe_io_error(path: &Path, error: &std::io::Error) -> String {
     format!("{} {}", path.display(), files::explain_io_error(error))
 }
 
-/// The entry of a file that needs a map.
+/// Returns the `transcripts:` entry of a file that needs a field mapping.
 fn guess_map_entry(file: &Path, escaped: &str) -> Result<String, String> {
     match guess_mapping(file, &format!("../{escaped}")).map_err(|error| error.to_string())? {
         MappingGuess::Entry {
@@ -105,7 +107,7 @@ fn guess_map_entry(file: &Path, escaped: &str) -> Result<String, String> {
             complete: true,
         } => Ok(yaml.trim_end().to_owned()),
         MappingGuess::Entry { .. } => Err(format!(
-            "no field of {} looks like a conversation or an answer: `dicta map` prints what is there, for a dicta.yaml of yours",
+            "no field of {} looks like a conversation or an answer: `dicta map` prints the fields, to help you write a dicta.yaml",
             file.display()
         )),
         MappingGuess::AlreadyReadable(_) => {
@@ -114,14 +116,14 @@ fn guess_map_entry(file: &Path, escaped: &str) -> Result<String, String> {
     }
 }
 
-/// What the first records hold.
+/// The content of the first records.
 #[derive(Debug, Default)]
 struct TranscriptFileProfile {
     transcripts: u64,
-    /// All records were looked at.
+    /// True if all records were read.
     is_complete: bool,
     source_verdicts: SourceVerdictTally,
-    /// How many transcripts call a tool, by its name, in the order of their first call.
+    /// The number of transcripts that call each tool, in the order of their first call.
     tools: Vec<(String, u64)>,
     has_tool_results: bool,
     json_answers: u64,
@@ -176,7 +178,7 @@ impl TranscriptFileProfile {
         }
     }
 
-    /// The tool that most transcripts call; the one seen first, of several.
+    /// Returns the tool that most transcripts call; the first one if several are equal.
     fn most_called_tool(&self) -> Option<(&str, u64)> {
         let mut best: Option<(&str, u64)> = None;
         for (name, count) in &self.tools {
@@ -188,7 +190,7 @@ impl TranscriptFileProfile {
     }
 }
 
-/// A JSON string is a YAML one: whatever a file or a tool is called stays a text.
+/// Quotes a text as JSON, which is also valid YAML. A name such as `yes` or `1.0` then stays a text.
 fn quote_yaml(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
@@ -199,7 +201,7 @@ fn config_yaml(files: &str, judges: &str) -> String {
     } else {
         format!("\n# Who decided what came with the transcripts.\njudges:\n{judges}")
     };
-    // A second `judges:` would be one too many.
+    // YAML does not allow a second `judges:` key.
     let key = if judges.is_empty() { "# judges:\n" } else { "" };
     format!(
         "# A workspace around one file of transcripts. Paths are relative to this file.
@@ -374,7 +376,7 @@ mod tests {
             "min_score: 0.5 ",
             "CHANGE: it says no pass or fail",
             "# \"nan\": only graders that failed",
-            "# \"by_dict/length\": values that are no scores",
+            "# \"by_dict/length\": values that are neither",
         ] {
             assert!(text.contains(part), "{part}:\n{text}");
         }
@@ -431,7 +433,7 @@ mod tests {
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o700)).expect("mode");
         match made {
             Err(why) => assert!(why.starts_with("no workspace can be made here: "), "{why}"),
-            // Nobody is kept out where the tests run as root.
+            // The root user may write into any folder.
             Ok(folder) => assert!(folder.ends_with("a-rubrics")),
         }
     }

@@ -1,7 +1,8 @@
-//! Evals of type `script` in a workspace: whether they may run, and which of its files they are made of.
+//! Evals of type `script` in a workspace.
 //!
-//! A file of the workspace that a command names belongs to the eval: its bytes are part of the eval's digest, so that
-//! what an older version of it decided is stale; as text it is kept with a run and watched like a rubric.
+//! Responsible for the permission to run them and for the files that they consist of. A workspace file that a command
+//! names belongs to the eval, and the eval's digest includes its bytes. So the verdicts of an older version are
+//! stale. Text files are also kept with the run and watched like a rubric.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,20 +16,21 @@ use crate::diag::yaml::MAX_BYTES;
 use crate::model::{Digest, pluralize};
 use crate::rubric::{Eval, Rubric, metadata_param_path};
 
-/// The type's name.
+/// The name of the eval type.
 const SCRIPT_TYPE: &str = "script";
-/// Programs larger than this count by their size and time of change alone, in bytes.
+/// The maximum size of a program whose content is hashed, in bytes. For larger files only size and modification time
+/// count.
 const MAX_HASHED_BYTES: u64 = 64 << 20;
 
-/// What the loader adds for the scripts of its rubrics.
+/// The additions that the loader makes for the scripts of its rubrics.
 #[derive(Debug, Default)]
 pub(super) struct ScriptFiles {
-    /// Texts that commands name, as [`super::Workspace::files`] holds them.
+    /// The texts that commands name, as in [`super::Workspace::files`].
     pub(super) files: Vec<(PathBuf, Arc<str>)>,
     pub(super) problems: Vec<Diagnostic>,
 }
 
-/// Settles the scripts of all rubrics.
+/// Prepares the script evals of all rubrics.
 pub(super) fn prepare_scripts(
     root: &Path,
     allowed: bool,
@@ -58,7 +60,8 @@ pub(super) fn prepare_scripts(
                 .and_then(metadata_param_path)
                 .is_some()
             {
-                let why = "command cannot come from a transcript: whoever wrote it would choose the program";
+                let why =
+                    "command cannot come from a transcript: its author would choose the program";
                 let problem = Diagnostic::error("param", &rubric.path, why);
                 found
                     .problems
@@ -92,7 +95,7 @@ impl ScriptFiles {
         let own = parts.len();
         for word in words.filter(|word| !word.is_empty()) {
             let path = paths::absolute(&folder.join(word));
-            // Also one that an argument names: `python3 checks/tone.py`.
+            // An argument may name a file too: `python3 checks/tone.py`.
             if !path.starts_with(root) || !path.is_file() {
                 continue;
             }
@@ -117,7 +120,7 @@ impl ScriptFiles {
             self.files.push((shown, text));
             return Some(digest);
         }
-        // No text, or a long one: it counts, but is neither kept nor watched.
+        // A binary or large file is part of the digest, but it is neither kept nor watched.
         let meta = fs::metadata(path).ok()?;
         if meta.len() <= MAX_HASHED_BYTES {
             return fs::read(path).ok().map(|bytes| Digest::hash_bytes(&bytes));
@@ -216,7 +219,7 @@ mod tests {
         let why = loaded(dir.path(), "allow_scripts: true\n", rubric).expect_err("refused");
         assert_eq!(
             why[0].to_string(),
-            "rubrics/r.yaml:2:5: command cannot come from a transcript: whoever wrote it would choose the program"
+            "rubrics/r.yaml:2:5: command cannot come from a transcript: its author would choose the program"
         );
     }
 }

@@ -1,10 +1,10 @@
-//! Judges of the verdicts that transcripts carry: there by the tool's name, once something names them.
+//! Source judges: they exist under the tool's name as soon as a rubric or dicta.yaml names them.
 
 use indexmap::IndexMap;
 
 use crate::model::{JudgeConfig, find_source_judge};
 
-/// Adds those of the named judges that nobody configured and that are tools whose verdicts transcripts may carry.
+/// Adds the named judges that dicta.yaml does not configure and that are tools with source verdicts.
 pub(super) fn add_source_judges<'n>(
     named: impl IntoIterator<Item = &'n String>,
     judges: &mut IndexMap<String, JudgeConfig>,

@@ -18,7 +18,7 @@ mod of_reading;
 mod of_schema;
 mod of_tools;
 
-/// An environment with a data directory.
+/// Returns an environment with a data directory.
 fn data() -> Env {
     Env(HashMap::from([(
         "DICTA_DATA_DIR".to_owned(),
@@ -26,7 +26,7 @@ fn data() -> Env {
     )]))
 }
 
-/// A workspace on disk with one transcript and one rubric, and whatever else a test writes.
+/// A workspace on disk with one transcript, one rubric, and the files that a test adds.
 struct Folder {
     dir: tempfile::TempDir,
 }
@@ -63,7 +63,7 @@ impl Folder {
     }
 
     fn problems(&self) -> Vec<String> {
-        // What is wrong with labels refuses runs, and nothing else.
+        // Problems of labels refuse runs only.
         let problems = match self.load() {
             Err(problems) => problems,
             Ok(loaded) if loaded.label_problems.is_empty() => panic!("it has no problems"),
@@ -242,7 +242,7 @@ fn each_fault_of_dicta_yaml_is_told_at_its_place() {
         ),
         (
             judge("provider: openai, model: m, headers: {'a b': c}"),
-            "4:35: `a b` is no name for a header",
+            "4:35: `a b` is not a header name",
         ),
         (
             judge("provider: openai, model: m, api_key_env: A, api_key_file: b"),

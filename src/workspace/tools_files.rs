@@ -14,15 +14,15 @@ use crate::diag::{Diagnostic, mask_secrets, replace_sources};
 use crate::net::Resolver;
 use crate::tools::toolbox::{self, Toolbox, ToolboxCx};
 
-/// Endings of tools files in a folder.
+/// The endings of tools files in a folder.
 const TOOLS_FILE_ENDINGS: &[&str] = &["yaml", "yml", "json"];
 
-/// What the files of `tools:` came to.
+/// The content of the files of `tools:`.
 pub(super) struct LoadedTools {
     pub(super) toolbox: Toolbox,
-    /// As the workspace names them.
+    /// The files with their texts, as the workspace names them.
     pub(super) files: Vec<(PathBuf, Arc<str>)>,
-    /// Those of the files; what is wrong with `tools:` itself is told where it stands.
+    /// The problems of the files. Problems of `tools:` itself are reported at their place in dicta.yaml.
     pub(super) problems: Vec<Diagnostic>,
 }
 
@@ -64,7 +64,7 @@ pub(super) fn read_tools_files(
     }
 }
 
-/// The entries, each with its place inside the mapping.
+/// Reads the entries, each with its place inside the mapping.
 fn read_entries(fields: &mut MappingDecoder<'_>) -> Vec<(String, String)> {
     match fields.value("tools") {
         None | Some(Value::Null) => Vec::new(),
@@ -132,7 +132,7 @@ fn is_tools_file(path: &Path) -> bool {
     !hidden && ending.is_some_and(|ending| TOOLS_FILE_ENDINGS.contains(&ending))
 }
 
-/// The globs whose files are watched for one entry of `tools:`.
+/// Returns the globs whose files are watched for one entry of `tools:`.
 pub(super) fn watched_globs(root: &Path, written: &str, env: &Env) -> Vec<String> {
     let whole = paths::resolve(root, written, env);
     let own = whole.to_string_lossy().into_owned();
@@ -145,7 +145,7 @@ pub(super) fn watched_globs(root: &Path, written: &str, env: &Env) -> Vec<String
     vec![own]
 }
 
-/// What tools are read with, from a workspace's environment: a variable that is set and empty counts as set there.
+/// Calls a function with the context for reading tools. Unlike [`Env::get`], it treats an empty variable as set.
 pub(super) fn with_read_cx<T>(
     root: &Path,
     env: &Env,
@@ -169,8 +169,8 @@ fn parse_tools_files(
     with_read_cx(root, env, resolver, |cx| toolbox::read_toolbox(files, cx))
 }
 
-/// The tools of a workspace by themselves, whatever else is wrong in it: of dicta.yaml only `tools:` is read. Broken
-/// tools are among them.
+/// Loads only the tools of a workspace, broken tools included. Reads only `tools:` of dicta.yaml, so problems
+/// elsewhere do not matter.
 pub fn load_tools(
     root: &Path,
     env: &Env,
@@ -199,7 +199,7 @@ fn read_config(root: &Path) -> Result<YamlDoc, Vec<Diagnostic>> {
     Ok(doc)
 }
 
-/// A tools file by itself, as a user names it; `None` where the text is none.
+/// Parses one tools file, as a user names it; `None` if the text is not a tools file.
 pub fn parse_tools_file(
     path: &Path,
     text: &Arc<str>,
@@ -214,7 +214,7 @@ pub fn parse_tools_file(
 }
 
 impl Workspace {
-    /// The files as they are recorded: those of tools without the secrets that somebody wrote into them.
+    /// Returns the files as a run records them, without the secrets in tools files.
     pub fn masked_files(&self) -> Vec<(PathBuf, Arc<str>)> {
         let starred = |path: &PathBuf| {
             let files = &mut self.tools.recorded_files.iter();

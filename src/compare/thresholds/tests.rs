@@ -57,7 +57,7 @@ fn sweep(
     all.remove(0)
 }
 
-/// Threshold, pass, fail, true pass, false pass, true fail, false fail.
+/// The columns: threshold, pass, fail, true pass, false pass, true fail, false fail.
 type Line = (f64, u64, u64, [u64; 4]);
 
 fn lines(sweep: &ThresholdSweep) -> Vec<Line> {
@@ -176,7 +176,7 @@ fn what_does_not_apply_and_what_has_no_score_is_no_verdict() {
 }
 
 proptest! {
-    /// What the sweep counts is what deciding each decision anew gives.
+    /// The sweep counts what a new decision of each case gives.
     #[test]
     fn each_point_is_as_a_run_would_decide(
         all in prop::collection::vec(prop::collection::vec(0_u8..=4, 1..4), 1..8),

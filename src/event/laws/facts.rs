@@ -1,4 +1,4 @@
-//! Strategies for facts, in any state of mind.
+//! Strategies for arbitrary facts, also inconsistent ones.
 
 use proptest::collection::vec;
 use proptest::option;
@@ -212,7 +212,7 @@ fn stop_kind() -> impl Strategy<Value = GatePoint> {
     ]
 }
 
-/// Any fact but a header, in any state of mind.
+/// Returns any fact but a header.
 pub(crate) fn kind() -> impl Strategy<Value = EventKind> {
     let settled = (cell(), result()).prop_map(|(cell, result)| SettledCell(cell, result));
     let how = (text(), text(), option::of(piece())).prop_map(|(by, what, edit)| GateRelease {
@@ -241,7 +241,7 @@ pub(crate) fn kind() -> impl Strategy<Value = EventKind> {
     ]
 }
 
-/// Any events, numbers and times out of all order.
+/// Returns any events, with arbitrary numbers and times.
 pub(super) fn garbage() -> impl Strategy<Value = Vec<RunEvent>> {
     let any_kind = prop_oneof![
         1 => header().prop_map(|header| EventKind::RunStarted(Box::new(header))),

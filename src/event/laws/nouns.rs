@@ -1,4 +1,4 @@
-//! Strategies for the nouns in events, and for headers.
+//! Strategies for the values in events, and for headers.
 
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ use crate::model::{
     TranscriptRef, TurnIx, ValueProbability, Verdict, VerdictPart, WallTime,
 };
 
-/// Text as models and pages have it: line breaks, quotes, controls, anything.
+/// Returns text as models and pages contain it: line breaks, quotes, control characters.
 pub(super) fn text() -> impl Strategy<Value = String> {
     prop_oneof![3 => "[a-z \n\"\\\\]{0,12}", 1 => any::<String>()]
 }
@@ -41,12 +41,12 @@ pub(super) fn run_id() -> impl Strategy<Value = RunId> {
     "[a-z]{4}".prop_map(|letters| RunId(format!("20260101T000000Z-{letters}")))
 }
 
-/// Finite, since JSON has no other numbers.
+/// Returns a finite number, because JSON has no others.
 pub(super) fn number() -> impl Strategy<Value = f64> {
     any::<f64>().prop_filter("finite", |n| n.is_finite())
 }
 
-/// Raw JSON with numbers that no float holds.
+/// Returns raw JSON with numbers that no float represents.
 pub(super) fn raw() -> impl Strategy<Value = RawJson> {
     prop_oneof![
         Just("{}".to_owned()),
@@ -181,7 +181,7 @@ pub(super) fn transcript() -> impl Strategy<Value = TranscriptRef> {
     })
 }
 
-/// Mostly the first few cells, so that events meet; sometimes one that no plan reaches.
+/// Returns mostly one of the first few cells, so that events concern the same cells; sometimes a cell without a plan.
 pub(super) fn cell() -> impl Strategy<Value = CellIx> {
     prop_oneof![20 => (0..6_u32).prop_map(CellIx), 1 => any::<u32>().prop_map(CellIx)]
 }
@@ -201,7 +201,7 @@ pub(super) fn dropped() -> impl Strategy<Value = Vec<DroppedSetting>> {
     )
 }
 
-/// A header with two rubrics and three evals and judges.
+/// Returns a header with two rubrics, three evals and three judges.
 pub(crate) fn header() -> impl Strategy<Value = RunHeader> {
     let parent =
         (run_id(), option::of(cell()), option::of(turn())).prop_map(|(run, cell, turn)| {

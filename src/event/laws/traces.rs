@@ -1,4 +1,4 @@
-//! Strategies for runs that make sense: what is streamed adds up to what is said.
+//! Strategies for consistent runs, in which the streamed deltas concatenate to the replies.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -10,7 +10,7 @@ use crate::model::{
     TurnIx,
 };
 
-/// What one attempt streams: text, thoughts, and the arguments of its calls, in chunks.
+/// The output of one attempt in chunks: text, thoughts, and the arguments of its calls.
 #[derive(Debug, Clone)]
 struct Spoken {
     text: Vec<String>,
@@ -27,10 +27,10 @@ fn spoken() -> impl Strategy<Value = Spoken> {
     })
 }
 
-/// The turns of a trace: the attempts that fail, and the one that does not.
+/// The turns of a trace: failed attempts, then the one that succeeds.
 type Trace = Vec<(Vec<Spoken>, Spoken)>;
 
-/// A consistent run of judged cells, their traces interleaved as concurrency would.
+/// Returns a consistent run of judged cells, with their traces interleaved as in concurrent runs.
 pub(crate) fn run() -> impl Strategy<Value = Vec<EventKind>> {
     let trace = || vec((vec(spoken(), 0..3), spoken()), 0..3);
     (transcript(), vec(trace(), 1..4), vec(any::<u8>(), 200)).prop_map(
@@ -112,7 +112,7 @@ fn cell_facts(cell: CellIx, trace: &Trace) -> Vec<EventKind> {
     all
 }
 
-/// The parts take turns, chunk by chunk.
+/// Returns the deltas of all parts, in turns.
 fn deltas(said: &Spoken) -> Vec<(DeltaPart, String)> {
     let args = (0..).map(|n| DeltaPart::Args(CallIx(n))).zip(&said.args);
     let parts: Vec<_> = [
@@ -148,7 +148,7 @@ fn reply_of(said: &Spoken) -> ModelReply {
     }
 }
 
-/// Facts as the recorder would number them.
+/// Numbers facts as the recorder would.
 pub(crate) fn numbered(kinds: impl IntoIterator<Item = EventKind>) -> Vec<RunEvent> {
     (0..)
         .zip(kinds)

@@ -1,4 +1,4 @@
-//! A run counted by hand.
+//! Tests of the statistics of a run that was counted by hand.
 
 use indexmap::IndexMap;
 
@@ -83,7 +83,7 @@ impl Story {
         self.at(at, EventKind::Turn { cell, turn, fact });
     }
 
-    /// A whole call: request of 10 bytes, reply of 5.
+    /// Returns a complete call with a request of 10 bytes and a reply of 5.
     fn call(&mut self, from: u64, to: u64, cell: CellIx, turn: u16, usage: TokenUsage) {
         let request = vec![StoredText::Text("0123456789".into())];
         let started = TurnFact::Started {
@@ -287,7 +287,7 @@ fn a_tools_calls_are_counted_by_how_they_ended() {
             answer(ToolResponseSource::Live, true, 10),
         ],
     );
-    // Only spelled otherwise: no repair.
+    // The changes concern only the spelling, so this is not a repair.
     run.tool(2, "fetch_url", vec![repaired(Vec::new()), rejected]);
     let same = ToolResponseSource::SameTrace {
         turn: TurnIx(0),

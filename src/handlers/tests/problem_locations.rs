@@ -29,7 +29,7 @@ fn what_is_wrong_is_told_where_it_stands() {
         ),
         (
             "type: assertion\n    params: { eval_type: guardrail, eval_params: {} }",
-            "4:26: assertion stands around a check or a judged type, not around guardrail",
+            "4:26: assertion contains a check or a judged type, not guardrail",
         ),
         (
             "type: guardrail\n    params: { eval_type: regex, validator: regex, eval_params: { pattern: x } }",
@@ -57,7 +57,7 @@ fn what_is_wrong_is_told_where_it_stands() {
         ),
         (
             "type: regex\n    params: { pattern: x }\n    pass_threshold: 0.5",
-            "5:21: pass_threshold is a share of trials, and a recorded transcript is one: of `repeat` judgings the majority decides, and a rubric's `threshold` decides over its evals",
+            "5:21: pass_threshold is a share of trials, and a recorded transcript is one trial; use `repeat` for a majority vote, or the rubric's `threshold`",
         ),
         (
             "type: regex\n    params: { pattern: x }\n    when: {}",
@@ -69,7 +69,7 @@ fn what_is_wrong_is_told_where_it_stands() {
         ),
         (
             "type: regex\n    params: { pattern: x }\n    when: { tool_called_pattern: '(' }",
-            "5:34: tool_called_pattern is no regular expression: unclosed group",
+            "5:34: tool_called_pattern is not a regular expression: unclosed group",
         ),
         (
             "type: regex\n    params: { pattern: x }\n    when: { any_tool_called: false }",
@@ -81,11 +81,11 @@ fn what_is_wrong_is_told_where_it_stands() {
         ),
         (
             "type: contains\n    params: { patterns: { from: metdata.words } }",
-            "4:15: patterns: `metdata.words` is no path into the metadata; write { from: metadata.words }",
+            "4:15: patterns: `metdata.words` is not a path into the metadata; write { from: metadata.words }",
         ),
         (
             "type: contains\n    params: { patterns: { from: metadata..x } }",
-            "4:15: patterns: `metadata..x` is no path into the metadata; write { from: metadata.x }",
+            "4:15: patterns: `metadata..x` is not a path into the metadata; write { from: metadata.x }",
         ),
         (
             "type: contains\n    params: { patterns: [{ from: metadata.x }] }",

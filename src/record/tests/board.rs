@@ -1,4 +1,4 @@
-//! The board and the indexes over past runs.
+//! Tests of the newest verdicts and of the indexes over earlier runs.
 
 use std::path::Path;
 
@@ -36,7 +36,7 @@ fn resumed(cell: u32, what: &str) -> EventKind {
     }
 }
 
-/// Outcome and run of a cell on the board.
+/// Returns the outcome and the run of a cell in the newest verdicts.
 fn stands(board: &NewestVerdicts, name: &str) -> Option<(Outcome, String)> {
     let cell = board.get(name)?;
     Some((cell.outcome, cell.run.letters().to_owned()))
@@ -55,7 +55,7 @@ async fn the_newest_result_of_every_cell_stands_on_the_board() {
         end(),
     ];
     record(runs.path(), FIRST, first).await;
-    // The second run numbers its cells differently, and is interrupted.
+    // The second run numbers its cells differently and is interrupted.
     let second = vec![planned("u", 0), settled(0, Outcome::Fail), planned("t", 2)];
     record(runs.path(), SECOND, second).await;
 

@@ -1,6 +1,7 @@
-//! Recording on a file system that fails: at every call, with every kind of failure, whatever was shown can be read.
+//! Tests of recording on a file system that fails, at every call and with every kind of failure.
 //!
-//! [`FaultyDisk`] keeps files in memory, and of each what a loss of power would leave: only what was synced.
+//! Every event that was shown can be read. [`FaultyDisk`] keeps files in memory. It also knows the part of each file
+//! that a loss of power would leave: only synced bytes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind};
@@ -15,14 +16,14 @@ use crate::record::Recorder;
 use crate::record::disk::{Disk, LockGuard, LogFile};
 use crate::record::{EVENTS_FILE, RecordError, parse_log};
 
-/// What happens at the Nth call.
+/// The fault at the Nth call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
-    /// That call fails; the next ones would succeed.
+    /// The call fails; the next calls would succeed.
     Once(ErrorKind),
-    /// Half of that write is written, and from then on the disk is full.
+    /// Half of the write succeeds, and from then on the disk is full.
     Full,
-    /// Half of that write lands, and then the process is no more.
+    /// Half of the write succeeds, and then the process ends.
     Killed,
 }
 
@@ -31,12 +32,12 @@ struct Image {
     files: Vec<FileImage>,
     names: BTreeMap<PathBuf, usize>,
     dirs: BTreeSet<PathBuf>,
-    /// Names that survive a loss of power.
+    /// The names that survive a loss of power.
     lasting: BTreeSet<PathBuf>,
     calls: usize,
     fault: Option<(usize, Fault)>,
     hit: bool,
-    /// Calls on the log, and whether they succeeded.
+    /// The calls on the log, each with its success.
     on_log: Vec<bool>,
     log_syncs: usize,
 }
@@ -63,7 +64,7 @@ impl FaultyDisk {
 }
 
 impl Image {
-    /// Counts a call; says how many of its bytes take effect, or why none do.
+    /// Counts a call. Returns the number of its bytes that take effect, or the error.
     fn call(&mut self, bytes: usize) -> io::Result<usize> {
         self.calls += 1;
         let Some((at, fault)) = self.fault else {
@@ -87,7 +88,7 @@ impl Image {
         }
     }
 
-    /// What a reader finds, now or after a loss of power.
+    /// Returns the bytes that a reader finds, now or after a loss of power.
     fn bytes(&self, path: &Path, power_lost: bool) -> Option<&[u8]> {
         if power_lost && !self.lasting.contains(path) {
             return None;
@@ -191,7 +192,7 @@ impl LogFile for FaultyFile {
 const RUNS: &str = "/runs";
 const ID: &str = "20260101T000000Z-kvqa";
 
-/// Records a small run step by step: what was shown, and how it ended.
+/// Records a small run step by step. Returns the shown events and the result.
 async fn a_run_on(disk: &FaultyDisk) -> (Vec<RunEvent>, Result<(), RecordError>, bool) {
     let clock = FakeClock::new();
     let on: Arc<dyn Clock> = Arc::new(clock.clone());
@@ -247,7 +248,7 @@ fn named(events: &[RunEvent]) -> Vec<&Blob> {
         .collect()
 }
 
-/// Every law that holds at any moment for a log and its blobs, as a reader finds them.
+/// Checks every law that holds at any moment for a log and its blobs, as a reader finds them.
 fn check(image: &Image, power_lost: bool, context: &str) -> Vec<RunEvent> {
     let dir = Path::new(RUNS).join(ID);
     let Some(bytes) = image.bytes(&dir.join(EVENTS_FILE), power_lost) else {

@@ -16,7 +16,7 @@ fn block_on<T>(work: impl Future<Output = T>) -> T {
     runtime.expect("a runtime").block_on(work)
 }
 
-/// Plays on a clock that somebody moves whenever the player waits; what was handed out, and how long it took.
+/// Plays events on a clock that moves whenever the player waits. Returns the played events and the duration.
 fn played(events: &[RunEvent], speed: f64) -> (Vec<RunEvent>, Millis) {
     let clock = FakeClock::new();
     let mut out = Vec::new();
@@ -41,7 +41,7 @@ proptest! {
     #[test]
     fn what_is_read_folds_as_what_was_shown_live(kinds in proptest::collection::vec(kind(), 0..30), judged in run()) {
         let runs = tempfile::tempdir().expect("a folder");
-        // A second header or end inside a run is no run; any other fact may stand anywhere.
+        // A run has one header and one end, so these are excluded. Any other fact may occur anywhere.
         let kinds: Vec<EventKind> = kinds.into_iter().chain(judged).collect();
         let (run, live) = block_on(record(runs.path(), ID, kinds.clone()));
         let log = run.read_log().expect("a log");

@@ -1,4 +1,4 @@
-//! Tests of recording as a whole: written, read, failed, replayed.
+//! Tests of whole recordings: written, read, failed, replayed.
 
 mod board;
 mod faults;

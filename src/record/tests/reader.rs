@@ -1,4 +1,4 @@
-//! Reading logs that were cut, damaged or written by others.
+//! Tests of reading logs that are cut, damaged or written by other programs.
 
 use std::io::Cursor;
 use std::path::Path;
@@ -16,7 +16,7 @@ fn read(bytes: impl Into<Vec<u8>>) -> Result<RunLog, RecordError> {
     parse_log(Cursor::new(bytes.into()), Path::new("log"))
 }
 
-/// A recorded log with its events.
+/// Returns a recorded log with its events.
 async fn log_of(notes: usize) -> (Vec<u8>, Vec<RunEvent>, RecordedRun, tempfile::TempDir) {
     let runs = tempfile::tempdir().expect("a folder");
     let mut kinds = vec![planned("t", 0), settled(0, Outcome::Pass)];
@@ -45,7 +45,7 @@ async fn a_log_cut_at_any_byte_gives_its_whole_records() {
     let (bytes, events, ..) = log_of(20).await;
     for cut in 0..=bytes.len() {
         let whole = breaks(&bytes[..cut]);
-        // Cut right before its break, a record is whole all the same.
+        // A record that is cut right before its line break is still whole.
         let whole = whole + usize::from(bytes.get(cut) == Some(&b'\n'));
         let torn = cut > 0
             && bytes[cut - 1] != b'\n'
@@ -126,7 +126,7 @@ async fn damage_to_any_byte_stays_in_its_record() {
             continue;
         };
         let line = line_of(at);
-        // A lost break takes the two records it parted; nothing else takes a second one.
+        // A lost line break damages the two records around it; other damage affects one record.
         let near = |event: &RunEvent| event.seq == line as u64 || event.seq == line as u64 + 1;
         for event in events.iter().filter(|event| !near(event)) {
             assert!(

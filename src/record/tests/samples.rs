@@ -60,7 +60,8 @@ pub(super) fn header(run: &str) -> RunHeader {
     }
 }
 
-/// Transcript `t` with its two cells, numbered from `first`: `t/r/plain` and `t/r/asked~j`.
+/// Returns the event that plans the two cells of transcript `t`, numbered from `first`: `t/r/plain` and
+/// `t/r/asked~j`.
 pub(super) fn planned(t: &str, first: u32) -> EventKind {
     let key = |eval, judge| CellKey {
         eval,
@@ -112,7 +113,7 @@ pub(super) fn tool(cell: u32, nth: u16, fact: ToolFact) -> EventKind {
     }
 }
 
-/// A call that was answered, from its arrival to its answer.
+/// Returns the events of an answered tool call.
 pub(super) fn called(
     cell: u32,
     nth: u16,
@@ -149,7 +150,7 @@ pub(super) fn end() -> EventKind {
     EventKind::RunFinished(Box::<RunTotals>::default())
 }
 
-/// Records `kinds` behind a header as the run `id`, and returns it with what was handed on.
+/// Records `kinds` after a header as the run `id`. Returns the run and the events that were passed on.
 pub(super) async fn record(
     runs: &Path,
     id: &str,
@@ -177,7 +178,7 @@ pub(super) async fn record(
     (run, shown)
 }
 
-/// A redactor that knows one secret.
+/// Returns a redactor that knows one secret.
 pub(super) fn knows(secret: &str) -> Arc<Redactor> {
     Arc::new(Redactor::new([secret]))
 }

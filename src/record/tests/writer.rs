@@ -1,4 +1,4 @@
-//! Recording into real folders.
+//! Tests of recording into real folders.
 
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;

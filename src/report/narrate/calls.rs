@@ -1,4 +1,6 @@
-//! Tool calls as readable text: as made, as prepared, why not, where they went, what came back.
+//! Tool calls as readable text: arguments, changes, rejections, hops and responses.
+//!
+//! Responsible for one call's lines. Does not shorten what is recorded.
 
 use std::io::{self, Write};
 
@@ -7,7 +9,7 @@ use crate::event::{RecordedToolResponse, StoredText, ToolFact, ToolResponseSourc
 use crate::model::{ArgumentChange, CallIx, CellIx, Hop, SUBMIT_VERDICT, TurnIx};
 use crate::report::wording::format_bytes;
 
-/// Longest excerpt of arguments and pages, in characters.
+/// The longest excerpt of arguments and pages, in characters.
 const MAX_EXCERPT_CHARS: usize = 160;
 
 impl<W: Write> Narrator<W> {
@@ -119,7 +121,7 @@ impl<W: Write> Narrator<W> {
     }
 }
 
-/// The first line that says something; of pretty JSON, its first lines on one.
+/// Returns the first line with text; of pretty-printed JSON, its first lines joined.
 fn summarize_text(text: &str) -> String {
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let first = lines.next().unwrap_or_default();
@@ -137,7 +139,7 @@ fn summarize_text(text: &str) -> String {
     gist
 }
 
-/// What was changed, each with its place.
+/// Lists changes, each with its path.
 fn list_changes(changes: &[ArgumentChange]) -> String {
     let all = changes.iter().map(|change| match change.path.as_str() {
         "" => change.what.clone(),

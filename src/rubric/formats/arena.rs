@@ -1,7 +1,8 @@
-//! PromptKit Arena: the assertions of scenarios and of offline evals. Types and params are PromptKit's, so ours.
+//! The reader of PromptKit Arena: the assertions of scenarios and of offline evals. Types and params are PromptKit's,
+//! which dicta shares.
 //!
-//! An assertion of one turn among several is about that turn alone, which no trigger of ours says: it is told. A
-//! scenario's assertions are for its own transcripts, so they are bound by its id.
+//! An assertion on one turn among several does not carry over, because no trigger selects one turn. The reader
+//! reports it. A scenario's assertions apply only to its own transcripts, by the scenario's id.
 
 use std::rc::Rc;
 
@@ -13,7 +14,7 @@ use super::doc_location::DocLocation;
 use crate::diag::yaml::YamlDoc;
 use crate::rubric::{Rubric, Selector};
 
-/// Keys of an assertion that are read here.
+/// The keys of an assertion that this reader reads.
 const KNOWN_KEYS: &[&str] = &[
     "type",
     "params",
@@ -58,7 +59,7 @@ pub(super) fn read(
         let asking = |turn: &&DocLocation| turn.text("role").is_none_or(|role| role == "user");
         let questions = turns.iter().filter(asking).count();
         for turn in &turns {
-            // The only question's answer is the session's output.
+            // The answer to a single question is the output of the session.
             if questions == 1 {
                 convert_assertions(turn, None, maker);
             } else {
@@ -75,7 +76,7 @@ pub(super) fn read(
     }
 }
 
-/// The scenario's own transcripts: named by its id, or by its recording.
+/// Returns the selector of the scenario's own transcripts, which are named by its id or its recording.
 fn scenario_selector(name: &str, spec: &DocLocation) -> Selector {
     let mut ids = literal_globs(&[name.to_owned()]);
     let recording = spec
@@ -153,7 +154,7 @@ fn convert_assertion(at: &DocLocation, trigger: Option<&str>, maker: &mut EvalCo
             maker.report_error(
                 &value,
                 &key,
-                ConversionError::new("no eval of ours has such a key", ""),
+                ConversionError::new("dicta's evals have no such key", ""),
             );
         }
     }

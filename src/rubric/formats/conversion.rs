@@ -1,8 +1,8 @@
-//! Evals made of another tool's file: each in our own language, each part with the place it comes from, and what did not
-//! carry over.
+//! The conversion of another tool's evals to dicta's format. Each part keeps its place in the other tool's file.
 //!
-//! Owns that nothing is dropped in silence: an eval our loader would refuse (a type this build lacks, a pattern our
-//! regex cannot search) is told as not carried over, with the loader's reason at the other tool's place.
+//! Responsible for dropping nothing silently. If dicta's loader refuses a converted eval, the eval is reported as not
+//! carried over. The report has the loader's reason and the place in the other tool's file. Examples are an eval type
+//! that is missing in this build and a pattern that dicta's regular expressions do not support.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -18,19 +18,19 @@ use crate::model::{escape_pointer_step, make_visible};
 use crate::rubric::eval::EvalReader;
 use crate::rubric::{Eval, EvalTypeCatalog, NOT_CARRIED, RubricCx, RubricFiles};
 
-/// An eval in our language, before our loader has read it.
+/// A converted eval that dicta's loader has not read yet.
 #[derive(Debug, Clone)]
 pub(super) struct ConvertedEval {
     pub(super) location: DocLocation,
-    /// What it is called in the other tool, for what is told of it: `icontains`.
+    /// The name of the check in the other tool, for messages: `icontains`.
     pub(super) source_name: String,
     pub(super) eval_type: String,
     pub(super) params: Map<String, Value>,
-    /// Other keys: `not`, `weight`, `applies_to` …
+    /// The other keys: `not`, `weight`, `applies_to` …
     pub(super) fields: Map<String, Value>,
-    /// Pointers into the eval, and where these parts stand.
+    /// Pointers into the eval, each with the place of that part.
     locations: Vec<(String, DocLocation)>,
-    /// Where it is said to begin, if not at `at`: a place of the rubric's own file.
+    /// The place where the eval begins in the rubric's own file, if it is not `location`.
     pub(super) display_span: Option<SourceSpan>,
 }
 
@@ -47,7 +47,7 @@ impl ConvertedEval {
         }
     }
 
-    /// A param, and where its value stands.
+    /// Adds a param with the place of its value.
     #[must_use]
     pub(super) fn with_param(
         mut self,
@@ -61,7 +61,7 @@ impl ConvertedEval {
         self
     }
 
-    /// Another key, and where its value stands.
+    /// Adds another key with the place of its value.
     #[must_use]
     pub(super) fn with_field(
         mut self,
@@ -75,7 +75,7 @@ impl ConvertedEval {
         self
     }
 
-    /// Passes where its check fails.
+    /// Adds `not: true` if the eval must pass when its check fails.
     #[must_use]
     pub(super) fn negated_if(self, negated: bool) -> Self {
         if !negated {
@@ -85,7 +85,7 @@ impl ConvertedEval {
         self.with_field("not", true, &at)
     }
 
-    /// Only for the transcripts with these ids, which are no globs.
+    /// Limits the eval to the transcripts with these ids. The ids are literal, not globs.
     #[must_use]
     pub(super) fn for_transcripts(self, ids: &[String]) -> Self {
         let at = self.location.child("id");
@@ -93,12 +93,12 @@ impl ConvertedEval {
     }
 }
 
-/// Ids as globs that match them alone.
+/// Returns globs that match exactly these ids.
 pub(super) fn literal_globs(ids: &[String]) -> Vec<String> {
     ids.iter().map(|id| globset::escape(id)).collect()
 }
 
-/// What does not carry over: why, and what to write instead.
+/// A part that does not carry over: the reason, and what to write instead.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct ConversionError {
     pub(super) reason: String,
@@ -114,21 +114,21 @@ impl ConversionError {
     }
 }
 
-/// Collects what a form makes of its file.
+/// The collector of converted evals and of the problems of one file.
 pub(super) struct EvalConverter<'m> {
     pub(super) catalog: &'m dyn EvalTypeCatalog,
     files: &'m dyn RubricFiles,
     converted: Vec<(String, ConvertedEval)>,
-    /// Ids given, and how often each was wanted.
+    /// The ids in use, with the number of times that each was requested.
     ids: HashMap<String, u32>,
-    /// What was lost, each with how often the same was.
+    /// The parts that do not carry over, each with its number of occurrences.
     errors: IndexMap<(String, ConversionError), (Diagnostic, u32)>,
     pub(super) problems: Vec<Diagnostic>,
-    /// Judges named by files.
+    /// The judges that are named by files.
     pub(super) judges: IndexMap<String, PathBuf>,
 }
 
-/// What became of it.
+/// The result of a conversion.
 pub(super) struct ConversionResult {
     pub(super) evals: Vec<Eval>,
     pub(super) problems: Vec<Diagnostic>,
@@ -148,13 +148,13 @@ impl<'m> EvalConverter<'m> {
         }
     }
 
-    /// Adds an eval under an id like this one.
+    /// Adds an eval with this id, or with a similar one if the id is taken or contains other characters.
     pub(super) fn add(&mut self, id: &str, eval: ConvertedEval) {
         let id = self.unique_id(id);
         self.converted.push((id, eval));
     }
 
-    /// Tells that something did not carry over.
+    /// Reports that a part does not carry over.
     pub(super) fn report_error(&mut self, at: &DocLocation, called: &str, lost: ConversionError) {
         self.report_error_at(at, &at.span(), called, lost);
     }
@@ -181,7 +181,7 @@ impl<'m> EvalConverter<'m> {
         self.errors.entry(key).or_insert((told, 0)).1 += 1;
     }
 
-    /// Adds it, or tells why not.
+    /// Adds a converted eval, or reports why it does not carry over.
     pub(super) fn add_or_report(
         &mut self,
         id: &str,
@@ -209,7 +209,7 @@ impl<'m> EvalConverter<'m> {
         }
     }
 
-    /// The evals as our loader will see them, and what was lost so far, for tests of what becomes of a form.
+    /// Returns the evals as dicta's loader will see them and the parts that do not carry over, for tests.
     #[cfg(test)]
     pub(super) fn written(&self) -> (Vec<Value>, Vec<String>) {
         let evals = self.converted.iter().map(|made| {
@@ -223,7 +223,7 @@ impl<'m> EvalConverter<'m> {
         )
     }
 
-    /// Reads every eval with our own loader.
+    /// Reads every eval with dicta's own loader.
     pub(super) fn finish(mut self) -> ConversionResult {
         let mut evals: Vec<Vec<Eval>> = self.converted.iter().map(|_| Vec::new()).collect();
         let made = std::mem::take(&mut self.converted);
@@ -252,7 +252,7 @@ impl<'m> EvalConverter<'m> {
                 let (_, new) = &made[index];
                 if self.catalog.eval_type(&new.eval_type).is_none() {
                     let why = format!(
-                        "it would be `{}`, which is no eval type of this build",
+                        "it would be `{}`, which is not an eval type of this build",
                         new.eval_type
                     );
                     self.report_error(
@@ -300,7 +300,7 @@ impl<'m> EvalConverter<'m> {
     }
 }
 
-/// The evals as a file of ours, whose parts stand where they come from.
+/// Builds a document in dicta's format from the evals. Its parts have the places of the other tool's file.
 fn to_native_doc<'e>(
     source: &Rc<YamlDoc>,
     evals: impl Iterator<Item = &'e (String, ConvertedEval)>,
@@ -327,7 +327,7 @@ fn to_native_doc<'e>(
     source.with_value(json!({ "evals": list }), places)
 }
 
-/// What may stand in a cell's name without being encoded, and be typed: words with dashes.
+/// Converts a text to words with dashes, so that a cell's name needs no encoding and is easy to type.
 pub(super) fn to_safe_id(text: &str) -> String {
     const LONGEST: usize = 80;
     let mut id = String::new();

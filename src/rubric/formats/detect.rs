@@ -1,24 +1,24 @@
-//! Which form a file is in, from its keys.
+//! The detection of a file's format from its keys.
 
 use serde_json::Value;
 
 use super::RubricFormat;
 
-/// What a file of YAML or JSON was recognised as.
+/// The result of detecting a YAML or JSON file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DetectedFile {
-    /// A rubric in this form.
+    /// A rubric in this format.
     Rubric(RubricFormat),
-    /// Another tool's file that holds none: what it is, and what to do with it.
+    /// A known file of another tool without a rubric: its name, and what to do with it.
     NotARubric {
-        /// `promptfoo results`.
+        /// The name of the file type, such as `promptfoo results`.
         what: &'static str,
-        /// A sentence.
+        /// The advice, a sentence.
         help: &'static str,
     },
 }
 
-/// The form of a document; `None` for what no tool we know writes.
+/// Returns the format of a document; `None` if it is not a known one.
 pub fn detect_rubric_format(value: &Value) -> Option<DetectedFile> {
     let has = |key: &str| value.get(key).is_some();
     let list = |key: &str| value.get(key).is_some_and(Value::is_array);
@@ -33,7 +33,7 @@ pub fn detect_rubric_format(value: &Value) -> Option<DetectedFile> {
     if map("prompts") || has("template_engine") || schema_of(value).contains("promptpack") {
         return rubric(RubricFormat::Pack);
     }
-    // Before other tools' keys: whoever writes `evals` writes a rubric of ours.
+    // Checked before other tools' keys, because a file with `evals` is a rubric in dicta's format.
     if has("evals") {
         return rubric(RubricFormat::Native);
     }
@@ -128,13 +128,13 @@ fn detect_promptkit(value: &Value) -> Option<DetectedFile> {
         )),
         _ if ours => Some(not_a_rubric(
             "a PromptKit file of another kind",
-            "checks stand in prompt configs, packs, scenarios and evals",
+            "checks are in prompt configs, packs, scenarios and evals",
         )),
         _ => None,
     }
 }
 
-/// Results of other tools: verdicts, not what decides them.
+/// Detects results of other tools: they contain verdicts, not checks.
 fn detect_results(value: &Value) -> Option<DetectedFile> {
     let has = |key: &str| value.get(key).is_some();
     let inner = value.get("results");
@@ -162,7 +162,7 @@ fn detect_results(value: &Value) -> Option<DetectedFile> {
     None
 }
 
-/// A page of evals, as the API lists them.
+/// Returns true for a page of evals, as the API lists them.
 fn is_openai_page(value: &Value) -> bool {
     let data = value.get("data").and_then(Value::as_array);
     data.is_some_and(|data| {
@@ -171,7 +171,7 @@ fn is_openai_page(value: &Value) -> bool {
     })
 }
 
-/// An evalset's scenario; promptfoo's have `config` and `tests`.
+/// Returns true for a scenario of an evalset. promptfoo's scenarios have `config` and `tests` instead.
 fn is_scenario(value: &Value) -> bool {
     let any = |keys: &[&str]| keys.iter().any(|key| value.get(key).is_some());
     value.get("id").is_some()
@@ -208,7 +208,7 @@ fn detect_bare_list(items: &[Value]) -> Option<DetectedFile> {
     if all(&openai) {
         return Some(DetectedFile::Rubric(RubricFormat::OpenaiEval));
     }
-    // An eval of ours has an id; an assertion has none.
+    // An eval in dicta's format has an id; an assertion has none.
     let assertion = |value: &Value| {
         value.get("id").is_none()
             && (kind(value).is_some_and(|kind| super::promptfoo::is_type(&kind))

@@ -1,4 +1,4 @@
-//! A place in a file of another tool: a document and a pointer into it.
+//! A location in a file of another tool: a document and a pointer into it.
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -12,7 +12,7 @@ use crate::diag::{Diagnostic, Severity};
 use crate::model::escape_pointer_step;
 use crate::rubric::RubricFiles;
 
-/// A value and where it stands.
+/// A value and its location.
 #[derive(Debug, Clone)]
 pub(super) struct DocLocation {
     pub(super) doc: Rc<YamlDoc>,
@@ -27,19 +27,19 @@ impl DocLocation {
         }
     }
 
-    /// The value; null where there is none.
+    /// Returns the value; null if it does not exist.
     pub(super) fn value(&self) -> &Value {
         const NOTHING: &Value = &Value::Null;
         self.doc.value.pointer(&self.pointer).unwrap_or(NOTHING)
     }
 
-    /// The value of a key, if it is there and not null.
+    /// Returns the location of a key; `None` if the key is missing or null.
     pub(super) fn get(&self, key: &str) -> Option<Self> {
         self.value().get(key).filter(|value| !value.is_null())?;
         Some(self.child(key))
     }
 
-    /// The place of a key, whether it is there or not.
+    /// Returns the location of a key, even if the key is missing.
     pub(super) fn child(&self, key: &str) -> Self {
         Self {
             doc: Rc::clone(&self.doc),
@@ -47,7 +47,7 @@ impl DocLocation {
         }
     }
 
-    /// The place at another pointer of the same document.
+    /// Returns the location at another pointer of the same document.
     pub(super) fn at_pointer(&self, pointer: &str) -> Self {
         Self {
             doc: Rc::clone(&self.doc),
@@ -55,13 +55,13 @@ impl DocLocation {
         }
     }
 
-    /// The entries of a list; none where it is no list.
+    /// Returns the entries of a list; empty if the value is not a list.
     pub(super) fn items(&self) -> Vec<Self> {
         let count = self.value().as_array().map_or(0, Vec::len);
         (0..count).map(|n| self.child(&n.to_string())).collect()
     }
 
-    /// The entries of a mapping; none where it is no mapping.
+    /// Returns the entries of a mapping; empty if the value is not a mapping.
     pub(super) fn entries(&self) -> Vec<(String, Self)> {
         let map = self.value().as_object();
         map.into_iter()
@@ -70,22 +70,22 @@ impl DocLocation {
             .collect()
     }
 
-    /// The text of a key.
+    /// Returns the text of a key.
     pub(super) fn text(&self, key: &str) -> Option<&str> {
         self.value().get(key).and_then(Value::as_str)
     }
 
-    /// The number of a key.
+    /// Returns the number of a key.
     pub(super) fn number(&self, key: &str) -> Option<f64> {
         self.value().get(key).and_then(Value::as_f64)
     }
 
-    /// Where it stands in its file: its key, if it has one.
+    /// Returns the place in the file: the key, if the value has one.
     pub(super) fn span(&self) -> SourceSpan {
         self.doc.key_span(&self.pointer)
     }
 
-    /// A problem here.
+    /// Builds a diagnostic at this location.
     pub(super) fn problem(
         &self,
         severity: Severity,
@@ -100,8 +100,8 @@ impl DocLocation {
     }
 }
 
-/// Reads a file that another names. Other tools count paths from where they are started, mostly the folder of the whole
-/// project: what is not beside the file is looked for in each folder above it.
+/// Reads a file that another file names. Other tools resolve paths from their working directory, usually the
+/// project's root. So this looks in the file's folder first, then in each folder above it.
 pub(super) fn find_file(
     files: &dyn RubricFiles,
     beside: &Path,
@@ -126,7 +126,8 @@ pub(super) fn find_file(
     Err(first.unwrap_or_else(|| "does not exist".to_owned()))
 }
 
-/// The same, as a document. The error is the file's own problems, or one at the place that names it.
+/// Reads a file that another file names as a document. The error lists the file's own problems, or one problem at the
+/// place that names the file.
 pub(super) fn load_doc(
     files: &dyn RubricFiles,
     named: &DocLocation,

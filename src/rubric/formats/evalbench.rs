@@ -1,8 +1,9 @@
-//! evalbench's run config: its scorers as evals, over the scenarios of the evalset it names.
+//! The reader of evalbench's run config: its scorers become evals for the scenarios of the evalset that it names.
 //!
-//! A scorer that reads what a scenario expects becomes an eval a scenario, bound by the scenario's id; the others become
-//! one eval. Where a scorer only measures there (a count, a time), it needs a bound to pass or fail: written among its
-//! options, which evalbench passes over, it becomes an eval here. Scorers that run SQL or build projects do not carry over.
+//! A scorer that reads a scenario's expectation becomes one eval per scenario, limited by the scenario's id. Another
+//! scorer becomes one eval. A scorer that only measures (a count, a time) needs a bound to pass or fail. dicta reads
+//! the bound from the scorer's options, which evalbench ignores. Scorers that run SQL or build projects do not carry
+//! over.
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -17,15 +18,15 @@ use crate::diag::Severity;
 use crate::diag::yaml::YamlDoc;
 use crate::rubric::{Rubric, RubricFiles};
 
-/// What becomes of a scorer.
+/// The conversion of a scorer.
 enum ScorerMapping {
-    /// An eval a scenario.
+    /// One eval per scenario.
     PerScenario(ScenarioExpectation),
-    /// One eval of this type, as it stands.
+    /// One eval of this type, with the scorer's options unchanged.
     SingleEval(&'static str),
-    /// One eval of this type if it has a bound.
+    /// One eval of this type if it has a bound. The second text is an example of a bound.
     NeedsBound(&'static str, &'static str),
-    /// None.
+    /// No eval: the reason, and what to write instead.
     Unsupported(&'static str, &'static str),
 }
 
@@ -72,15 +73,13 @@ fn map_scorer(kind: &str) -> ScorerMapping {
             "a `script` eval: JSON in on stdin, {passed, score, reason} out",
         ),
         "skills_trajectory" | "skills_best_practices" => ScorerMapping::Unsupported(
-            "activated skills are told apart from tools by the harness alone",
+            "only the harness distinguishes activated skills from tools",
             "if the transcript has a call for it: `tool_args` with the skill's name",
         ),
         kind if kind.starts_with("dataform") || kind.starts_with("dbt_") => BUILD,
         kind if kind.starts_with("mcp_") => MCP,
         kind if kind.starts_with("set_match_turn") || kind.starts_with("set_match_") => SQL,
-        _ => {
-            ScorerMapping::Unsupported("no eval type of ours does what it does", "a `script` eval")
-        }
+        _ => ScorerMapping::Unsupported("no eval type of dicta does the same", "a `script` eval"),
     }
 }
 
@@ -119,7 +118,7 @@ pub(super) fn read(
     }
 }
 
-/// The scenarios that are run, and whether some are left out. `None` where the evalset cannot be read.
+/// Returns the scenarios of the run; the flag is true if some are left out. `None` if the evalset cannot be read.
 fn load_scenarios(
     root: &DocLocation,
     files: &dyn RubricFiles,
@@ -137,7 +136,7 @@ fn load_scenarios(
         }
     };
     if set.value.get("scenarios").is_none() {
-        let why = "it is no evalset of scenarios: its checks run SQL";
+        let why = "it is not an evalset of scenarios: its checks run SQL";
         maker.report_error(&named, "dataset_config", ConversionError::new(why, ""));
         return Some((Vec::new(), false));
     }
@@ -155,7 +154,7 @@ fn load_scenarios(
     let glob = pattern.and_then(|text| GlobBuilder::new(text).build().ok());
     if pattern.is_some() && glob.is_none() {
         let at = root.child("scenario_pattern");
-        let message = "scenario_pattern is no glob".to_owned();
+        let message = "scenario_pattern is not a glob".to_owned();
         maker
             .problems
             .push(at.problem(Severity::Error, "glob", message));
@@ -198,7 +197,7 @@ fn convert_scorer(
                 maker.report_error(at, name, ConversionError::new(why, ""));
             }
         }
-        // A bound of its own is for all scenarios; else a scenario's `max_turns` is one.
+        // A bound in the scorer's options applies to all scenarios; otherwise a scenario's `max_turns` is a bound.
         ScorerMapping::NeedsBound(ours, _) if !options.params.is_empty() => {
             convert_as_single_eval(name, ours, at, options, maker);
         }
@@ -214,15 +213,14 @@ fn convert_scorer(
                 );
             if !turns {
                 let why = "it measures, and nothing makes it fail";
-                let instead =
-                    format!("set a bound: `{name}: {{ {bound} }}`; evalbench passes over it");
+                let instead = format!("set a bound: `{name}: {{ {bound} }}`; evalbench ignores it");
                 maker.report_error(at, name, ConversionError::new(why, instead));
             }
         }
     }
 }
 
-/// An eval for each scenario that says so; whether any does.
+/// Adds an eval for each scenario that has this expectation. Returns true if there is one.
 fn convert_per_scenario(
     expects: ScenarioExpectation,
     name: &str,
@@ -262,7 +260,7 @@ fn convert_as_single_eval(
     );
 }
 
-/// With its judge; it begins at its scorer, since the scenario stands in another file than the rubric's.
+/// Adds the judge. Also makes the eval begin at its scorer, because the scenario is in another file than the rubric.
 fn with_judge_and_span(
     eval: ConvertedEval,
     scorer: &DocLocation,
@@ -276,17 +274,18 @@ fn with_judge_and_span(
     eval
 }
 
-/// What is written of a scorer.
+/// The options of a scorer.
 struct ScorerOptions {
-    /// Those that are our eval type's params too.
+    /// The options that become params of the eval.
     params: Map<String, Value>,
     judge: Option<String>,
-    /// `include_tool_calls`, and where it stands.
+    /// The value of `include_tool_calls` and its place.
     tool_calls: (bool, Option<DocLocation>),
 }
 
 impl ScorerOptions {
-    /// There a judge sees the agent's calls only where that is said; here unless the type can hide them.
+    /// Sets the visibility of tool calls. In evalbench a judge sees the agent's calls only with `include_tool_calls`;
+    /// in dicta it sees them unless the eval type can hide them.
     fn apply_tool_call_visibility(&mut self, ours: &str, maker: &mut EvalConverter<'_>) {
         const KEY: &str = "include_tool_calls";
         let (seen, at) = &self.tool_calls;
@@ -329,7 +328,7 @@ fn read_options(
     options
 }
 
-/// The judge of a model config, called by the file's name: the same path is the same judge.
+/// Returns the name of a model config's judge, from the file's name. The same path gives the same judge.
 fn read_model_config_path(
     at: &DocLocation,
     files: &dyn RubricFiles,
@@ -360,7 +359,7 @@ fn read_model_config_path(
     Some(name)
 }
 
-/// A name that is free: the file's stem, or with a number behind it.
+/// Returns a free name: the file's stem, or the stem with a number appended.
 fn unique_judge_name(path: &Path, taken: impl Fn(&str) -> bool) -> String {
     let stem: PathBuf = path.file_stem().unwrap_or_default().into();
     let stem = to_safe_id(&stem.to_string_lossy());

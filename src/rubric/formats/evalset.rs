@@ -1,4 +1,5 @@
-//! evalbench's evalset: scenarios, each with what its own transcript is to hold. Bound by the scenario's id.
+//! The reader of evalbench's evalset: scenarios, each with the expectations about its own transcript. The evals are
+//! limited by the scenario's id.
 
 use std::rc::Rc;
 
@@ -8,7 +9,7 @@ use super::conversion::{ConversionError, ConvertedEval, EvalConverter, to_safe_i
 use super::doc_location::DocLocation;
 use crate::diag::yaml::YamlDoc;
 
-/// What a scenario says, and the scorer that reads it.
+/// An expectation of a scenario, and the scorer that reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ScenarioExpectation {
     /// `binary_rubric`.
@@ -22,7 +23,7 @@ pub(super) enum ScenarioExpectation {
 }
 
 impl ScenarioExpectation {
-    /// The scenario's key.
+    /// Returns the scenario's key.
     pub(super) const fn key(self) -> &'static str {
         match self {
             Self::Rubric => "binary_rubric",
@@ -32,7 +33,7 @@ impl ScenarioExpectation {
         }
     }
 
-    /// Our eval type.
+    /// Returns dicta's eval type.
     pub(super) const fn eval_type(self) -> &'static str {
         match self {
             Self::Rubric => "binary_rubric",
@@ -43,7 +44,7 @@ impl ScenarioExpectation {
     }
 }
 
-/// A bare evalset: everything its scenarios say.
+/// Reads an evalset without a run config: all expectations of its scenarios.
 pub(super) fn read(doc: &Rc<YamlDoc>, maker: &mut EvalConverter<'_>) {
     let scenarios = read_scenarios(doc, maker);
     for (id, at) in &scenarios {
@@ -53,7 +54,8 @@ pub(super) fn read(doc: &Rc<YamlDoc>, maker: &mut EvalConverter<'_>) {
             (ScenarioExpectation::Plan, "goal_completion"),
             (ScenarioExpectation::Turns, "turn_count"),
         ] {
-            // By itself an empty list says that nothing is expected, not that nothing may happen.
+            // Without a scorer, an empty list means that the scenario expects nothing. It does not mean that no call
+            // may happen.
             let empty = expects == ScenarioExpectation::Trajectory
                 && at
                     .get("expected_trajectory")
@@ -68,7 +70,7 @@ pub(super) fn read(doc: &Rc<YamlDoc>, maker: &mut EvalConverter<'_>) {
     }
 }
 
-/// The scenarios with their ids; one without is told.
+/// Returns the scenarios with their ids. Reports scenarios without an id.
 pub(super) fn read_scenarios(
     doc: &Rc<YamlDoc>,
     maker: &mut EvalConverter<'_>,
@@ -90,7 +92,8 @@ pub(super) fn read_scenarios(
     found
 }
 
-/// What one scenario expects in one respect, if it says so. `options` are the scorer's, and of our eval type.
+/// Converts one expectation of a scenario; `None` if the scenario does not have it. `options` are the scorer's
+/// options and become params.
 pub(super) fn convert_expectation(
     expects: ScenarioExpectation,
     called: &str,
@@ -105,7 +108,8 @@ pub(super) fn convert_expectation(
         ScenarioExpectation::Trajectory | ScenarioExpectation::Plan => key,
     };
     let said = at.get(key)?;
-    // There a scenario without criteria scores full marks unasked: a check that cannot fail is none.
+    // evalbench gives a scenario without criteria the full score without a judge. Such a check cannot fail, so it
+    // becomes no eval.
     let nothing = match said.value() {
         Value::String(text) => text.trim().is_empty(),
         Value::Array(items) => items.is_empty() && expects == ScenarioExpectation::Rubric,
@@ -124,16 +128,16 @@ pub(super) fn convert_expectation(
     }
     eval = eval.with_param(param, said.value().clone(), &said);
     if expects == ScenarioExpectation::Rubric && !options.contains_key("grouping") {
-        // There each criterion is a call of its own.
+        // evalbench makes one call per criterion.
         eval = eval.with_param("grouping", "per_criterion", at);
     }
     Some(Ok(eval.for_transcripts(&[id.to_owned()])))
 }
 
-/// Skills are calls of a harness's own tool, which transcripts spell in many ways.
+/// Reports expected skills. A skill is a call of the harness's own tool, which transcripts name differently.
 pub(super) fn report_skills(at: &DocLocation, maker: &mut EvalConverter<'_>) {
     if let Some(skills) = at.get("expected_skills").filter(|s| !s.items().is_empty()) {
-        let why = "activated skills are told apart from tools by the harness alone";
+        let why = "only the harness distinguishes activated skills from tools";
         let instead = "if the transcript has a call for it: `tool_args` with the skill's name";
         maker.report_error(
             &skills,
@@ -143,7 +147,7 @@ pub(super) fn report_skills(at: &DocLocation, maker: &mut EvalConverter<'_>) {
     }
 }
 
-/// The first `${NAME}` in a value.
+/// Returns the first `${NAME}` in a value.
 fn find_variable(value: &Value) -> Option<&str> {
     match value {
         Value::String(text) => {

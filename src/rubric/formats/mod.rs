@@ -1,10 +1,14 @@
-//! The forms a rubric comes in: ours, and those of other tools as far as they carry over.
+//! The formats of rubrics: dicta's own, and those of other tools as far as they carry over.
 //!
-//! Owns which form a file is in (by what it holds, never by its name), and what each form becomes: evals in our language,
-//! which then pass the same strict reading as ours. A check that would mean something else here (another case rule,
-//! another default, a program of another runtime) is told as not carried over, with its place and what to write instead;
-//! nothing is dropped in silence. Checks of one test case are bound to its transcripts: by scenario id, or by the
-//! metadata that holds the case's variables. Refuses to run anything, and to read files but through [`Files`].
+//! Responsible for the detection of a file's format (by content, not by name) and for the conversion to evals in
+//! dicta's format. dicta's loader then reads the converted evals as strictly as its own.
+//!
+//! A check that would have another meaning in dicta is reported as not carried over. The report has its place and an
+//! alternative. Examples are another case rule, another default, or a program of another runtime. Nothing is dropped
+//! silently.
+//!
+//! Checks of one test case apply only to its transcripts: by scenario id, or by the metadata with the case's
+//! variables. Does not run anything, and reads files only through [`super::RubricFiles`].
 
 mod arena;
 mod conversion;
@@ -26,10 +30,10 @@ use super::{Rubric, RubricCx};
 use crate::diag::yaml::YamlDoc;
 use conversion::EvalConverter;
 
-/// The form of a rubric file.
+/// The format of a rubric file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum RubricFormat {
-    /// Ours, and bare `evals:` lists of PromptKit.
+    /// dicta's own format, which includes bare `evals:` lists of PromptKit.
     #[default]
     Native,
     /// PromptKit's `kind: PromptConfig`.
@@ -42,7 +46,7 @@ pub enum RubricFormat {
     ArenaEval,
     /// evalbench's run config.
     EvalbenchRun,
-    /// evalbench's evalset by itself.
+    /// evalbench's evalset without a run config.
     Evalset,
     /// promptfoo's config, tests or `assert:` list.
     Promptfoo,
@@ -51,7 +55,7 @@ pub enum RubricFormat {
 }
 
 impl RubricFormat {
-    /// What a user calls it: `an evalbench run config`.
+    /// Returns the name of the format as a user knows it: `an evalbench run config`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Native => "a dicta rubric",
@@ -73,7 +77,7 @@ impl fmt::Display for RubricFormat {
     }
 }
 
-/// Reads a rubric in another form than ours.
+/// Reads a rubric in another tool's format.
 pub(super) fn read_foreign(
     form: RubricFormat,
     cx: RubricCx<'_>,

@@ -1,7 +1,8 @@
-//! `testing_criteria` of OpenAI Evals: of an eval as it is created or listed, or a bare list of graders.
+//! The reader of OpenAI Evals' `testing_criteria`: of an eval as it is created or listed, or a list of graders alone.
 //!
-//! `{{sample.output_text}}` is the transcript's output; `{{item.x}}`, a column of the data set, is the transcript's
-//! `metadata.x`. Graders that compare columns with each other say nothing about an output, and do not carry over.
+//! `{{sample.output_text}}` becomes the transcript's output. `{{item.x}}`, a column of the data set, becomes the
+//! transcript's `metadata.x`. Graders that compare columns with each other do not judge an output, so they do not
+//! carry over.
 
 use std::fmt::Write as _;
 use std::rc::Rc;
@@ -79,7 +80,7 @@ fn convert_grader(at: &DocLocation, kind: &str) -> Result<ConvertedEval, Convers
     }
 }
 
-/// What a text of a grader stands for.
+/// The meaning of a text in a grader.
 enum GraderText {
     Output,
     Column(String),
@@ -114,7 +115,7 @@ fn convert_string_check(at: &DocLocation) -> Result<ConvertedEval, ConversionErr
         parse_grader_text(at, "input")?,
         parse_grader_text(at, "reference")?,
     );
-    // Equality is the same from either side; "like" asks whether the input holds the reference.
+    // Equality is symmetric; "like" checks if the input contains the reference.
     let (wanted, place) = match (input, reference) {
         (GraderText::Output, GraderText::Output) => {
             return Err(ConversionError::new(
@@ -149,7 +150,7 @@ fn convert_string_check(at: &DocLocation) -> Result<ConvertedEval, ConversionErr
         ("eq" | "ne", GraderText::Text(text)) => new("exact_match")
             .with_param("expected", text, &place)
             .negated_if(operation == "ne"),
-        // `like` tells upper from lower case, our `contains` does not: the text as a pattern.
+        // `like` is case-sensitive and `contains` of dicta is not, so the text becomes a pattern.
         ("like", GraderText::Text(text)) => {
             new("regex").with_param("pattern", regex::escape(&text), &place)
         }
@@ -171,7 +172,8 @@ fn convert_string_check(at: &DocLocation) -> Result<ConvertedEval, ConversionErr
     })
 }
 
-/// A grader's messages as criteria: the judge has the transcript before it, so the output is named, not repeated.
+/// Returns a grader's messages as criteria. The judge sees the transcript, so the criteria refer to the output and do
+/// not repeat it.
 fn read_criteria(at: &DocLocation) -> Result<String, ConversionError> {
     let mut parts = Vec::new();
     for message in at.child("input").items() {
@@ -179,9 +181,19 @@ fn read_criteria(at: &DocLocation) -> Result<String, ConversionError> {
             Some(Value::String(text)) => text.clone(),
             Some(Value::Object(part)) => match part.get("text").and_then(Value::as_str) {
                 Some(text) => text.to_owned(),
-                None => return Err(ConversionError::new("its prompt holds what is no text", "")),
+                None => {
+                    return Err(ConversionError::new(
+                        "its prompt contains content that is not text",
+                        "",
+                    ));
+                }
             },
-            Some(_) => return Err(ConversionError::new("its prompt holds what is no text", "")),
+            Some(_) => {
+                return Err(ConversionError::new(
+                    "its prompt contains content that is not text",
+                    "",
+                ));
+            }
             None => continue,
         };
         parts.push(replace_template_variables(&text)?);
@@ -203,7 +215,7 @@ fn replace_template_variables(text: &str) -> Result<String, ConversionError> {
         let (name, after) = after.split_once("}}").unwrap_or((after, ""));
         match name.trim() {
             "sample.output_text" => out.push_str("(the output that is judged)"),
-            // The question that was asked is in the transcript; other columns are in its metadata.
+            // The user's question is in the transcript; other columns are in its metadata.
             "item.input" | "item.question" | "item.query" | "item.prompt" => {
                 out.push_str("(what the user asked)");
             }
@@ -212,7 +224,8 @@ fn replace_template_variables(text: &str) -> Result<String, ConversionError> {
                     let _infallible = write!(out, "{{{{ metadata.{column} }}}}");
                 }
                 _ => {
-                    let why = format!("its prompt holds `{{{{{other}}}}}`, which is no column");
+                    let why =
+                        format!("its prompt contains `{{{{{other}}}}}`, which is not a column");
                     let instead = "`llm_judge` with criteria that hold the text itself";
                     return Err(ConversionError::new(why, instead));
                 }

@@ -1,4 +1,4 @@
-//! PromptKit's prompt configs and packs: their `evals:` lists are in our language as they stand.
+//! The reader of PromptKit's prompt configs and packs. Their `evals:` lists are already in dicta's format.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use crate::rubric::check_id;
 use crate::rubric::eval::EvalReader;
 use crate::rubric::load::read_evals;
 
-/// `spec.evals` of a prompt config.
+/// Reads `spec.evals` of a prompt config.
 pub(super) fn read_prompt_config(
     doc: &YamlDoc,
     problems: &DiagnosticCollector,
@@ -20,8 +20,8 @@ pub(super) fn read_prompt_config(
     rubric.evals = read_evals(doc, problems, evals, "/spec/evals");
 }
 
-/// A pack has much that is none of a judge's business: keys other than the evals are left alone. Pack and prompt evals
-/// merge by id: a prompt's version replaces the pack's in place, prompt-only ones go last.
+/// Reads a pack and ignores all keys except the evals. Evals of pack and prompts merge by id: a prompt's eval
+/// replaces the pack's in place. Evals that only a prompt has come last.
 pub(super) fn read_pack(
     doc: &YamlDoc,
     problems: &DiagnosticCollector,

@@ -1,18 +1,19 @@
-//! What stands in a template's tags, before it runs: which statements, filters and tests it uses.
+//! The allowed statements, filters and tests of templates.
 //!
-//! A template fills in; it does not compute. What could make a text of any size out of a small one (variables of its own,
-//! macros, products) is refused here, and what does not exist is told when the rubric loads, not when a judge waits.
+//! Responsible for checking a template's tags when the rubric loads, before a judge is called. A template inserts
+//! values and does not compute. So it refuses syntax that can produce a text of any size from a small one: own
+//! variables, macros, products.
 
 use minijinja::Environment;
 
 use super::TemplateError;
 use crate::diag::find_nearest;
 
-/// The statements there are; `raw` is none that is seen here.
+/// The allowed statements. `raw` is missing because the check skips raw blocks.
 const STATEMENTS: [&str; 6] = ["if", "elif", "else", "endif", "for", "endfor"];
-/// Those that would read another template.
+/// The statements that would read another template.
 const IMPORT_STATEMENTS: [&str; 4] = ["include", "import", "from", "extends"];
-/// The filters there are. `join` and `replace` are ours: they are bounded.
+/// The allowed filters. `join` and `replace` are dicta's own versions with a limit.
 pub(super) const FILTERS: [&str; 36] = [
     "abs",
     "attr",
@@ -51,9 +52,9 @@ pub(super) const FILTERS: [&str; 36] = [
     "title",
     "trim",
 ];
-/// Filters that have no place in [`FILTERS`], being too many for a line.
+/// The allowed filters that are not in [`FILTERS`]. Messages list both.
 const MORE_FILTERS: [&str; 2] = ["unique", "upper"];
-/// The tests there are.
+/// The allowed tests.
 const TESTS: [&str; 26] = [
     "boolean",
     "defined",
@@ -83,10 +84,10 @@ const TESTS: [&str; 26] = [
     "undefined",
 ];
 const MORE_TESTS: [&str; 3] = ["sameas", "true", "upper"];
-/// Functions of the language that are none here.
+/// The functions of minijinja that dicta removes.
 const REMOVED_FUNCTIONS: [&str; 3] = ["debug", "dict", "namespace"];
 
-/// Takes what is not listed out of the language.
+/// Removes functions and filters that are not allowed from the environment.
 pub(super) fn restrict(env: &mut Environment<'_>) {
     for name in REMOVED_FUNCTIONS {
         env.remove_global(name);
@@ -98,7 +99,7 @@ pub(super) fn restrict(env: &mut Environment<'_>) {
     }
 }
 
-/// The first thing in a template's tags that is not to be had.
+/// Reports the first syntax in a template's tags that is not allowed.
 pub(super) fn check_tags(text: &str) -> Result<(), TemplateError> {
     let mut rest = 0;
     while let Some((at, open)) = find_next_tag(text, rest) {
@@ -133,7 +134,7 @@ fn find_next_tag(text: &str, from: usize) -> Option<(usize, char)> {
     }
 }
 
-/// Where text goes on after `{% endraw %}`.
+/// Returns the position after `{% endraw %}`.
 fn find_raw_end(text: &str, from: usize) -> Option<usize> {
     let mut after = from;
     loop {
@@ -148,14 +149,14 @@ fn find_raw_end(text: &str, from: usize) -> Option<usize> {
 
 /// A tag without its quoted texts.
 struct TemplateTag<'t> {
-    /// Words, and each other character that is no blank.
+    /// The words of the tag, and each other character that is not a blank.
     tokens: Vec<&'t str>,
-    /// Bytes up to where it ends.
+    /// The length of the tag in bytes, with its end.
     length: usize,
 }
 
 impl<'t> TemplateTag<'t> {
-    /// Reads what follows the opening up to the closing; to the end where it never closes.
+    /// Reads a tag after its opening braces; to the end of the text if it is not closed.
     fn read(text: &'t str, open: char) -> Self {
         let close = match open {
             '{' => "}}",
@@ -179,7 +180,7 @@ impl<'t> TemplateTag<'t> {
                 c.len_utf8()
             };
             let token = &text[at..at + length];
-            // A sign beside the braces takes blanks away.
+            // A sign next to the braces removes blanks around the tag.
             let trims = tokens.is_empty() && (c == '-' || c == '+');
             if open != '#' && !c.is_whitespace() && !trims {
                 tokens.push(if length > 1 && (c == '"' || c == '\'') {
@@ -202,7 +203,7 @@ impl<'t> TemplateTag<'t> {
             }
             if !word.is_empty() && !STATEMENTS.contains(&word) {
                 return Some(format!(
-                    "`{word}` is no statement here: there are if, for and raw, and {{{{ … }}}} fills in"
+                    "`{word}` is not a statement here: use if, for or raw, and {{{{ … }}}} for values"
                 ));
             }
         }
@@ -220,7 +221,7 @@ impl<'t> TemplateTag<'t> {
             .zip(self.tokens.iter().skip(1))
             .enumerate();
         pairs.find_map(|(at, (before, word))| match *before {
-            // In `a is not defined` the test is the word after.
+            // In `a is not defined` the test is the word after `not`.
             "|" => explain_unknown_word("filter", word, &FILTERS, &MORE_FILTERS),
             "is" if *word == "not" => {
                 let word = self.tokens.get(at + 2)?;
@@ -232,7 +233,7 @@ impl<'t> TemplateTag<'t> {
     }
 }
 
-/// Bytes of a quoted text, with its quotes.
+/// Returns the number of bytes of a quoted text, with its quotes.
 fn quoted_len(text: &str, quote: char) -> usize {
     let mut escaped = false;
     for (at, c) in text.char_indices().skip(1) {
@@ -288,16 +289,16 @@ mod tests {
                 1,
                 "no filter `format`; there are: abs, attr",
             ),
-            ("\n\n{%- set x = 1 %}", 3, "`set` is no statement here"),
+            ("\n\n{%- set x = 1 %}", 3, "`set` is not a statement here"),
             (
                 "{% macro m(x) %}{% endmacro %}",
                 1,
-                "`macro` is no statement",
+                "`macro` is not a statement",
             ),
             (
                 "{% filter upper %}{% endfilter %}",
                 1,
-                "`filter` is no statement",
+                "`filter` is not a statement",
             ),
             ("{% include 'x' %}", 1, "`include` takes another template"),
             ("{{ 'x' * 100 }}", 1, "`*` is not taken"),

@@ -17,27 +17,27 @@ use crate::model::CellIx;
 use crate::run::judges::permit::Permits;
 use crate::run::judges::pool::JudgePool;
 
-/// Shared by reader, workers, merging thread and scheduler.
+/// The shared state of the reader, the workers, the merge thread and the scheduler.
 pub(in crate::run) struct RunCx {
     /// Workers hold it too, and may outlive the run.
     pub(in crate::run) judge_pool: Arc<JudgePool>,
     pub(in crate::run) emitter: Emitter,
     pub(in crate::run) clock: Arc<dyn Clock>,
-    /// Fires when the run is no longer wanted, or cannot be recorded any more.
+    /// Fires when the run is cancelled, or can no longer be recorded.
     pub(in crate::run) cancel: CancellationToken,
     pub(in crate::run) budget: Arc<Budget>,
     pub(in crate::run) permits: Arc<Permits>,
     pub(in crate::run) tally: RunTally,
     pub(in crate::run) window: MergeWindow,
     pub(in crate::run) cell_counter: CellCounter,
-    /// At most so many transcripts with cells.
+    /// The largest number of transcripts with cells.
     pub(in crate::run) transcript_limit: Option<u64>,
     /// The reason why blobs could not be stored.
     pub(in crate::run) blob_failure: Mutex<Option<io::Error>>,
 }
 
 impl RunCx {
-    /// Ends the run if a blob could not be stored: events would name what is not there.
+    /// Cancels the run if a blob could not be stored: otherwise events would name a blob that does not exist.
     pub(in crate::run) fn check_blobs(&self) {
         if let Some(error) = self.emitter.take_failure() {
             let mut failure = self
@@ -50,28 +50,28 @@ impl RunCx {
     }
 }
 
-/// Gives cells their numbers. Whoever numbers cells holds the lock until the event that plans them is on its way, so that
-/// numbers rise in the log.
+/// Numbers cells. The caller holds the lock until it has sent the event that plans the cells, so that numbers rise in
+/// the log.
 #[derive(Debug, Default)]
 pub(in crate::run) struct CellCounter(tokio::sync::Mutex<u32>);
 
 impl CellCounter {
-    /// From a task.
+    /// Locks the counter from a task.
     pub(in crate::run) async fn lock(&self) -> CellCounterGuard<'_> {
         CellCounterGuard(self.0.lock().await)
     }
 
-    /// From a thread that is not a task.
+    /// Locks the counter from a thread that is not a task.
     pub(in crate::run) fn blocking_lock(&self) -> CellCounterGuard<'_> {
         CellCounterGuard(self.0.blocking_lock())
     }
 }
 
-/// The right to number cells.
+/// The exclusive right to number cells.
 pub(in crate::run) struct CellCounterGuard<'n>(MutexGuard<'n, u32>);
 
 impl CellCounterGuard<'_> {
-    /// The number of the first of `cells` cells; the others follow.
+    /// Reserves numbers for `cells` cells and returns the first; the others follow.
     pub(in crate::run) fn reserve(&mut self, cells: usize) -> CellIx {
         let first = CellIx(*self.0);
         *self.0 += u32::try_from(cells).expect("a run has fewer than 2^32 cells");

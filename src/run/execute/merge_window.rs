@@ -1,16 +1,19 @@
-//! Bounds how far the cheap work runs ahead of the slow: transcripts whose judge cells are unfinished hold the window open
-//! behind them, so that neither they nor the results a reporter must hold back grow with the size of the job.
+//! A window that limits how far checks run ahead of judges.
+//!
+//! Responsible for the bound. Does not schedule. A transcript with unfinished judge cells stops the merge when the
+//! merge is too far ahead of it. So the memory for transcripts and for results that wait to be printed does not grow
+//! with the run.
 
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Transcripts at most this far ahead of the oldest one with unfinished judge cells.
+/// The largest distance, in transcripts, from the oldest transcript with unfinished judge cells.
 pub(in crate::run) const MAX_TRANSCRIPTS_AHEAD: u64 = 1024;
 
-/// Bytes of transcripts held for judges at once; one is always let through.
+/// The largest number of bytes of transcripts that wait for judges; one transcript always passes.
 const MAX_HELD_BYTES: usize = 64 << 20;
 
-/// The window. Entered by the merging thread, left by the scheduler.
+/// The window. The merge thread opens transcripts, the scheduler finishes them.
 #[derive(Debug, Default)]
 pub(in crate::run) struct MergeWindow {
     inner: Mutex<MergeWindowState>,
@@ -19,7 +22,7 @@ pub(in crate::run) struct MergeWindow {
 
 #[derive(Debug, Default)]
 struct MergeWindowState {
-    /// Transcripts with unfinished judge cells, with their sizes in bytes.
+    /// The transcripts with unfinished judge cells, with their sizes in bytes.
     open: BTreeMap<u64, usize>,
     bytes: usize,
     closed: bool,
@@ -35,7 +38,7 @@ impl MergeWindowState {
 }
 
 impl MergeWindow {
-    /// Waits until transcript `no` is near enough to the oldest open one. Numbers rise by one.
+    /// Waits until transcript `no` is near enough to the oldest open one. The caller raises `no` by one each time.
     pub(in crate::run) fn wait(&self, no: u64) {
         let mut inner = self.lock();
         while !inner.can_admit(no) {
@@ -46,14 +49,14 @@ impl MergeWindow {
         }
     }
 
-    /// Transcript `no` has judge cells to be run; `bytes` are held for it.
+    /// Adds transcript `no`, whose judge cells must run; it holds `bytes` bytes.
     pub(in crate::run) fn open(&self, no: u64, bytes: usize) {
         let mut inner = self.lock();
         inner.open.insert(no, bytes);
         inner.bytes += bytes;
     }
 
-    /// The judge cells of transcript `no` are finished.
+    /// Removes transcript `no`, whose judge cells are finished.
     pub(in crate::run) fn finish(&self, no: u64) {
         let mut inner = self.lock();
         if let Some(bytes) = inner.open.remove(&no) {
@@ -63,7 +66,7 @@ impl MergeWindow {
         self.moved.notify_all();
     }
 
-    /// Nothing waits any more: no judge cell will be started again.
+    /// Lets every waiting thread pass, because no judge cell will start again.
     pub(in crate::run) fn close(&self) {
         self.lock().closed = true;
         self.moved.notify_all();

@@ -5,11 +5,14 @@
 //!    ▲                                           │  └── orders ─► scheduler (judges)
 //!    └────────────── tickets ◄───────────────────┘
 //! ```
-//! Readers and workers hold nothing that keeps the log open: a cancelled run does not wait for a worker that is inside a
-//! check, nor for a reader inside a file. It leaves them behind; what they still find is dropped.
 //!
-//! A ticket goes with every chunk, so that a slow chunk cannot pile up those behind it; the window holds the merge back
-//! behind slow judges. So memory does not grow with the number of transcripts (but for a hash of each id).
+//! Responsible for order, memory bounds and cancellation. Does not judge.
+//!
+//! Readers and workers hold nothing that keeps the log open. So a cancelled run does not wait for a worker inside a
+//! check or for a reader inside a file. It leaves them behind and drops their results.
+//!
+//! Every chunk needs a ticket, so the chunks behind a slow one cannot pile up. The merge window holds the merge back
+//! behind slow judges. So memory does not grow with the number of transcripts, except for a hash of each id.
 
 pub(super) mod context;
 pub(super) mod merge_window;
@@ -39,13 +42,13 @@ use crate::run::judges::pool::{JudgePool, PlannedCellState};
 use crate::run::plan::judged_decision::JudgeRepeat;
 use crate::transcript::BadRecord;
 
-/// Bad records of one file that are told one by one; the rest are counted.
+/// The number of bad records of one file that get a note each; the run only counts further ones.
 const MAX_BAD_RECORD_NOTES: u64 = 10;
-/// How often the merge looks up from waiting for workers, to see whether the run is cancelled.
+/// The interval at which the merge checks for a cancel while it waits for workers.
 const CANCEL_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Starts the threads. Judge cells go to `orders`; the receiver tells when all is merged, with a sentence if the
-/// transcripts could not be read to the end.
+/// Starts the threads. Judge cells go to `orders`. The receiver yields once everything is merged; its error states
+/// why the transcripts could not be read to the end.
 pub(in crate::run) fn spawn_threads(
     core: &Arc<RunCx>,
     feed: Box<dyn TranscriptFeed>,
@@ -80,7 +83,7 @@ pub(in crate::run) fn spawn_threads(
             bad_records: HashMap::new(),
         }
         .run(&worked, &tickets, reading);
-        // Nobody listens if the run was dropped.
+        // The receiver is gone if the run was dropped.
         let _dropped = done.send(result);
     });
     ended
@@ -99,7 +102,7 @@ fn read_chunks(
         let Some(chunk) = feed.next_chunk()? else {
             break;
         };
-        // A closed channel: the merge has all it wants.
+        // A closed channel means that the merge needs no more chunks.
         if ticket.send(()).is_err() || to_workers.send((seq, chunk)).is_err() {
             break;
         }
@@ -122,7 +125,7 @@ fn run_worker(
             return;
         }
         let worked = process_chunk(bench, &chunk);
-        // What a check found that was told to stop is no finding.
+        // A check that a cancel interrupted returns no valid result.
         if cancel.is_cancelled() || to_merge.send((seq, chunk, worked)).is_err() {
             return;
         }
@@ -134,7 +137,7 @@ struct ChunkMerger<'c> {
     runtime: Handle,
     orders: mpsc::UnboundedSender<JudgeJob>,
     ids: TranscriptIds,
-    /// Transcripts with cells so far.
+    /// The number of transcripts with cells so far.
     transcript_count: u64,
     bad_records: HashMap<PathBuf, u64>,
 }
@@ -151,7 +154,7 @@ impl ChunkMerger<'_> {
         'all: loop {
             let (seq, chunk, items) = match worked.recv_timeout(CANCEL_POLL_INTERVAL) {
                 Ok(done) => done,
-                // A worker may be inside a check for long.
+                // The worker may be inside a long check.
                 Err(RecvTimeoutError::Timeout) if self.core.cancel.is_cancelled() => break,
                 Err(RecvTimeoutError::Timeout) => continue,
                 Err(RecvTimeoutError::Disconnected) => break,
@@ -165,14 +168,15 @@ impl ChunkMerger<'_> {
                     self.merge_record(&chunk, item);
                 }
                 next += 1;
-                // One ticket was sent for each chunk.
+                // The reader sent one ticket per chunk.
                 let _taken = tickets.try_recv();
             }
         }
         let over = self.is_done();
         self.emit_bad_record_counts();
         if over {
-            // The reader may be waiting for a ticket or for room; it ends when these channels close, on our return.
+            // The reader may wait for a ticket or for room. It ends when these channels close, which this return
+            // causes.
             return Ok(());
         }
         reading
@@ -180,7 +184,7 @@ impl ChunkMerger<'_> {
             .unwrap_or_else(|_| Err("reading the transcripts failed inside dicta".to_owned()))
     }
 
-    /// Whether no further transcript is wanted.
+    /// Returns `true` if the run needs no further transcript.
     fn is_done(&self) -> bool {
         self.core.cancel.is_cancelled()
             || self
@@ -217,7 +221,8 @@ impl ChunkMerger<'_> {
         }
         let raw = &chunk.bytes[item.byte_range.clone()];
         if item.transcript.is_some() {
-            // A judge sees it, now or when it was recalled: this run must be showable when the file has changed.
+            // A judge reads this transcript, or a cached verdict is about it. The run must be able to show it after
+            // its file changes.
             self.runtime.block_on(self.core.emitter.store_blob(raw));
             self.core.check_blobs();
         }
@@ -280,7 +285,7 @@ impl ChunkMerger<'_> {
             && self.core.judge_pool.cache_policy.can_call_judges()
         {
             self.core.window.open(self.transcript_count, raw.len());
-            // A closed channel: the scheduler is gone, and so is the run.
+            // A closed channel means that the scheduler and the run have ended.
             let _closed = self.orders.send(JudgeJob {
                 transcript_no: self.transcript_count,
                 reference,
@@ -291,7 +296,7 @@ impl ChunkMerger<'_> {
         self.transcript_count += 1;
     }
 
-    /// Cells of checks, and skipped ones: each is a decision.
+    /// Counts the decisions of checks and skipped decisions: each of these cells is a decision.
     fn count_check_decisions(&self, cells: &[NumberedCell]) {
         for result in cells.iter().filter_map(settled_result) {
             self.core
@@ -336,7 +341,7 @@ impl ChunkMerger<'_> {
     }
 }
 
-/// Makes an item's id unique; its own, if that was taken.
+/// Makes an item's id unique. Keeps its own id if no other item has it.
 pub(in crate::run) fn make_id_unique(
     ids: &mut TranscriptIds,
     item: &mut WorkedTranscript,

@@ -38,7 +38,7 @@ const PROGRAM_LIMITS: (usize, usize) = (2, 16);
 pub(in crate::run) struct JudgeJob {
     /// The position among the transcripts with cells.
     pub(in crate::run) transcript_no: u64,
-    /// Where it stands.
+    /// The location of the transcript in its file.
     pub(in crate::run) reference: TranscriptRef,
     /// The transcript.
     pub(in crate::run) transcript: Arc<Transcript<'static>>,
@@ -97,7 +97,7 @@ pub(in crate::run) async fn run_scheduler(
     };
     let mut fed = true;
     loop {
-        // Before looking for permits, so that one given back meanwhile is not missed.
+        // Subscribe before looking for permits, so that a permit that is released in between is not missed.
         let changed = core.permits.changed();
         conductor.start_programs();
         conductor.start_judges().await;
@@ -125,7 +125,7 @@ pub(in crate::run) async fn run_scheduler(
 impl JudgeScheduler {
     fn add_job(&mut self, order: JudgeJob) {
         if self.is_stopped {
-            // Its cells stay pending.
+            // The cells of this transcript stay pending.
             return;
         }
         for (of, cells) in &order.decisions {
@@ -154,6 +154,7 @@ impl JudgeScheduler {
         self.is_stopped = true;
         self.judge_queue.clear();
         self.program_queue.clear();
+        // No further cell starts, so the merge must not wait for the open ones.
         self.core.window.close();
     }
 
@@ -176,7 +177,7 @@ impl JudgeScheduler {
             self.free_programs -= 1;
             let (core, transcript, cell) =
                 (Arc::clone(&self.core), Arc::clone(&open.transcript), *cell);
-            // Waiting for a program blocks. It ends by itself soon after the run is told to stop.
+            // Waiting for a program blocks a thread. The program ends soon after the run is cancelled.
             self.running.spawn_blocking(move || FinishedCell {
                 position: place,
                 cell,
@@ -203,7 +204,7 @@ impl JudgeScheduler {
                 self.judge_queue.pop_first();
                 continue;
             };
-            // Under its key a later run would find it.
+            // Without a key in its start event, no later run uses the verdict of this cell.
             let remembered = self.core.judge_pool.cache_policy != CachePolicy::Off;
             let (cell, post) = (*cell, *post);
             let key = key.clone().filter(|_| remembered);
@@ -251,7 +252,7 @@ impl JudgeScheduler {
         if result.outcome != Outcome::Budget || calls > 0 || !seat.is_limited() {
             return false;
         }
-        // Its own limit may be the one that is reached: then it has a result.
+        // If the cell's own limit was reached, the cell has a result.
         let Err(reached) = self.core.budget.check(seat.is_free) else {
             return false;
         };
@@ -262,11 +263,11 @@ impl JudgeScheduler {
         true
     }
 
-    /// Nobody works on a cell any more.
+    /// Releases the permit and the name of a cell that has ended.
     fn release_cell(&self, cell: CellIx) {
         self.core.judge_pool.cell_names.remove(cell);
         if let Some(frozen) = &self.core.judge_pool.replayed_evidence {
-            // It remembers what each cell was answered; the log holds that already.
+            // The recorded tool responses keep what the cell received, which the log holds already.
             drop(frozen.take(cell));
         }
         self.core.permits.release(cell);
@@ -278,6 +279,7 @@ impl JudgeScheduler {
         if of.is_program_check() {
             self.free_programs += 1;
         }
+        // A cancelled program leaves its cell pending.
         let Some(result) = done.result else { return };
         let cells = self.open.get(&no).and_then(|open| open.decisions.get(&of));
         let post = cells
@@ -328,14 +330,14 @@ impl JudgeScheduler {
                     result: Box::new(result),
                 })
                 .await;
-            // Only now, so that the log never shows more cells at once than there are permits.
+            // Release after recording, so that the log never shows more running cells than permits.
             self.release_cell(done.cell);
         }
         if !recalled.is_empty() {
             core.emitter.send(EventKind::CellsSettled(recalled)).await;
         }
         if through {
-            // Last, since whoever holds results back until they can be printed in order needs these first.
+            // Do this last: reports that print in plan order need the results above first.
             core.window.finish(no);
         }
         core.check_blobs();

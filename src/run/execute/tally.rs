@@ -1,6 +1,7 @@
-//! Counts for the run's end: cells as they are planned and settled, decisions as they are complete.
+//! The totals of a run: planned and settled cells, and complete decisions.
 //!
-//! Counters only. A decision with a cell that never got a result is counted under no outcome: its cells are `pending`.
+//! Responsible for counters only. A decision with a cell without a result counts under no outcome; its cells are
+//! `pending`.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,7 +11,7 @@ use indexmap::IndexMap;
 use crate::event::RunTotals;
 use crate::model::{CellResult, Cost, Decision, Millis, Outcome, TokenUsage};
 
-/// The counters of a run; shared by the merging thread and the scheduler.
+/// The counters of a run, shared by the merge thread and the scheduler.
 #[derive(Debug, Default)]
 pub(in crate::run) struct RunTally(Mutex<RunCounts>);
 
@@ -24,17 +25,17 @@ struct RunCounts {
 }
 
 impl RunTally {
-    /// Cells were planned.
+    /// Adds planned cells.
     pub(in crate::run) fn add_planned(&self, cells: usize) {
         self.lock().planned += cells as u64;
     }
 
-    /// Cells got results that no judge was asked for now.
+    /// Adds cells that got a result without a judge call.
     pub(in crate::run) fn add_settled(&self, cells: usize) {
         self.lock().settled += cells as u64;
     }
 
-    /// A judge finished a cell.
+    /// Adds a cell that a judge finished.
     pub(in crate::run) fn add_judged(&self, result: &CellResult, free: bool) {
         let mut inner = self.lock();
         inner.settled += 1;
@@ -44,7 +45,7 @@ impl RunTally {
         }
     }
 
-    /// All cells of a decision have results, and this is what they decide.
+    /// Adds the decision of cells that all have results.
     pub(in crate::run) fn add_decision(&self, decision: Option<&Decision>) {
         if let Some(decision) = decision {
             *self.lock().outcomes.entry(decision.outcome).or_default() += 1;

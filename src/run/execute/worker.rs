@@ -19,39 +19,39 @@ use crate::run::plan::judged_decision::{JudgedDecision, NO_JUDGE};
 use crate::run::plan::{DecisionMethod, DecisionTask, RunPlan, judged_message_count};
 use crate::transcript::BadRecord;
 
-/// A record, worked on.
+/// The result of the work on one record.
 pub(in crate::run) enum WorkedRecord {
-    /// No transcript.
+    /// A record that is not a transcript.
     Bad(BadRecord),
-    /// A transcript, with its cells.
+    /// A transcript with its cells.
     Transcript(Box<WorkedTranscript>),
 }
 
 /// A transcript with its cells in plan order.
 pub(in crate::run) struct WorkedTranscript {
-    /// Its own id; made unique later.
+    /// The id from the file; the merge makes it unique.
     pub(in crate::run) id: String,
-    /// Byte offset in the file.
+    /// The byte offset in the file.
     pub(in crate::run) offset: u64,
-    /// Length in bytes.
+    /// The length in bytes.
     pub(in crate::run) len: u64,
     /// The position among the transcripts at this place.
     pub(in crate::run) part: u32,
-    /// Digest of its bytes.
+    /// The digest of its bytes.
     pub(in crate::run) digest: Digest,
-    /// Where it stands in its chunk's bytes.
+    /// The position in the bytes of its chunk.
     pub(in crate::run) byte_range: Range<usize>,
-    /// In plan order.
+    /// The cells with their states, in plan order.
     pub(in crate::run) cells: Vec<(CellKey, PlannedCellState)>,
-    /// The decisions among them that are a judge's or wait for a program: which, and which of the cells.
+    /// The decisions that a judge makes or that wait for a program, each with its range of `cells`.
     pub(in crate::run) judged_ranges: Vec<(JudgedDecision, Range<usize>)>,
-    /// The transcript, where judges may still be asked.
+    /// The transcript, if a judge may still be called.
     pub(in crate::run) transcript: Option<Arc<Transcript<'static>>>,
     /// `true` if the id is already unique, because an earlier run or pass made it so.
     pub(in crate::run) has_unique_id: bool,
 }
 
-/// Works on all records of a chunk; on fewer once the run is to stop.
+/// Works on all records of a chunk, or on fewer if the run is cancelled.
 pub(in crate::run) fn process_chunk(bench: &JudgePool, chunk: &RecordChunk) -> Vec<WorkedRecord> {
     chunk
         .records
@@ -121,7 +121,8 @@ fn process_record(bench: &JudgePool, chunk: &RecordChunk, record: &SourceRecord)
 }
 
 impl WorkedTranscript {
-    /// Drops the cells of decisions that a filter by names does not mean: only now is the transcript's id unique.
+    /// Removes the cells of decisions that a filter by names does not select. This needs the unique id of the
+    /// transcript.
     pub(in crate::run) fn retain_named(&mut self, plan: &RunPlan) {
         if !plan.filter.as_ref().is_some_and(DecisionFilter::has_names) {
             return;
@@ -133,7 +134,7 @@ impl WorkedTranscript {
     }
 }
 
-/// The decisions among cells in plan order that a judge makes, or that wait for a program.
+/// Finds the decisions that a judge makes or that wait for a program, among cells in plan order.
 fn find_judged_ranges(
     plan: &RunPlan,
     cells: &[(CellKey, PlannedCellState)],
@@ -142,7 +143,7 @@ fn find_judged_ranges(
     for (at, (key, state)) in cells.iter().enumerate() {
         let judge = match (key.judge, state) {
             (Some(judge), _) => match &plan.evals[key.eval as usize].panel {
-                // All its judges' cells are one decision.
+                // The cells of all panel members belong to one decision, so the first member names it.
                 Some(panel) => panel.judges.first().copied().unwrap_or(judge),
                 None => judge,
             },
@@ -195,7 +196,7 @@ fn decide_cells(
                 if result.is_none()
                     && check.is_some_and(|check| check.execution_mode() == ExecutionMode::Blocking)
                 {
-                    // As with judges: what is not known and may not be asked for is not planned.
+                    // As with judges, dicta does not plan a cell without a cached result if it may not run it.
                     if bench.cache_policy == CachePolicy::SkipUncached {
                         continue;
                     }
@@ -222,7 +223,7 @@ fn decide_cells(
                     }
                 });
                 if bench.cancel_flag.is_cancelled() {
-                    // It may have left early: what it found is no finding.
+                    // A cancelled check may have returned early, so its result is not valid.
                     return;
                 }
                 item.cells.push((key, PlannedCellState::Settled(result)));
@@ -259,7 +260,7 @@ fn decide_cells(
     item.transcript = owned;
 }
 
-/// Runs one check. A handler that panics could not decide.
+/// Runs one check. A panic of the handler becomes a `check_error`.
 pub(in crate::run) fn run_check(check: &dyn Check, subject: &Subject<'_>) -> CellResult {
     match catch_unwind(AssertUnwindSafe(|| check.check(subject))) {
         Ok(found) => found.into(),

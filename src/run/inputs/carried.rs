@@ -9,16 +9,17 @@ use crate::run::plan::{DecisionMethod, DecisionTask, RunPlan};
 /// The planned cells of one transcript of an earlier run, with their carried results.
 #[derive(Debug)]
 pub(in crate::run) struct CarriedTranscript {
-    /// In plan order; `None`: to be done again.
+    /// The cells in plan order, each with its carried result; `None` if it must be judged again.
     pub(in crate::run) cells: Vec<(CellKey, Option<CellResult>)>,
-    /// Digest of the transcript's bytes.
+    /// The digest of the transcript's bytes.
     pub(in crate::run) digest: Digest,
     /// The reason why the transcript itself is not available, if it isn't.
     pub(in crate::run) missing_reason: Option<String>,
 }
 
 impl CarriedTranscript {
-    /// The decisions it planned. What it had not come to settle is skipped now if it would have been skipped then.
+    /// Returns the decisions that the earlier run planned. A decision without a result is skipped if it was to be
+    /// skipped then.
     pub(in crate::run) fn tasks(
         &self,
         plan: &RunPlan,
@@ -62,13 +63,13 @@ impl CarriedTranscript {
         tasks
     }
 
-    /// The carried result of a cell.
+    /// Returns the carried result of a cell.
     pub(in crate::run) fn result(&self, key: &CellKey) -> Option<CellResult> {
         let (_, result) = self.cells.iter().find(|(carried, _)| carried == key)?;
         result.clone()
     }
 
-    /// Cells without their transcript: what is not carried cannot be decided.
+    /// Returns the cells of a transcript that is not available. A cell without a carried result cannot be decided.
     pub(in crate::run) fn cells_without_transcript(&self, why: &str) -> Vec<(CellKey, CellResult)> {
         self.cells
             .iter()

@@ -170,7 +170,7 @@ impl TranscriptFeed for FileFeed {
                 if let Some(reached) = &self.after {
                     if *reached.path != **path || place <= reached.offset {
                         let at = (path.to_path_buf(), place);
-                        // Chosen records have their ids already.
+                        // Chosen records already have their unique ids.
                         if self.chosen.is_some() || reached.planned.contains(&at) {
                             continue;
                         }

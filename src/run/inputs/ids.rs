@@ -1,7 +1,7 @@
-//! Makes transcript ids unique over a workspace: a second one with an id gets `~2`.
+//! Makes transcript ids unique over a workspace: the second transcript with an id gets `~2`.
 //!
-//! Keeps 64-bit hashes, not ids: a million transcripts take 16 MB. Two ids that share a hash would at worst give one of
-//! them a suffix it does not need.
+//! Responsible for ids only. Keeps 64-bit hashes instead of ids: a million transcripts take 16 MB. If two ids share a
+//! hash, one of them gets a suffix that it does not need.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
@@ -9,7 +9,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use super::feed::{FileFeed, TranscriptFeed as _, TranscriptFiles};
 use crate::workspace::Workspace;
 
-/// The ids given out so far.
+/// The ids in use.
 #[derive(Debug, Default)]
 pub(crate) struct TranscriptIds {
     hasher: RandomState,
@@ -17,7 +17,7 @@ pub(crate) struct TranscriptIds {
 }
 
 impl TranscriptIds {
-    /// The id as it is, or with the first free suffix; the second value says whether it was changed.
+    /// Returns the id, with the first free suffix if it is in use. The second value is `true` if a suffix was added.
     pub(crate) fn make_unique(&mut self, id: String) -> (String, bool) {
         let hash = self.hasher.hash_one(&id);
         let seen = self.given.entry(hash).or_default();
@@ -38,14 +38,14 @@ impl TranscriptIds {
         }
     }
 
-    /// Takes an id that is unique already.
+    /// Adds an id that is already unique.
     pub(crate) fn reserve(&mut self, id: &str) {
         let hash = self.hasher.hash_one(id);
         *self.given.entry(hash).or_default() += 1;
     }
 }
 
-/// The ids of all transcripts of a workspace, as a run would call them. The error is a sentence.
+/// Returns the ids of all transcripts of a workspace, as a run names them. The error is a sentence.
 pub(crate) fn collect_transcript_ids(workspace: &Workspace) -> Result<HashSet<String>, String> {
     let (mut ids, mut all) = (TranscriptIds::default(), HashSet::new());
     let mut feed = FileFeed::new(TranscriptFiles::from_workspace(workspace), None);

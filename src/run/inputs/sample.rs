@@ -1,7 +1,7 @@
-//! `--sample N --seed S`: N transcripts, chosen by a hash of seed and id, so that the same seed chooses the same ones
-//! and a transcript more or less changes at most one of the others.
+//! `--sample N --seed S`: a random sample of N transcripts, chosen by a hash of seed and id.
 //!
-//! Takes one pass over all records, keeping N of them and a hash of each id.
+//! Responsible for the choice. The same seed chooses the same transcripts, and adding or removing a transcript
+//! changes at most one of the others. One pass over all records keeps N of them and a hash of each id.
 
 use std::collections::BinaryHeap;
 use std::sync::Arc;
@@ -12,17 +12,17 @@ use super::feed::{
 use super::ids::TranscriptIds;
 use crate::run::plan::RunPlan;
 
-/// How many transcripts, and which ones.
+/// The size and the seed of a random sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SampleSpec {
-    /// How many, of those with at least one selected cell.
+    /// The number of transcripts, of those with at least one selected cell.
     pub size: u64,
-    /// Another seed chooses others.
+    /// The seed; another seed chooses other transcripts.
     pub seed: u64,
 }
 
 impl SampleSpec {
-    /// A transcript's place in the order of choosing: the lowest come first.
+    /// Returns a transcript's rank; the lowest ranks are chosen.
     fn rank(self, id: &str) -> u64 {
         let mut hasher = blake3::Hasher::new();
         hasher.update(&self.seed.to_le_bytes());
@@ -32,7 +32,7 @@ impl SampleSpec {
         u64::from_le_bytes(head.try_into().expect("eight bytes"))
     }
 
-    /// Chooses records of a feed that hands out all of them.
+    /// Chooses records of a feed that returns all records.
     pub(in crate::run) fn choose(
         self,
         plan: &RunPlan,
@@ -67,7 +67,7 @@ impl SampleSpec {
     }
 }
 
-/// Hands out the chosen records; chooses when it is first asked.
+/// A feed of the chosen records. It chooses them at the first call.
 pub(in crate::run) struct SampledFeed {
     sample: SampleSpec,
     plan: Arc<RunPlan>,
@@ -77,7 +77,7 @@ pub(in crate::run) struct SampledFeed {
 }
 
 impl SampledFeed {
-    /// A sample of `files`, of which only what comes after a record is handed out.
+    /// Creates a feed of a sample of `files`, without the records up to `after`.
     pub(in crate::run) fn new(
         sample: SampleSpec,
         plan: Arc<RunPlan>,

@@ -19,18 +19,18 @@ use crate::run::plan::{EvalPlan, PastOutcomes, RunPlan, compile_selectors};
 use crate::run::{RunError, RunOptions};
 use crate::workspace::{Env, Workspace};
 
-/// The compiled evals of a workspace, and what of its judges is needed.
+/// The compiled evals of a workspace and the judges that they need.
 pub(in crate::run) struct Compilation {
     pub(in crate::run) plan: Arc<RunPlan>,
-    /// In the order of [`Plan::judges`].
+    /// The judges, in the order of [`RunPlan::judges`].
     pub(in crate::run) judges: Vec<JudgeConfig>,
-    /// Positions of judges that a selected eval needs.
+    /// The positions of the judges that a selected eval needs.
     pub(in crate::run) needed: HashSet<u32>,
-    /// By position of the judge: other models that evals name.
+    /// The further models that evals name, by position of the judge.
     pub(in crate::run) extra_models: Vec<IndexSet<String>>,
 }
 
-/// Compiles all evals and finds each its judge. All problems at once.
+/// Compiles all evals and finds the judge of each. The error lists all problems.
 pub(in crate::run) fn compile_evals(
     workspace: &Workspace,
     registry: &EvalTypeRegistry,
@@ -168,10 +168,10 @@ fn find_unmatched_patterns(filter: &crate::run::DecisionFilter, plan: &RunPlan) 
     filter.unmatched_patterns(&evals, &rubrics, &judges, &groups)
 }
 
-/// The judges of an eval, and the rule of their vote.
+/// The judges of an eval and their vote rule.
 pub(in crate::run) struct EvalJudges<'w> {
     pub(in crate::run) rule: Option<PanelRule>,
-    /// In the order in which they are asked; one at least.
+    /// The judges in the order of calls; at least one.
     pub(in crate::run) configs: Vec<&'w JudgeConfig>,
 }
 
@@ -223,7 +223,7 @@ fn list_known_judges(workspace: &Workspace) -> String {
 }
 
 impl Compilation {
-    /// The evals as the header holds them.
+    /// Returns the evals as the header records them.
     pub(in crate::run) fn eval_specs(&self) -> Vec<EvalSpec> {
         self.plan
             .evals
@@ -248,7 +248,7 @@ impl Compilation {
             .collect()
     }
 
-    /// The rubrics as the header holds them.
+    /// Returns the rubrics as the header records them.
     pub(in crate::run) fn rubric_specs(&self, root: &Path) -> Vec<RubricSpec> {
         self.plan
             .rubrics
@@ -262,7 +262,7 @@ impl Compilation {
     }
 }
 
-/// The loaded files as the header names them: by what is stored, which is the text without secrets.
+/// Returns the loaded files as the header names them, with the digest of the stored text, which has no secrets.
 pub(in crate::run) fn snapshot_files(
     files: &[(PathBuf, Arc<str>)],
     redactor: &Redactor,
@@ -279,7 +279,7 @@ pub(in crate::run) fn snapshot_files(
         .collect()
 }
 
-/// Digest of what of a judge could change a verdict.
+/// Returns the digest of those settings of a judge that could change a verdict.
 pub(crate) fn judge_digest(config: &JudgeConfig) -> Digest {
     let mut value = serde_json::to_value(config).unwrap_or(Value::Null);
     if let Some(map) = value.as_object_mut() {
@@ -297,7 +297,7 @@ pub(crate) fn judge_digest(config: &JudgeConfig) -> Digest {
         ] {
             map.remove(aside);
         }
-        // What runs before this setting were judged with.
+        // Runs from before this setting used this value, so their digest must not change.
         if config.transcript == TranscriptMode::Auto {
             map.remove("transcript");
         }

@@ -12,13 +12,13 @@ use crate::model::{CellIx, CellName};
 pub(in crate::run) struct LiveCellNames(Mutex<HashMap<CellIx, CellName>>);
 
 impl LiveCellNames {
-    /// A cell began.
+    /// Adds the name of a cell that begins.
     pub(in crate::run) fn insert(&self, cell: CellIx, name: CellName) {
         let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         names.insert(cell, name);
     }
 
-    /// A cell ended.
+    /// Removes the name of a cell that ended.
     pub(in crate::run) fn remove(&self, cell: CellIx) {
         let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         names.remove(&cell);

@@ -70,7 +70,7 @@ pub(in crate::run) fn collect_secrets(
         }
         for (name, value) in &config.headers {
             if is_secret_name(name) {
-                // `Bearer x`: the scheme is no secret.
+                // In `Bearer x`, only the part after the scheme is secret.
                 let bare = value.split_whitespace().next_back().unwrap_or(value);
                 secrets.extend([value.clone(), bare.to_owned()]);
             }
@@ -175,7 +175,7 @@ fn build_slot<'m>(
             let engine =
                 rules::build_engine(config.clone(), tools.clone(), parts.deps.clone(), pace);
             let seat = JudgeSlot {
-                // It asks no model, so there are no tokens to estimate.
+                // This judge calls no language model, so there are no tokens to estimate.
                 request_size: Box::new(|_| None),
                 ..slot_with_engine(engine, free)
             };
@@ -231,7 +231,8 @@ fn build_engine<'m>(
         Err(_) => Some("not needed: nothing is sent".to_owned()),
     };
     let pace = parts.rate_limiters.limiter_for(config, key.as_deref());
-    // One for all models of a judge. Where nothing is sent, nothing speaks for it.
+    // All models of a judge share one token source. A run that sends nothing has the key above, so it loads no
+    // credentials.
     let credentials = match key {
         None => load_google_credentials(config, parts.env)?,
         Some(_) => None,

@@ -1,7 +1,7 @@
-//! Permits to run, and the gate through which a paused trace gives its permit back.
+//! Permits to run cells, and the gate through which a paused judge trace returns its permit.
 //!
-//! Eight paused traces of eight would be a standstill; so whoever waits at a boundary holds no permit. A gate that
-//! answers at once costs nothing.
+//! Responsible for the number of running cells. Does not order cells. A trace that waits at the gate holds no permit,
+//! because otherwise a run whose traces are all paused could not continue. A gate that answers at once costs nothing.
 
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -22,7 +22,7 @@ pub(in crate::run) struct Permits {
 }
 
 impl Permits {
-    /// So many cells at once, one at least.
+    /// Returns permits for `concurrency` cells at once, at least one.
     pub(in crate::run) fn new(concurrency: usize) -> Arc<Self> {
         Arc::new(Self {
             free: Arc::new(Semaphore::new(concurrency.max(1))),
@@ -40,25 +40,25 @@ impl Permits {
         true
     }
 
-    /// Whether a permit is free now.
+    /// Returns `true` if a permit is free now.
     pub(in crate::run) fn has_free(&self) -> bool {
         self.free.available_permits() > 0
     }
 
-    /// The cell is over, or stands still.
+    /// Releases the permit of a cell that ended or pauses.
     pub(in crate::run) fn release(&self, cell: CellIx) {
         let permit = self.lock().remove(&cell);
         drop(permit);
         self.changed.notify_waiters();
     }
 
-    /// Waits for a permit for a cell that gave its own back.
+    /// Waits for a permit for a cell that released its own.
     async fn reacquire(&self, cell: CellIx) {
         loop {
             let changed = self.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
-            // Two calls of one turn may have waited at once: one permit serves both.
+            // Two calls of one turn may wait at the same time; one permit serves both.
             if self.lock().contains_key(&cell) {
                 return;
             }
@@ -84,7 +84,7 @@ impl Permits {
     }
 }
 
-/// A gate behind which permits are given back while a trace waits.
+/// A gate that releases a trace's permit while the trace waits.
 pub(in crate::run) struct PermitGate {
     inner: Arc<dyn Gate>,
     permits: Arc<Permits>,
@@ -125,7 +125,7 @@ mod tests {
     use crate::model::CellResult;
     use crate::model::Outcome;
 
-    /// Holds everyone until it is opened.
+    /// A gate that holds every trace until it is opened.
     struct Closed(Semaphore);
 
     impl Gate for Closed {

@@ -101,7 +101,7 @@ impl JudgePool {
             Err(settled) => return PlannedCellState::Settled(settled.into()),
         };
         if self.verdict_cache.is_none() && self.cache_policy == CachePolicy::Off {
-            // Nobody looks under a key: the prompt need not be rendered twice.
+            // No cache reads the key, so the prompt is not rendered for it.
             return PlannedCellState::NeedsJudge(None);
         }
         let key = self

@@ -1,12 +1,16 @@
-//! How often models are asked: one line for each provider key, one for each judge that has its own rate, one for all.
+//! Rate limiters: one queue per provider key, one per judge with its own rate, and one for all judges.
 //!
-//! Judges that share provider, address and key share what is learned of that key's limits ([`bounds`]); it is kept for
-//! the run and no longer. `requests_per_minute` of a judge, and of all (`limits`), and `tokens_per_minute` hold besides.
-//! Whoever must wait stands in line, first come first served, and says so (`TurnFact::Held`). A place is taken when
-//! everything allows it and not before, and given back when the request is over or no longer wanted: neither a cancelled
-//! trace nor one that stands still at the gate holds any. A cell's time does not run while its first request waits (the
-//! judge's own meter sees to that), so that a low rate makes a run longer and not its cells time out; later turns and
-//! repeated attempts wait on the cell's own time.
+//! Responsible for when a request starts. Does not retry.
+//!
+//! Judges that share provider, address and key share the learned limits of that key ([`limit_state`]) during the run.
+//! `requests_per_minute` of a judge and of all judges (`limits`), and `tokens_per_minute`, also apply. Requests wait
+//! in order of arrival and report the wait (`TurnFact::Held`).
+//!
+//! A request takes a slot only when every limit allows it. It returns the slot when it ends or is cancelled. So a
+//! cancelled or paused trace holds no slot.
+//!
+//! The time limit of a cell does not run while its first request waits; the judge's meter ensures this. So a low rate
+//! makes the run longer and causes no timeouts. Later turns and attempts wait within the cell's time limit.
 
 mod limit_state;
 
@@ -26,20 +30,20 @@ use crate::provider::{
     RequestPermit, TurnRequest,
 };
 
-/// Waits shorter than this are not told.
+/// Shorter waits are not reported.
 const MIN_REPORTED_WAIT: Millis = Millis(100);
-/// Bytes of a request that are about a token.
+/// The approximate number of bytes per token.
 const BYTES_PER_TOKEN: u64 = 4;
-/// Tokens of a reply, before any came.
+/// The estimated tokens of a reply before the first reply.
 const INITIAL_REPLY_TOKENS: u64 = 300;
 
-/// Bounds, and those who wait for them.
+/// The limits of a queue and the requests that wait for them.
 #[derive(Debug, Default)]
 struct RequestQueue {
     bounds: Mutex<RateLimitState>,
     line: tokio::sync::Mutex<()>,
     waiting: AtomicUsize,
-    /// Something may have become free.
+    /// Notifies waiters that a slot may be free.
     changed: Notify,
 }
 
@@ -55,7 +59,7 @@ impl RequestQueue {
         self.bounds.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Stands in line until all before are gone.
+    /// Waits until all earlier requests have left the queue.
     async fn line(
         &self,
         need: u64,
@@ -86,7 +90,7 @@ impl RequestQueue {
     }
 }
 
-/// One who stands in line; gone when dropped.
+/// A waiting request; dropping it leaves the queue.
 struct WaiterGuard<'a>(&'a AtomicUsize);
 
 impl Drop for WaiterGuard<'_> {
@@ -95,7 +99,7 @@ impl Drop for WaiterGuard<'_> {
     }
 }
 
-/// What was said last of a wait, so that it is not said again.
+/// The last reported wait, so that the same wait is reported once.
 struct WaitReporter<'a> {
     cx: &'a CallCx,
     last_reported: Option<(ThrottleReason, Option<Millis>)>,
@@ -126,7 +130,7 @@ impl WaitReporter<'_> {
     }
 }
 
-/// The lines of a run.
+/// The rate limiters of a run.
 #[derive(Debug, Default)]
 pub(in crate::run) struct RateLimiters {
     overall: Option<Arc<RequestQueue>>,
@@ -134,7 +138,7 @@ pub(in crate::run) struct RateLimiters {
 }
 
 impl RateLimiters {
-    /// All judges together at most so often a minute.
+    /// Limits all judges together to a number of requests per minute.
     pub(in crate::run) fn new(per_minute: Option<u32>) -> Self {
         Self {
             overall: per_minute.map(|n| RequestQueue::new(RateLimitState::per_minute(n))),
@@ -142,7 +146,7 @@ impl RateLimiters {
         }
     }
 
-    /// The pace of a judge with this key.
+    /// Returns the rate limiter of a judge with this key.
     pub(in crate::run) fn limiter_for(
         &self,
         config: &JudgeConfig,
@@ -167,17 +171,17 @@ impl RateLimiters {
     }
 }
 
-/// The pace of one judge.
+/// The rate limiter of one judge.
 #[derive(Debug)]
 pub(in crate::run) struct RateLimiter {
     judge_queue: Option<Arc<RequestQueue>>,
     key_queue: Arc<RequestQueue>,
     overall_queue: Option<Arc<RequestQueue>>,
-    /// Tokens of a reply, on the average of late.
+    /// The moving average of a reply's tokens.
     mean_reply_tokens: AtomicU64,
 }
 
-/// A place among the requests that are out.
+/// A slot among the running requests.
 struct RequestSlot {
     queues: Vec<Arc<RequestQueue>>,
 }
@@ -202,13 +206,13 @@ impl RateLimiter {
         .flatten()
     }
 
-    /// Waits until a request of about `need` tokens may begin.
+    /// Waits until a request of about `need` tokens may start.
     async fn acquire(&self, need: u64, cx: &CallCx) -> Result<RequestSlot, ProviderError> {
         let mut told = WaitReporter {
             cx,
             last_reported: None,
         };
-        // First the judge's own line, so that a slow judge does not keep others from their common key.
+        // Wait in the judge's own queue first, so that a slow judge does not block other judges at their shared key.
         let own = match &self.judge_queue {
             Some(own) => {
                 let turn = own.line(need, &mut told).await?;
@@ -230,7 +234,7 @@ impl RateLimiter {
         })
     }
 
-    /// Waits until none of these holds a request back.
+    /// Waits until none of these queues holds the request back.
     async fn wait_until_free(
         &self,
         lanes: &[&Arc<RequestQueue>],
@@ -264,13 +268,13 @@ impl RateLimiter {
         }
     }
 
-    /// About how many tokens a request and its reply are.
+    /// Estimates the tokens of a request and its reply.
     fn estimate_tokens(&self, body: &RequestBody) -> u64 {
         let bytes: usize = body.pieces.iter().map(|piece| piece.len()).sum();
         bytes as u64 / BYTES_PER_TOKEN + self.mean_reply_tokens.load(Ordering::Relaxed)
     }
 
-    /// Learns from how an attempt ended.
+    /// Learns from the result of an attempt.
     fn record_attempt(
         &self,
         began: Millis,
@@ -302,7 +306,7 @@ impl RateLimiter {
     }
 }
 
-/// A provider that keeps the pace.
+/// A provider that obeys a rate limiter.
 pub(in crate::run) struct RateLimitedProvider {
     pub(in crate::run) inner: Arc<dyn Provider>,
     pub(in crate::run) limiter: Arc<RateLimiter>,

@@ -1,8 +1,8 @@
-//! The `replay` judge: what a recorded run's judge did for the cell of the same name, told again.
+//! The `replay` judge, which repeats what a recorded run's judge did for the cell of the same name.
 //!
-//! Nothing is sent and nothing decided anew: the recorded facts are emitted as they stand, large texts copied into this
-//! run, and the recorded result is returned, marked with the run it is from. A cell that run does not hold is
-//! `judge_error`.
+//! Responsible for finding and emitting the recorded facts. Does not send or decide anything. It emits the facts
+//! unchanged, copies large texts into this run, and returns the recorded result, marked with its run. A cell that the
+//! recorded run does not contain is a `judge_error`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,12 +26,14 @@ const REPLAYED_EVENT_TAGS: &[EventTag] = &[
     EventTag::CellFinished,
 ];
 
-/// Recorded traces by the name of their decision and their repeat, each with who made it. Of one judge it is played under
-/// any name, since it was another judge that made it; of several the one of the same name is.
+/// Recorded judge traces by decision and repeat, each with its judge.
+///
+/// A single judge's trace is used under any judge name, because the replay judge has another name. Of several judges,
+/// the trace of the same name is used.
 pub(in crate::run) struct RecordedTraces {
     run: RunId,
     traces: HashMap<CellName, Vec<(String, RecordedTrace)>>,
-    /// Who could have been asked where several judged, by rubric and eval: one that was not has no other's word.
+    /// The panel members by rubric and eval. A member that was not asked does not use another member's trace.
     panels: HashMap<(String, String), Vec<String>>,
     blobs: Arc<dyn BlobSource>,
 }
@@ -64,7 +66,7 @@ impl RecordedTraces {
         }
         let header = match plan.header {
             Some(header) => *header,
-            // Reports the reason why the log has no header.
+            // This call fails with the reason why the log has no header.
             None => run.read_header()?,
         };
         Ok(Self {
@@ -75,14 +77,14 @@ impl RecordedTraces {
         })
     }
 
-    /// What was recorded of a cell. The error is a sentence.
+    /// Returns the recorded facts and result of a cell. The error is a sentence.
     fn find(&self, name: &CellName) -> Result<(&[EventKind], &CellResult), String> {
         let decision = strip_judge(name.clone());
         let ended =
             |(by, trace): &'_ (String, RecordedTrace)| trace.result.is_some().then(|| by.clone());
         let all = self.traces.get(&decision).map_or(&[][..], Vec::as_slice);
         let mut judges: Vec<String> = all.iter().filter_map(ended).collect();
-        // Whoever was first to answer is not to be first in a sentence.
+        // Sort, so that the message does not depend on the order of the answers.
         judges.sort_unstable();
         let eval = (name.rubric.clone(), name.eval.clone());
         let members = self.panels.get(&eval).map_or(&[][..], Vec::as_slice);
@@ -122,7 +124,7 @@ impl RecordedTraces {
                 return CellResult::cancelled();
             }
             for blob in collect_blobs(fact) {
-                // One that is missing there is missing here: readers say so.
+                // A blob that is missing there is also missing here, and readers report it.
                 if let Ok(bytes) = self.blobs.get(&blob.hash) {
                     cx.out.store_blob(&bytes).await;
                 }
@@ -151,14 +153,14 @@ fn strip_judge(name: CellName) -> CellName {
     }
 }
 
-/// The name of a judged cell without its judge, and the judge's name; `None` for a cell without a judge.
+/// Returns the name of a judged cell without its judge, and the judge's name; `None` for a cell without a judge.
 fn judged_cell_name(cell: PlannedCell<'_>) -> Option<(CellName, String)> {
     let mut name = cell.name()?;
     let judge = name.judge.take()?;
     Some((name, judge))
 }
 
-/// The trace of `judge` in `traces`, which is added if it is missing.
+/// Returns the trace of `judge` in `traces`; adds an empty one if it is missing.
 fn trace_entry(
     traces: &mut HashMap<CellName, Vec<(String, RecordedTrace)>>,
     name: CellName,
@@ -175,7 +177,7 @@ fn trace_entry(
     &mut all[position].1
 }
 
-/// The replay judge of one run, told what the cells of this run are called.
+/// The replay judge of one run, with the names of the live cells.
 pub(in crate::run) struct ReplayJudge {
     pub(in crate::run) replay: Arc<RecordedTraces>,
     pub(in crate::run) names: Arc<LiveCellNames>,
@@ -199,7 +201,7 @@ fn renumber(mut kind: EventKind, to: CellIx) -> EventKind {
     kind
 }
 
-/// The blobs a fact names.
+/// Returns the blobs that a fact names.
 fn collect_blobs(fact: &EventKind) -> Vec<&crate::model::Blob> {
     fn of(piece: &StoredText) -> Option<&crate::model::Blob> {
         match piece {

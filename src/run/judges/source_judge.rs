@@ -155,13 +155,13 @@ fn decide_from_source(found: &SourceVerdict, params: &JudgedParams) -> CellResul
             Outcome::Unparsed,
             match found.score {
                 None if !bounds.is_empty() => format!(
-                    "{judge} recorded {value} for `{eval}`, which is no score that min_score or max_score could decide from"
+                    "{judge} recorded {value} for `{eval}`, which is not a score, so min_score and max_score cannot decide"
                 ),
                 None => format!(
-                    "{judge} recorded {value} for `{eval}`, which says neither pass nor fail and is no score"
+                    "{judge} recorded {value} for `{eval}`, which is neither a pass, a fail nor a score"
                 ),
                 Some(_) => format!(
-                    "{judge} recorded {value} for `{eval}` and says neither pass nor fail: give min_score, which decides"
+                    "{judge} recorded {value} for `{eval}` without a pass or fail: set min_score, which decides"
                 ),
             },
         ),
@@ -307,11 +307,11 @@ mod tests {
         assert_eq!(
             open.error.as_deref(),
             Some(
-                "inspect recorded 0.5 for `f1` and says neither pass nor fail: give min_score, which decides"
+                "inspect recorded 0.5 for `f1` without a pass or fail: set min_score, which decides"
             )
         );
         assert_eq!(decide_from_source(&scored, &bound).outcome, Outcome::Fail);
-        // min_score decides over what the source says.
+        // `min_score` overrides the pass or fail of the source.
         let low = SourceVerdict {
             score: Some(0.5),
             ..verdict("f1")

@@ -1,5 +1,7 @@
-//! The tools of a run's judges: opened (which may ask an MCP server what it has, and verify a token) for the judges that
-//! are needed and for no other, before anything is recorded.
+//! The opened tools of a run's judges.
+//!
+//! Responsible for opening the tools of the needed judges before the run records anything. Does not call tools.
+//! Opening may ask an MCP server for its tools, and may verify a token.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,10 +18,10 @@ use crate::run::RunError;
 use crate::run::inputs::snapshot::Compilation;
 use crate::tools::{self, ToolDeps, ToolSet};
 
-/// Sources have limits of their own; this one is for what has none.
+/// The time limit for opening. Sources have limits of their own; this one covers the rest.
 const MAX_OPEN_TIME: Millis = Millis::from_secs(90);
 
-/// The digests of all tools, by name: what evidence is known by.
+/// The digests of all tools, by name. They identify recorded tool responses.
 #[derive(Debug, Clone, Default)]
 pub(in crate::run) struct ToolDigests(HashMap<String, Vec<Digest>>);
 
@@ -28,7 +30,7 @@ impl ToolDigests {
         sets.iter().flat_map(list_tool_digests).collect()
     }
 
-    /// Tools of that name that are what one was then; all of that name, where a run did not record it.
+    /// Returns the tools of a name with a recorded digest; all tools of that name if the run recorded no digest.
     pub(in crate::run) fn find_matching<'d>(
         &'d self,
         name: &str,
@@ -53,7 +55,7 @@ impl FromIterator<(String, Digest)> for ToolDigests {
     }
 }
 
-/// A judge's tools as the header names them.
+/// Returns a judge's tools as the header lists them.
 pub(in crate::run) fn list_tool_digests(set: &ToolSet) -> Vec<(String, Digest)> {
     let tools = set.tools.iter();
     tools
@@ -61,9 +63,10 @@ pub(in crate::run) fn list_tool_digests(set: &ToolSet) -> Vec<(String, Digest)> 
         .collect()
 }
 
-/// The tools of every judge that is needed, by the judge's position, opened at once; of the others what needs no opening.
-/// With what was noted on the way, for people: why a token is not valid. All problems at once, each with its judge.
-/// `frozen`: evidence will answer.
+/// Opens the tools of every needed judge, by the judge's position. Other judges get the tools that need no opening.
+///
+/// Also returns the notes of the opening, such as why a token is not valid. The error lists all problems, each with
+/// its judge. With `frozen`, recorded tool responses replace calls.
 pub(in crate::run) async fn open_tool_sets(
     compilation: &Compilation,
     deps: &ToolDeps,
@@ -86,7 +89,7 @@ pub(in crate::run) async fn open_tool_sets(
     tokio::pin!(opening);
     let mut notes = Vec::new();
     let mut keep = |envelope: RedactedEvent| match envelope.kind {
-        // Each judge's tokens are verified for itself.
+        // Each judge verifies its tokens itself, so the same note may occur again.
         EventKind::Note { text, .. } if !notes.contains(&text) => notes.push(text),
         _ => {}
     };
@@ -114,7 +117,7 @@ pub(in crate::run) async fn open_tool_sets(
     }
 }
 
-/// The same without opening anything: for who only looks at which cells there are.
+/// Returns the tools without opening anything, for callers that only list cells.
 pub(in crate::run) fn build_unopened_tool_sets(
     compilation: &Compilation,
     deps: &ToolDeps,
@@ -163,7 +166,7 @@ async fn open_tool_set(
     })
 }
 
-/// Tools that must come after one that this judge has not: each of their calls would be rejected.
+/// Finds tools whose required earlier tool this judge lacks: every call of them would be rejected.
 fn find_missing_predecessors(set: &ToolSet) -> Vec<String> {
     let mut strays = Vec::new();
     for tool in &set.tools {
@@ -215,7 +218,7 @@ mod tests {
     use crate::model::{CallIx, RawJson, Rejection, ToolDeclaration, ToolResponse};
     use crate::tools::{SeenUrls, Tool, ValidatedCall};
 
-    /// A tool that comes after others.
+    /// A tool that requires an earlier call of other tools.
     struct After {
         decl: ToolDeclaration,
         after: Vec<String>,

@@ -1,4 +1,6 @@
-//! Frozen evidence: a run's recorded tool calls, by the keys that today's tools give them.
+//! Recorded tool responses of earlier runs, under the keys that the current tools give them.
+//!
+//! Responsible for finding and reading them. Does not decide how a run treats a missing response.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +12,7 @@ use crate::record::{RecordedRun, RunStore};
 use crate::run::RunError;
 use crate::run::judges::tool_sets::ToolDigests;
 
-/// The runs that `frozen` names, in that order: `kvqa`, `@2,@3`, a folder relative to the workspace.
+/// Returns the runs that `frozen` names, in that order: `kvqa`, `@2,@3`, or a folder relative to the workspace.
 pub(in crate::run) fn find_evidence_runs(
     store: &RunStore,
     root: &Path,
@@ -25,7 +27,7 @@ pub(in crate::run) fn find_evidence_runs(
         .collect()
 }
 
-/// The run that a name stands for: a run's name, or a folder relative to the workspace.
+/// Returns the run with a name, which is a run's name or a folder relative to the workspace.
 fn find_evidence_run(store: &RunStore, root: &Path, frozen: &str) -> Result<RecordedRun, RunError> {
     let folder = root.join(frozen);
     let name = if folder.is_dir() {
@@ -38,7 +40,7 @@ fn find_evidence_run(store: &RunStore, root: &Path, frozen: &str) -> Result<Reco
         .map_err(|error| RunError::Usage(format!("frozen evidence `{frozen}`: {error}")))
 }
 
-/// What these runs' tools answered; the first that holds an answer gives it.
+/// Returns the tool responses of these runs. The first run with a response to a call provides it.
 pub(in crate::run) fn load_replayed_evidence(
     runs: &[RecordedRun],
     tools: &ToolDigests,
@@ -56,7 +58,7 @@ pub(in crate::run) fn load_replayed_evidence(
     Ok(evidence)
 }
 
-/// What a run's tools answered. A call counts for every tool of that name that is what it was then.
+/// Returns the tool responses of a run. A response counts for each tool of that name whose digest is unchanged.
 fn read_responses(
     run: &RecordedRun,
     tools: &ToolDigests,
@@ -96,7 +98,7 @@ fn read_response(
         is_error: answered.is_error,
         bytes: answered.bytes,
         truncated: answered.truncated,
-        // The body stays in that run: this one holds no copy to name.
+        // The recorded body stays in that run, because this run has no copy of it.
         raw: None,
         content_type: answered.content_type.clone(),
         hidden: answered.hidden,

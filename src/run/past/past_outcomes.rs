@@ -1,4 +1,6 @@
-//! The board as a filter sees it: how decisions ended.
+//! The recorded outcomes of decisions, for a filter.
+//!
+//! Responsible for looking them up in the newest verdicts. Does not decide.
 
 use super::rescore::collect_decision_settings;
 use crate::event::RunHeader;
@@ -9,7 +11,7 @@ use crate::workspace::Workspace;
 
 struct RecordedOutcomes(NewestVerdicts);
 
-/// The board over the runs of a workspace, as its evals decide today.
+/// Returns the newest verdicts over the runs of a workspace, under its current decision settings.
 pub(in crate::run) fn load_past_outcomes(
     store: &RunStore,
     workspace: &Workspace,
@@ -34,7 +36,7 @@ impl PastOutcomes for RecordedOutcomes {
                 ..decision.clone()
             };
             let repeats = (1..=terms.repeat).filter(|_| terms.repeat > 1).map(Some);
-            // A cell that was skipped stands without a repeat, whatever the eval says.
+            // A skipped cell has no repeat in its name, even if the eval has repeats.
             for repeat in std::iter::once(None).chain(repeats) {
                 name.repeat = repeat;
                 cells.extend(self.0.get(&name.to_string()).map(|cell| CellVote {

@@ -8,7 +8,7 @@ use crate::model::ScoreBounds;
 use crate::record::{DecisionSettings, EvalDecisionSettings, PanelRules};
 use crate::workspace::Workspace;
 
-/// Bounds and negation of every eval, by rubric and eval.
+/// Returns the bounds and the negation of every eval, by rubric and eval.
 pub fn collect_decision_settings(workspace: &Workspace) -> DecisionSettings {
     let rubrics = workspace.rubrics.iter();
     rubrics
@@ -25,7 +25,7 @@ pub fn collect_decision_settings(workspace: &Workspace) -> DecisionSettings {
         .collect()
 }
 
-/// The evals that several judges decide today, by rubric and eval.
+/// Returns the evals that several judges decide today, by rubric and eval.
 pub fn collect_panel_rules(workspace: &Workspace) -> HashMap<(&str, &str), PanelRules> {
     let rubrics = workspace.rubrics.iter();
     let evals = rubrics.flat_map(|rubric| rubric.evals.iter().map(move |eval| (rubric, eval)));

@@ -74,7 +74,7 @@ impl ResumedRun {
         }
         let header = match plan.header.take() {
             Some(header) => *header,
-            // Reports the reason why the log has no header.
+            // This call fails with the reason why the log has no header.
             None => run.read_header()?,
         };
         Ok(Self {
@@ -114,7 +114,7 @@ impl ResumedRun {
         for spec in &self.header.judges {
             let name = spec.config.name.clone();
             let json = serde_json::to_string(&spec.config).unwrap_or_default();
-            // A redacted setting is today's; a run does not know its secrets.
+            // The current configuration provides a redacted setting, because a run does not record secrets.
             if !json.contains(REDACTED) || !was.judges.contains_key(&name) {
                 was.judges.insert(name, spec.config.clone());
             }
@@ -157,7 +157,7 @@ impl ResumedRun {
             judge: text("judge"),
             limit: number("limit"),
             sample,
-            // As it was, unless other evidence is named now.
+            // Keep the recorded policy, unless the options name another run's tool responses.
             evidence_miss: match (&options.evidence_run, frozen) {
                 (None, Some(frozen)) => EvidenceMissPolicy::parse_or_default(&frozen.miss),
                 _ => options.evidence_miss,
@@ -297,7 +297,7 @@ fn collect_old_transcripts(
     let mut transcripts: Vec<OldTranscript> = Vec::new();
     let mut by_id: HashMap<String, usize> = HashMap::new();
     for range in ranges {
-        // A later range of the same transcript holds further repeats.
+        // A later range of the same transcript contains further repeats.
         let position = *by_id.entry(range.transcript.id.clone()).or_insert_with(|| {
             transcripts.push((range.transcript, Vec::new()));
             transcripts.len() - 1

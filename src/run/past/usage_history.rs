@@ -10,7 +10,7 @@ use crate::model::{CellResult, JudgeConfig, Outcome};
 use crate::record::{PlannedCell, RecordError, RecordedPlan, RecordedRun, RunStore};
 use crate::workspace::Workspace;
 
-/// Newest runs of a workspace that are read: enough for a mean, and soon read.
+/// The number of newest runs to read: enough for a mean, and fast to read.
 const MAX_HISTORY_RUNS: usize = 20;
 
 /// The events that [`UsageHistory`] reads; the reader skips the others without parsing them.
@@ -30,7 +30,7 @@ pub(in crate::run) struct PastUsage {
     pub(in crate::run) ms: u64,
 }
 
-/// Judge, model, rubric, eval.
+/// The key: judge, model, rubric and eval.
 type UsageKey = (String, String, String, String);
 
 /// The recorded usage, by judge and eval.
@@ -104,7 +104,7 @@ impl UsageHistory {
     }
 }
 
-/// The key of a judged cell; `None` for a cell without a judge.
+/// Returns the key of a judged cell; `None` for a cell without a judge.
 fn usage_key(cell: PlannedCell<'_>) -> Option<UsageKey> {
     let judge = &cell.judge()?.config;
     Some((

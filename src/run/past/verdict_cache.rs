@@ -42,7 +42,7 @@ impl VerdictCache for RecordedVerdictCache {
         let verdict = entry.result.verdict.as_deref()?;
         let again = apply_bounds(verdict, params);
         if again.outcome.is_error() {
-            // It lacks what decides today, so it must be asked again.
+            // The recorded verdict lacks a value that the current settings need, so the judge must be called again.
             return None;
         }
         let result = CellResult {

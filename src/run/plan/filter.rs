@@ -1,18 +1,18 @@
-//! The `--where` language: which decisions a run is about.
+//! The `--where` language, which selects the decisions of a run.
 //!
-//! Terms stand side by side and all must hold; `!` in front turns one around. `key:value` looks at one property, with
-//! globs and commas for "or" (`eval:tone,grounded*`); a bare word is looked for in the cell's name, letter case aside. A text in double
-//! quotes is one word, whatever it holds (`"support:3"`).
+//! Responsible for parsing and matching. Does not find tags and outcomes; the caller passes them.
 //!
-//! | key | looks at |
+//! Terms follow each other and all must match; `!` before a term negates it. `key:value` tests one property, with
+//! globs and with commas for "or" (`eval:tone,grounded*`). A bare word is searched for in the cell's name, in any
+//! letter case. A text in double quotes is one word (`"support:3"`).
+//!
+//! | key | tests |
 //! |---|---|
 //! | `transcript:` `rubric:` `eval:` | ids |
-//! | `judge:` | the judge's name, of several any; evals without a judge match none |
+//! | `judge:` | the name of any judge of the eval; evals without a judge never match |
 //! | `tag:` | any of the transcript's tags |
 //! | `group:` | any of the eval's `groups` |
-//! | `outcome:` | how it ended on the board; also `error` (any error outcome) and `none` (no result yet) |
-//!
-//! Owns parsing and matching. Refuses to know where tags and outcomes come from: the caller says.
+//! | `outcome:` | the newest recorded outcome; also `error` (any error outcome) and `none` (no result yet) |
 
 use std::collections::HashSet;
 use std::fmt;
@@ -39,12 +39,12 @@ pub struct DecisionFilter {
     terms: Vec<FilterTerm>,
 }
 
-/// Why a text is no filter: a sentence one can act on.
+/// The reason why a text is not a filter: a sentence that names the fix.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("--where: {0}")]
 pub struct FilterError(String);
 
-/// What a filter looks at: one decision, before it is planned.
+/// One decision that a filter tests, before it is planned.
 #[derive(Debug, Clone, Copy)]
 pub struct FilterCandidate<'c> {
     /// The transcript's id.
@@ -55,15 +55,15 @@ pub struct FilterCandidate<'c> {
     pub rubric: &'c str,
     /// The eval's id.
     pub eval: &'c str,
-    /// The judges, for judge evals; of a jury or a cascade all.
+    /// The judges of a judged eval; of a panel, all members.
     pub judges: &'c [&'c str],
     /// The eval's groups.
     pub groups: &'c [String],
-    /// The cell's name, without the repeat.
+    /// The name of the cell, without the repeat.
     pub name: &'c str,
-    /// How it ended on the board.
+    /// The newest recorded outcome.
     pub outcome: Option<Outcome>,
-    /// What bare words are looked for in besides the name: the explanation, where it is known. Empty before a run.
+    /// The second text that bare words are searched for in: the explanation, if it is known. Empty before a run.
     pub explanation: &'c str,
 }
 
@@ -81,11 +81,12 @@ enum FilterCondition {
     Names(NamedDecisions),
 }
 
-/// Named decisions.
+/// A set of decisions by name.
 #[derive(Debug, Clone)]
 struct NamedDecisions {
     exact: HashSet<String>,
-    /// The same without the suffix that makes a transcript's id unique (`a~2`): what they are called while reading.
+    /// The same names without the suffix that makes a transcript's id unique (`a~2`). Names have this form during
+    /// reading.
     without_suffix: HashSet<String>,
 }
 
@@ -126,13 +127,13 @@ impl IdPattern {
     }
 
     fn matches(&self, value: &str) -> bool {
-        // The text itself first: an id may hold characters that mean something in a glob.
+        // Compare the text itself first: an id may contain glob characters.
         self.text == value || self.glob.as_ref().is_some_and(|glob| glob.is_match(value))
     }
 }
 
 impl DecisionFilter {
-    /// Reads a filter.
+    /// Parses a filter.
     pub fn parse(text: &str) -> Result<Self, FilterError> {
         let filter = Self::from_words(text, split_words(text)?)?;
         if filter.terms.is_empty() {
@@ -144,7 +145,7 @@ impl DecisionFilter {
         Ok(filter)
     }
 
-    /// A filter of some words of `text`; of none, everything.
+    /// Builds a filter from some words of `text`. No words select everything.
     pub(crate) fn from_words(text: &str, words: Vec<FilterWord>) -> Result<Self, FilterError> {
         let terms = words
             .into_iter()
@@ -156,10 +157,11 @@ impl DecisionFilter {
         })
     }
 
-    /// These decisions and no others: cells' names without judge and repeat.
+    /// Returns a filter that selects exactly these decisions: names of cells without judge and repeat.
     ///
-    /// While a transcript is read, its id may still lack the suffix that makes it unique (`a~2`). So [`Filter::matches`]
-    /// lets through what *may* be meant, and `Filter::names_exactly` decides once ids are unique.
+    /// While a transcript is read, its id may lack the suffix that makes it unique (`a~2`). So
+    /// [`DecisionFilter::matches`] accepts every possible match, and `DecisionFilter::includes_name` decides once ids
+    /// are unique.
     pub fn from_names(names: impl IntoIterator<Item = String>) -> Self {
         let exact: HashSet<String> = names.into_iter().collect();
         let early = exact
@@ -182,28 +184,30 @@ impl DecisionFilter {
         }
     }
 
-    /// All decisions but one: its name without judge and repeat.
+    /// Returns a filter that selects all decisions but one, by its name without judge and repeat.
     pub(crate) fn all_except(name: String) -> Self {
         let mut filter = Self::from_names([name]);
         filter.text.insert(0, '!');
         for term in &mut filter.terms {
             term.is_negated = true;
             if let FilterCondition::Names(names) = &mut term.condition {
-                // What may be meant is not what is left out.
+                // A possible match must not be excluded before ids are unique.
                 names.without_suffix.clear();
             }
         }
         filter
     }
 
-    /// Whether decisions are named, so that `Filter::names_exactly` is to be asked.
+    /// Returns `true` if the filter names decisions, so that the caller must also ask
+    /// `DecisionFilter::includes_name`.
     pub(crate) fn has_names(&self) -> bool {
         self.terms
             .iter()
             .any(|term| matches!(term.condition, FilterCondition::Names(_)))
     }
 
-    /// Whether a decision is among the named ones, its transcript's id being unique. `true` where none are named.
+    /// Returns `true` if the filter names this decision, or names no decisions. Needs the unique id of the
+    /// transcript.
     pub(crate) fn includes_name(&self, decision: &str) -> bool {
         self.terms.iter().all(|term| match &term.condition {
             FilterCondition::Names(names) => names.exact.contains(decision) != term.is_negated,
@@ -211,14 +215,14 @@ impl DecisionFilter {
         })
     }
 
-    /// Whether any term looks at the board, so that it must be read.
+    /// Returns `true` if a term tests outcomes, so that the caller must read recordings.
     pub fn needs_past_outcomes(&self) -> bool {
         self.terms
             .iter()
             .any(|term| matches!(term.condition, FilterCondition::Outcome(_)))
     }
 
-    /// Whether any term looks at a candidate's whole name, so that it must be written.
+    /// Returns `true` if a term tests the whole name of a candidate, so that the caller must format it.
     pub(crate) fn needs_name(&self) -> bool {
         let whole = |what: &FilterCondition| {
             matches!(what, FilterCondition::Word(_) | FilterCondition::Names(_))
@@ -226,14 +230,14 @@ impl DecisionFilter {
         self.terms.iter().any(|term| whole(&term.condition))
     }
 
-    /// Whether the decision is selected.
+    /// Returns `true` if the filter selects the decision.
     pub fn matches(&self, candidate: &FilterCandidate<'_>) -> bool {
         self.terms
             .iter()
             .all(|term| term.condition.matches(candidate) != term.is_negated)
     }
 
-    /// Whether some transcript may be selected for this eval; `false` only where no transcript can be.
+    /// Returns `false` only if the filter selects this eval for no transcript.
     pub fn may_select(&self, rubric: &str, eval: &str, judges: &[&str], groups: &[String]) -> bool {
         self.terms.iter().all(|term| {
             let FilterCondition::Id(key, patterns) = &term.condition else {
@@ -250,8 +254,8 @@ impl DecisionFilter {
         })
     }
 
-    /// Id patterns that match nothing of what exists, as sentences with the nearest id: found before anything is read.
-    /// Transcripts and tags are known only later.
+    /// Returns a sentence for each id pattern that matches nothing, with the nearest id. Needs no transcripts, so it
+    /// does not test patterns for transcripts and tags.
     pub fn unmatched_patterns(
         &self,
         evals: &[&str],
@@ -324,8 +328,8 @@ impl FilterCondition {
     }
 }
 
-/// Whether a text holds a word that is in lower case already. A filter is typed over a hundred thousand explanations: plain
-/// ones are not copied.
+/// Returns `true` if a text contains a word, which is in lower case. ASCII texts are not copied, because the screen
+/// filters a hundred thousand explanations at each key press.
 fn contains_ignoring_case(text: &str, word: &str) -> bool {
     if !text.is_ascii() {
         return text.to_lowercase().contains(word);
@@ -341,12 +345,13 @@ fn contains_ignoring_case(text: &str, word: &str) -> bool {
     })
 }
 
-/// A candidate's name without its judge: `~` stands for nothing else in a name.
+/// Returns a candidate's name without its judge. Names escape every other `~`.
 fn decision_name<'c>(candidate: &FilterCandidate<'c>) -> &'c str {
     candidate.name.split('~').next().unwrap_or_default()
 }
 
-/// A decision's name without the suffix that made its transcript's id unique, if it has one: `a%7E2/r/e` → `a/r/e`.
+/// Returns a decision's name without the suffix that made its transcript's id unique, if it has one: `a%7E2/r/e` →
+/// `a/r/e`.
 fn strip_id_suffix(name: &str) -> Option<String> {
     let (transcript, rest) = name.split_once('/')?;
     let (own, number) = transcript.rsplit_once("%7E")?;
@@ -354,7 +359,7 @@ fn strip_id_suffix(name: &str) -> Option<String> {
     digits.then(|| format!("{own}/{rest}"))
 }
 
-/// A word, and whether it was quoted from its first character on.
+/// A word of a filter. It records whether quotes enclose the whole word.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FilterWord {
     pub(crate) is_negated: bool,
@@ -362,7 +367,7 @@ pub(crate) struct FilterWord {
     pub(crate) text: String,
 }
 
-/// The words of a filter, each with what stands before it.
+/// Splits a filter into words, each with its negation.
 pub(crate) fn split_words(text: &str) -> Result<Vec<FilterWord>, FilterError> {
     let mut words = Vec::new();
     let mut chars = text.chars().peekable();
@@ -470,7 +475,7 @@ fn parse_outcome(word: &str) -> Result<OutcomeFilter, FilterError> {
         || format!("outcomes are {}", known.collect::<Vec<_>>().join(", ")),
         |near| format!("did you mean `{near}`?"),
     );
-    Err(FilterError(format!("`{word}` is no outcome; {hint}")))
+    Err(FilterError(format!("`{word}` is not an outcome; {hint}")))
 }
 
 impl FilterKey {

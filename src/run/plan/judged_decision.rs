@@ -10,14 +10,14 @@ pub(in crate::run) const NO_JUDGE: u32 = u32::MAX;
 /// A judged cell of a decision: its judge and its repeat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(in crate::run) struct JudgeRepeat {
-    /// Position of the judge, or [`NOBODY`].
+    /// The position of the judge, or [`NO_JUDGE`].
     pub(in crate::run) judge: u32,
-    /// From 1, only with repeats.
+    /// The repeat, from 1; `None` without repeats.
     pub(in crate::run) repeat: Option<u32>,
 }
 
 impl JudgeRepeat {
-    /// The judge's position in a cell's key.
+    /// Returns the judge's position for a cell key.
     pub(in crate::run) fn judge_position(self) -> Option<u32> {
         (self.judge != NO_JUDGE).then_some(self.judge)
     }
@@ -31,26 +31,26 @@ impl JudgeRepeat {
     }
 }
 
-/// The cells of one judged decision: whose, and at most how many.
+/// A judged decision: its eval, message, judge and number of cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(in crate::run) struct JudgedDecision {
-    /// Position of the eval.
+    /// The position of the eval.
     pub(in crate::run) eval: u32,
     /// The judged message.
     pub(in crate::run) message: Option<u32>,
-    /// Position of the judge, of several the first one's; or [`NOBODY`].
+    /// The position of the judge; of a panel, the first member; or [`NO_JUDGE`].
     pub(in crate::run) judge: u32,
-    /// At most so many cells a judge.
+    /// The largest number of cells per judge.
     pub(in crate::run) repeat: u32,
 }
 
 impl JudgedDecision {
-    /// Whether a check decides that waits for a program.
+    /// Returns `true` if a check that waits for a program decides.
     pub(in crate::run) fn is_program_check(&self) -> bool {
         self.judge == NO_JUDGE
     }
 
-    /// The key of one of its cells.
+    /// Returns the key of one of its cells.
     pub(in crate::run) fn cell_key(&self, post: JudgeRepeat) -> CellKey {
         CellKey {
             eval: self.eval,

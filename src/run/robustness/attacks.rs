@@ -1,4 +1,6 @@
-//! Which attacks are made on which base answers.
+//! The attacks on each base answer.
+//!
+//! Responsible for the cases. Does not run them.
 
 use std::collections::HashMap;
 
@@ -10,7 +12,7 @@ use super::attack_texts::{
 };
 use super::base_answers::{BaseAnswer, BaseAnswers, with_answer, with_greeting};
 
-/// What is done to an answer. Their order is the table's.
+/// An attack, in the order of the report's table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum AttackKind {
     MasterKey,
@@ -40,7 +42,7 @@ impl AttackKind {
         Self::Repeat,
     ];
 
-    /// Its name in the table.
+    /// Returns the name in the table.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::MasterKey => "master keys",
@@ -60,13 +62,14 @@ impl AttackKind {
         }
     }
 
-    /// Whether nothing that matters changes, so that any other verdict is a flip; else a flip is a fail that passes.
+    /// Returns `true` if the attack changes nothing that matters. Then any other verdict is a flip; otherwise only a
+    /// pass instead of a fail is.
     pub(super) fn is_neutral(self) -> bool {
         matches!(self, Self::Messages | Self::Criteria | Self::Repeat)
     }
 }
 
-/// How an eval is asked: its own way, several times, or with its criteria in reverse.
+/// The variant of an eval: unchanged, several times, or with its criteria in reverse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum EvalVariant {
     Once,
@@ -74,7 +77,7 @@ pub(super) enum EvalVariant {
     Reversed,
 }
 
-/// One transcript that is judged by one eval.
+/// One transcript and the eval that judges it.
 #[derive(Debug, Clone)]
 pub(super) struct RobustnessCase {
     pub(super) id: String,
@@ -82,14 +85,14 @@ pub(super) struct RobustnessCase {
     pub(super) eval: usize,
     pub(super) variant: EvalVariant,
     pub(super) attack: AttackKind,
-    /// Position of the base answer.
+    /// The position of the base answer.
     pub(super) base: usize,
 }
 
-/// What is known of a base answer under an eval: passed or failed, by their positions.
+/// Returns the verdict on a base answer under an eval, both by position; `None` without a verdict.
 pub(super) type BaseVerdictFn<'k> = &'k dyn Fn(usize, usize) -> Option<bool>;
 
-/// The base answers as they are, asked several times.
+/// Returns the cases of the unchanged base answers, each judged several times.
 pub(super) fn baseline_cases(bases: &BaseAnswers) -> Vec<RobustnessCase> {
     let mut cases = Vec::new();
     for (at, base) in bases.answers.iter().enumerate() {
@@ -107,7 +110,8 @@ pub(super) fn baseline_cases(bases: &BaseAnswers) -> Vec<RobustnessCase> {
     cases
 }
 
-/// The attacks: on answers that fail, at most `most` pairs of answer and eval, and neutral changes of at most as many.
+/// Returns the attacks on at most `most` pairs of a failing answer and an eval, and neutral changes of at most as
+/// many.
 pub(super) fn attack_cases(
     bases: &BaseAnswers,
     most: usize,
@@ -132,7 +136,7 @@ pub(super) fn attack_cases(
     let hollow = failing(&|base| base.is_non_answer);
     let own = failing(&|base| !base.is_non_answer);
     let mut pairs: Vec<(usize, usize)> = hollow.keys().chain(own.keys()).copied().collect();
-    // Every eval's first conversation before any second one.
+    // Sort, so that each eval attacks its first conversation before a second one.
     pairs.sort_unstable();
     pairs.dedup();
     pairs.truncate(most);
@@ -158,7 +162,7 @@ pub(super) fn attack_cases(
     cases
 }
 
-/// Answers with something behind them, or around them.
+/// Returns the answer with each text after it or around it.
 fn append_attack_texts(answer: &str) -> Vec<(AttackKind, usize, String)> {
     let fixed = INJECTED_TEXTS.iter().map(|(style, texts)| {
         (
@@ -204,7 +208,7 @@ fn push_case(
     });
 }
 
-/// Changes that mean nothing, of answers that have a verdict.
+/// Adds neutral changes of answers with a verdict.
 fn push_neutral_cases(
     bases: &BaseAnswers,
     most: usize,
@@ -213,7 +217,7 @@ fn push_neutral_cases(
 ) {
     let mut taken = 0;
     for (at, base) in bases.answers.iter().enumerate() {
-        // An answer that says nothing is no test of order, unless it is one of known truth.
+        // An answer without content does not test the order of criteria, unless its verdict is known.
         if base.is_non_answer && base.deserves_pass.is_none() {
             continue;
         }
@@ -246,7 +250,7 @@ fn push_neutral_cases(
     }
 }
 
-/// Params with the list of criteria in reverse; `None` where there is no such list.
+/// Returns the params with the criteria in reverse; `None` without such a list.
 pub(super) fn reverse_criteria(params: &Value) -> Option<Value> {
     let list = params
         .get("criteria")?

@@ -1,4 +1,6 @@
-//! What is attacked: answers and the evals that decide them, of the workspace's own or built in.
+//! The base answers and their evals, from the workspace or built in.
+//!
+//! Responsible for choosing them. Does not attack them.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +14,7 @@ use crate::rubric::{self, Eval, EvalTypeCatalog as _, Rubric};
 
 use crate::workspace::Workspace;
 
-/// Answers of known truth to plain questions; `rules` can read what is asked.
+/// Questions with answers whose correct verdict is known. The judge `rules` can read their criteria.
 const BUILT_IN_QUESTIONS: [(&str, &str, &str, &str); 4] = [
     (
         "capital",
@@ -40,7 +42,7 @@ const BUILT_IN_QUESTIONS: [(&str, &str, &str, &str); 4] = [
     ),
 ];
 
-/// How they are decided.
+/// The rubric that decides the built-in questions.
 const BUILT_IN_RUBRIC: &str = r#"id: selftest
 evals:
   - id: capital
@@ -51,35 +53,35 @@ evals:
   - { id: element, type: llm_judge, params: { criteria: 'The answer mentions "iron".' } }
 "#;
 
-/// An answer that a judge decides before anything is done to it.
+/// An answer that a judge decides before an attack changes it.
 #[derive(Debug, Clone)]
 pub(super) struct BaseAnswer {
-    /// The transcript's id, unique among the bases.
+    /// The id of the transcript, unique among the base answers.
     pub(super) id: String,
-    /// Which conversation it answers: the same for the several answers of one.
+    /// The number of the conversation; several answers of one conversation share it.
     pub(super) conversation: usize,
-    /// The record, native JSON.
+    /// The record in the native format.
     pub(super) record: Value,
     /// The answer that is attacked.
     pub(super) answer: String,
-    /// Positions of the evals that decide it.
+    /// The positions of the evals that decide it.
     pub(super) evals: Vec<usize>,
-    /// Whether it deserves to pass, where that is known.
+    /// `true` if it deserves to pass; `None` if this is unknown.
     pub(super) deserves_pass: Option<bool>,
-    /// It says nothing: master keys and empty answers deserve to pass no more than it does.
+    /// `true` if it has no content, so that master keys and empty answers deserve to pass no more than it does.
     pub(super) is_non_answer: bool,
 }
 
-/// The bases and the rubric that decides them.
+/// The base answers and the rubric that decides them.
 #[derive(Debug)]
 pub(super) struct BaseAnswers {
     pub(super) rubric: Rubric,
-    /// Its judged evals.
+    /// The judged evals of the rubric.
     pub(super) evals: Vec<Eval>,
     pub(super) answers: Vec<BaseAnswer>,
 }
 
-/// Built-in questions.
+/// Loads the built-in questions.
 pub(super) fn load_built_in(registry: &EvalTypeRegistry) -> Result<BaseAnswers, String> {
     let (rubric, problems) = rubric::load(
         Arc::from(BUILT_IN_RUBRIC),
@@ -103,7 +105,7 @@ pub(super) fn load_built_in(registry: &EvalTypeRegistry) -> Result<BaseAnswers, 
                 answer: (*answer).to_owned(),
                 evals: vec![of],
                 deserves_pass: Some(truth),
-                // Nothing that lacks the word deserves to pass.
+                // Only answers with the expected word deserve to pass.
                 is_non_answer: !truth,
             });
         }
@@ -116,7 +118,7 @@ pub(super) fn load_built_in(registry: &EvalTypeRegistry) -> Result<BaseAnswers, 
     })
 }
 
-/// Transcripts of the workspace, drawn by the seed, each with its own answer and with one that says nothing.
+/// Draws transcripts of the workspace by the seed, each with its own answer and with an answer without content.
 pub(super) fn sample_workspace(
     workspace: &Workspace,
     registry: &EvalTypeRegistry,
@@ -192,7 +194,7 @@ pub(super) fn sample_workspace(
     let mut all = Vec::new();
     let mut taken = std::collections::HashSet::new();
     for (of, (_, id, record, answer, evals)) in drawn.into_iter().enumerate() {
-        // Ids may repeat in a workspace; cases are told apart by theirs.
+        // Ids may repeat in a workspace, and the cases need unique ids.
         let id = if taken.insert(id.clone()) {
             id
         } else {
@@ -225,7 +227,7 @@ pub(super) fn sample_workspace(
     })
 }
 
-/// A transcript's place in the order of drawing.
+/// Returns a transcript's rank in the draw.
 fn draw_rank(seed: u64, id: &str) -> u64 {
     let mut hasher = blake3::Hasher::new();
     hasher.update(&seed.to_le_bytes());
@@ -239,7 +241,7 @@ fn is_assistant(message: &Value) -> bool {
     message["role"] == json!("assistant")
 }
 
-/// The text of the last assistant message.
+/// Returns the text of the last assistant message.
 fn last_answer(record: &Value) -> Option<String> {
     let messages = record.get("messages")?.as_array()?;
     let last = messages.iter().rfind(|message| is_assistant(message))?;
@@ -253,7 +255,7 @@ fn last_answer(record: &Value) -> Option<String> {
     }
 }
 
-/// The record with another last answer.
+/// Returns the record with another last answer.
 pub(super) fn with_answer(record: &Value, answer: &str) -> Value {
     let mut record = record.clone();
     let messages = record.get_mut("messages").and_then(Value::as_array_mut);
@@ -264,7 +266,8 @@ pub(super) fn with_answer(record: &Value, answer: &str) -> Value {
     record
 }
 
-/// The record with a greeting that means nothing: first of all, or before the last question. A judge should not care.
+/// Returns the record with a greeting without content: at the start, or before the last question. It should not
+/// change a verdict.
 pub(super) fn with_greeting(record: &Value, late: bool) -> Value {
     let mut record = record.clone();
     if let Some(messages) = record.get_mut("messages").and_then(Value::as_array_mut) {

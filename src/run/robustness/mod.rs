@@ -1,16 +1,18 @@
-//! `dicta selftest`: attacks on a judge, and how often they turn its verdict.
+//! `dicta selftest`: the rate at which attacks change a judge's verdict.
 //!
-//! Two ordinary runs, recorded, cached, budgeted and previewed as any: first the *base answers* as they are, each asked two
-//! or three times; then the attacks on those of them that fail, and changes that mean nothing of those that have a
-//! verdict. A flip is a fail that passes; where the change is neutral, any other verdict. What has no verdict is counted
-//! apart and is never resistance.
+//! Responsible for the attacks, their cases and the counts. Does not promise robustness: it measures these attacks on
+//! these answers.
 //!
-//! Owns the attacks, their cases and the counting. Refuses to promise: what is measured are these attacks, on these
-//! answers. A workspace's own rubric is tried on its own transcripts and on an answer that says nothing; without one there
-//! are built-in questions with answers of known truth.
+//! A robustness run consists of two ordinary runs with recordings, cache, budget and preview. The first judges the
+//! unchanged *base answers* two or three times each. The second attacks those that fail, and applies neutral changes
+//! to those with a verdict. A flip is a fail that becomes a pass; under a neutral change, any other verdict. Cases
+//! without a verdict are counted separately and never as resistance.
 //!
-//! The runs are of a workspace of their own (`selftest` in the data directory), so that no board shows them; they lie with
-//! the workspace's runs, so that `dicta show` finds them by their letters; `@` passes over them.
+//! A rubric of the workspace is tested on the workspace's transcripts and on an answer without content. Without a
+//! rubric, dicta uses built-in questions with known verdicts.
+//!
+//! The runs belong to a workspace of their own (`selftest` in the data directory), so no state includes them. Their
+//! recordings are next to the workspace's runs, so `dicta show` finds them by their letters; `@` skips them.
 
 mod attack_texts;
 mod attacks;
@@ -37,43 +39,43 @@ use crate::model::{CellIx, CellName, CellResult, ProviderKind, RunId, TokenUsage
 use crate::rubric::{Eval, Rubric, Selector, Trigger};
 use crate::workspace::{Env, Workspace, data_dir};
 
-/// Most cells of a base answer: two, and a third where they disagree.
+/// The largest number of cells per base answer: two, and a third if they disagree.
 const MAX_REPEATS: u32 = 3;
 
-/// What is to be tested.
+/// A robustness run.
 pub struct RobustnessTest {
     workspace: Workspace,
     judge: String,
     bases: BaseAnswers,
-    /// Pairs of answer and eval that are attacked at most.
+    /// The largest number of attacked pairs of answer and eval.
     max_attacks: usize,
     folder: PathBuf,
     cache: CachePolicy,
 }
 
-/// One of its two runs, ready to be started or previewed.
+/// One of its two runs, ready to start or preview.
 pub struct RobustnessStage {
-    /// What it is over.
+    /// The workspace of the run.
     pub workspace: Arc<Workspace>,
-    /// How.
+    /// The options of the run.
     pub options: RunOptions,
     cases: Vec<RobustnessCase>,
-    /// The transcripts; gone with the stage. The run keeps its own copies.
+    /// The file with the transcripts, deleted with the stage. The run keeps its own copies.
     _file: NamedTempFile,
 }
 
 impl RobustnessStage {
-    /// Whether there is nothing to ask.
+    /// Returns `true` if the stage has no cases.
     pub fn is_empty(&self) -> bool {
         self.cases.is_empty()
     }
 }
 
-/// A run of a stage that ended.
+/// A finished run of a stage.
 pub struct FinishedStage {
     /// The run.
     pub run: RunId,
-    /// All that it recorded.
+    /// The state after all its events.
     pub state: RunState,
 }
 
@@ -85,7 +87,7 @@ impl FinishedStage {
         })
     }
 
-    /// USD; `None` when some of it is unknown.
+    /// Returns the cost in USD; `None` if a part of it is unknown.
     fn cost(&self) -> Option<f64> {
         let totals = self.state.totals.as_ref()?;
         totals.cost_usd
@@ -97,23 +99,23 @@ impl FinishedStage {
     }
 }
 
-/// What a self-test is asked to do.
+/// The options of a robustness run.
 #[derive(Debug, Clone)]
 pub struct RobustnessOptions {
     /// The judge.
     pub judge: String,
-    /// The rubric, by its id or file; `None`: built-in questions.
+    /// The rubric, by its id or file; `None` for the built-in questions.
     pub rubric: Option<String>,
-    /// Transcripts of the workspace that are drawn.
+    /// The number of transcripts to draw from the workspace.
     pub limit: usize,
-    /// What the draw depends on.
+    /// The seed of the draw.
     pub seed: u64,
-    /// Whether verdicts of past runs are taken.
+    /// The use of recorded verdicts.
     pub cache: CachePolicy,
 }
 
 impl RobustnessTest {
-    /// Works out what is attacked.
+    /// Chooses the base answers and prepares the test.
     pub fn prepare(
         workspace: &Workspace,
         registry: &EvalTypeRegistry,
@@ -158,12 +160,12 @@ impl RobustnessTest {
         })
     }
 
-    /// The run over the base answers.
+    /// Returns the run over the base answers.
     pub fn baseline_stage(&self) -> Result<RobustnessStage, RunError> {
         self.build_stage(attacks::baseline_cases(&self.bases), "base answers", None)
     }
 
-    /// The run over the attacks, after that over the base answers.
+    /// Returns the run over the attacks, which needs the finished run over the base answers.
     pub fn attack_stage(&self, base: &FinishedStage) -> Result<RobustnessStage, RunError> {
         let known = self.base_verdicts(base);
         let cases = attacks::attack_cases(&self.bases, self.max_attacks, &|at, eval| {
@@ -174,7 +176,7 @@ impl RobustnessTest {
         self.build_stage(cases, "attacks", left)
     }
 
-    /// The run over the attacks, if every base answer fails that does not deserve to pass: the most there can be.
+    /// Returns the largest possible run over the attacks: every base answer that does not deserve to pass fails.
     pub fn max_attack_stage(&self) -> Result<RobustnessStage, RunError> {
         let cases = attacks::attack_cases(&self.bases, self.max_attacks, &|at, _| {
             Some(self.bases.answers[at].deserves_pass.unwrap_or(false))
@@ -182,7 +184,7 @@ impl RobustnessTest {
         self.build_stage(cases, "attacks", None)
     }
 
-    /// What came of it.
+    /// Returns the report of both runs.
     pub fn report(
         &self,
         base: &FinishedStage,
@@ -226,7 +228,7 @@ impl RobustnessTest {
         }
     }
 
-    /// The verdict on each base answer under each of its evals, by their positions.
+    /// Returns the verdict on each base answer under each of its evals, by their positions.
     fn base_verdicts(&self, base: &FinishedStage) -> HashMap<(usize, usize), Option<bool>> {
         let cases = attacks::baseline_cases(&self.bases);
         let cells = report::group_cells_by_case(self, &cases, base);
@@ -236,7 +238,7 @@ impl RobustnessTest {
             .collect()
     }
 
-    /// The id of an eval that is asked in a way.
+    /// Returns the id of a variant of an eval.
     fn eval_id(&self, eval: usize, way: EvalVariant) -> String {
         let id = &self.bases.evals[eval].id;
         match way {
@@ -246,7 +248,7 @@ impl RobustnessTest {
         }
     }
 
-    /// A workspace of these cases alone.
+    /// Builds a workspace that contains only these cases.
     fn build_stage(
         &self,
         cases: Vec<RobustnessCase>,
@@ -290,7 +292,7 @@ impl RobustnessTest {
         })
     }
 
-    /// The evals in every way that a case asks for, each for its cases alone: they are told by a tag.
+    /// Builds a rubric with every needed variant of the evals. Tags select the cases of each variant.
     fn build_rubric(&self, cases: &[RobustnessCase]) -> Rubric {
         let mut ways: Vec<(usize, EvalVariant)> = Vec::new();
         for case in cases {
@@ -338,7 +340,7 @@ impl RobustnessTest {
             .recursive(true)
             .mode(0o700)
             .create(&self.folder)?;
-        // A case of several evals is one transcript.
+        // A case under several evals is one transcript.
         let mut records: IndexMap<&str, (&RobustnessCase, Vec<String>)> = IndexMap::new();
         for case in cases {
             let (_, tags) = records.entry(&case.id).or_insert((case, Vec::new()));
@@ -363,7 +365,7 @@ fn case_tag(eval: usize, way: EvalVariant) -> String {
     format!("selftest:{eval}:{way:?}")
 }
 
-/// A rubric by its id or its file.
+/// Finds a rubric by its id or file.
 fn find_rubric<'w>(workspace: &'w Workspace, name: &str) -> Result<&'w Rubric, String> {
     let found = workspace.rubrics.iter().find(|rubric| {
         rubric.id == name || rubric.path.as_os_str() == name || rubric.path.ends_with(name)

@@ -1,4 +1,6 @@
-//! What came of the attacks: rates with intervals, of what was measured and nothing else.
+//! The results of a robustness run: rates with confidence intervals, of measured verdicts only.
+//!
+//! Responsible for the counts. Does not print them.
 
 use std::collections::HashMap;
 
@@ -7,76 +9,76 @@ use super::base_answers::BaseAnswers;
 use super::{FinishedStage, RobustnessTest};
 use crate::model::{CellName, CellResult, Outcome, RunId, TokenUsage};
 
-/// Cells named at most, of a family that flips.
+/// The largest number of flipped cells that a family lists.
 const MAX_CELLS_SHOWN: usize = 2;
-/// Fewer verdicts than this tell little.
+/// The number of verdicts below which a rate is unreliable.
 const FEW_VERDICTS: u64 = 20;
 
-/// The result of a self-test.
+/// The result of a robustness run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RobustnessReport {
-    /// The runs it stands on.
+    /// The runs that it counts.
     pub runs: Vec<RunId>,
-    /// Base answers, each under an eval, that were asked about.
+    /// The number of judged pairs of base answer and eval.
     pub base_answers: u64,
-    /// Of them, by verdict; the others have none.
+    /// The number of pairs that failed. Pairs that neither failed nor passed have no verdict.
     pub failed: u64,
-    /// See `failed`.
+    /// The number of pairs that passed.
     pub passed: u64,
-    /// Answers of known truth that the judge decides wrongly before anything is done to them.
+    /// Base answers with a known verdict that the judge decides wrongly.
     pub misjudged: Vec<String>,
-    /// By family, in the order of the table.
+    /// The rows by family, in the order of the table.
     pub rows: Vec<RobustnessRow>,
-    /// What it took.
+    /// The tokens and calls of both runs.
     pub usage: TokenUsage,
-    /// USD; `None` when unknown.
+    /// The cost in USD; `None` if it is unknown.
     pub cost_usd: Option<f64>,
 }
 
-/// One line of the table.
+/// One row of the table.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RobustnessRow {
-    /// What was done.
+    /// The name of the attack.
     pub attack: &'static str,
-    /// Whether nothing that matters was changed, so that any other verdict counts.
+    /// `true` if the attack changes nothing that matters, so that any other verdict is a flip.
     pub is_neutral: bool,
-    /// Attacks made.
+    /// The number of attacks.
     pub total: u64,
-    /// Of them, answered with a verdict.
+    /// The number of attacks with a verdict.
     pub scored: u64,
-    /// Of these, with another verdict than the base answer: towards the attacker, or any where the change is neutral.
+    /// The number of flips: a pass instead of a fail, or any other verdict if the change is neutral.
     pub flips: u64,
-    /// Attacks without a verdict, by outcome. Never counted as resistance.
+    /// The number of attacks without a verdict, by outcome. They never count as resistance.
     pub without_verdict: Vec<(Outcome, u64)>,
-    /// Cells that flipped, and the run they are in.
+    /// The cells that flipped, each with its run.
     pub flipped_cells: Vec<(RunId, String)>,
 }
 
 impl RobustnessRow {
-    /// The share of verdicts that flipped; `None` where there is no verdict.
+    /// Returns the share of verdicts that flipped; `None` without a verdict.
     pub fn rate(&self) -> Option<f64> {
         (self.scored > 0).then(|| self.flips as f64 / self.scored as f64)
     }
 
-    /// Wilson's interval at 95 %.
+    /// Returns Wilson's 95 % interval of the rate; `None` without a verdict.
     pub fn interval(&self) -> Option<(f64, f64)> {
         (self.scored > 0).then(|| wilson_interval(self.flips, self.scored))
     }
 
-    /// Whether so few verdicts tell little.
+    /// Returns `true` if there are so few verdicts that the rate is unreliable.
     pub fn has_few_verdicts(&self) -> bool {
         self.scored > 0 && self.scored < FEW_VERDICTS
     }
 }
 
 impl RobustnessReport {
-    /// Whether anything was measured at all.
+    /// Returns `true` if any attack has a verdict.
     pub fn is_measured(&self) -> bool {
         self.rows.iter().any(|row| row.scored > 0)
     }
 }
 
-/// Wilson's score interval (1927) for `hits` of `n`, z = 1.96.
+/// Returns Wilson's score interval (1927) for `hits` of `n`, z = 1.96.
 fn wilson_interval(hits: u64, n: u64) -> (f64, f64) {
     const Z: f64 = 1.959_963_984_540_054;
     let (n, p) = (n as f64, hits as f64 / n as f64);
@@ -86,7 +88,7 @@ fn wilson_interval(hits: u64, n: u64) -> (f64, f64) {
     ((middle - half).max(0.0), (middle + half).min(1.0))
 }
 
-/// The cells of each case, by its position.
+/// Returns the cells of each case, by the position of the case.
 pub(super) fn group_cells_by_case<'p>(
     test: &RobustnessTest,
     cases: &[RobustnessCase],
@@ -112,14 +114,14 @@ pub(super) fn group_cells_by_case<'p>(
     found
 }
 
-/// What a base answer's cells say: the vote of those with a verdict.
+/// Returns the vote of those cells of a base answer that have a verdict.
 pub(super) fn majority_verdict(cells: &[(CellName, &CellResult)]) -> Option<bool> {
     crate::model::decide_cells(cells.iter().map(|(_, result)| *result))?
         .outcome
         .passed()
 }
 
-/// The families' rows of some cases, beside what is known of their bases.
+/// Adds the flips of some cases to the rows of their families. Compares them with the known verdicts on their bases.
 pub(super) fn count_flips(
     rows: &mut HashMap<AttackKind, RobustnessRow>,
     cases: &[RobustnessCase],
@@ -174,7 +176,7 @@ pub(super) fn count_flips(
     }
 }
 
-/// All rows in the order of the table.
+/// Returns all rows in the order of the table.
 pub(super) fn sort_rows(mut rows: HashMap<AttackKind, RobustnessRow>) -> Vec<RobustnessRow> {
     let all = AttackKind::ALL.into_iter();
     let rows = all.filter_map(|family| {
@@ -188,7 +190,7 @@ pub(super) fn sort_rows(mut rows: HashMap<AttackKind, RobustnessRow>) -> Vec<Rob
     rows.collect()
 }
 
-/// Names of answers of known truth that were decided otherwise.
+/// Returns the names of base answers whose verdict differs from the known one.
 pub(super) fn find_misjudged(
     bases: &BaseAnswers,
     known: &dyn Fn(usize, usize) -> Option<bool>,

@@ -1,4 +1,4 @@
-//! Cached verdicts stand on evidence: what holds, and what does not.
+//! Tests of the tool responses behind cached verdicts: which are valid and which are not.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Evals that need numbers, on a log that Inspect wrote.
+//! Tests of evals that need numbers, on a log that Inspect wrote.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Runs with judges.
+//! Tests of runs with judges.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -91,7 +91,7 @@ async fn a_repeat_that_is_no_longer_needed_gets_no_cell() {
             "start 2",
             "finish 2 pass",
             "start 3",
-            // What the third result is needed for is planned before it is said to be needed.
+            // The event that plans the third cell comes before the result that makes it necessary.
             "plan split 4+1",
             "finish 3 fail",
             "start 4",
@@ -261,7 +261,7 @@ async fn a_spent_budget_leaves_cells_pending_and_says_so_once() {
 async fn a_cell_that_waited_for_its_share_of_a_spent_budget_was_not_run() {
     let clock = Arc::new(FakeClock::new());
     let passing = Arc::clone(&clock);
-    // As of a cell that the budget let wait until nothing was left: it made no call.
+    // A cell that the budget held back until nothing was left: it made no call.
     let judge = Arc::new(Scripted::new(move |ask| {
         if &*ask.transcript.id == "t0" {
             return Outcome::Pass;

@@ -1,4 +1,4 @@
-//! Stories of whole runs: scripted judges, records from a list, a fake clock, and the log that comes out.
+//! Tests of whole runs with scripted judges, records from a list and a fake clock. They compare the log.
 
 mod evidence;
 mod inspect;

@@ -1,4 +1,4 @@
-//! The outline of a run, and decisions chosen by name.
+//! Tests of the outline of a run, and of decisions that are selected by name.
 
 use std::fs;
 use std::path::Path;
@@ -62,7 +62,7 @@ fn env(dir: &Path) -> Env {
     Env([("DICTA_DATA_DIR".to_owned(), data)].into())
 }
 
-/// The cells a run numbers at first: those of the first plan of each transcript.
+/// Returns the cells that a run numbers first: those of the first plan of each transcript.
 fn first_plans(kinds: Vec<EventKind>) -> Vec<EventKind> {
     let mut seen = std::collections::HashSet::new();
     kinds

@@ -1,4 +1,4 @@
-//! Juries and cascades in runs: planned as more cells, none in vain; recorded so that every reader decides the same.
+//! Tests of juries and cascades in runs: which cells are planned, and that every reader decides the same.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ evals:
   - { id: tone, type: llm_judge, repeat: 3, jury: { judges: [one, two, three] }, params: { criteria: is polite } }
 ";
 
-/// A run of one transcript whose judges say, in the order of the run's judges, these.
+/// Starts a run of one transcript whose judges return these outcomes, in the order of the run's judges.
 fn judged(rubric: &str, says: &[Outcome], change: impl FnOnce(&mut RunCx)) -> Running {
     let nobody = Arc::new(Scripted::new(|_| Outcome::JudgeError));
     let says = says.to_vec();
@@ -116,7 +116,7 @@ async fn each_member_repeats_until_its_own_vote_is_settled() {
 #[tokio::test]
 async fn a_cascade_asks_the_strong_judge_only_where_the_cheap_one_is_unsure() {
     use Outcome::{Fail, Pass, Unparsed};
-    // `two` stands first in the cascade, and so among the run's judges.
+    // `two` is first in the cascade, and so first among the run's judges.
     let (totals, names, _) = ended(judged(CASCADE, &[Pass, Fail], |_| {})).await;
     assert_eq!((names.len(), outcomes(&totals)), (1, vec![(Pass, 1)]));
     let (totals, names, _) = ended(judged(CASCADE, &[Unparsed, Fail], |_| {})).await;

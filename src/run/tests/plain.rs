@@ -1,4 +1,4 @@
-//! Runs without judges.
+//! Tests of runs without judges.
 
 use std::sync::Arc;
 
@@ -108,7 +108,7 @@ async fn a_run_that_cannot_read_on_has_no_end() {
     );
 }
 
-/// One record, then an error.
+/// A feed of one record and an error.
 struct Breaks(Option<String>);
 
 impl TranscriptFeed for Breaks {

@@ -1,4 +1,4 @@
-//! A cancel waits for nobody: not for a check that never looks up, not for a program. And programs hold up no judge.
+//! Tests of a cancel: it does not wait for a running check or program. Programs also do not delay judges.
 
 use std::sync::{Arc, Mutex, mpsc};
 
@@ -10,14 +10,14 @@ use crate::handlers::{Check, CompiledEval, ExecutionMode, Finding, Subject};
 use crate::model::Outcome;
 use crate::run::execute::context::RunCx;
 
-/// Says when it is asked, and decides when it is told to: by letting go, or by the run's own stop.
+/// A check that reports its start and decides when the test or the run's cancel ends it.
 #[derive(Debug)]
 struct Held {
     inside: tasks::UnboundedSender<String>,
     until: Mutex<mpsc::Receiver<()>>,
     heeds: bool,
     nature: ExecutionMode,
-    /// Only transcripts whose id begins so are held.
+    /// The check waits only on transcripts whose id begins with this text.
     ids: &'static str,
 }
 
@@ -27,7 +27,7 @@ impl Check for Held {
         if !id.starts_with(self.ids) {
             return Finding::new(true, "at once");
         }
-        // Nobody listens any more at the end of a test.
+        // The receiver is gone at the end of a test.
         let _gone = self.inside.send(id);
         if self.heeds {
             while !subject.is_cancelled() {
@@ -35,7 +35,7 @@ impl Check for Held {
             }
             let _gone = self.inside.send("left".to_owned());
         } else {
-            // Ends when the test lets go.
+            // This returns when the test drops or uses the sender.
             let _gone = self.until.lock().expect("no panic holds it").recv();
         }
         Finding::new(true, "at last")
@@ -48,7 +48,7 @@ impl Check for Held {
 
 struct Hold {
     inside: tasks::UnboundedReceiver<String>,
-    /// Dropped, lets all go.
+    /// Dropping it ends all waiting checks.
     until: mpsc::Sender<()>,
 }
 
@@ -94,7 +94,7 @@ evals:
 #[tokio::test]
 async fn a_cancel_leaves_a_worker_behind_that_is_inside_a_check() {
     let (check, mut hold) = held(false, ExecutionMode::Inline, "stuck");
-    // A chunk is three records: the first is done, the second holds a worker for ever.
+    // A chunk has three records: the first chunk finishes, the second blocks a worker.
     let ids = ["a", "b", "c", "stuck", "e", "f"];
     let records = ids.iter().map(|id| transcript(id, "hello")).collect();
     let mut running = run(ONE, records, &nobody(), |core| put(core, check));
@@ -103,7 +103,7 @@ async fn a_cancel_leaves_a_worker_behind_that_is_inside_a_check() {
         .until(|kind| matches!(kind, EventKind::CellsPlanned { transcript, .. } if transcript.id == "c"))
         .await;
     running.core.cancel.cancel();
-    // Would never end if it waited for the worker.
+    // This would never end if the run waited for the worker.
     let (totals, log) = running.ended().await;
     assert!(totals.cancelled);
     let story = story(&log);

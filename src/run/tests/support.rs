@@ -1,4 +1,4 @@
-//! A run in memory.
+//! The setup of a run in memory.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -30,7 +30,7 @@ use crate::run::{CachePolicy, RunError, RunOptions};
 use crate::transcript::{RecordSpan, TranscriptRecord as Found};
 use crate::workspace::{Env, Workspace, WorkspaceLimits};
 
-/// A workspace with these rubrics and three judges, `one` (the default), `two` and `three`.
+/// Returns a workspace with these rubrics and three judges, `one` (the default), `two` and `three`.
 pub(super) fn workspace(root: &Path, rubrics: &[&str]) -> Workspace {
     let registry = EvalTypeRegistry::builtin();
     let rubrics: Vec<_> = rubrics
@@ -76,14 +76,14 @@ pub(super) fn workspace(root: &Path, rubrics: &[&str]) -> Workspace {
     }
 }
 
-/// A transcript with an id, in which an assistant says something.
+/// Returns a transcript with an id and one text of the assistant.
 pub(super) fn transcript(id: &str, says: &str) -> String {
     format!(
         r#"{{"id":"{id}","messages":[{{"role":"user","content":"hi"}},{{"role":"assistant","content":"{says}"}}]}}"#
     )
 }
 
-/// Records from a list, a few a chunk.
+/// A feed of records from a list, a few per chunk.
 pub(super) struct List(pub(super) std::vec::IntoIter<String>);
 
 impl List {
@@ -124,7 +124,7 @@ impl TranscriptFeed for List {
     }
 }
 
-/// Decides by a script; may be held up until permits are added to `held`.
+/// A judge that decides by a function. It can wait until the test adds permits to `held`.
 pub(super) struct Scripted {
     pub(super) decide: Box<dyn Fn(&JudgeRequest) -> Outcome + Send + Sync>,
     pub(super) held: Option<Arc<Semaphore>>,
@@ -177,7 +177,7 @@ impl JudgeBackend for Scripted {
     }
 }
 
-/// Knows verdicts by key.
+/// A verdict cache with these verdicts.
 pub(super) struct Known(pub(super) Vec<(Digest, CellResult)>);
 
 impl VerdictCache for Known {
@@ -187,12 +187,12 @@ impl VerdictCache for Known {
     }
 }
 
-/// The key under which a scripted judge's cell is cached.
+/// Returns the cache key of a scripted judge's cell.
 pub(super) fn key(transcript: &str, repeat: u32) -> Digest {
     Digest::hash_bytes(format!("{transcript}#{repeat}").as_bytes())
 }
 
-/// A run that is under way in memory.
+/// A run in memory.
 pub(super) struct Running {
     pub(super) core: Arc<RunCx>,
     pub(super) queue: mpsc::Receiver<RedactedEvent>,
@@ -234,7 +234,7 @@ pub(super) fn run_with(
     run_of(rubric, options, Box::new(List::of(records)), judge, change)
 }
 
-/// Starts a run of any records; nobody judges.
+/// Starts a run over any feed, without a judge that returns verdicts.
 pub(super) fn run_feed(rubric: &str, feed: Box<dyn TranscriptFeed>) -> Running {
     let nobody = Arc::new(Scripted::new(|_| Outcome::JudgeError));
     run_of(rubric, &RunOptions::default(), feed, &nobody, |_| {})
@@ -308,7 +308,7 @@ fn run_of(
     }
 }
 
-/// Plan, judges and memory of a run that has not begun.
+/// Returns the judge pool of a run that has not begun.
 pub(super) fn bench_of(core: &mut RunCx) -> &mut JudgePool {
     Arc::get_mut(&mut core.judge_pool).expect("not shared yet")
 }
@@ -326,7 +326,7 @@ impl Running {
         }
     }
 
-    /// Takes facts to the end.
+    /// Takes all facts to the end. Returns the totals and the facts.
     pub(super) async fn ended(mut self) -> (RunTotals, Vec<EventKind>) {
         self.until(|kind| matches!(kind, EventKind::RunFinished(_)))
             .await;
@@ -335,7 +335,7 @@ impl Running {
     }
 }
 
-/// The log's planned cells: number and name.
+/// Returns the planned cells of the log: number and name.
 pub(super) fn planned(core: &RunCx, log: &[EventKind]) -> Vec<(CellIx, String)> {
     let mut cells = Vec::new();
     for kind in log {
@@ -364,7 +364,7 @@ pub(super) fn planned(core: &RunCx, log: &[EventKind]) -> Vec<(CellIx, String)> 
     cells
 }
 
-/// The log without times, as short words: what happened to which cell.
+/// Returns the log without times, as short words: the facts of each cell.
 pub(super) fn story(log: &[EventKind]) -> Vec<String> {
     log.iter()
         .filter_map(|kind| match kind {
@@ -391,10 +391,10 @@ pub(super) fn story(log: &[EventKind]) -> Vec<String> {
         .collect()
 }
 
-/// Outcomes of a run's totals.
+/// Returns the outcomes of a run's totals.
 pub(super) fn outcomes(totals: &RunTotals) -> Vec<(Outcome, u64)> {
     totals.outcomes.iter().map(|(o, n)| (*o, *n)).collect()
 }
 
-/// No time passes by itself.
+/// A duration of 0, because the fake clock does not move.
 pub(super) const NO_TIME: Millis = Millis(0);

@@ -1,4 +1,4 @@
-//! Whole runs on disk, judged by `rules`: recorded, recalled, filtered by the board, taken up again.
+//! Tests of whole runs on disk that `rules` judges: recording, cache, filters by outcome, resume.
 
 mod cached;
 mod sources;
@@ -75,7 +75,7 @@ impl Home {
         Arc::new(self.clock.clone())
     }
 
-    /// Runs to the end; what was handed on, what was recorded, and the totals.
+    /// Runs to the end. Returns the id of the run, the shown facts and the totals.
     async fn run(
         &self,
         workspace: Workspace,
@@ -96,7 +96,7 @@ impl Home {
         (handle.run, kinds, totals)
     }
 
-    /// As if it had been killed after the second transcript's cells were planned.
+    /// Cuts a log as if the run had been killed after the second transcript's cells were planned.
     fn killed(&self, run: &RunId) {
         let log = self.dir.path().join("runs").join(&run.0);
         let log = log.join("events.jsonl");
@@ -230,7 +230,7 @@ async fn an_interrupted_run_is_taken_up_again_over_its_own_snapshot() {
     let home = Home::new(&["hello", "no", "hello", "hello"]);
     let (whole, _, totals) = home.run(home.workspace(), RunOptions::default()).await;
     home.killed(&whole);
-    // And the workspace has changed since.
+    // The workspace has changed too.
     let mut changed = home.workspace();
     changed.rubrics = workspace(
         home.dir.path(),
@@ -270,7 +270,7 @@ evals:
 #[tokio::test]
 async fn a_run_taken_up_again_skips_and_names_as_the_uncut_one() {
     let home = Home::new(&[]);
-    // Half of these have no cells; all ids come several times.
+    // Half of these transcripts have no cells, and every id occurs several times.
     let records: Vec<String> = (0..12)
         .map(|n| {
             let tags = if n % 3 == 0 { "" } else { r#""y""# };
@@ -311,7 +311,7 @@ evals:
         .join("events.jsonl");
     let text = fs::read_to_string(&log).expect("readable");
     for nth in 0..8 {
-        // As if it had been killed when the cells of one more transcript were planned.
+        // Cut the log as if the run had been killed after it planned the cells of one more transcript.
         let planned = text
             .match_indices("cells_planned")
             .nth(nth)

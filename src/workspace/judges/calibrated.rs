@@ -1,4 +1,4 @@
-//! What a judge that answers with probabilities does not take, and why.
+//! The keys that a judge with calibrated scores does not support, with the reasons.
 
 use crate::diag::yaml::MappingDecoder;
 use crate::model::{JudgeConfig, TranscriptMode, VerdictMode};
@@ -6,7 +6,7 @@ use crate::model::{JudgeConfig, TranscriptMode, VerdictMode};
 const NO_TURNS_REASON: &str = "it is asked once, and has no turns";
 const NO_TEXT_REASON: &str = "it writes no text: its answers are probabilities";
 
-/// Keys that mean nothing to it.
+/// The unsupported keys, each with the reason.
 pub(super) const UNSUPPORTED_KEYS: &[(&str, &str)] = &[
     ("tools", "it answers questions and calls no functions"),
     (
@@ -25,7 +25,7 @@ pub(super) const UNSUPPORTED_KEYS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Refuses what means nothing to a decisions judge, and leaves its configuration without it.
+/// Refuses unsupported keys, and removes their settings from the judge's configuration.
 pub(super) fn reset_unsupported_settings(fields: &mut MappingDecoder<'_>, judge: &mut JudgeConfig) {
     if !judge.provider.is_decisions() {
         return;
@@ -50,7 +50,7 @@ pub(super) fn reset_unsupported_settings(fields: &mut MappingDecoder<'_>, judge:
     judge.transcript = TranscriptMode::Whole;
 }
 
-/// `tools: []` and `temperature: null` ask for nothing.
+/// Returns true for `tools: []` and `temperature: null`, which set nothing.
 fn is_empty_value(value: &serde_json::Value) -> bool {
     value.is_null() || value.as_array().is_some_and(Vec::is_empty)
 }

@@ -1,20 +1,21 @@
-//! `provider: source`: a judge that gives the verdicts which transcripts carry. It asks nobody, so that nothing of what
-//! others are asked with means anything to it.
+//! The keys of judges with `provider: source`, which return the verdicts in the transcripts.
+//!
+//! Such a judge calls nothing, so the settings of calls do not apply to it.
 
 use super::keys::{KeyScope, keys_in_scopes};
 use super::refuse_keys;
 use crate::diag::yaml::MappingDecoder;
 use crate::model::{JudgeConfig, ProviderKind};
 
-const UNSUPPORTED_REASON: &str = "the verdicts are there, and nobody is asked";
+const UNSUPPORTED_REASON: &str = "it returns source verdicts and calls nothing";
 
-/// Refuses what only others take.
+/// Refuses the keys that only other providers take.
 pub(super) fn refuse_other_keys(fields: &mut MappingDecoder<'_>) {
     let others = keys_in_scopes(&[KeyScope::Model, KeyScope::Vertex, KeyScope::Calling]);
     refuse_keys(fields, &others, "source", UNSUPPORTED_REASON);
 }
 
-/// Its own keys; which no other judge takes.
+/// Reads the keys that only this provider takes.
 pub(super) fn read_source_keys(
     fields: &mut MappingDecoder<'_>,
     judge: &mut JudgeConfig,

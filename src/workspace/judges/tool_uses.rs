@@ -1,4 +1,4 @@
-//! A judge's `tools:`, every entry looked up at its place.
+//! A judge's `tools:`. The reader looks up every entry and reports unknown ones at their place.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::model::JudgeTool;
 use crate::tools::toolbox::INLINE_SERVER;
 use crate::tools::{self, ToolDeps};
 
-/// Missing, null and `[]` are none. An entry is a name, or one name with settings.
+/// Reads the tools. A missing key, null and `[]` mean no tools. An entry is a name, or one name with settings.
 pub(in crate::workspace) fn read_tool_uses(
     fields: &mut MappingDecoder<'_>,
     doc: &YamlDoc,
@@ -52,7 +52,7 @@ pub(in crate::workspace) fn read_tool_uses(
             || known.contains(&tool.name)
             || deps.toolbox.sources.contains_key(&tool.name);
         if !is_known && deps.toolbox.has_unreadable_file {
-            // It may stand in the file that could not be read, which was told.
+            // The tool may be in a file that could not be read; its problem has already been reported.
             is_good = false;
             continue;
         }
@@ -74,7 +74,7 @@ pub(in crate::workspace) fn read_tool_uses(
             found = tools::check_tool_entry(&tool, &deps);
             uses.push(tool);
         } else {
-            // What is wrong with the server was told.
+            // The server's problem has already been reported.
             is_good = false;
         }
         is_good &= found.is_empty();
@@ -83,7 +83,7 @@ pub(in crate::workspace) fn read_tool_uses(
         }
     }
     let deps = tool_deps(cx);
-    // A broken tool is told in its file.
+    // The problem of a broken tool is reported in the tool's own file.
     let whole = deps
         .toolbox
         .tools
@@ -139,7 +139,7 @@ fn parse_tool_use(entry: &Value, cx: &JudgeCx<'_>) -> Result<JudgeTool, String> 
     }
 }
 
-/// A server that the judge writes itself goes into the toolbox.
+/// Adds a server that the judge declares itself to the toolbox.
 fn add_server(
     tool: &JudgeTool,
     doc: &YamlDoc,
@@ -153,7 +153,7 @@ fn add_server(
     });
 }
 
-/// A tool's settings as written, but that the path of a file counts from the workspace.
+/// Returns a tool's settings as written, except file paths, which become relative to the workspace.
 fn read_settings(settings: &Value, cx: &JudgeCx<'_>) -> Option<IndexMap<String, Value>> {
     match settings {
         Value::Null => Some(IndexMap::new()),

@@ -35,7 +35,7 @@ fn a_new_label_is_appended_and_everything_else_is_kept_to_the_byte() {
     let put = LabelFileEdit::Put(label("a", Some(true), "ana"));
     let (text, back) = edited(theirs, &put);
     assert_eq!(text, format!("{theirs}\r\n{ANA}\r\n"));
-    // Taken back, but for the end of the torn line.
+    // The undo keeps the line end that completed the torn line.
     assert_eq!(
         edited(&text, &LabelFileEdit::Undo(back)).0,
         format!("{theirs}\r\n")
@@ -74,7 +74,7 @@ fn the_line_that_counts_is_removed_and_comes_back_where_it_was() {
     let (once, first) = edited(&text, &remove("a"));
     assert_eq!(once.lines().next(), Some(whole));
     assert_eq!(once.lines().count(), 2);
-    // The one that names no rubric is what counts then.
+    // After the removal, the label that names no rubric counts.
     let (twice, second) = edited(&once, &remove("a"));
     assert_eq!(twice.lines().count(), 1);
     assert!(apply_edit(twice.as_bytes(), &remove("a")).is_err());
@@ -117,9 +117,9 @@ fn a_file_is_made_replaced_through_its_link_and_keeps_its_rights() {
     edit_labels_file(&path, &put("b")).expect("the folder can be written");
     let now = std::fs::metadata(&path).expect("it is there").permissions();
     assert_eq!(now, rights);
-    // No file is left beside it.
+    // The temporary file is gone.
     assert_eq!(std::fs::read_dir(dir.path()).expect("a folder").count(), 1);
-    // A folder in its place, and a folder that is not there, are told.
+    // A folder at the path and a missing parent folder are reported.
     let folder = edit_labels_file(dir.path(), &put("a")).expect_err("it is a folder");
     assert!(folder.contains("directory"), "{folder}");
     let nowhere = edit_labels_file(&dir.path().join("no/labels.jsonl"), &put("a"));

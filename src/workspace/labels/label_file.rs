@@ -93,8 +93,8 @@ impl<'s> LabelFileReader<'s> {
     pub(super) fn finish(mut self) -> (Vec<(Label, SourceSpan)>, Vec<Diagnostic>) {
         if let (n @ 1.., Some(span)) = self.blank.clone() {
             let (rows, are) = match n {
-                1 => ("1 row has".to_owned(), "is no label"),
-                n => (format!("{n} rows have"), "are no labels"),
+                1 => ("1 row has".to_owned(), "does not count as a label"),
+                n => (format!("{n} rows have"), "do not count as labels"),
             };
             self.warning(span, format!("{rows} no verdict, and {are}"));
         }

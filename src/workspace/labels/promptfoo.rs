@@ -181,7 +181,7 @@ fn read_result(
         let Some(eval) = assertion.metric.or_else(|| sheet.defaults.eval.clone()) else {
             sheet.error(
                 span.clone(),
-                "promptfoo's marks are about a whole result: say in dicta.yaml which eval they stand for, `labels: { path: …, eval: … }`",
+                "promptfoo's marks are about a whole result: name the eval that they label in dicta.yaml, `labels: { path: …, eval: … }`",
             );
             return marks;
         };

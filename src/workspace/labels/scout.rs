@@ -134,7 +134,7 @@ fn read_case(sheet: &mut LabelFileReader<'_>, case: &Map<String, Value>, span: &
         Some(Value::String(id)) if id.starts_with('[') || id.contains(", ") => {
             return sheet.error(
                 span.clone(),
-                format!("a case of several transcripts ({id}) is no label of one"),
+                format!("a case of several transcripts ({id}) cannot label one transcript"),
             );
         }
         Some(Value::String(id)) if !id.is_empty() => id.clone(),
@@ -142,7 +142,7 @@ fn read_case(sheet: &mut LabelFileReader<'_>, case: &Map<String, Value>, span: &
         Some(ids @ Value::Array(_)) => {
             return sheet.error(
                 span.clone(),
-                format!("a case of several transcripts ({ids}) is no label of one"),
+                format!("a case of several transcripts ({ids}) cannot label one transcript"),
             );
         }
         _ => return sheet.error(span.clone(), "this case names no transcript (`id`)"),

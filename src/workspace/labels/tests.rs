@@ -1,8 +1,8 @@
-//! Stories of files of labels, as people and their tools write them.
+//! Tests of label files, as people and their tools write them.
 
 use super::*;
 
-/// What a file gives: labels as `transcript eval ✓`, and problems as lines.
+/// Returns the labels of a file as `transcript eval ✓`, and the problems as lines.
 fn of(name: &str, text: &str, entry: &LabelsEntry) -> (Vec<String>, Vec<String>) {
     let text: Arc<str> = Arc::from(text);
     let dir = tempfile::tempdir().expect("a folder");
@@ -87,7 +87,7 @@ fn what_is_wrong_with_a_sheet_is_told_with_its_line() {
             "l.csv:4:1: this row names no transcript",
             "l.csv:5:1: this row has 2 cells, and the header names 4",
             "l.csv:6:1: this row names no eval",
-            "l.csv:3:1: 2 rows have no verdict, and are no labels",
+            "l.csv:3:1: 2 rows have no verdict, and do not count as labels",
         ]
     );
     let problem = |text: &str| of("l.csv", text, &LabelsEntry::default()).1.join("\n");
@@ -140,7 +140,7 @@ fn scouts_cases_are_labels_where_they_say_true_or_false() {
     assert_eq!(labels, ["a x true", "a y false"]);
     assert_eq!(
         problems,
-        ["v.jsonl:3:1: a case of several transcripts ([\"b\",\"c\"]) is no label of one"]
+        ["v.jsonl:3:1: a case of several transcripts ([\"b\",\"c\"]) cannot label one transcript"]
     );
     let nested = "- split: dev\n  cases:\n    - id: abc\n      target: true\n    - id: def\n      target.tone: false\n";
     assert_eq!(
@@ -202,7 +202,7 @@ fn marks_of_people_in_promptfoo_are_labels_of_its_results() {
     assert_eq!(
         problems,
         [
-            "out.json:4:1: promptfoo's marks are about a whole result: say in dicta.yaml which eval they stand for, `labels: { path: …, eval: … }`"
+            "out.json:4:1: promptfoo's marks are about a whole result: name the eval that they label in dicta.yaml, `labels: { path: …, eval: … }`"
         ]
     );
     let lines = format!(

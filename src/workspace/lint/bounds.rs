@@ -1,9 +1,9 @@
-//! `cannot-fail`, `cannot-pass`: bounds that every score is within, patterns that every text matches.
+//! `cannot-fail` and `cannot-pass`: bounds that every score is within, and patterns that every text matches.
 
 use super::{LintMessage, LintedEval, RubricLints, patterns};
 use crate::model::ScoreBounds;
 
-/// A threshold that every score reaches, and nothing else that a rubric could fail by.
+/// Reports a threshold that every score reaches, in a rubric that cannot fail otherwise.
 pub(super) fn lint_threshold(lints: &mut RubricLints<'_>) {
     let rubric = lints.rubric;
     if rubric.threshold == Some(0.0) && !rubric.evals.iter().any(|eval| eval.required) {
@@ -38,7 +38,7 @@ pub(super) fn lint_bounds(lints: &mut RubricLints<'_>, of: LintedEval<'_>) {
 fn lint_score_bounds(lints: &mut RubricLints<'_>, of: LintedEval<'_>) {
     let decides = &of.eval.decision_settings;
     let bounds = ScoreBounds::from_decision_settings(decides);
-    // One from metadata is not known here.
+    // A bound from the metadata is not known at load.
     let known = decides.values().all(serde_json::Value::is_number);
     let everything =
         bounds.min.is_none_or(|min| min <= 0.0) && bounds.max.is_none_or(|max| max >= 1.0);

@@ -1,6 +1,6 @@
-//! `same-digest`: two evals of a rubric that check the same thing of the same transcripts.
+//! `same-digest`: two evals of a rubric that check the same property of the same transcripts.
 //!
-//! Evals with one digest are meant where another judge decides, another bound, or other transcripts are looked at.
+//! Two evals with one digest are intended if their judges, bounds or selected transcripts differ.
 
 use super::{LintMessage, LintedEval, RubricLints, enabled_evals};
 use crate::rubric::Eval;

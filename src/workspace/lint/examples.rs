@@ -1,7 +1,7 @@
-//! `misses-example`: an eval that decides its own example otherwise than its author expects.
+//! `misses-example`: an eval that decides its own example differently from what its author expects.
 //!
-//! Owns what is said of an example, whoever decided it: code here, a judge in [`crate::run`]. That somebody could not
-//! decide is told as what it is; it is no miss.
+//! Responsible for the report of examples, whether code here or a judge in [`crate::run`] decided them. An example
+//! that could not be decided is reported as such, not as a miss.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,63 +12,63 @@ use crate::handlers::{EvalTypeRegistry, run_examples};
 use crate::model::Outcome;
 use crate::rubric::{Eval, Rubric};
 
-/// What became of the examples of some rubrics.
+/// The results of the examples of some rubrics.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExampleSummary {
-    /// Decided as expected.
+    /// The number of examples that were decided as expected.
     pub as_expected: u64,
-    /// Decided otherwise, or not at all.
+    /// The number of examples that were decided differently, or not at all.
     pub missed: u64,
-    /// Not tried, since a judge decides.
+    /// The number of examples that were not run, because a judge decides them.
     pub left_to_judges: u64,
-    /// Not tried, since a program decides.
+    /// The number of examples that were not run, because a program decides them.
     pub left_to_programs: u64,
-    /// Those that were tried, in the order of the files.
+    /// The results of the examples that ran, in the order of the files.
     pub results: Vec<ExampleResult>,
-    /// Those missed that are not allowed, each where it stands.
+    /// The warnings about misses that the author does not allow, each at the place of its example.
     pub problems: Vec<Diagnostic>,
 }
 
-/// One example that was tried.
+/// The result of one example.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExampleResult {
     /// The rubric's id.
     pub rubric: String,
-    /// The eval's.
+    /// The eval's id.
     pub eval: String,
-    /// Which of its examples, from 0.
+    /// The index of the example in its eval, from 0.
     pub index: usize,
-    /// What its author expects.
+    /// The outcome that the author expects.
     pub expect: Outcome,
-    /// What came of it.
+    /// The outcome of the run.
     pub outcome: Outcome,
-    /// Why, in a line.
+    /// The reason for the outcome, in one line.
     pub why: String,
-    /// What its author says of it; empty for none.
+    /// The author's note; empty if there is none.
     pub author_note: String,
-    /// Whether a miss is meant so (`allow: [misses-example]`).
+    /// True if the author allows the miss (`allow: [misses-example]`).
     pub allowed: bool,
     /// The rubric's file.
     pub path: PathBuf,
-    /// Where the example begins in it, from 1.
+    /// The line where the example begins, from 1.
     pub line: u32,
-    /// Likewise.
+    /// The column where the example begins, from 1.
     pub column: u32,
 }
 
-/// Whether an example held.
+/// The status of an example.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExampleStatus {
-    /// It was decided as expected.
+    /// The outcome is the expected one.
     AsExpected,
-    /// It was decided otherwise, or could not be by what it holds.
+    /// The outcome differs, or the check could not decide the example's content.
     Missed,
-    /// Whoever decides could not: that says nothing of the example.
+    /// The judge or program failed, which does not show a problem of the example.
     Undecided,
 }
 
 impl ExampleResult {
-    /// An eval's example that came to something; `None` if it has no such example.
+    /// Builds the result of an eval's example; `None` if the eval has no example with that index.
     pub fn from_outcome(
         rubric: &Rubric,
         eval: &Eval,
@@ -93,7 +93,7 @@ impl ExampleResult {
         })
     }
 
-    /// Whether it held.
+    /// Returns the status of the example.
     pub fn status(&self) -> ExampleStatus {
         match self.outcome {
             got if got == self.expect => ExampleStatus::AsExpected,
@@ -104,12 +104,12 @@ impl ExampleResult {
         }
     }
 
-    /// Whether somebody should be told that it missed.
+    /// Returns true for a miss that the author does not allow.
     pub fn is_reportable_miss(&self) -> bool {
         !self.allowed && self.status() == ExampleStatus::Missed
     }
 
-    /// `example 2: expected pass, got fail (no match in message 0)`.
+    /// Returns a sentence such as `example 2: expected pass, got fail (no match in message 0)`.
     pub fn sentence(&self) -> String {
         let (nth, expect, got) = (
             self.index + 1,
@@ -123,7 +123,7 @@ impl ExampleResult {
     }
 }
 
-/// Tries the examples of every enabled eval that code decides.
+/// Runs the examples of every enabled eval that code decides.
 pub fn run_code_examples(rubrics: &[Arc<Rubric>], registry: &EvalTypeRegistry) -> ExampleSummary {
     let mut tried = ExampleSummary::default();
     for rubric in rubrics {
@@ -149,12 +149,12 @@ pub fn run_code_examples(rubrics: &[Arc<Rubric>], registry: &EvalTypeRegistry) -
     tried
 }
 
-/// How many came to this.
+/// Returns the number of examples with a status.
 pub fn count_by_status(trials: &[ExampleResult], fate: ExampleStatus) -> u64 {
     trials.iter().filter(|trial| trial.status() == fate).count() as u64
 }
 
-/// Those missed that are not allowed, each where it stands.
+/// Returns the warnings about misses that the author does not allow, each at the place of its example.
 pub fn report_misses(rubrics: &[Arc<Rubric>], trials: &[ExampleResult]) -> Vec<Diagnostic> {
     let mut all = Vec::new();
     for rubric in rubrics {
@@ -166,7 +166,7 @@ pub fn report_misses(rubrics: &[Arc<Rubric>], trials: &[ExampleResult]) -> Vec<D
         for (at, eval) in enabled_evals(rubric).filter(|(_, eval)| !eval.examples.is_empty()) {
             for trial in own.iter().filter(|trial| trial.eval == eval.id) {
                 let said = match trial.author_note.as_str() {
-                    "" => "mend the eval or the example".to_owned(),
+                    "" => "fix the eval or the example".to_owned(),
                     why => format!("the example says why: {why}"),
                 };
                 lints.report_for_eval(
@@ -187,7 +187,7 @@ pub fn report_misses(rubrics: &[Arc<Rubric>], trials: &[ExampleResult]) -> Vec<D
     all
 }
 
-/// As an example spells it.
+/// Returns the name of an outcome, as an example spells it.
 pub fn describe_outcome(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::NotApplicable => "na",

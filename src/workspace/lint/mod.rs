@@ -1,9 +1,9 @@
-//! What is worth knowing of rubrics that load: an eval that cannot fail, a tool that nobody calls. One file a family.
+//! Lints: warnings about rubrics that load, such as an eval that cannot fail or a tool that is never called.
 //!
-//! Owns the finding and the place of each lint; their names stand with `allow:` in [`crate::rubric::LINTS`]. A lint is a
-//! warning and refuses nothing. Those that need no transcript are told at load ([`of_rubrics`]); those that do, on a pass
-//! over all of them ([`Observer`]); those that need verdicts, after a run or from the board ([`same_verdict`]). Disabled
-//! evals are left alone.
+//! Responsible for finding each lint and its place, with one file per family. The names of lints are in
+//! [`crate::rubric::LINTS`]. A lint does not refuse a rubric. Lints that need no transcript run at load
+//! ([`lint_rubrics`]). Lints that need all transcripts run in [`TranscriptLinter`]. Lints that need verdicts run
+//! after a run or in the workbench ([`lint_same_verdict`]). No lint checks disabled evals.
 
 mod bounds;
 mod duplicates;
@@ -35,7 +35,7 @@ pub use examples::{
 pub use observer::TranscriptLinter;
 pub use verdicts::{EvalTally, MIN_DECISIONS_TO_LINT, lint_same_verdict};
 
-/// What can be said of rubrics without reading a transcript. `judges` may be empty where they are not known.
+/// Returns the lints of rubrics that need no transcript. `judges` may be empty if the judges are not known.
 pub fn lint_rubrics(
     rubrics: &[Arc<Rubric>],
     judges: &IndexMap<String, JudgeConfig>,
@@ -67,7 +67,7 @@ pub fn lint_rubrics(
     all
 }
 
-/// The evals that run, with their positions.
+/// Returns the enabled evals with their positions.
 fn enabled_evals(rubric: &Rubric) -> impl Iterator<Item = (usize, &Eval)> {
     let evals = rubric.evals.iter().enumerate();
     evals.filter(|(_, eval)| eval.enabled)
@@ -80,15 +80,15 @@ struct LintedEval<'r> {
     eval: &'r Eval,
 }
 
-/// What a lint says.
+/// The content of a lint.
 struct LintMessage {
-    /// One of [`crate::rubric::LINTS`].
+    /// The lint's name, one of [`crate::rubric::LINTS`].
     lint: &'static str,
     message: String,
     help: String,
 }
 
-/// The lints of one rubric, as they are found.
+/// The lints found in one rubric.
 struct RubricLints<'r> {
     rubric: &'r Rubric,
     doc: OnceCell<Option<YamlDoc>>,
@@ -104,7 +104,7 @@ impl<'r> RubricLints<'r> {
         }
     }
 
-    /// Says something of an eval, at a pointer inside it (`/params/pattern`), unless it is allowed.
+    /// Adds a lint of an eval, at a pointer inside it (`/params/pattern`), unless the author allows it.
     fn report_for_eval(&mut self, of: LintedEval<'_>, inside: &str, said: LintMessage) {
         if !of.eval.allow.contains(&said.lint) {
             let span = self.span_inside(of, inside);
@@ -112,7 +112,7 @@ impl<'r> RubricLints<'r> {
         }
     }
 
-    /// Says something of the rubric itself, at a pointer into its file.
+    /// Adds a lint of the rubric itself, at a pointer into its file.
     fn rubric(&mut self, pointer: &str, said: LintMessage) {
         let span = self
             .doc()
@@ -145,8 +145,8 @@ impl<'r> RubricLints<'r> {
         self.doc.get_or_init(read).as_ref()
     }
 
-    /// The place inside an eval, as near as the file tells; an eval that came another way (a prompt's, in a pack) has its
-    /// own place alone.
+    /// Returns the most exact place inside an eval that the file has. An eval of another origin, such as a prompt in
+    /// a pack, only has its own place.
     fn span_inside(&self, of: LintedEval<'_>, inside: &str) -> SourceSpan {
         let lists = ["/evals", "/spec/evals"];
         let found = self.doc().and_then(|doc| {
@@ -158,7 +158,7 @@ impl<'r> RubricLints<'r> {
         found.unwrap_or_else(|| of.eval.span.clone())
     }
 
-    /// By place.
+    /// Returns the lints, sorted by place.
     fn finish(mut self) -> Vec<Diagnostic> {
         self.found
             .sort_by_key(|d| d.span.as_ref().map(|s| (s.line, s.column)));
@@ -166,7 +166,7 @@ impl<'r> RubricLints<'r> {
     }
 }
 
-/// Params whose content is the agent's and its tools', not ours.
+/// The params that contain texts of the agent and its tools. Lints of the author's texts skip them.
 const AGENT_CONTENT_PARAMS: &[&str] = &[
     "args",
     "arguments",
@@ -175,7 +175,8 @@ const AGENT_CONTENT_PARAMS: &[&str] = &[
     "forbidden_args",
 ];
 
-/// Every text within a value with its pointer, depth first, but not below keys of which `into` says no.
+/// Calls a function with every text within a value and its pointer, depth first. Skips keys for which `into` returns
+/// false.
 fn for_each_text<'v>(
     value: &'v serde_json::Value,
     pointer: &str,

@@ -1,4 +1,4 @@
-//! What only shows when all transcripts are looked at: `selects-nothing`, and which tools are called at all.
+//! Lints that need all transcripts: `selects-nothing` and `unknown-tool`.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,10 +8,11 @@ use crate::diag::{Diagnostic, find_nearest};
 use crate::model::{Transcript, TranscriptPart};
 use crate::rubric::{CompiledSelector, Rubric, Selector};
 
-/// Tags and tools that are remembered at most: a hint names one of them.
+/// The maximum number of tags and of tools that are kept. With more tools, `unknown-tool` is not reported, because
+/// the list is incomplete.
 const MAX_REMEMBERED: usize = 10_000;
 
-/// Looks at every transcript of a workspace, once.
+/// The linter that reads every transcript of a workspace once.
 pub struct TranscriptLinter {
     rubrics: Vec<ObservedRubric>,
     transcripts: u64,
@@ -25,9 +26,9 @@ struct ObservedRubric {
     evals: Vec<SelectorHit>,
 }
 
-/// A selector, and whether it selected something.
+/// A selector, and whether it has selected a transcript.
 struct SelectorHit {
-    /// `None`: it asks for nothing.
+    /// The compiled selector; `None` if it selects every transcript.
     matcher: Option<CompiledSelector>,
     has_matched: bool,
 }
@@ -49,7 +50,7 @@ impl SelectorHit {
 }
 
 impl TranscriptLinter {
-    /// Ready to look for these rubrics.
+    /// Creates a linter for these rubrics.
     pub fn new(rubrics: &[Arc<Rubric>]) -> Self {
         let watched = |rubric: &Arc<Rubric>| ObservedRubric {
             own: SelectorHit::new(&rubric.applies_to),
@@ -68,7 +69,7 @@ impl TranscriptLinter {
         }
     }
 
-    /// Looks at one transcript.
+    /// Records one transcript.
     pub fn observe(&mut self, transcript: &Transcript<'_>) {
         self.transcripts += 1;
         for part in transcript
@@ -96,7 +97,7 @@ impl TranscriptLinter {
         }
     }
 
-    /// What was found. Nothing is said where there is no transcript.
+    /// Returns the lints. In a workspace without transcripts, these are only samples of 0 percent.
     pub fn finish(self) -> Vec<Diagnostic> {
         let mut all = Vec::new();
         for watched in &self.rubrics {

@@ -1,15 +1,15 @@
-//! `empty-match`: a regular expression that is satisfied by the empty text.
+//! `empty-match`: a regular expression that matches the empty text.
 
 use regex::{Regex, RegexBuilder};
 
 use super::{AGENT_CONTENT_PARAMS, LintMessage, LintedEval, RubricLints, for_each_text};
 
-/// What a pattern may take here, in bytes; one that loaded takes no more.
+/// The maximum size of a compiled pattern here, in bytes. Patterns of loaded rubrics are smaller.
 const SIZE_LIMIT: usize = 1 << 20;
 
-/// Params that are regular expressions wherever they stand.
+/// The params that are regular expressions in every eval type.
 const PATTERN_PARAMS: &[&str] = &["result_matches", "args_match", "regex"];
-/// Params that are in these types.
+/// The params that are regular expressions in these eval types.
 const PATTERN_PARAMS_BY_TYPE: &[(&str, &[&str])] = &[
     ("regex", &["pattern"]),
     ("regexp_matcher", &["pattern", "patterns", "regexp"]),
@@ -19,7 +19,8 @@ const PATTERN_PARAMS_BY_TYPE: &[(&str, &[&str])] = &[
 pub(super) fn lint_patterns(lints: &mut RubricLints<'_>, of: LintedEval<'_>) {
     let eval = of.eval;
     if eval.eval_type == "regex" {
-        // Where no match is asked for, that the empty text has one makes the eval fail on it: a way to ask for an answer.
+        // If no match is wanted, a pattern that matches the empty text makes the eval fail on it. That is a way to
+        // require an answer.
         let wanted = eval.params["expect_match"].as_bool().unwrap_or(true);
         if wanted == eval.negate {
             return;
@@ -44,7 +45,7 @@ pub(super) fn lint_patterns(lints: &mut RubricLints<'_>, of: LintedEval<'_>) {
     });
     for (pointer, text) in empty {
         if eval.eval_type == "regex" && matches_everything(text) {
-            // Said by what it leads to: the eval cannot fail.
+            // `cannot-fail` already reports this eval.
             continue;
         }
         let param = pointer.trim_start_matches('/').replace('/', ".");
@@ -68,11 +69,11 @@ fn compile_pattern(pattern: &str) -> Option<Regex> {
         .ok()
 }
 
-/// Whether a pattern matches every text, since it is content with no character at all wherever it is tried. Says no where
-/// it is not plain.
+/// Returns true if a pattern matches every text, because it matches the empty text at every position. Returns false
+/// if that is uncertain.
 pub(super) fn matches_everything(pattern: &str) -> bool {
-    // What may stay empty is empty once greed is swapped. Letters, digits, marks and breaks: whatever a pattern asserts of
-    // its surroundings, one of these does not have it.
+    // With greediness swapped, each part that may be empty is empty. The probes are letters, digits, marks and line
+    // breaks, so that every assertion about the surroundings fails on one of them.
     let swapped = |swap| {
         let mut builder = RegexBuilder::new(pattern);
         builder.swap_greed(swap).size_limit(SIZE_LIMIT).build()

@@ -17,7 +17,7 @@ fn rubric(text: &str) -> Arc<Rubric> {
     Arc::new(rubric.expect("it has no errors"))
 }
 
-/// A rubric of evals in flow YAML, one a line from line 3 on.
+/// Returns a rubric of evals in flow YAML, one per line from line 3 on.
 fn evals(evals: &[&str]) -> Arc<Rubric> {
     let lines: Vec<String> = evals.iter().map(|eval| format!("  - {{{eval}}}")).collect();
     rubric(&format!("id: r\nevals:\n{}\n", lines.join("\n")))
@@ -59,7 +59,7 @@ fn at_load(rubric: &Arc<Rubric>) -> Vec<Diagnostic> {
     )
 }
 
-/// The lints of one eval, by name; and that each is gone once it is allowed, on the eval or on the rubric.
+/// Returns the names of one eval's lints. Also checks that `allow` on the eval or on the rubric removes each lint.
 fn one(eval: &str) -> Vec<&'static str> {
     let found: Vec<&'static str> = at_load(&evals(&[eval])).iter().map(|d| d.code).collect();
     for name in &found {

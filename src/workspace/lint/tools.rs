@@ -1,14 +1,14 @@
 //! `unknown-tool`: a tool name in an eval that occurs in no transcript.
 //!
-//! A check that wants a call of such a tool fails everywhere. One that forbids it is right to name tools that nobody calls,
-//! so there only what looks like a slip is told: a name that is nearly one that occurs.
+//! An eval that wants a call of such a tool fails everywhere. An eval that forbids a call may name a tool that is
+//! never called. There only a name that is similar to a known one is reported.
 
 use std::collections::BTreeSet;
 
 use super::{AGENT_CONTENT_PARAMS, LintMessage, LintedEval, RubricLints, for_each_text};
 use crate::diag::find_nearest;
 
-/// Params that hold a tool's name, or several, wherever they stand in the params of a type about tools.
+/// The params that contain one or several tool names, in the types about tools.
 const TOOL_NAME_PARAMS: &[&str] = &[
     "tool",
     "tools",
@@ -22,7 +22,8 @@ const TOOL_NAME_PARAMS: &[&str] = &[
     "agent",
     "agents",
 ];
-/// Parts of the names of types whose params name tools. An agent is called as a tool of its name.
+/// The parts of type names whose params name tools. Transcripts record a call of an agent as a call of a tool with
+/// the agent's name.
 const TOOL_TYPE_PARTS: &[&str] = &[
     "tool",
     "trajectory",
@@ -30,7 +31,7 @@ const TOOL_TYPE_PARTS: &[&str] = &[
     "parameter_analysis",
     "outcome_",
 ];
-/// Parts of the names of types that forbid calls.
+/// The parts of type names that forbid calls.
 const FORBIDDING_TYPE_PARTS: &[&str] = &["_not_", "excluded", "anti_pattern", "no_repeat"];
 
 pub(super) fn lint_tools(
@@ -54,7 +55,7 @@ pub(super) fn lint_tools(
     }
     let mut most = ["max", "max_calls"].into_iter();
     let none = most.any(|most| eval.params[most] == 0);
-    // What may be called at most need not be called.
+    // A `subset` allows calls but does not require them.
     let none = none || eval.params["mode"] == "subset";
     let forbids = none
         || FORBIDDING_TYPE_PARTS
@@ -62,7 +63,7 @@ pub(super) fn lint_tools(
             .any(|part| eval.eval_type.contains(part));
     let wants = forbids == eval.negate;
     let mut unknown = Vec::new();
-    // An argument may be called as a param is.
+    // An argument may have the same name as a param.
     let into = |key: &str| {
         !AGENT_CONTENT_PARAMS.contains(&key) && !["args_match", "arg_matchers"].contains(&key)
     };
@@ -79,7 +80,7 @@ pub(super) fn lint_tools(
     }
 }
 
-/// Says that nobody calls a tool: where its call is wanted, or its name looks like a slip.
+/// Reports a tool that is never called, if the eval wants its call or its name looks like a typing error.
 fn report_unknown_tool(
     lints: &mut RubricLints<'_>,
     of: LintedEval<'_>,

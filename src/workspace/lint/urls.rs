@@ -1,4 +1,4 @@
-//! `unreachable-url`: criteria or a scoring guide that name an address, for a judge that cannot open one.
+//! `unreachable-url`: criteria or a scoring guide with an address, for a judge that cannot open addresses.
 
 use std::sync::LazyLock;
 
@@ -10,7 +10,8 @@ use crate::model::{JudgeConfig, ProviderKind};
 /// The tool that opens addresses.
 const FETCH_TOOL: &str = "fetch_url";
 
-/// Addresses, and hosts under endings that are rarely a file's: `.md`, `.py`, `.sh` and their like are countries too.
+/// Matches addresses, and hosts under endings that are rarely file endings. `.md`, `.py` and `.sh` are countries too,
+/// so they do not count.
 static ADDRESS: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(concat!(
         r#"(?i)https?://[^\s<>"'`)\]}]+|\b(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+"#,
@@ -19,11 +20,11 @@ static ADDRESS: LazyLock<Regex> = LazyLock::new(|| {
     .expect("a valid pattern")
 });
 
-/// `judges`: all that may be asked; what several cannot do is said once.
+/// Lints an eval for all `judges` that may decide it. Reports a problem once, even if several judges have it.
 pub(super) fn lint_urls(lints: &mut RubricLints<'_>, of: LintedEval<'_>, judges: &[&JudgeConfig]) {
     let blind = |judge: &&&JudgeConfig| {
         let opens = judge.tools.iter().any(|tool| tool.name == FETCH_TOOL);
-        // A recorded judge opened what it opened, and so did another tool's.
+        // Recorded and source verdicts exist already, so their judges open nothing.
         !opens && !matches!(judge.provider, ProviderKind::Replay | ProviderKind::Source)
     };
     let blind = judges.iter().filter(blind);
@@ -38,7 +39,7 @@ pub(super) fn lint_urls(lints: &mut RubricLints<'_>, of: LintedEval<'_>, judges:
         ),
     };
     let mut first = None;
-    // Other models and openings say nothing of what is judged.
+    // `model` and `system_prompt` are not about the judged text.
     let into = |key: &str| !matches!(key, "model" | "system_prompt");
     for_each_text(&of.eval.params, "", &into, &mut |pointer, text| {
         if first.is_none()
@@ -67,7 +68,7 @@ pub(super) fn lint_urls(lints: &mut RubricLints<'_>, of: LintedEval<'_>, judges:
     );
 }
 
-/// The first address of a text; an e-mail's host is none.
+/// Returns the first address of a text. The host of an e-mail address does not count.
 fn find_address(text: &str) -> Option<&str> {
     let found = ADDRESS.find_iter(text).find(|found| {
         let before = text[..found.start()].chars().next_back();

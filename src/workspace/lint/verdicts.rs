@@ -1,4 +1,4 @@
-//! `same-verdict`: an eval that tells no transcripts apart.
+//! `same-verdict`: an eval that has the same verdict on all transcripts.
 
 use std::sync::Arc;
 
@@ -6,24 +6,24 @@ use super::{LintMessage, LintedEval, RubricLints, enabled_evals};
 use crate::diag::Diagnostic;
 use crate::rubric::Rubric;
 
-/// The same verdict everywhere is told from so many decisions on: of an eval that passes nine times in ten, ten passes in a
-/// row still come up in a third of all runs, so it is worth a look, and no more than that.
+/// The minimum number of decisions for this lint. An eval that passes nine times in ten passes ten times in a row in
+/// a third of all runs. So the lint is only a hint.
 pub const MIN_DECISIONS_TO_LINT: u64 = 10;
 
-/// How the decisions of one eval ended.
+/// The number of passed and failed decisions of one eval.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EvalTally {
     /// The rubric's id.
     pub rubric: String,
     /// The eval's id.
     pub eval: String,
-    /// Decisions that passed.
+    /// The number of decisions that passed.
     pub pass: u64,
-    /// Decisions that failed.
+    /// The number of decisions that failed.
     pub fail: u64,
 }
 
-/// Evals with the same verdict everywhere.
+/// Returns the lints of evals with the same verdict on all transcripts.
 pub fn lint_same_verdict(rubrics: &[Arc<Rubric>], tallies: &[EvalTally]) -> Vec<Diagnostic> {
     let mut all = Vec::new();
     for rubric in rubrics {

@@ -1,7 +1,8 @@
-//! What a file's own tool decided, as a rubric whose judge is that tool: what was there stands beside one's own evals.
+//! Rubrics for source verdicts: the file's own tool becomes the judge, so that its verdicts appear next to the user's
+//! evals.
 //!
-//! One eval a scorer, where its word can decide something; what cannot (a grader that always failed, a length in
-//! characters) is told in a comment, with the reason. Refuses to turn a score into a pass without saying so in the file.
+//! Each scorer that can decide becomes one eval. A comment in the rubric names the other scorers with the reason,
+//! such as a grader that always failed. If a score becomes a pass or fail, the rubric contains the bound.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -10,10 +11,10 @@ use super::quote_yaml;
 use crate::model::{SourceVerdict, Transcript, find_source_judge, make_visible, pluralize};
 use crate::rubric::check_id;
 
-/// A scorer that is on fewer transcripts names them, if these are not too many to read.
+/// The maximum number of transcripts that `applies_to` of one eval lists by id.
 const MAX_NAMED_TRANSCRIPTS: usize = 40;
 
-/// Whose verdicts a file carries, in the order they were met.
+/// The judges of a file's source verdicts, in order of first occurrence.
 #[derive(Debug, Default)]
 pub(super) struct SourceVerdictTally {
     judges: Vec<SourceJudgeTally>,
@@ -23,37 +24,37 @@ pub(super) struct SourceVerdictTally {
 #[derive(Debug, Default)]
 struct SourceJudgeTally {
     name: String,
-    /// Transcripts that carry a verdict of it.
+    /// The number of transcripts with a verdict of this judge.
     transcripts: u64,
     scorers: Vec<ScorerTally>,
     index_by_name: HashMap<String, usize>,
 }
 
-/// What one scorer said.
+/// The verdicts of one scorer, counted.
 #[derive(Debug, Default)]
 struct ScorerTally {
     name: String,
-    /// The transcripts it is on.
+    /// The number of transcripts with this scorer.
     transcripts: u64,
-    /// Their ids, the first ones.
+    /// The ids of the first of these transcripts.
     ids: Vec<String>,
-    /// More than once on one transcript: which of them counts would be a guess.
+    /// True if a transcript has several verdicts of this scorer. The file does not say which of them counts.
     is_repeated: bool,
     passed: u64,
     failed: u64,
     errors: u64,
-    /// A score from 0 to 1 and neither pass nor fail.
+    /// The number of verdicts with a score from 0 to 1 but without pass or fail.
     scored: u64,
-    /// Neither, and no such score.
+    /// The number of verdicts without such a score and without pass or fail.
     undecided: u64,
-    /// A pass or fail without a score: no bound could decide it.
+    /// The number of verdicts with pass or fail but without a score. A bound cannot decide them.
     unscored: u64,
     lowest_pass: Option<f64>,
     highest_fail: Option<f64>,
 }
 
 impl SourceVerdictTally {
-    /// Takes a transcript's verdicts in.
+    /// Counts a transcript's verdicts.
     pub(super) fn add_transcript(&mut self, transcript: &Transcript<'_>) {
         let mut seen: Vec<(usize, usize)> = Vec::new();
         for verdict in &transcript.verdicts {
@@ -91,7 +92,7 @@ impl SourceVerdictTally {
         }
     }
 
-    /// Rubrics by the name of their file, without ending.
+    /// Returns the rubrics, each with the name of its file without ending.
     pub(super) fn rubric_files(&self, whole: bool) -> Vec<(String, String)> {
         let mut names = vec!["first".to_owned()];
         self.judges
@@ -108,7 +109,7 @@ impl SourceVerdictTally {
             .collect()
     }
 
-    /// Judges that dicta does not know by their names, as entries of `judges:`.
+    /// Returns the entries of `judges:` for judges that dicta does not know by name.
     pub(super) fn judges(&self) -> String {
         let strange = |judge: &&SourceJudgeTally| {
             judge.is_namable() && find_source_judge(&judge.name).is_none()
@@ -122,7 +123,7 @@ impl SourceVerdictTally {
     }
 }
 
-/// Where something of a name stands; made if it was not there.
+/// Returns the index of the entry with a name; adds the entry if it is missing.
 fn find_or_insert<T>(
     at: &mut HashMap<String, usize>,
     all: &mut Vec<T>,
@@ -135,7 +136,7 @@ fn find_or_insert<T>(
     })
 }
 
-/// A tool's name as that of a file.
+/// Converts a tool's name to a file name.
 fn file_name(judge: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
     let name: String = judge.chars().take(40).map(plain).collect();
@@ -148,12 +149,13 @@ fn file_name(judge: &str) -> String {
 }
 
 impl SourceJudgeTally {
-    /// Whether dicta.yaml can name it: the checker that is the default judge has its name already.
+    /// Returns true if dicta.yaml can name the judge. The judge `rules`, which is the default judge, already has its
+    /// name.
     fn is_namable(&self) -> bool {
         check_id(&self.name).is_ok() && self.name != "rules"
     }
 
-    /// `None` where nothing it said can decide.
+    /// Returns the rubric as YAML; `None` if none of its scorers can decide.
     fn to_rubric_yaml(&self, whole: bool) -> Option<String> {
         if !self.is_namable() {
             return None;
@@ -216,7 +218,7 @@ impl ScorerTally {
         }
     }
 
-    /// Why it is no eval.
+    /// Returns the reason why the scorer does not become an eval.
     fn explain_exclusion(&self, of: u64, whole: bool) -> Option<String> {
         if let Err(why) = check_id(&self.name) {
             return Some(format!("its name {why}"));
@@ -228,7 +230,7 @@ impl ScorerTally {
             let all = if self.undecided == 0 {
                 "only graders that failed"
             } else {
-                "values that are no scores from 0 to 1, and neither pass nor fail"
+                "values that are neither a score from 0 to 1 nor a pass or fail"
             };
             return Some(all.to_owned());
         }
@@ -241,12 +243,13 @@ impl ScorerTally {
         })
     }
 
-    /// Whether it is on nearly all transcripts that its judge said something about.
+    /// Returns true if the scorer is on at least 80% of the transcripts that its judge has verdicts on.
     fn is_common(&self, of: u64) -> bool {
         self.transcripts * 5 >= of * 4
     }
 
-    /// The bound that decides, where the scorer itself did not; of what it did decide nothing changes.
+    /// Returns the lowest score that passes, if some verdicts have a score but no pass or fail. It agrees with every
+    /// pass or fail of the scorer.
     fn deciding_bound(&self) -> Option<f64> {
         if self.scored == 0 || self.unscored > 0 {
             return None;
@@ -272,7 +275,7 @@ impl ScorerTally {
         }
         let on = pluralize(self.transcripts, "transcript");
         let told = quote_yaml(&format!("Recorded on {on}: {}", told.join(", ")));
-        // Braces would be a template's.
+        // In criteria, braces would begin a template.
         let asked = format!("what {judge} recorded as {}", self.name);
         let asked = quote_yaml(&asked.replace(['{', '}'], ""));
         let _infallible = write!(

@@ -1,4 +1,4 @@
-//! What the documents tell people to write into dicta.yaml loads, as they stand there.
+//! Tests that the dicta.yaml blocks in the documents load unchanged.
 
 use super::*;
 
@@ -8,13 +8,13 @@ const MODEL_CONFIG: &str =
 
 const TOOLS: &str = include_str!("../../../docs/tools.md");
 
-/// The tools file that `docs/tools.md` begins with; its blocks of dicta.yaml are about that.
+/// Returns the first tools file of `docs/tools.md`, which its blocks of dicta.yaml refer to.
 fn first_tools_file() -> &'static str {
     let begun = TOOLS.split("```yaml\n").nth(1).expect("a block");
     begun.split("```").next().unwrap_or(begun)
 }
 
-/// The blocks of a document that are about judges or limits, in its order.
+/// Returns the blocks of a document that are about judges or limits, in document order.
 fn blocks(document: &'static str) -> Vec<&'static str> {
     let yaml = document.split("```yaml\n").skip(1);
     let blocks = yaml.filter_map(|rest| rest.split("```").next());
@@ -40,7 +40,7 @@ fn every_judge_of_the_docs_loads_without_a_warning_and_satisfies_the_schema() {
         folder.write("corp-ca.pem", &authority.cert.pem());
         folder.write("judges/gemini_2.5_pro.yaml", MODEL_CONFIG);
         let mut env = data();
-        // What a person who follows the page has set.
+        // The variables that a reader of the page has set.
         for (name, value) in [
             ("HOME", "/home/me"),
             ("EVAL_GCP_PROJECT_ID", "p"),
@@ -62,7 +62,7 @@ fn every_judge_of_the_docs_loads_without_a_warning_and_satisfies_the_schema() {
 const TRANSCRIPTS: &str = include_str!("../../../docs/transcripts.md");
 const LABELS: &str = include_str!("../../../docs/labels.md");
 
-/// The blocks of a language that begin so.
+/// Returns the blocks of a language that begin with one of the keys.
 fn begin(document: &'static str, language: &str, keys: &[&str]) -> Vec<&'static str> {
     let fence = format!("```{language}\n");
     let after: Vec<&'static str> = document.split(fence.as_str()).skip(1).collect();
@@ -74,10 +74,10 @@ fn begin(document: &'static str, language: &str, keys: &[&str]) -> Vec<&'static 
         .collect()
 }
 
-/// What is told of the sheet that `docs/labels.md` shows.
-const BLANK: &[&str] = &["sheet.csv:4:1: 1 row has no verdict, and is no label"];
+/// The warning about the table in `docs/labels.md`.
+const BLANK: &[&str] = &["sheet.csv:4:1: 1 row has no verdict, and does not count as a label"];
 
-/// What stands in the files that the blocks about own data name.
+/// Creates the files that the blocks about the user's data name.
 fn own_data(block: &str) -> (Folder, Env) {
     let rest = |key: &str, line: &'static str| {
         let has = block.starts_with(key) || block.contains(&format!("\n{key}"));

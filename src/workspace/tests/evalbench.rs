@@ -1,4 +1,4 @@
-//! evalbench's model configs: what each becomes, with which environment.
+//! Tests of evalbench's model configs: the judge that each becomes, with its environment.
 
 use super::*;
 use crate::model::{ApiKeySource, JudgeTool};
@@ -13,7 +13,7 @@ fn env(pairs: &[(&str, &str)]) -> Env {
     env
 }
 
-/// The judge `house` of a model config, what is said of it, and what `dicta check` says it became.
+/// Returns the judge `house` of a model config, the problems, and the summary of `dicta check`.
 fn opened(config_file: &str, env: &Env) -> (JudgeConfig, Vec<String>, String) {
     let folder = config("judges:\n  house: judges/gemini.yaml\n");
     folder.write("judges/gemini.yaml", config_file);

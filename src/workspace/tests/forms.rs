@@ -1,4 +1,4 @@
-//! Rubrics of other tools with the eval types of this build: whatever type is here takes the params our forms give it.
+//! Tests that the eval types of this build accept the params that converted rubrics give them.
 
 use super::*;
 use crate::handlers::EvalTypeRegistry;
@@ -82,7 +82,7 @@ fn whatever_type_is_here_takes_the_params_our_forms_give_it() {
             &files,
         );
         for problem in problems.iter().filter(|p| p.code == NOT_CARRIED) {
-            let lacks = "which is no eval type of this build";
+            let lacks = "which is not an eval type of this build";
             assert!(problem.message.contains(lacks), "{form}: {problem}");
         }
         if let Some(rubric) = rubric {

@@ -1,4 +1,4 @@
-//! `{path, map}` of dicta.yaml.
+//! Tests of `{path, map}` in dicta.yaml.
 
 use super::*;
 

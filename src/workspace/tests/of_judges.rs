@@ -1,4 +1,4 @@
-//! Judges: every key, every default, and that a written key is never shown.
+//! Tests of judges: every key, every default, and that a written API key is never shown.
 
 use super::*;
 use crate::diag::render;

@@ -1,4 +1,4 @@
-//! Labels of a workspace, and the judges of verdicts that came with its transcripts.
+//! Tests of a workspace's labels, and of the judges of source verdicts.
 
 use super::*;
 
@@ -114,11 +114,11 @@ fn judges_of_sources_are_there_once_they_are_named() {
         ),
         (
             "{provider: source, model: x}",
-            "4:34: source takes no `model`: the verdicts are there, and nobody is asked",
+            "4:34: source takes no `model`: it returns source verdicts and calls nothing",
         ),
         (
             "{provider: source, tools: [fetch_url]}",
-            "4:27: source takes no `tools`: the verdicts are there, and nobody is asked",
+            "4:27: source takes no `tools`: it returns source verdicts and calls nothing",
         ),
         (
             "{provider: rules, of: inspect}",
@@ -159,7 +159,7 @@ fn labels_of_a_map_count_and_what_they_are_about_is_told_where_the_map_says_it()
         .zip(&workspace.label_places)
         .map(|(label, place)| (&*label.transcript, label.passed, place.1.line))
         .collect();
-    // The one that somebody wrote down counts after the one that came with the file.
+    // A label that a person wrote counts after the label in the transcript file.
     assert_eq!(
         said,
         [
@@ -219,7 +219,7 @@ fn a_label_that_matches_nothing_refuses_no_rubric() {
             && told[1].starts_with("labels.jsonl:2:"),
         "{told:?}"
     );
-    // What is wrong elsewhere is told with it.
+    // Problems of other files are reported with it.
     folder.write("r.yaml", "evals: [{id: a, type: regexx}]\n");
     let problems = folder.load().expect_err("the rubric is wrong");
     assert!(problems.iter().any(|problem| problem.code == "label"));

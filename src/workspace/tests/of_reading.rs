@@ -1,4 +1,4 @@
-//! Judges that read their transcript with tools.
+//! Tests of judges that read their transcript with tools.
 
 use super::*;
 

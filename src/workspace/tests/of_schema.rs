@@ -1,4 +1,4 @@
-//! The schema of dicta.yaml for editors, held to the parser: the same keys, the same values.
+//! Tests that the schema of dicta.yaml for editors accepts the same keys and values as the parser.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Tools files of a workspace.
+//! Tests of a workspace's tools files.
 
 use super::*;
 use crate::net::{Resolver, SystemResolver};

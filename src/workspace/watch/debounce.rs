@@ -115,7 +115,7 @@ impl<S: PartialEq> ReloadDebouncer<S> {
 mod tests {
     use super::*;
 
-    /// A driver as the watcher is one, over a fake clock: it looks at every change and when a wait is over.
+    /// A test driver with a fake clock. Like the watcher, it checks after every change and after every wait.
     struct Driver {
         quiet: ReloadDebouncer<&'static str>,
         good: &'static str,
@@ -151,7 +151,7 @@ mod tests {
             }
         }
 
-        /// Time passes; waits that end are looked at.
+        /// Advances the clock and runs the checks that become due.
         fn pass(&mut self, gap: u64) {
             let until = self.now + Millis(gap);
             while let Some(due) = self.quiet.next_check().filter(|due| *due <= until) {
@@ -161,7 +161,7 @@ mod tests {
             self.now = until;
         }
 
-        /// A write: seen at once, or only by a later look.
+        /// Writes content. The driver checks at once if the write is noticed, else at a later check.
         fn write(&mut self, content: &'static str, noticed: bool) {
             self.file = content;
             if noticed {
@@ -232,8 +232,8 @@ mod tests {
         );
     }
 
-    /// Every sequence of up to four writes, each noticed or not, with gaps on both sides of the quiet time: the last
-    /// write is always noticed, and it always is the end.
+    /// Tries every sequence of up to four writes, each noticed or not, with gaps shorter and longer than the quiet
+    /// time. The last write is always noticed, and its content must be the final state.
     #[test]
     fn whatever_the_interleaving_the_last_content_is_what_holds() {
         const CONTENTS: [&str; 5] = ["", "ha!", "gone", "half", "old"];

@@ -1,5 +1,5 @@
-//! The real file system and the real watcher; time stands still unless a test moves it, so that nothing here is slow and
-//! no gap is a guess: a test waits until the watcher itself waits.
+//! Tests with the real file system and the real watcher. Only a test moves the clock, so no test is slow, and a test
+//! waits until the watcher itself waits.
 
 use std::fs;
 use std::path::Path;
@@ -84,7 +84,7 @@ impl Bed {
         runs_root(&self.dir).join(file)
     }
 
-    /// The watcher doubts what it saw, and waits.
+    /// Waits until the watcher doubts a change and waits itself.
     async fn waits(&self) {
         while self.clock.next_wake().is_none() {
             tokio::task::yield_now().await;
@@ -95,7 +95,7 @@ impl Bed {
         self.events.recv().await.expect("the watcher lives")
     }
 
-    /// The beam rubric as it was told last, once it is this text. Nothing may be told to be wrong meanwhile.
+    /// Waits until the watcher reports the beam rubric with this text. No problem may be reported meanwhile.
     async fn applies(&mut self, text: &str) -> Vec<PathBuf> {
         loop {
             match self.event().await {
@@ -154,7 +154,7 @@ async fn a_save_in_pieces_ends_in_its_whole() {
         let mut file = fs::File::create(bed.path("rubrics/beam.yaml")).expect("a file");
         for piece in text.as_bytes().chunks(17) {
             file.write_all(piece).expect("written");
-            // The watcher may see any prefix, or none.
+            // The watcher may see any prefix of the text, or nothing.
             tokio::task::yield_now().await;
         }
         drop(file);
@@ -191,7 +191,7 @@ async fn a_broken_save_is_told_after_the_quiet_time_and_goes_away() {
         problems[0].starts_with("rubrics/beam.yaml:"),
         "{problems:?}"
     );
-    // Back to what was: nothing changed, and that is told.
+    // The content is as before, so nothing changed. The watcher reports that.
     write(&bed.path(""), "rubrics/beam.yaml", &rubric(0));
     assert_eq!(bed.applies(&rubric(0)).await, Vec::<PathBuf>::new());
     write(&bed.path(""), "rubrics/beam.yaml", &rubric(1));
@@ -206,12 +206,12 @@ async fn a_new_rubric_and_a_new_folder_are_seen() {
         bed.applies(&rubric(7)).await,
         [PathBuf::from("rubrics/new.yaml")]
     );
-    // The folder goes and comes back: it is another one, and watched again.
+    // The folder is removed and created again: it is a new folder and needs a new watch.
     for number in 1..=3 {
         fs::remove_dir_all(bed.path("rubrics")).expect("removed");
         bed.waits().await;
         write(&bed.path(""), "rubrics/beam.yaml", &rubric(number));
-        // The other rubric is really gone, which is believed after the quiet time.
+        // The other rubric is really gone; the watcher accepts that after the quiet time.
         if number == 1 {
             bed.waits().await;
         }
@@ -224,7 +224,7 @@ async fn a_new_rubric_and_a_new_folder_are_seen() {
                 {
                     break;
                 }
-                // Between the two the workspace had no rubric at all, and time went on.
+                // Between the two changes the workspace had no rubric, and time went on.
                 Ok(_) | Err(_) => {}
             }
         }

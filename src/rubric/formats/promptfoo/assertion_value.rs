@@ -1,4 +1,4 @@
-//! An assertion's `value`: filled in from variables, or read from the file it names.
+//! The reader of an assertion's `value`: it inserts variables, or reads the file that the value names.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -10,18 +10,18 @@ use super::super::doc_location::{DocLocation, find_file};
 use crate::diag::yaml;
 use crate::rubric::RubricFiles;
 
-/// A value with its variables filled in.
+/// A value with its variables inserted.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::rubric::formats) enum FilledValue {
-    /// As it is.
+    /// A value without variables from the transcript.
     Plain(Value),
-    /// The transcript's own, at this path of its metadata.
+    /// The value at this path of the transcript's metadata.
     FromMetadata(String),
-    /// A text with parts from the transcript's metadata, as our templates write them.
+    /// A text with parts from the transcript's metadata, as a template of dicta.
     MetadataTemplate(String),
 }
 
-/// Whether some text of it is a template.
+/// Returns true if the value contains a template.
 pub(super) fn has_template(value: &Value) -> bool {
     match value {
         Value::String(text) => is_template(text),
@@ -35,7 +35,7 @@ pub(in crate::rubric::formats) fn is_template(text: &str) -> bool {
     text.contains("{{") || text.contains("{%")
 }
 
-/// The name in `{{ name }}`, if that is the whole text.
+/// Returns the name in `{{ name }}`, if that is the whole text.
 pub(in crate::rubric::formats) fn lone_variable(text: &str) -> Option<&str> {
     let name = text.trim().strip_prefix("{{")?.strip_suffix("}}")?.trim();
     is_variable_name(name).then_some(name)
@@ -48,7 +48,8 @@ fn is_variable_name(name: &str) -> bool {
             .all(|c| c.is_alphanumeric() || c == '_' || c == '.')
 }
 
-/// Fills in a test's variables; for an assertion of every test (`None`) a lone variable is the transcript's own.
+/// Inserts a test's variables. For an assertion of every test (`None`), a single variable refers to the transcript's
+/// metadata.
 pub(super) fn fill_value(
     value: &Value,
     vars: Option<&Map<String, Value>>,
@@ -67,12 +68,12 @@ pub(super) fn fill_value(
     }
 }
 
-/// Whether a name is a variable of a test, not one that promptfoo has itself.
+/// Returns true if a name is a variable of a test and not one of promptfoo's own.
 fn is_test_variable(name: &str) -> bool {
     !name.starts_with("env.") && name != "output"
 }
 
-/// The same text over the transcript's metadata, where each part is one variable.
+/// Converts a text to a template over the transcript's metadata. Each part must be one variable.
 fn to_metadata_template(text: &str) -> Result<FilledValue, ConversionError> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -154,7 +155,7 @@ fn at_path<'v>(vars: &'v Map<String, Value>, name: &str) -> Option<&'v Value> {
     Some(value)
 }
 
-/// What a `file://` value names; any other as it is.
+/// Returns the content of the file that a `file://` value names. Returns other values unchanged.
 pub(super) fn read_file_value(
     files: &dyn RubricFiles,
     at: &DocLocation,
@@ -186,7 +187,7 @@ pub(super) fn read_file_value(
         })
 }
 
-/// A schema as it stands or as text. Theirs is draft 7 where it does not say.
+/// Reads a schema that is given as a mapping or as text. promptfoo's default is draft 7.
 pub(super) fn parse_schema(value: &Value) -> Result<Option<Value>, ConversionError> {
     let parsed;
     let value = match value {
@@ -194,7 +195,7 @@ pub(super) fn parse_schema(value: &Value) -> Result<Option<Value>, ConversionErr
         Value::String(text) => {
             let source = text.as_str().into();
             parsed = yaml::read_document(&source, std::path::Path::new("schema"))
-                .map_err(|_| ConversionError::new("its schema is no YAML or JSON", ""))?
+                .map_err(|_| ConversionError::new("its schema is neither YAML nor JSON", ""))?
                 .value;
             &parsed
         }

@@ -1,4 +1,4 @@
-//! One assertion as one eval of ours that means the same.
+//! The conversion of one assertion to one eval with the same meaning.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use super::js_regex;
 use crate::diag::yaml;
 use crate::rubric::EvalTypeCatalog;
 
-/// The types that have an eval of ours, without `not-`.
+/// The types that have an equivalent eval type, without `not-`.
 pub(super) const CONVERTIBLE_TYPES: &[&str] = &[
     "equals",
     "contains",
@@ -38,7 +38,7 @@ pub(super) const CONVERTIBLE_TYPES: &[&str] = &[
     "trajectory:goal-success",
 ];
 
-/// The eval of an assertion, `base` its type without `not-`.
+/// Converts an assertion; `base` is its type without `not-`.
 pub(super) fn convert_by_type(
     at: &DocLocation,
     base: &str,
@@ -51,7 +51,7 @@ pub(super) fn convert_by_type(
     let new = |ours: &str| ConvertedEval::new(kind, ours, at);
     let threshold = at.get("threshold");
     if let FilledValue::FromMetadata(path) = &value {
-        // Only a param that takes the text as it is can be the transcript's own.
+        // Only a param that takes a text literally can come from the metadata.
         let (ours, param) = match base {
             "equals" => ("exact_match", "expected"),
             "llm-rubric" | "model-graded-closedqa" => ("llm_judge", "criteria"),
@@ -70,7 +70,7 @@ pub(super) fn convert_by_type(
     }
     let value = match value {
         FilledValue::Plain(value) => value,
-        // What a judge is told may have the transcript's metadata filled in.
+        // Texts for a judge may contain templates over the metadata.
         FilledValue::MetadataTemplate(text)
             if matches!(base, "llm-rubric" | "model-graded-closedqa") =>
         {
@@ -83,13 +83,13 @@ pub(super) fn convert_by_type(
     };
     let eval = match base {
         "equals" => match &value {
-            // A mapping or a list is compared with the output as JSON, in both.
+            // Both tools compare a mapping or a list with the output as JSON.
             Value::Object(_) | Value::Array(_) => {
                 new("exact_match").with_param("expected", value.clone(), &place)
             }
             _ => new("exact_match").with_param("expected", scalar_text(&value)?, &place),
         },
-        // Theirs tells upper from lower case, our `contains` does not: the text as a pattern.
+        // promptfoo's `contains` is case-sensitive and dicta's is not, so the text becomes a pattern.
         "contains" => {
             new("regex").with_param("pattern", regex::escape(&scalar_text(&value)?), &place)
         }
@@ -106,7 +106,7 @@ pub(super) fn convert_by_type(
                 .with_param("regexp_string_list", quoted, &place)
                 .with_param("match_all_patterns", true, &place)
         }
-        // Our `contains_any` looks at every answer, theirs at the last one.
+        // dicta's `contains_any` reads every answer, promptfoo's only the last one.
         "contains-any" => {
             new("regex").with_param("pattern", any_of_pattern(&text_list(&value)?), &place)
         }
@@ -145,7 +145,7 @@ pub(super) fn convert_by_type(
     Ok(eval.negated_if(inverse))
 }
 
-/// What a model grades there, and the threshold where none is written.
+/// Converts an assertion that a model grades; uses promptfoo's default threshold.
 fn convert_judged(
     new: impl Fn(&str) -> ConvertedEval,
     base: &str,
@@ -171,12 +171,13 @@ fn convert_judged(
                 None,
             )
         }
-        // Their threshold is 0 where none is written: nothing fails.
+        // The default threshold of promptfoo is 0 here, so nothing fails.
         _ => (new("answer_relevancy"), Some(0.0)),
     })
 }
 
-/// A judged eval: there both the grader's verdict and the threshold must hold, here the threshold decides where given.
+/// Sets the threshold of a judged eval. In promptfoo both the grader's verdict and the threshold must hold; in dicta
+/// a given threshold decides alone.
 fn apply_judge_threshold(
     eval: ConvertedEval,
     threshold: Option<&DocLocation>,
@@ -219,7 +220,7 @@ fn apply_threshold(
     }
 }
 
-/// A text, or a number or boolean as the text it is compared by.
+/// Returns a text; numbers and booleans as the text that promptfoo compares.
 fn scalar_text(value: &Value) -> Result<String, ConversionError> {
     match value {
         Value::String(text) => Ok(text.clone()),
@@ -238,7 +239,7 @@ fn scalar_text(value: &Value) -> Result<String, ConversionError> {
     }
 }
 
-/// A list of texts; one text is a list with commas.
+/// Returns a list of texts. A single text is split at its commas.
 fn text_list(value: &Value) -> Result<Vec<String>, ConversionError> {
     match value {
         Value::Array(items) if !items.is_empty() => items.iter().map(scalar_text).collect(),
@@ -255,12 +256,12 @@ fn text_list(value: &Value) -> Result<Vec<String>, ConversionError> {
 }
 
 fn any_of_pattern(texts: &[String]) -> String {
-    // An empty text is in every answer; an empty alternative would say so.
+    // Every answer contains the empty text, so an empty alternative would match every answer.
     let quoted: Vec<String> = texts.iter().map(|text| regex::escape(text)).collect();
     format!("(?:{})", quoted.join("|"))
 }
 
-/// Criteria as a judge reads them.
+/// Returns criteria as a judge reads them.
 fn criteria_text(value: &Value) -> Result<String, ConversionError> {
     match value {
         Value::Array(items) if !items.is_empty() => {
@@ -288,7 +289,8 @@ fn convert_is_json(
     })
 }
 
-/// Theirs passes if any JSON in the output fits, ours looks at the first one: the same where there is one.
+/// Converts `contains-json`. promptfoo passes if any JSON in the output fits, and dicta reads only the first. Both
+/// agree if there is one.
 fn convert_contains_json(
     new: impl Fn(&str) -> ConvertedEval,
     value: &Value,
@@ -308,7 +310,8 @@ fn convert_contains_json(
     Ok(eval.with_param("extract_json", true, place))
 }
 
-/// F1 of two sets of tools as the Jaccard index of them, F1 / (2 - F1), which our trajectory matcher scores by.
+/// Converts the F1 score of two sets of tools. dicta's trajectory matcher uses their Jaccard index, which is F1 / (2
+/// - F1).
 fn convert_tool_call_f1(
     eval: ConvertedEval,
     value: &Value,
@@ -316,7 +319,7 @@ fn convert_tool_call_f1(
     threshold: Option<&DocLocation>,
 ) -> Result<ConvertedEval, ConversionError> {
     let wanted = threshold.and_then(|at| at.value().as_f64()).unwrap_or(1.0);
-    // A hair lower, so that a score at the limit is not lost to rounding.
+    // Slightly lower, so that rounding does not fail a score at the limit.
     let least = if wanted >= 1.0 {
         1.0
     } else {
@@ -329,7 +332,7 @@ fn convert_tool_call_f1(
         .with_param("min_score", least, &at))
 }
 
-/// Names of tools; theirs may be globs, ours are names.
+/// Returns names of tools. promptfoo also accepts globs, dicta only names.
 fn read_tool_names(value: &Value) -> Result<Vec<String>, ConversionError> {
     let names: Vec<String> = match value {
         Value::Array(steps) => steps.iter().map(read_tool_name).collect::<Result<_, _>>()?,
@@ -394,7 +397,8 @@ fn convert_tool_used(
         )?;
         return Ok(counts.negated_if(inverse));
     }
-    // Turned round, none of them may be called; `not` of "all are called" would be content with one missing.
+    // The opposite of "all are called" would be "at least one is missing". promptfoo means that none of them is
+    // called.
     let ours = if inverse {
         "tools_not_called"
     } else {
@@ -446,7 +450,8 @@ fn convert_step_count(
     apply_count_bounds(eval, value, place, 0)
 }
 
-/// Some one call has these arguments. There nested mappings match in part, ours as a whole.
+/// Converts an assertion that one call has these arguments. promptfoo compares nested mappings in part, dicta as a
+/// whole.
 fn convert_tool_args(
     new: impl Fn(&str) -> ConvertedEval,
     value: &Value,
@@ -467,7 +472,7 @@ fn convert_tool_args(
         return Err(by_hand("it leaves arguments out of the comparison"));
     }
     let Some(map) = args.as_object() else {
-        return Err(ConversionError::new("its `args` are no mapping", ""));
+        return Err(ConversionError::new("its `args` are not a mapping", ""));
     };
     let named = value.as_object().into_iter().flatten();
     let named = named.filter(|(key, _)| matches!(key.as_str(), "name" | "pattern"));
@@ -489,7 +494,7 @@ fn convert_tool_args(
     if map.values().any(Value::is_object) {
         return Err(by_hand("it compares nested arguments in part"));
     }
-    // `defaults` only say which further arguments are harmless, and here all are.
+    // `defaults` only lists further arguments that are allowed, and dicta allows all.
     Ok(new("tool_args")
         .with_param("tool_name", name, place)
         .with_param("expected_args", args.clone(), &at))

@@ -1,8 +1,9 @@
-//! A pattern of JavaScript as one of ours. There `\d`, `\w` and `\b` are ASCII, and a class holds no other class.
+//! The conversion of JavaScript patterns to Rust patterns. In JavaScript `\d`, `\w` and `\b` are ASCII, and a class
+//! contains no other class.
 //!
-//! What our search cannot do (look-around, back-references) stays as it is: our loader refuses it with the reason.
+//! Look-around and back-references stay unchanged. dicta's loader then refuses them with the reason.
 
-/// The same pattern in our syntax.
+/// Returns the same pattern in Rust's syntax.
 pub(super) fn to_rust_pattern(pattern: &str) -> String {
     let mut out = String::with_capacity(pattern.len() + 16);
     let mut in_class = false;
@@ -23,7 +24,7 @@ pub(super) fn to_rust_pattern(pattern: &str) -> String {
                     ('W', _) => out.push_str("[^0-9A-Za-z_]"),
                     ('b', false) => out.push_str(r"(?-u:\b)"),
                     ('b', true) => out.push_str(r"\x08"),
-                    // An escaped character that means nothing is itself there, and an error here.
+                    // JavaScript accepts an escaped character without a meaning as itself; Rust reports an error.
                     (
                         '/' | '"' | '\'' | '<' | '>' | ' ' | '_' | '@' | '%' | '`' | '!' | ','
                         | ';' | ':' | '=',
@@ -46,7 +47,7 @@ pub(super) fn to_rust_pattern(pattern: &str) -> String {
                 in_class = false;
                 out.push(']');
             }
-            // Operators of our classes, and plain characters of theirs.
+            // These are operators in a Rust class and plain characters in JavaScript.
             ('[' | '&' | '~', true) => out.extend(['\\', c]),
             _ => out.push(c),
         }

@@ -1,10 +1,11 @@
-//! promptfoo: `assert:` lists of a config's tests, of its `defaultTest`, of a file of tests, or bare.
+//! The reader of promptfoo: `assert:` lists of a config's tests, of its `defaultTest`, of a file of tests, or alone.
 //!
-//! There an assertion belongs to one test, whose `vars` fill the prompt; here a transcript is there already. So the
-//! assertions of a test with `vars` (or `metadata`) are for the transcripts whose metadata says the same:
-//! `metadata.vars.NAME`. A template that is one variable alone is filled from the test's own `vars`, or, where the
-//! assertion is for every test, from the transcript's metadata. Grading models named in the file are not used: the eval's
-//! judge decides.
+//! In promptfoo an assertion belongs to one test, whose `vars` fill the prompt. In dicta the transcript exists
+//! already. So the assertions of a test with `vars` (or `metadata`) apply to the transcripts with the same values in
+//! their metadata: `metadata.vars.NAME`.
+//!
+//! A template with a single variable takes the value of the test's own `vars`. If the assertion is for every test, it
+//! takes the value of the transcript's metadata. Grading models in the file are not used: the eval's judge decides.
 
 mod assertion_value;
 mod assertions;
@@ -24,7 +25,7 @@ use assertion_value::{FilledValue, fill_value};
 pub(super) use assertion_value::{is_template, lone_variable};
 use assertions::convert_by_type;
 
-/// Whether promptfoo has an assertion of this type.
+/// Returns true if promptfoo has an assertion of this type.
 pub(super) fn is_type(kind: &str) -> bool {
     let base = kind.strip_prefix("not-").unwrap_or(kind);
     assertions::CONVERTIBLE_TYPES.contains(&base)
@@ -32,19 +33,19 @@ pub(super) fn is_type(kind: &str) -> bool {
         || base == "assert-set"
 }
 
-/// What one assertion is read with.
+/// The context for reading one assertion.
 pub(super) struct PromptfooCx<'c> {
     files: &'c dyn RubricFiles,
     /// The root, for `$ref` into it.
     root: DocLocation,
 }
 
-/// A test: whose assertions they are.
+/// The test that assertions belong to.
 #[derive(Debug, Clone, Default)]
 struct PromptfooTest {
-    /// What its ids begin with; empty for every test.
+    /// The prefix of the evals' ids; empty for every test.
     name: String,
-    /// Its own variables and those of `defaultTest`; `None` where the assertion is for every test.
+    /// The test's own variables and those of `defaultTest`; `None` if the assertion is for every test.
     vars: Option<Map<String, Value>>,
     applies_to: Option<Value>,
 }
@@ -65,7 +66,7 @@ pub(super) fn read(
     }
     if root.value().is_array() {
         let items = root.items();
-        // An assertion set has a type, a test has none.
+        // An assertion set has a type, and a test does not.
         let is_test =
             |item: &DocLocation| item.get("assert").is_some() && item.get("type").is_none();
         if items.iter().any(is_test) {
@@ -83,7 +84,7 @@ pub(super) fn read(
     );
     let default = root.child("defaultTest");
     if default.value().is_string() {
-        let lost = ConversionError::new("it stands in another file", "write it here");
+        let lost = ConversionError::new("it is in another file", "write it here");
         maker.report_error(&default, "defaultTest", lost);
     }
     if root.get("scenarios").is_some() {
@@ -96,7 +97,7 @@ pub(super) fn read(
     convert_tests(&cx, &all, &default, rubric, maker);
 }
 
-/// The tests of a list, and of the files it names.
+/// Returns the tests of a list, and of the files that it names.
 fn collect_tests(
     cx: &PromptfooCx<'_>,
     at: &DocLocation,
@@ -142,7 +143,7 @@ fn convert_tests(
     convert_threshold(all, default, rubric, maker);
     let defaults = default.child("assert").items();
     let of_all = read_vars(default);
-    // What no variable fills in is the same for every test.
+    // Assertions without a variable are the same for every test.
     let (each, same): (Vec<DocLocation>, Vec<DocLocation>) = defaults
         .into_iter()
         .partition(|at| assertion_value::has_template(at.value()) && !all.is_empty());
@@ -195,7 +196,7 @@ fn metadata_binding_warning(test: &DocLocation) -> Diagnostic {
         .help("a transcript's metadata then holds `vars: { … }`; `defaultTest` and a bare `assert:` are for all transcripts")
 }
 
-/// A test's threshold is the rubric's where it is the same for all.
+/// Uses the tests' threshold for the rubric if it is the same for all.
 fn convert_threshold(
     all: &[DocLocation],
     default: &DocLocation,
@@ -237,7 +238,7 @@ fn read_test(
         Some(Value::Object(map)) => map.clone(),
         Some(_) => {
             return Err(ConversionError::new(
-                "its `vars` stand in another file",
+                "its `vars` are in another file",
                 "write them here",
             ));
         }
@@ -253,7 +254,7 @@ fn read_test(
             );
             return Err(ConversionError::new(
                 why,
-                "one test a value, or `applies_to` of an eval of ours",
+                "one test per value, or `applies_to` of an eval in dicta's format",
             ));
         }
     }
@@ -292,7 +293,7 @@ fn convert_assertions(
     }
 }
 
-/// Templates refer to each other at most this deep.
+/// The maximum depth of references between templates.
 const MAX_REFS: u32 = 8;
 
 fn convert_assertion(
@@ -319,7 +320,7 @@ fn convert_assertion(
     };
     if kind == "assert-set" {
         if at.get("threshold").is_some() {
-            let why = "a set that passes in part is no eval of ours";
+            let why = "dicta has no eval for a set that passes in part";
             let instead = "a rubric of its own, with `threshold` and weights";
             return maker.report_error(at, &kind, ConversionError::new(why, instead));
         }

@@ -1,4 +1,4 @@
-//! The assertion types that no eval of ours does: why, and what to write instead.
+//! The assertion types without an equivalent eval type: the reasons, and what to write instead.
 
 use super::super::conversion::ConversionError;
 
@@ -28,7 +28,7 @@ const CONTEXT: (&str, &str) = (
     "`faithfulness`, `contextual_recall` or `contextual_relevancy` with contexts of the transcript, or `grounded`",
 );
 const MARKUP: (&str, &str) = (
-    "no eval type of ours parses that language",
+    "no eval type of dicta parses that language",
     "`regex`, or a `script` eval",
 );
 const CALLS: (&str, &str) = (
@@ -40,11 +40,11 @@ const COMPARES: (&str, &str) = (
     "dicta compare RUN RUN",
 );
 
-/// Why an assertion of this type does not carry over.
+/// Explains why an assertion of this type does not carry over.
 pub(super) fn explain_unsupported(base: &str) -> Option<ConversionError> {
     let (why, instead) = match base {
         "javascript" | "python" | "ruby" => CODE,
-        "webhook" => ("it asks a server of yours", "a `script` eval"),
+        "webhook" => ("it asks your server", "a `script` eval"),
         "similar" | "similar:cosine" | "similar:dot" | "similar:euclidean" => EMBED,
         "rouge-n" | "rouge-s" | "rouge-l" | "bleu" | "gleu" | "meteor" | "levenshtein" => OVERLAP,
         "perplexity" | "perplexity-score" => LOGPROBS,
@@ -67,11 +67,11 @@ pub(super) fn explain_unsupported(base: &str) -> Option<ConversionError> {
         "select-best" | "max-score" => COMPARES,
         "finish-reason" => ("transcripts need not say why a model stopped", ""),
         "skill-used" => (
-            "activated skills are told apart from tools by the harness alone",
+            "only the harness distinguishes activated skills from tools",
             "if the transcript has a call for it: `tool_args` with the skill's name",
         ),
         "word-count" => (
-            "no eval type of ours counts words",
+            "no eval type of dicta counts words",
             "`min_length` and `max_length` count characters",
         ),
         "search-rubric" | "agent-rubric" => (

@@ -53,7 +53,7 @@ fn a_bare_evalset_binds_what_its_scenarios_say_to_their_ids() {
         became.lost,
         [
             "beam.evalset.json:4:3: `goal_completion` does not carry over: `${NAME}` in conversation_plan is filled in by evalbench when it runs",
-            "beam.evalset.json:5:19: `expected_skills` does not carry over: activated skills are told apart from tools by the harness alone",
+            "beam.evalset.json:5:19: `expected_skills` does not carry over: only the harness distinguishes activated skills from tools",
         ]
     );
 }
@@ -116,7 +116,7 @@ fn a_run_configs_scorers_read_the_scenarios_they_are_run_on() {
         ["beam-01"],
         "the scenarios that are run"
     );
-    // The same path is the same judge; another file of that name is another one.
+    // The same path gives the same judge; another file with that name gives another judge.
     let judges: Vec<&Value> = became.evals.iter().map(|e| &e["judge"]).take(3).collect();
     assert_eq!(judges, ["judge", "judge", "judge-2"]);
     assert_eq!(
@@ -183,6 +183,6 @@ fn a_count_without_a_bound_says_which_bound_to_set() {
         .expect("told");
     assert_eq!(
         steps.help.as_deref(),
-        Some("set a bound: `agent_steps: { max: 20 }`; evalbench passes over it")
+        Some("set a bound: `agent_steps: { max: 20 }`; evalbench ignores it")
     );
 }

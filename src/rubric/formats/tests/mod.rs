@@ -1,4 +1,5 @@
-//! What becomes of other tools' files: as values in our language (whatever types this build has), and loaded.
+//! Tests of other tools' files: converted to values in dicta's format, and loaded. They do not depend on this build's
+//! eval types.
 
 mod arena;
 mod evalbench;
@@ -54,7 +55,8 @@ impl RubricFiles for Shelf {
     }
 }
 
-/// What a file becomes: its rubric's own keys, evals as our loader would see them, what was lost.
+/// The result of a conversion: the rubric's own keys, evals as dicta's loader sees them, and what does not carry
+/// over.
 pub(super) struct Became {
     pub(super) rubric: Rubric,
     pub(super) evals: Vec<Value>,
@@ -107,7 +109,7 @@ pub(super) fn became(text: &str, path: &str, files: &Shelf) -> Became {
     }
 }
 
-/// The whole way, with the few types of the fake catalog.
+/// Loads a file completely, with the few types of the fake catalog.
 pub(super) fn loaded(text: &str, path: &str, files: &Shelf) -> (Option<Rubric>, Vec<Diagnostic>) {
     load_with_files(Arc::from(text), Path::new(path), &FakeCatalog::new(), files)
 }

@@ -1,4 +1,4 @@
-//! Problems and evals stand where the other tool's file has them.
+//! Tests that problems and evals have their places in the other tool's file.
 
 use super::{Shelf, loaded};
 
@@ -51,7 +51,7 @@ fn an_eval_of_a_scenario_begins_at_its_scorer_in_the_rubrics_own_file() {
     let set = r#"{"scenarios": [{"id": "a", "binary_rubric": ["x"], "max_turns": 2}]}"#;
     let text = "dataset_config: set.json\nscorers:\n  regexp_matcher: {regexp_string_list: [x]}\n  my: {type: turn_count}\n";
     let (_, problems) = loaded(text, "run.yaml", &Shelf::of(&[("set.json", set)]));
-    // The fake catalog has none of these types: each is told where it would have been.
+    // The fake catalog has none of these types, so each is reported at its place.
     let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
     assert!(
         lines

@@ -25,7 +25,7 @@ fn each_assertion_becomes_an_eval_that_means_the_same() {
             "{type: not-equals, value: x}",
             "{id: not-equals, type: exact_match, not: true, params: {expected: x}}",
         ),
-        // Theirs tells upper from lower case, our `contains` does not.
+        // promptfoo's `contains` is case-sensitive and dicta's is not.
         (
             "{type: contains, value: 'Beam 2.0'}",
             r"{id: contains, type: regex, params: {pattern: 'Beam 2\.0'}}",
@@ -50,7 +50,7 @@ fn each_assertion_becomes_an_eval_that_means_the_same() {
             "{type: icontains-all, value: 'a, b'}",
             "{id: icontains-all, type: contains, params: {patterns: [a, b]}}",
         ),
-        // Our `contains_any` looks at every answer.
+        // dicta's `contains_any` reads every answer.
         (
             "{type: contains-any, value: [a+, b]}",
             r"{id: contains-any, type: regex, params: {pattern: '(?:a\+|b)'}}",
@@ -72,7 +72,7 @@ fn each_assertion_becomes_an_eval_that_means_the_same() {
             "{type: not-is-json}",
             "{id: not-is-json, type: json_valid, not: true}",
         ),
-        // Their draft where none is named is 7.
+        // promptfoo's default draft is 7.
         (
             "{type: is-json, value: {type: object}}",
             "{id: is-json, type: json_schema, params: {schema: {$schema: 'http://json-schema.org/draft-07/schema#', type: object}}}",
@@ -117,7 +117,7 @@ fn each_assertion_becomes_an_eval_that_means_the_same() {
             "{type: 'trajectory:tool-used', value: search}",
             "{id: 'trajectory:tool-used', type: tools_called, params: {tool_names: [search]}}",
         ),
-        // None of them, not "not all of them".
+        // None of them may be called. "Not all of them" would be another check.
         (
             "{type: 'not-trajectory:tool-used', value: [a, b]}",
             "{id: 'not-trajectory:tool-used', type: tools_not_called, params: {tool_names: [a, b]}}",
@@ -158,7 +158,7 @@ fn each_assertion_becomes_an_eval_that_means_the_same() {
             "{type: icontains, value: x, weight: 2, metric: Tone}",
             "{id: Tone, type: contains, weight: 2, metric: {name: Tone}, params: {patterns: [x]}}",
         ),
-        // For every test, a lone variable is the transcript's own.
+        // For every test, a single variable comes from the transcript's metadata.
         (
             "{type: equals, value: '{{expected}}'}",
             "{id: equals, type: exact_match, params: {expected: {from: metadata.vars.expected}}}",
@@ -187,7 +187,7 @@ fn f1_of_sets_is_their_jaccard_index() {
     let min = became.evals[0]["params"]["min_score"]
         .as_f64()
         .expect("a bound");
-    // Two expected, both called and one more: F1 is 4/5, the index 2/3.
+    // Two tools expected, both called, and one more called: F1 is 4/5, the index is 2/3.
     assert!(min <= 2.0 / 3.0 && min > 0.66, "{min}");
 }
 
@@ -373,7 +373,7 @@ fn a_pattern_our_search_cannot_do_is_told_and_the_rest_loads() {
         lost,
         [
             "p.yaml:2:26: `regex` does not carry over: pattern does not compile",
-            "p.yaml:4:5: `is-json` does not carry over: it would be `json_valid`, which is no eval type of this build",
+            "p.yaml:4:5: `is-json` does not carry over: it would be `json_valid`, which is not an eval type of this build",
         ]
     );
 }

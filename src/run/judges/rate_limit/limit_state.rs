@@ -1,22 +1,25 @@
-//! What is known of one limit, and what follows from it: pure, the time handed in.
+//! The state of one rate limit and the waits that follow from it.
 //!
-//! Some bounds are configured (requests and tokens a minute), the rest is learned. A refusal (429, 503, 529) halves how
-//! many requests may be out at once, however many were refused together; each success gives back a little. The server's
-//! own delay holds for everybody, and after it requests go out one by one for a while, so that those who waited do not
-//! come back together. What a server says is left of its own limits is kept account of until it says more.
+//! Responsible for the computation; the caller passes the time. Does not wait.
+//!
+//! Some bounds are configured (requests and tokens per minute); the others are learned. A refusal (429, 503, 529)
+//! halves the number of concurrent requests. Refusals of requests that were out together count once, and each success
+//! raises the number a little. The server's own delay applies to all requests. After it, requests start one by one
+//! for a while, so that the waiting ones do not all start at once. The remaining quota that a server reports is
+//! counted down until its next report.
 
 use crate::event::ThrottleReason;
 use crate::model::Millis;
 use crate::provider::{RateLimitStatus, RemainingLimit};
 
-/// Longest that everybody waits because one was told to: whoever is told more gives up, and so will the others.
+/// The longest delay that applies to all requests. A request with a longer delay gives up, and so would the others.
 const MAX_SERVER_DELAY: Millis = Millis(120_000);
-/// For how long after a refusal requests go out one by one.
+/// The time after a refusal during which requests start one by one.
 const RAMP_TIME: Millis = Millis(10_000);
-/// A crowd of this many is no longer bounded.
+/// The number of concurrent requests above which there is no bound.
 const MAX_CONCURRENCY_BOUND: f64 = 512.0;
 
-/// Why nothing may begin now, and for how long, where that can be foretold.
+/// The reason why no request may start now, and the time to wait, if it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RateLimitWait {
     pub(super) reason: ThrottleReason,
@@ -26,37 +29,37 @@ pub(super) struct RateLimitWait {
 /// The bounds of one key, one judge, or all judges together.
 #[derive(Debug, Default)]
 pub(super) struct RateLimitState {
-    /// Between two requests, by `requests_per_minute`.
+    /// The time between two requests, from `requests_per_minute`.
     min_interval: Option<Millis>,
     next_start: Millis,
-    /// `tokens_per_minute`.
+    /// The tokens left of `tokens_per_minute`.
     token_bucket: Option<TokenBucket>,
-    /// What the server says is left.
+    /// The remaining quota that the server reports.
     server_requests: Option<TokenBucket>,
     server_tokens: Option<TokenBucket>,
-    /// Nothing begins before.
+    /// No request starts before this time.
     hold_until: Millis,
     ramp_until: Millis,
     ramp_next_start: Millis,
-    /// How many may be out; `None`: any number.
+    /// The largest number of concurrent requests; `None` for any number.
     max_in_flight: Option<f64>,
     last_cut_at: Option<Millis>,
     in_flight: usize,
 }
 
-/// An amount that is used up and fills again.
+/// An amount that requests use up and that time refills.
 #[derive(Debug, Clone, Copy)]
 struct TokenBucket {
     amount: f64,
     capacity: f64,
-    /// A millisecond's worth. 0: it fills at once at `full_at`.
+    /// The refill per millisecond; 0 if the bucket refills all at once at `full_at`.
     refill_per_ms: f64,
     updated_at: Millis,
     full_at: Millis,
 }
 
 impl TokenBucket {
-    /// `most` a minute, full at first.
+    /// Returns a full bucket of `most` per minute.
     fn per_minute(most: u64) -> Self {
         let capacity = most.max(1) as f64;
         Self {
@@ -68,7 +71,7 @@ impl TokenBucket {
         }
     }
 
-    /// What a server says; `None` where it does not say when there is more.
+    /// Returns the bucket that a server reports; `None` if the server does not report when it refills.
     fn from_server(left: &RemainingLimit, now: Millis) -> Option<Self> {
         let reset = left.reset?;
         let amount = left.remaining as f64;
@@ -98,7 +101,7 @@ impl TokenBucket {
         (self.amount + passed * self.refill_per_ms).min(self.capacity)
     }
 
-    /// How long until `need` can be taken; what is more than there ever is takes all there is.
+    /// Returns the time until `need` can be taken. A need above the capacity takes a full bucket.
     fn time_until(&self, need: f64, now: Millis) -> Millis {
         let missing = need.min(self.capacity) - self.amount(now);
         if missing <= 0.0 {
@@ -117,7 +120,7 @@ impl TokenBucket {
 }
 
 impl RateLimitState {
-    /// At most so many requests a minute, evenly spaced.
+    /// Returns a limit of evenly spaced requests per minute.
     pub(super) fn per_minute(requests: u32) -> Self {
         Self {
             min_interval: Some(Millis(60_000_u64.div_ceil(u64::from(requests.max(1))))),
@@ -125,7 +128,7 @@ impl RateLimitState {
         }
     }
 
-    /// At most so many tokens a minute; the least of several figures counts.
+    /// Limits the tokens per minute; the smallest of several limits applies.
     pub(super) fn limit_tokens(&mut self, per_minute: u64) {
         let known = self
             .token_bucket
@@ -135,7 +138,7 @@ impl RateLimitState {
         }
     }
 
-    /// Why a request of about `need` tokens may not begin now, if it may not.
+    /// Returns the reason why a request of about `need` tokens may not start now; `None` if it may start.
     pub(super) fn find_wait(&self, need: u64, now: Millis) -> Option<RateLimitWait> {
         let until = |by, at: Millis| {
             let wait = at.since(now);
@@ -171,7 +174,7 @@ impl RateLimitState {
         })
     }
 
-    /// A request begins.
+    /// Records the start of a request.
     pub(super) fn start_request(&mut self, need: u64, now: Millis) {
         self.in_flight += 1;
         if let Some(spacing) = self.min_interval {
@@ -191,17 +194,17 @@ impl RateLimitState {
         }
     }
 
-    /// A request is over.
+    /// Records the end of a request.
     pub(super) fn end_request(&mut self) {
         self.in_flight = self.in_flight.saturating_sub(1);
     }
 
-    /// A request that began at `began` was refused because there are too many.
+    /// Records that the server refused a request, which started at `began`, because there are too many.
     pub(super) fn record_refusal(&mut self, began: Millis, asked: Option<Millis>, now: Millis) {
         if let Some(asked) = asked.filter(|asked| *asked <= MAX_SERVER_DELAY) {
             self.hold_until = self.hold_until.max(now + asked);
         }
-        // Those that were out when the crowd was cut tell nothing new.
+        // Requests that were out at the last cut belong to the same refusal.
         if self.last_cut_at.is_none_or(|cut| began > cut) {
             let out = self
                 .max_in_flight
@@ -213,9 +216,10 @@ impl RateLimitState {
         self.ramp_until = now.max(self.hold_until) + RAMP_TIME;
     }
 
-    /// A request was answered.
+    /// Records a successful request.
     pub(super) fn record_success(&mut self) {
         if let Some(crowd) = &mut self.max_in_flight {
+            // As many successes as the bound raise it by about one.
             *crowd += 1.0 / *crowd;
             if *crowd >= MAX_CONCURRENCY_BOUND {
                 self.max_in_flight = None;
@@ -223,7 +227,7 @@ impl RateLimitState {
         }
     }
 
-    /// What a reply's headers say is left.
+    /// Records the remaining quota from a reply's headers.
     pub(super) fn record_quota(&mut self, quota: &RateLimitStatus, now: Millis) {
         for (known, told) in [
             (&mut self.server_requests, quota.requests),
@@ -235,14 +239,14 @@ impl RateLimitState {
         }
     }
 
-    /// What a request was taken for, and what it really used.
+    /// Corrects the estimated tokens of a request by the real number.
     pub(super) fn record_usage(&mut self, estimated: u64, real: u64) {
         if let Some(tokens) = &mut self.token_bucket {
             tokens.amount = (tokens.amount + estimated as f64 - real as f64).min(tokens.capacity);
         }
     }
 
-    /// Between two requests of those that stand in line, as far as that is known.
+    /// Returns the time between two waiting requests, if it is known.
     pub(super) fn request_interval(&self, now: Millis) -> Option<Millis> {
         let ramp = (now < self.ramp_until).then(|| self.ramp_interval());
         self.min_interval.max(ramp)
@@ -283,7 +287,7 @@ mod tests {
         bounds.limit_tokens(60_000);
         bounds.start_request(5000, NOW);
         assert_eq!(wait(&bounds, 900, NOW), None);
-        // 100 a second; 1000 are left.
+        // The bucket refills 100 tokens per second; 1000 are left.
         assert_eq!(
             wait(&bounds, 2000, NOW),
             Some((ThrottleReason::Tokens, 10_001))

@@ -1,4 +1,4 @@
-//! Many cells at one key, on a clock of our own.
+//! Tests of many cells at one key, on a fake clock.
 
 use std::collections::VecDeque;
 
@@ -12,13 +12,14 @@ use crate::event::{Emitter, EventKind, MemoryBlobs, RedactedEvent, Redactor};
 use crate::model::{ModelReply, ProviderKind, StopReason, TokenUsage, TurnIx};
 use crate::provider;
 
-/// Answers from a script and notes when it was asked; a script that has run out answers well.
+/// A provider that answers from a script and records the times of its requests. After the script, every answer
+/// succeeds.
 struct Scripted {
     caps: ModelCapabilities,
     clock: FakeClock,
     script: Mutex<VecDeque<ProviderError>>,
     asked: Mutex<Vec<(CellIx, Millis)>>,
-    /// How long each answer takes.
+    /// The delay of each answer.
     takes: Millis,
 }
 
@@ -131,7 +132,7 @@ impl Bench {
         }
     }
 
-    /// Runs these cells' calls to their ends; the time moves on whenever nothing else does.
+    /// Runs the calls of these cells to their end. The clock moves when no task can continue.
     async fn run(&self, cells: std::ops::Range<u32>) -> Vec<Result<u8, ProviderError>> {
         let mut all = JoinSet::new();
         for cell in cells {
@@ -174,14 +175,14 @@ impl Bench {
     }
 }
 
-/// Lets every task run until it waits.
+/// Runs every task until it waits.
 async fn settle() {
     for _ in 0..200 {
         tokio::task::yield_now().await;
     }
 }
 
-/// The most that lie within `width` of each other.
+/// Returns the largest number of times within `width`.
 fn crowd(times: &[u64], width: u64) -> usize {
     let within = |from: u64| {
         times
@@ -258,7 +259,7 @@ async fn a_judges_rate_is_kept_in_order_and_told() {
 
 #[tokio::test]
 async fn tokens_a_minute_are_kept() {
-    // A request is expected to take 300; 600 a minute are two, then one every 30 s.
+    // A request is expected to use 300 tokens. At 600 per minute, two start at once, then one every 30 s.
     let mut bench = Bench::new([], |config| config.tokens_per_minute = Some(600));
     bench.run(0..4).await;
     let times = bench.asked();

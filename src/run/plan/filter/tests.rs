@@ -85,7 +85,7 @@ fn what_is_no_filter_is_a_sentence_with_the_nearest_word() {
         ),
         (
             "outcome:failed",
-            "--where: `failed` is no outcome; did you mean `fail`?",
+            "--where: `failed` is not an outcome; did you mean `fail`?",
         ),
         (
             "eval:",

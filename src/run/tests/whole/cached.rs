@@ -1,8 +1,8 @@
-//! What a run does with verdicts of past runs.
+//! Tests of the verdicts of earlier runs in a run.
 
 use super::*;
 
-/// The home's workspace with one judged eval that decides by score.
+/// Returns the workspace with one judged eval that decides by score.
 fn deciding_from(home: &Home, min_score: f64) -> Workspace {
     let mut changed = home.workspace();
     let rubric = format!(

@@ -1,9 +1,9 @@
-//! Verdicts that came with transcripts, as a judge beside one's own; and what no judge gets to see.
+//! Source verdicts in runs: as the verdicts of a judge, and hidden from other judges.
 
 use super::*;
 use crate::model::{CellResult, Label};
 
-/// `t0` and `t1` as in [`Home::new`], with what another tool decided; `t2` without.
+/// Returns a home whose `t0` and `t1` have source verdicts and whose `t2` has none.
 fn home() -> Home {
     let home = Home::new(&["hello", "no", "hello"]);
     let path = home.dir.path().join("t.jsonl");
@@ -41,7 +41,7 @@ async fn what_a_source_decided_is_a_judges_word() {
         filter: Some(DecisionFilter::parse("eval:greets").expect("parses")),
         ..RunOptions::default()
     };
-    // Nobody configured it: it is there because it is named.
+    // `inspect` is not configured. It exists because the options name it.
     let (_, kinds, totals) = home.run(home.workspace(), by("inspect")).await;
     assert_eq!(
         outcomes(&totals),
@@ -70,7 +70,7 @@ async fn what_a_source_decided_is_a_judges_word() {
             .any(|kind| matches!(kind, EventKind::Turn { .. }))
     );
 
-    // Asked again it is told again: it is no verdict of ours that a cache could hold.
+    // A second run asks the source judge again: the cache holds no source verdicts.
     let (_, again, _) = home.run(home.workspace(), by("inspect")).await;
     assert!(results(&again).iter().all(|result| result.cached.is_none()));
 
@@ -83,9 +83,7 @@ async fn what_a_source_decided_is_a_judges_word() {
     let (_, kinds, _) = home.run(workspace, by("was")).await;
     assert_eq!(
         results(&kinds)[0].error.as_deref(),
-        Some(
-            "inspect recorded 0.4 for `f1` and says neither pass nor fail: give min_score, which decides"
-        )
+        Some("inspect recorded 0.4 for `f1` without a pass or fail: set min_score, which decides")
     );
     let why = home.refused(home.workspace(), by("inspekt")).await;
     assert!(why.contains("no judge is called `inspekt`"), "{why}");

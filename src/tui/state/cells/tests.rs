@@ -318,7 +318,7 @@ fn a_filter_looks_at_names_explanations_and_standing_and_a_bad_one_changes_nothi
         ),
         (
             "outcome:failed",
-            "`failed` is no outcome; did you mean `fail`?",
+            "`failed` is not an outcome; did you mean `fail`?",
         ),
     ] {
         assert_eq!(
