@@ -202,7 +202,7 @@ impl JsonRepairer<'_> {
         }
     }
 
-    /// Removes a trailing comma from the record if it was counted as missing or extra before.
+    /// Records the comma before a closing bracket. Without an entry before the comma, `skip_separators` recorded it.
     fn log_trailing_comma(&mut self, commas: usize, seen: usize) {
         if commas > 0 && seen > 0 {
             self.log_repair(RepairKind::ExtraComma);
