@@ -152,12 +152,14 @@ impl JsonRepairer<'_> {
                 Some('}') => {
                     self.log_trailing_comma(commas, entries.key_count);
                     self.at += 1;
+                    // A model may close the object too early and continue with another key.
                     if last && self.continues_after_bracket() {
                         self.log_repair(RepairKind::StrayBracket);
                         continue;
                     }
                     return Ok((entries, None));
                 }
+                // The bracket closes the list around this object.
                 Some(']') if self.is_within(OpenBracket::List) => {
                     self.log_repair(RepairKind::MissingBracket);
                     self.has_pending_comma = commas > 0;
@@ -165,6 +167,7 @@ impl JsonRepairer<'_> {
                 }
                 Some(']') => {
                     self.at += 1;
+                    // At the end of the text, the bracket was meant to close this object.
                     if is_end(&self.rest()[blank_len(self.rest())..]) {
                         self.log_repair(RepairKind::WrongBracket);
                         return Ok((entries, None));
@@ -172,6 +175,7 @@ impl JsonRepairer<'_> {
                     self.log_repair(RepairKind::StrayBracket);
                     continue;
                 }
+                // Doubled brackets, such as `{{"a": 1}}`.
                 Some('{') if entries.key_count == 0 => {
                     let inner = self.read_value(TextPosition::Value)?;
                     self.skip_blanks();
@@ -181,6 +185,7 @@ impl JsonRepairer<'_> {
                     self.log_repair(RepairKind::DoubledBracket);
                     return Ok((entries, Some(inner)));
                 }
+                // The next object of the list around this one begins.
                 Some('{') if self.is_within(OpenBracket::List) => {
                     self.log_repair(RepairKind::MissingBracket);
                     self.has_pending_comma = commas > 0;
@@ -189,6 +194,7 @@ impl JsonRepairer<'_> {
                 _ => {}
             }
             if entries.key_count > 0 && commas == 0 {
+                // A missing comma is certain only before a key.
                 if QuoteStyle::parse_opening(self.rest()).is_some()
                     && !starts_with_key_and_colon(self.rest())
                 {

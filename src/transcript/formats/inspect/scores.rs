@@ -99,6 +99,7 @@ fn push_verdicts(
             error: meaning.error,
         }
     };
+    // A scorer may return an object with several values. Each becomes a verdict.
     let fields = score.value.filter(|value| value.get().starts_with('{'));
     match fields.and_then(|value| {
         serde_json::from_str::<IndexMap<SourceText<'_>, &RawValue>>(value.get()).ok()
