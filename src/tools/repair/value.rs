@@ -86,7 +86,7 @@ impl JsonRepairer<'_> {
         self.log_repair(RepairKind::CutBracket);
     }
 
-    /// Skips white space and commas and returns the number of extra commas; `due` expects one comma.
+    /// Skips white space and commas, and returns the number of commas. `due` allows one of them.
     fn skip_separators(&mut self, due: bool) -> usize {
         let mut commas = usize::from(std::mem::take(&mut self.has_pending_comma));
         loop {
