@@ -260,6 +260,7 @@ impl JsonRepairer<'_> {
         entries.key_count += 1;
         self.path.push(RepairPathStep::Key(key.clone()));
         let read = self.read_entry_value(&key, colon, quoted, entries);
+        // The record needs the path with this key.
         if read.is_ok() && entries.pairs.contains_key(&key) {
             self.has_duplicate_keys = true;
             self.log_repair(RepairKind::DuplicateKey);
@@ -284,6 +285,7 @@ impl JsonRepairer<'_> {
         let missing = match self.peek() {
             None => true,
             Some(c) if is_comma(c) || matches!(c, '}' | ']') => true,
+            // A key with its own colon after this colon means that the value is missing.
             _ => self.is_at_end() || colon && starts_with_key_and_colon(self.rest()),
         };
         if missing {
@@ -390,6 +392,7 @@ impl JsonRepairer<'_> {
                     self.log_repair(RepairKind::WrongBracket);
                     return Ok(items);
                 }
+                // The brace closes the object around this list.
                 Some('}') if self.is_within(OpenBracket::Object) => {
                     self.log_repair(RepairKind::MissingBracket);
                     self.has_pending_comma = commas > 0;
@@ -405,11 +408,13 @@ impl JsonRepairer<'_> {
             } else {
                 starts_with_bare_key(rest)
             };
+            // The key belongs to the object around this list, so the list lacks its bracket.
             if is_key && self.is_within(OpenBracket::Object) && !list_ends_next(rest) && seen > 0 {
                 self.log_repair(RepairKind::MissingBracket);
                 self.has_pending_comma = commas > 0;
                 return Ok(items);
             }
+            // A key in a list has more than one possible meaning.
             if is_key && quoted {
                 return Err("an array holds a key".to_owned());
             }
@@ -441,6 +446,7 @@ impl JsonRepairer<'_> {
             self.path.pop();
             items.push(item?);
         }
+        // Without progress, the loop would not end.
         if self.at == from {
             let c = self.peek().unwrap_or(' ');
             return Err(format!("unexpected {c:?} at byte {}", self.at));

@@ -119,7 +119,7 @@ pub(super) fn handle_click(app: &mut App, line: usize) -> Vec<Effect> {
             let steps = i64::try_from(line).unwrap_or(0) - i64::try_from(*selected).unwrap_or(0);
             move_selection(app, &mut top, steps);
         }
-        // The first line accepts, the other one declines.
+        // Line 0 is the answer yes, line 1 the answer no.
         Overlay::ConfirmCost { .. } | Overlay::QuitWhileRunning if line == 0 => {
             return accept_question(app, top);
         }
