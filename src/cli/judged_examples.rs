@@ -41,6 +41,7 @@ pub(super) fn run_judged_examples(
         let exam = runtime.block_on(exam);
         exam.map_err(|error| CommandError::usage(error.to_string()))
     };
+    // The preview includes the judges that need `--yes`, and it sends nothing.
     for (judge, preview) in exam(false, true)?.preview() {
         cx.streams
             .print_stderr(&format_judge_preview(&judge, &preview, may(&judge)));
@@ -51,6 +52,7 @@ pub(super) fn run_judged_examples(
     }
     let clock = std::sync::Arc::clone(&cx.clock);
     let trials = runtime.block_on(exam.run(clock, CancellationToken::new()));
+    // A judge may block in a call that can't be cancelled, so don't wait for it.
     runtime.shutdown_timeout(Millis(200).to_duration());
     let mut undecided = 0;
     for trial in trials

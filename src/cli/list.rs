@@ -38,6 +38,7 @@ pub(super) fn list_judges(place: &WorkspaceArgs, cx: &CommandCx) -> Result<u8, C
         if let Some(file) = configs.iter().find(|opened| opened.judge == *name) {
             let _infallible = writeln!(out, "    opened from {}", file.path.display());
         }
+        // A source judge has no key, tools, turns or price.
         if judge.provider == ProviderKind::Source {
             let _infallible = writeln!(out, "    {}\n", describe_source_judge(judge));
             continue;

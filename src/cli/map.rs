@@ -35,6 +35,7 @@ pub(super) fn print_field_map(path: &Path, cx: &CommandCx) -> Result<u8, Command
 fn path_as_written(path: &Path) -> String {
     let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let root = whole.parent().and_then(workspace::find_workspace_root);
+    // The file's path is canonical, and a prefix matches only in the same form.
     let root = root.and_then(|root| root.canonicalize().ok());
     let inside = root.and_then(|root| whole.strip_prefix(root).ok().map(Path::to_owned));
     inside.as_deref().unwrap_or(path).display().to_string()

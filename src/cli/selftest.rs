@@ -43,6 +43,7 @@ pub(super) fn selftest(args: &SelftestArgs, cx: &CommandCx) -> Result<u8, Comman
     let test = RobustnessTest::prepare(&opened.workspace, &registry, &cx.env, &options)
         .map_err(to_command_error)?;
     let base = test.baseline_stage().map_err(to_command_error)?;
+    // The attacks depend on the base answers, so the preview assumes the largest number.
     let most = test.max_attack_stage().map_err(to_command_error)?;
     let runtime = build_runtime()?;
     let first = runtime.block_on(preview_stage(&base, &registry, cx))?;
@@ -64,6 +65,7 @@ pub(super) fn selftest(args: &SelftestArgs, cx: &CommandCx) -> Result<u8, Comman
         };
         Ok(test.report(&base, &stage, attacked.as_ref()))
     });
+    // A judge may block in a call that can't be cancelled, so don't wait for it.
     runtime.shutdown_timeout(Millis(200).to_duration());
     let card = card?;
     let judge = opened.workspace.judges.get(&args.judge);

@@ -58,6 +58,7 @@ impl Streams {
 
     /// Writes diagnostics with source snippets to standard error.
     pub(super) fn print_diagnostics(self, diagnostics: &[Diagnostic]) {
+        // The width 0 means a file, a pipe or an unknown width.
         let width = if self.err.width == 0 {
             100
         } else {

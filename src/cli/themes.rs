@@ -12,6 +12,7 @@ pub(super) fn list_themes(name: Option<&str>, cx: &CommandCx) -> Result<u8, Comm
     let text = match name {
         None => format_theme_list(cx.streams.out.width)?,
         Some(name) => {
+            // `bundled_source` reports no error for an unknown name.
             Theme::bundled(name).map_err(to_command_error)?;
             bundled_source(name).unwrap_or_default().to_owned()
         }

@@ -103,8 +103,8 @@ fn read_scores(run: &RecordedRun) -> Result<(Option<RunHeader>, ScoreCollector),
     Ok((header, scores))
 }
 
-/// Returns the decision settings of an eval: those of the current rubric if it still contains the eval, else those of
-/// the run.
+/// Returns the decision settings of an eval: those of the current rubric if it still contains the same eval, else
+/// those of the run.
 fn find_decision_settings(
     header: Option<&RunHeader>,
     workspace: Option<&Workspace>,
@@ -125,6 +125,8 @@ fn find_decision_settings(
     let current = rubrics.find(|item| item.id == rubric);
     let current = current.and_then(|item| item.evals.iter().find(|item| item.id == eval));
     match (current, recorded) {
+        // The digest excludes decision settings. An eval with another digest asks another question than the recorded
+        // one.
         (Some(current), Some(recorded)) if current.digest == recorded.digest => {
             EvalDecisionSettings {
                 bounds: ScoreBounds::from_decision_settings(&current.decision_settings),
@@ -276,6 +278,7 @@ fn format_share(part: u64, all: u64) -> String {
 
 /// Selects thresholds for the table at even distances, always including the current one.
 fn select_points(points: &[ThresholdPoint]) -> Vec<&ThresholdPoint> {
+    // A step keeps the distances even. The first `MAX_SHOWN_THRESHOLDS` points would show only the low thresholds.
     let step = points.len().div_ceil(MAX_SHOWN_THRESHOLDS).max(1);
     let last = points.len().saturating_sub(1);
     let points = points.iter().enumerate();

@@ -232,6 +232,7 @@ async fn open_judge_tools(
         ))
     })?;
     let mut deps = found.deps.clone();
+    // The toolbox of the context contains the overrides of `--resolve`.
     if deps.host_overrides.is_empty() {
         deps.toolbox = Arc::clone(&workspace.tools);
     }

@@ -98,6 +98,7 @@ pub(super) async fn with_call_cx<T>(
         ),
         clock: Arc::clone(&cx.clock),
         cancel: CancellationToken::new(),
+        // A call outside a run has no cell and no turn, but every fact names one.
         cell: CellIx(0),
         turn: TurnIx(0),
     };
@@ -115,7 +116,9 @@ pub(super) async fn with_call_cx<T>(
         }
         log
     };
+    // The block owns the call context. It drops the sender at its end, which ends `gather`.
     let work = async move { work(&call_cx).await };
+    // The channel is bounded, so both must run at the same time.
     tokio::join!(work, gather)
 }
 

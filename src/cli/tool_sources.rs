@@ -97,12 +97,14 @@ pub(super) async fn probe_all(workspace: &Workspace, cx: &CommandCx) -> Vec<Tool
     let work = async |call_cx: &CallCx| {
         let mut probed = probe_sources(&deps, call_cx).await;
         probed.extend(probe_servers(&deps, &judges, call_cx).await);
+        // After a failed test, the tools of its judges would only fail with the same reason.
         if probed.iter().all(|one| one.result.is_ok()) {
             probed.extend(probe_judge_tools(&deps, &judges, call_cx).await);
         }
         probed
     };
     let (mut probed, _told) = with_call_cx(&deps.toolbox, cx, work).await;
+    // A message of a server may repeat a secret.
     let redactor = build_redactor(&deps.toolbox);
     for one in &mut probed {
         let (Ok(text) | Err(ProbeFailure::Unusable(text) | ProbeFailure::Failed(text))) =
@@ -174,6 +176,7 @@ async fn probe_judge_tools(
     let built_in = |entry: &JudgeTool| known.iter().any(|decl| decl.name == entry.name);
     let tests = judges
         .iter()
+        // Built-in tools need neither a source nor a token.
         .filter(|judge| !judge.tools.iter().all(built_in));
     let tries = tests.map(|judge| async move {
         let began = cx.clock.now();

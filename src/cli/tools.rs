@@ -79,6 +79,7 @@ pub(super) fn list_tools(
 ) -> Result<u8, CommandError> {
     let found = ToolContext::load(place.workspace.as_deref(), &[], cx)?;
     let mut deps = found.deps;
+    // With an invalid workspace, the tools files alone still give a list.
     let workspace = load_workspace_if_valid(place, cx);
     if let Some(workspace) = &workspace {
         deps.toolbox = Arc::clone(&workspace.tools);
@@ -91,6 +92,7 @@ pub(super) fn list_tools(
     let runtime = build_runtime()?;
     let work = async |call_cx: &CallCx| collect_rows(&deps, &judges, call_cx).await;
     let ((rows, problems), _log) = runtime.block_on(with_call_cx(&toolbox, cx, work));
+    // A tool source may still hold a thread. It ends with the process, so don't wait for it.
     runtime.shutdown_timeout(Millis(200).to_duration());
     let text = match format {
         ListFormat::Json => {
@@ -102,6 +104,7 @@ pub(super) fn list_tools(
             .map(|row| format_row(row, provider, cx.streams.out.width))
             .collect(),
     };
+    // A description or a failure of a source may contain a secret.
     let redactor = build_redactor(&toolbox);
     cx.streams.print(&redactor.redact(&text).unwrap_or(text));
     for problem in problems {
@@ -183,6 +186,7 @@ async fn collect_rows(
                 Ok(set) => {
                     let from = format!("a server of judge {}", judge.name);
                     for tool in &set.tools {
+                        // Only this judge has the tools of the server.
                         let mut row = ToolRow::from_opened(&**tool, &from, &[], &[]);
                         row.judges.push(judge.name.clone());
                         rows.push(row);

@@ -50,6 +50,7 @@ impl CommandWorkspace {
                 .print_stderr(&format!("this is the demo in {root}"));
         }
         let warnings = self.workspace.warnings.iter();
+        // `announce` prints the number of these warnings instead.
         let others: Vec<Diagnostic> = warnings
             .filter(|w| w.code != NOT_CARRIED)
             .cloned()
@@ -118,6 +119,7 @@ pub(super) fn open_run_store_and_workspace(
             };
             Ok((store, Some(Arc::new(workspace))))
         }
+        // A workspace with errors still names its run folders.
         Err(problems) => match workspace::find_run_folders(&root, &cx.env) {
             Some((dir, also)) => Ok((
                 RunStore {

@@ -1,6 +1,6 @@
 //! Deadlines on dicta's clock: around a future, a whole fetch, and the connecting of a client.
 //!
-//! tokio's and reqwest's own timers are not used, so that a paused judge trace can stop its deadline.
+//! dicta does not use the timers of tokio and reqwest, so that a paused judge trace can stop its deadline.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -1,8 +1,9 @@
 //! The only builder of HTTP clients, and the guard for every address that a model or a page names.
 //!
-//! Responsible for all network connections except those of MCP processes. [`LlmClient`] and [`dial`] dial what the
-//! user configured, loopback and plain http included. [`AddressGuard`] dials what others named: it checks the raw
-//! text, the parts and every address of each hop, and dials only a checked address.
+//! Responsible for all network connections except those of MCP processes. The clients [`LlmClient`] and [`dial`] dial
+//! the addresses that the user configured, loopback and plain http included. The [`AddressGuard`] dials addresses
+//! that others named. It checks the raw text, the parts and every address of each hop, and dials only a checked
+//! address.
 //!
 //! Both HTTP clients refuse proxies from the environment, automatic redirects, HTTP/2, and timers other than dicta's
 //! [`Clock`](crate::clock::Clock).

@@ -1,9 +1,8 @@
 //! One form for each key: the type [`KeyChord`], its text form and its parser.
 //!
-//! Terminals send one key in several ways: shift with a letter or the capital, ctrl-i for tab, ctrl-m for enter.
-//! [`KeyChord`] has one form for each.
-//!
-//! Owns the text form: `a`, `R`, `ctrl-c`, `shift-tab`, `space`, `]`. A capital letter is the letter with shift.
+//! Terminals send one key in several ways: shift with a letter or the capital, ctrl-i for tab. [`KeyChord`] has one
+//! form for each. The text form is `a`, `R`, `ctrl-c`, `shift-tab`, `space` or `]`. A capital letter is the letter
+//! with shift.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,6 +1,6 @@
 //! Lists the transcripts of a file that no rubric applies to, page by page.
 //!
-//! Responsible for the listing: it parses the records of one page for ids and digests and only counts the others, so
+//! Responsible for the listing. It parses the records of one page for ids and digests and only counts the others. So
 //! a file with a million records opens at once. A file with its own directory (an Inspect log) is listed from that
 //! directory, without reading transcripts. Blocks, so it runs on a thread of its own. Does not keep transcripts.
 

@@ -157,7 +157,7 @@ fn read_blob_bytes(dir: &Path, blob: &Blob) -> Result<Vec<u8>, String> {
         .map_err(|error| format!("{} bytes cannot be read: {error}", blob.bytes))
 }
 
-/// Returns the spans of a page's text that a browser would not show, or nothing if the stored body gives a different
+/// Returns the spans of a page's text that a browser would not show. Returns nothing if the stored body gives another
 /// text than the model got.
 pub(crate) fn find_hidden_text(dir: &Path, page: &HiddenTextRequest) -> Vec<(Range<usize>, Role)> {
     let Ok(bytes) = read_blob_bytes(dir, &page.raw) else {

@@ -26,7 +26,7 @@ pub(super) fn resolve_scalar(word: &str) -> PlainScalar {
         ".inf" | ".Inf" | ".INF" | ".nan" | ".NaN" | ".NAN"
     ) {
         return PlainScalar::Refused(format!(
-            "`{word}` is no number here; quote it if it is text"
+            "`{word}` is not a number here; quote it if it is text"
         ));
     }
     for (prefix, radix) in [("0x", 16), ("0o", 8)] {

@@ -95,7 +95,7 @@ fn what_would_change_unnoticed_is_an_error_at_its_place() {
         (
             "a: .nan\nb: 99999999999999999999999\nc: 1e999\n",
             &[
-                "f.yaml:1:4: `.nan` is no number here; quote it if it is text",
+                "f.yaml:1:4: `.nan` is not a number here; quote it if it is text",
                 "f.yaml:2:4: the number 99999999999999999999999 does not fit; quote it if it is text",
                 "f.yaml:3:4: the number 1e999 does not fit; quote it if it is text",
             ],

@@ -1,7 +1,7 @@
 //! Aligns two lists of calls in order, with the least number of differences.
 //!
-//! A line costs 0 if a call is as expected, and 1 if an expected call is missing, a call is not expected, or the
-//! right tool has other arguments. The time is quadratic and bounded.
+//! A line costs 0 if a call is as expected. A missing call, an unexpected call, and the right tool with other
+//! arguments cost 1 each. The time is quadratic and bounded.
 
 /// The largest number of cells of the table; each takes a byte.
 const MAX_CELLS: usize = 1 << 24;

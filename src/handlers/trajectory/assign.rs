@@ -1,7 +1,7 @@
 //! Assigns calls to expected calls in any order, as a maximum bipartite matching.
 //!
-//! Fills as many of the required expected calls as possible, and places as many of the calls that need a place as
-//! possible, both at the same time.
+//! Fills as many of the required expected calls as possible. At the same time, it places as many as possible of the
+//! calls that need a place.
 //!
 //! There are two rounds of augmenting paths. The first fills the expected calls. The second finds places, and may
 //! take one from a call that needs none, but never empties a filled one. Both maxima hold at once by the theorem of

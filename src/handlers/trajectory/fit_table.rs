@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use super::expected_calls::ExpectedCall;
 use crate::handlers::Subject;
 
-/// The largest work of the comparison, in bytes of arguments. 500 expected calls of a tool against 1,000 small calls
-/// use a twentieth of it.
+/// The largest work of the comparison, in bytes of arguments. A tool with 500 expected calls and 1,000 small calls
+/// uses a twentieth of it.
 const MAX_COMPARED_BYTES: usize = 1 << 28;
 /// The cost of one comparison however short the arguments are.
 const BASE_COST_BYTES: usize = 256;

@@ -1,7 +1,7 @@
 //! Checks over the list of the agent's calls: their set and their order.
 //!
-//! Responsible for the comparison of one call with an expected one (`expected_args`) and of two lists (`fit_table`,
-//! `assign`, `align`), and for the display of differences (`diff`). Does not guess: matching is a maximum matching
+//! Responsible for the comparison of one call with an expected one (`expected_args`). Also compares two lists
+//! (`fit_table`, `assign`, `align`) and displays differences (`diff`). Does not guess: matching is a maximum matching
 //! and never greedy. Work beyond its bound ends in a `check_error` that reports it.
 
 mod align;

@@ -1,5 +1,7 @@
-//! Juries and cascades as tables, and their laws: what is not asked would change nothing, order does not matter, and a run
-//! taken up again comes to what a fresh one comes to.
+//! Tests of juries and cascades: tables of votes, and properties.
+//!
+//! The properties: the members that a panel does not call could not change the decision. The order in
+//! which ballots arrive does not matter. A resumed run ends with the decision of a complete run.
 
 use proptest::prelude::*;
 
@@ -317,7 +319,7 @@ fn rule() -> impl Strategy<Value = PanelRule> {
     ]
 }
 
-/// What each judge would say to each repeat.
+/// Generates the ballot of each judge for each repeat.
 fn all_said() -> impl Strategy<Value = Vec<Vec<Ballot>>> {
     let doubt = prop_oneof![4 => Just(None), 1 => Just(Some(Doubt::Citation))];
     let one =

@@ -171,6 +171,7 @@ impl RobustnessTest {
         let cases = attacks::attack_cases(&self.bases, self.max_attacks, &|at, eval| {
             known.get(&(at, eval)).copied().flatten()
         });
+        // Both runs share the run's cost limit.
         let limit = self.workspace.limits.budgets.run.max_cost_usd;
         let left = limit.map(|usd| (usd - base.cost().unwrap_or(0.0)).max(0.0));
         self.build_stage(cases, "attacks", left)

@@ -1,5 +1,7 @@
-//! Checks that the bundled themes are readable: contrast by WCAG 2, and colors as people with red-green color blindness
-//! see them (Machado, Oliveira, Fernandes 2009).
+//! Checks that the bundled themes are readable.
+//!
+//! Measures contrast by WCAG 2, also in the colors that people with red-green color blindness see (Machado, Oliveira,
+//! Fernandes 2009).
 
 use ratatui::style::Color;
 

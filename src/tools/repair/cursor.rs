@@ -117,6 +117,7 @@ pub(super) fn is_end(rest: &str) -> bool {
 }
 
 pub(super) fn is_blank(c: char) -> bool {
+    // These invisible characters are not white space in Unicode.
     c.is_whitespace() || matches!(c, '\u{200b}'..='\u{200d}' | '\u{2060}' | '\u{feff}')
 }
 
@@ -178,6 +179,7 @@ fn after_quoted_text(rest: &str) -> Option<&str> {
         }
         let c = here.chars().next()?;
         at += c.len_utf8();
+        // An escaped quote does not close the text.
         if c == '\\' {
             at += rest[at..].chars().next().map_or(0, char::len_utf8);
         }

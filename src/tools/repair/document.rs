@@ -27,6 +27,7 @@ impl JsonRepairer<'_> {
                 let list = self.read_value(TextPosition::Top)?;
                 self.read_last_object(list)
             }
+            // The opening brace is missing. This arm precedes the quotes, because a key may begin with one.
             _ if starts_with_key_and_colon(rest) && ends_with_closing_brace(rest) => {
                 self.log_repair(RepairKind::OpeningBracket);
                 let object = self.read_object()?;
@@ -83,6 +84,7 @@ impl JsonRepairer<'_> {
         if rest.starts_with(['{', '[']) || QuoteStyle::parse_opening(rest).is_some() {
             return;
         }
+        // A fence that names JSON takes precedence over an earlier fence of another language.
         let Some(at) = rest.find("```json").or_else(|| rest.find("```")) else {
             return;
         };
@@ -102,6 +104,7 @@ impl JsonRepairer<'_> {
         while let Some(inside) = self.rest().strip_prefix('[') {
             let inside = inside.strip_prefix('/').unwrap_or(inside);
             let behind = inside.trim_start_matches(|c: char| c.is_ascii_uppercase() || c == '_');
+            // Shorter words such as `[A]` can be lists.
             if inside.len() - behind.len() < 3 || !behind.starts_with(']') {
                 return;
             }
@@ -146,6 +149,7 @@ impl JsonRepairer<'_> {
         loop {
             self.skip_blanks();
             let from = self.at;
+            // Closing brackets after the value belong to nothing.
             while matches!(self.peek(), Some('}' | ']')) {
                 self.log_repair(RepairKind::StrayBracket);
                 self.at += 1;
@@ -159,6 +163,7 @@ impl JsonRepairer<'_> {
                 self.rest()
             };
             let prose = between.trim_matches(|c| is_blank(c) || matches!(c, ',' | ';' | '`'));
+            // A closing tag such as `</tool_call>` is not prose.
             if !prose.is_empty()
                 && !prose.starts_with("</")
                 && !self.log.has(RepairKind::SurroundingText)
@@ -170,6 +175,7 @@ impl JsonRepairer<'_> {
             }
             let next = self.read_value(TextPosition::Top)?;
             let next_keys = sorted_keys(&next);
+            // Values without keys cannot be compared, so they are an error too.
             if keys.is_none() || next_keys != keys {
                 return Err("it holds several values, and which one counts is not said".to_owned());
             }
@@ -179,6 +185,7 @@ impl JsonRepairer<'_> {
             self.log_repair(RepairKind::RepeatedObject);
             kept = next;
             keys = next_keys;
+            // Without progress, the loop would not end.
             if self.at == from {
                 return Ok(kept);
             }

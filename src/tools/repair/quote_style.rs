@@ -23,6 +23,7 @@ impl QuoteStyle {
         let quote = match c {
             '"' | '＂' => QuoteStyle::Double,
             '\'' => QuoteStyle::Single,
+            // Three backticks open a code fence.
             '`' if !rest.starts_with("```") => QuoteStyle::Backtick,
             '“' | '”' | '„' | '‟' => QuoteStyle::Smart,
             '‘' | '’' | '‚' | '‛' => QuoteStyle::SmartSingle,
@@ -44,6 +45,7 @@ impl QuoteStyle {
             QuoteStyle::Double => matches!(c, '"' | '＂'),
             QuoteStyle::Single => c == '\'',
             QuoteStyle::Backtick => c == '`',
+            // Models also close a smart quote with a plain one.
             QuoteStyle::Smart => matches!(c, '“' | '”' | '‟' | '"'),
             QuoteStyle::SmartSingle => matches!(c, '‘' | '’' | '‛' | '\''),
             QuoteStyle::Token => {

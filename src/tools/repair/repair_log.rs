@@ -210,6 +210,7 @@ impl RepairLog {
                 });
                 continue;
             }
+            // With many places, one line with the count replaces their list.
             if tally.has_more_locations {
                 changes.push(ArgumentChange {
                     path: String::new(),
@@ -235,6 +236,7 @@ fn json_pointer(path: &[RepairPathStep]) -> String {
             RepairPathStep::Index(at) => {
                 let _infallible = write!(out, "/{at}");
             }
+            // A shortened pointer would name another place, so the change applies to the whole text.
             RepairPathStep::Key(key) if key.len() > MAX_POINTER => return String::new(),
             RepairPathStep::Key(key) => {
                 out.push('/');

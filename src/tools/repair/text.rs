@@ -109,6 +109,7 @@ impl JsonRepairer<'_> {
             }
         }
         let left = out.len() - inner.len();
+        // With escapes, the output differs from the text, and its length does not lead back.
         if self.text.ends_with(&out[inner.len()..]) {
             self.at -= left;
             out.truncate(out.len() - left);
@@ -141,9 +142,11 @@ impl JsonRepairer<'_> {
             c if is_colon(c) => place == TextPosition::Item && in_object,
             _ if QuoteStyle::parse_opening(rest).is_some() => match place {
                 TextPosition::Value => starts_with_key_and_colon(rest),
+                // Without a gap, the quote is part of this item. With a gap, a comma is missing.
                 TextPosition::Item => gap > 0,
                 TextPosition::Top => false,
             },
+            // An unquoted key on the next line follows a missing comma.
             _ => {
                 place == TextPosition::Value
                     && after[..gap].contains('\n')
@@ -184,6 +187,7 @@ impl JsonRepairer<'_> {
         }
         let ended = text.strip_suffix(',').unwrap_or(text).len();
         let left = out.len() - ended;
+        // With escapes, the output differs from the text, and its length does not lead back.
         if self.text[..self.at].ends_with(&out[ended..]) {
             self.at -= left;
         }
@@ -248,6 +252,7 @@ impl JsonRepairer<'_> {
         };
         let rest = self.rest();
         let Some(first) = unit(rest) else {
+            // The end of the text cuts the escape, so there is no character.
             let cut = rest.len() < 6 && rest[2..].bytes().all(|b| b.is_ascii_hexdigit());
             if cut {
                 self.at = self.text.len();
@@ -285,6 +290,7 @@ impl JsonRepairer<'_> {
             if let Some(length) = quote.closing_len(self.rest(), before) {
                 let behind = &self.rest()[length..];
                 let followed = behind[blank_len(behind)..].starts_with(is_colon);
+                // Without a colon after it, this quote may open the next key, and this key lacks its closing quote.
                 if !followed && let Some(at) = find_unended_key(&self.text[from..self.at]) {
                     self.log_repair(RepairKind::EndQuote);
                     self.at = from + at;

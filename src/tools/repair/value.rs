@@ -86,7 +86,7 @@ impl JsonRepairer<'_> {
         self.log_repair(RepairKind::CutBracket);
     }
 
-    /// Skips white space and commas and returns the number of extra commas; `due` expects one comma.
+    /// Skips white space and commas, and returns the number of commas. `due` allows one of them.
     fn skip_separators(&mut self, due: bool) -> usize {
         let mut commas = usize::from(std::mem::take(&mut self.has_pending_comma));
         loop {
@@ -152,12 +152,14 @@ impl JsonRepairer<'_> {
                 Some('}') => {
                     self.log_trailing_comma(commas, entries.key_count);
                     self.at += 1;
+                    // A model may close the object too early and continue with another key.
                     if last && self.continues_after_bracket() {
                         self.log_repair(RepairKind::StrayBracket);
                         continue;
                     }
                     return Ok((entries, None));
                 }
+                // The bracket closes the list around this object.
                 Some(']') if self.is_within(OpenBracket::List) => {
                     self.log_repair(RepairKind::MissingBracket);
                     self.has_pending_comma = commas > 0;
@@ -165,6 +167,7 @@ impl JsonRepairer<'_> {
                 }
                 Some(']') => {
                     self.at += 1;
+                    // At the end of the text, the bracket was meant to close this object.
                     if is_end(&self.rest()[blank_len(self.rest())..]) {
                         self.log_repair(RepairKind::WrongBracket);
                         return Ok((entries, None));
@@ -172,6 +175,7 @@ impl JsonRepairer<'_> {
                     self.log_repair(RepairKind::StrayBracket);
                     continue;
                 }
+                // Doubled brackets, such as `{{"a": 1}}`.
                 Some('{') if entries.key_count == 0 => {
                     let inner = self.read_value(TextPosition::Value)?;
                     self.skip_blanks();
@@ -181,6 +185,7 @@ impl JsonRepairer<'_> {
                     self.log_repair(RepairKind::DoubledBracket);
                     return Ok((entries, Some(inner)));
                 }
+                // The next object of the list around this one begins.
                 Some('{') if self.is_within(OpenBracket::List) => {
                     self.log_repair(RepairKind::MissingBracket);
                     self.has_pending_comma = commas > 0;
@@ -189,6 +194,7 @@ impl JsonRepairer<'_> {
                 _ => {}
             }
             if entries.key_count > 0 && commas == 0 {
+                // A missing comma is certain only before a key.
                 if QuoteStyle::parse_opening(self.rest()).is_some()
                     && !starts_with_key_and_colon(self.rest())
                 {
@@ -202,7 +208,7 @@ impl JsonRepairer<'_> {
         }
     }
 
-    /// Removes a trailing comma from the record if it was counted as missing or extra before.
+    /// Records the comma before a closing bracket. Without an entry before the comma, `skip_separators` recorded it.
     fn log_trailing_comma(&mut self, commas: usize, seen: usize) {
         if commas > 0 && seen > 0 {
             self.log_repair(RepairKind::ExtraComma);
@@ -254,6 +260,7 @@ impl JsonRepairer<'_> {
         entries.key_count += 1;
         self.path.push(RepairPathStep::Key(key.clone()));
         let read = self.read_entry_value(&key, colon, quoted, entries);
+        // The record needs the path with this key.
         if read.is_ok() && entries.pairs.contains_key(&key) {
             self.has_duplicate_keys = true;
             self.log_repair(RepairKind::DuplicateKey);
@@ -278,6 +285,7 @@ impl JsonRepairer<'_> {
         let missing = match self.peek() {
             None => true,
             Some(c) if is_comma(c) || matches!(c, '}' | ']') => true,
+            // A key with its own colon after this colon means that the value is missing.
             _ => self.is_at_end() || colon && starts_with_key_and_colon(self.rest()),
         };
         if missing {
@@ -384,6 +392,7 @@ impl JsonRepairer<'_> {
                     self.log_repair(RepairKind::WrongBracket);
                     return Ok(items);
                 }
+                // The brace closes the object around this list.
                 Some('}') if self.is_within(OpenBracket::Object) => {
                     self.log_repair(RepairKind::MissingBracket);
                     self.has_pending_comma = commas > 0;
@@ -399,11 +408,13 @@ impl JsonRepairer<'_> {
             } else {
                 starts_with_bare_key(rest)
             };
+            // The key belongs to the object around this list, so the list lacks its bracket.
             if is_key && self.is_within(OpenBracket::Object) && !list_ends_next(rest) && seen > 0 {
                 self.log_repair(RepairKind::MissingBracket);
                 self.has_pending_comma = commas > 0;
                 return Ok(items);
             }
+            // A key in a list has more than one possible meaning.
             if is_key && quoted {
                 return Err("an array holds a key".to_owned());
             }
@@ -435,6 +446,7 @@ impl JsonRepairer<'_> {
             self.path.pop();
             items.push(item?);
         }
+        // Without progress, the loop would not end.
         if self.at == from {
             let c = self.peek().unwrap_or(' ');
             return Err(format!("unexpected {c:?} at byte {}", self.at));

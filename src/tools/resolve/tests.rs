@@ -270,6 +270,6 @@ fn whom_a_tool_is_called_for_is_part_of_its_digest() {
 #[test]
 fn a_badge_is_the_sources() {
     let set = build_tools(&uses(&["one"]), &deps()).expect("built");
-    assert_eq!(set.badges(), ["echo: repeats what it is told"]);
+    assert_eq!(set.badges(), ["echo: repeats its input"]);
     assert!(set.tools[0].is_cached() && set.tools[0].is_read_only());
 }

@@ -53,7 +53,7 @@ impl ToolSource for Echo {
         "echo"
     }
     fn badge(&self) -> Option<String> {
-        Some("echo: repeats what it is told".to_owned())
+        Some("echo: repeats its input".to_owned())
     }
     fn read_tool(
         self: Arc<Self>,

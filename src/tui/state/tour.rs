@@ -1,4 +1,4 @@
-//! The tour: six steps in the footer of the demo. Each checks itself off.
+//! The tour: six steps in the footer of the demo. dicta completes each step when the user has done it.
 
 use std::path::Path;
 
@@ -88,7 +88,7 @@ impl Tour {
                         long.clone(),
                         format!(
                             "change one line: e opens the rubric; in names-a-version make {change} and save \
-                             (or edit {} in an editor next door)",
+                             (or edit {} in another editor)",
                             rubric.display()
                         ),
                     ),
@@ -101,14 +101,16 @@ impl Tour {
                 ];
             }
             TourStep::WatchTheFlip => (
-                format!("watch the flip {fail}{arrow}{pass}: 7 shows what moved, next to your edit"),
+                format!(
+                    "watch the flip {fail}{arrow}{pass}: 7 shows what moved, next to your edit"
+                ),
                 format!("watch the flip {fail}{arrow}{pass}: 7 shows what moved"),
                 "7 shows what moved".to_owned(),
             ),
             TourStep::Replay => (
-                "replay: on a judged cell (newest, faithful) v plays its run again as it happened, q comes back"
+                "replay: on a judged cell (newest, faithful) v replays its run, q comes back"
                     .to_owned(),
-                "replay: on a judged cell v plays its run again, q comes back".to_owned(),
+                "replay: on a judged cell v replays its run, q comes back".to_owned(),
                 "v replays, q comes back".to_owned(),
             ),
             TourStep::UseYourOwn => (
@@ -126,7 +128,7 @@ impl Tour {
 mod tests {
     use super::*;
 
-    /// The third step is only good if following it to the letter mends the planted bug.
+    /// The third step names a text of the demo, and its replacement fixes the planted bug.
     #[test]
     fn the_line_to_change_stands_in_the_demo() {
         let demo = Path::new(env!("CARGO_MANIFEST_DIR")).join("sample-runs/demo");
@@ -148,7 +150,7 @@ mod tests {
             .collect();
         assert_eq!(found, [true, true, false]);
         assert!(line.contains("beamline.yaml"));
-        // What fits a terminal of 80 columns still says all of it.
+        // The version for a terminal of 80 columns also contains the whole change.
         assert!(lines.iter().any(|(mark, line)| {
             mark.len() + line.len() + 4 <= 80 && quoted.iter().all(|part| line.contains(part))
         }));

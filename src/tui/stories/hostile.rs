@@ -20,8 +20,10 @@ use crate::tui::msg::Msg;
 use crate::tui::term::draw_on;
 use crate::tui::testing::Driven;
 
-/// Everything that a terminal would obey or hide: titles, clearing, answers to the program, 8-bit controls, bidi,
-/// zero-width characters, tags, marks without a letter, line ends.
+/// Everything that a terminal would obey or hide.
+///
+/// Contains titles, clearing, requests that a terminal answers, 8-bit controls and bidi. Also contains zero-width
+/// characters, tags, marks without a letter, and line ends.
 const EVIL: &str = "A\u{1b}]0;pwn\u{7}B\u{1b}[2J\u{1b}[1;1HC\u{1b}c\u{9b}31mD\u{9d}0;x\u{9c}E\u{202e}F\u{2066}G\u{200b}\u{feff}H\u{e0041}\u{e007f}I\r\n\u{8}J\u{b}\u{c}\u{7f}K\u{1b}[201~\rq\u{85}\u{2028}L\u{301}\u{300}\u{ad}\u{fe0f}M\u{1f468}\u{200d}\u{1f469}\u{200d}\u{1f467}中\u{1b}Pq\u{1b}\\";
 
 /// The bytes written so far.

@@ -103,7 +103,7 @@ fn what_another_tool_decided_and_what_was_not_understood_is_told() {
         n.text
             .contains("1 of the file's 2 records were not understood")
     }));
-    // Nothing is empty beside it, and no key is told that has nothing to do.
+    // The screen shows no empty pane and no key without an effect.
     assert!(!screen.contains("2 prompt ─"), "{screen}");
     driven.keys("6");
     let screen = driven.screen();

@@ -1,8 +1,8 @@
 //! Notices that the terminal has vanished, and ends the program if it does not end by itself.
 //!
-//! crossterm's reader does not notice (it reads end of file forever), and SIGHUP may be ignored. So a thread waits
-//! for the hangup with `poll`. It also ends the program after a signal if the main thread is blocked, for example on
-//! a full terminal.
+//! The reader of crossterm does not notice: it reads end of file forever. The process may also ignore SIGHUP.
+//! So a thread waits for the hangup with `poll`. It also ends the program after a signal if the main thread is
+//! blocked, for example on a full terminal.
 
 use std::io::{self, PipeReader, PipeWriter, Read as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};

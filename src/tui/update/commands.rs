@@ -119,6 +119,7 @@ fn step_back(app: &mut App) -> Vec<Effect> {
     if pane != Pane::Cells {
         return panes::focus_pane(app, Pane::Cells);
     }
+    // Leaving a replay that `dicta replay` opened would quit, so esc does not leave it.
     if app
         .replay
         .as_ref()

@@ -27,6 +27,7 @@ pub(super) fn copy_pane_text(app: &mut App) -> Vec<Effect> {
     };
     let mut text = String::new();
     let mut whole = true;
+    // The source borrows the app, so it ends before the notice.
     {
         let source = content::pane_source_for_copy(app, pane);
         for at in 0..source.len() {

@@ -49,12 +49,14 @@ pub(super) fn queue_costly(
     {
         waiting.decisions.push(name.clone());
     }
+    // The report names the judges until the preview gives the cost.
     if let Some(report) = &mut app.saves.report {
         report.not_judged = Some(describe_costly_judges(&judges, focused.is_some()));
     }
     let Some(mut order) = build_save_order(app, None, None, CachePolicy::Use) else {
         return Vec::new();
     };
+    // The focused cell is judged in any case, so the estimate excludes it.
     order.except = focused;
     app.saves.pending_estimate = Some(PendingEstimate {
         ticket: order.ticket,

@@ -29,6 +29,7 @@ pub(super) fn try_after_save(
     touched: &[TouchedEval],
 ) -> Option<Effect> {
     app.examples.misses_before_save = app.examples.misses().count();
+    // This save makes the running judging obsolete, so its evals are judged again.
     let mut judged = std::mem::take(&mut app.examples.being_judged);
     let mut waiting: Vec<(&str, u64)> = Vec::new();
     for (rubric, eval) in list_evals(new) {
@@ -39,6 +40,7 @@ pub(super) fn try_after_save(
         if again.is_none() && same || !is_judged(eval) {
             continue;
         }
+        // The results belong to the eval before the save.
         app.examples.judged.remove(&name);
         if eval.examples.is_empty() || !eval.enabled {
             continue;
@@ -56,12 +58,14 @@ pub(super) fn try_after_save(
             }
         }
     }
+    // An eval can be both interrupted and touched.
     judged.sort();
     judged.dedup();
     let there = |name: &EvalName| {
         let mut all = list_evals(new);
         all.any(|(rubric, eval)| rubric.id == name.rubric && eval.id == name.eval)
     };
+    // The save may have removed an eval whose judging it interrupted.
     judged.retain(there);
     app.examples.judged.retain(|name, _| there(name));
     app.examples.not_judged_reason = describe_unjudged(&waiting);
@@ -92,6 +96,7 @@ fn start_trials(
 
 /// Stores the results of examples that code decides.
 pub(super) fn handle_tried(app: &mut App, number: u64, trials: Vec<ExampleResult>) -> Vec<Effect> {
+    // A newer check has started, and it judges these examples again.
     if number != app.examples.number {
         return Vec::new();
     }
@@ -107,6 +112,7 @@ pub(super) fn handle_judged(
     trials: Vec<ExampleResult>,
     problem: Option<String>,
 ) -> Vec<Effect> {
+    // A newer check has started, and it judges these examples again.
     if number != app.examples.number {
         return Vec::new();
     }
@@ -126,6 +132,7 @@ pub(super) fn handle_judged(
     }
     app.examples.problem = problem;
     announce_misses(app);
+    // A run that a save ordered waits until the examples are judged.
     save_runs::handle_time_passed(app)
 }
 
@@ -142,6 +149,7 @@ fn announce_misses(app: &mut App) {
     if let Some(report) = &mut app.saves.report {
         report.examples.clone_from(&notice);
     }
+    // A notice about the live workspace would appear to belong to the replay.
     let Some(notice) = notice.filter(|_| app.replay.is_none()) else {
         return;
     };

@@ -190,6 +190,7 @@ fn resolve_transcript_source(
 ) -> (TranscriptRef, Option<PathBuf>) {
     let shown = resolve_shown_cell(app);
     let header = shown.and_then(|shown| shown.header);
+    // A recording may come from another workspace than the open one.
     let root = match (&app.replay, app.workspace()) {
         (Some(_), _) | (None, None) => header.map(|header| header.workspace.clone()),
         (None, Some(workspace)) => Some(workspace.root.clone()),
@@ -250,6 +251,7 @@ fn scroll_changed_panes(app: &mut App) {
         };
         trace.fetched = ScrollState::top();
     }
+    // A pane that followed the stream shows the beginning of the verdict.
     let ends = seen.ended && !trace.last_shown.ended && trace.verdict.follow;
     let elsewhere = seen.turn != trace.last_shown.turn && !live;
     if other || ends || elsewhere {
@@ -381,6 +383,7 @@ pub(super) fn handle_text_read(
     text: Result<Arc<str>, String>,
 ) -> Vec<Effect> {
     app.texts.finish_blob(&blob.hash.0, text);
+    // A jump to a citation may wait for this text.
     match app.session_mut().trace_panes.awaited_citation.take() {
         Some(citation) => citations::go_to_citation(app, citation),
         None => Vec::new(),
@@ -416,6 +419,7 @@ pub(super) fn handle_document_read(
             Ok(doc) => Read::Loaded(doc),
             Err(why) => Read::Failed(why),
         };
+        // The positions of quotes depend on the document.
         session.transcript_pane.quotes_key = None;
     }
     Vec::new()
@@ -437,6 +441,7 @@ fn reveal_pane(app: &mut App, pane: Pane) {
     if app.layout().pane_area(pane).is_none() {
         app.ui.tab_pane = pane;
     }
+    // Without tabs, only the focused pane is visible.
     if app.layout().pane_area(pane).is_none() {
         app.ui.focus = pane;
     }

@@ -20,6 +20,7 @@ pub(super) fn handle_key(app: &mut App, chord: KeyChord) -> Vec<Effect> {
     if !app.overlays.is_empty() {
         return overlay_input::handle_key(app, chord);
     }
+    // Esc cancels an incomplete key sequence. It does not run the command of a lone esc.
     if !app.ui.pending_keys.is_empty() && chord == KeyChord::plain(crossterm::event::KeyCode::Esc) {
         app.ui.pending_keys.clear();
         return Vec::new();
@@ -29,6 +30,7 @@ pub(super) fn handle_key(app: &mut App, chord: KeyChord) -> Vec<Effect> {
     match keymap::resolve_keys(keymap::active_scopes(app), &pressed) {
         KeyMeaning::Command(command) => run_command(app, command),
         KeyMeaning::Prefix => {
+            // The waiting time of a sequence begins with its first key.
             if pressed.len() == 1 {
                 app.ui.pending_since = app.now;
             }

@@ -38,6 +38,7 @@ pub(super) fn set_label(app: &mut App, passed: Option<bool>) -> Vec<Effect> {
         score: None,
         by: None,
         at: None,
+        // Another value does not remove a person's note.
         note: before.as_ref().and_then(|label| label.note.clone()),
     };
     let change = LabelChange::Set(name.clone(), passed);
@@ -132,6 +133,7 @@ fn apply_edit(
         written: false,
         undoes: undoes.map(Box::new),
     };
+    // An undo is not an edit that can be undone.
     if own.undoes.is_none() {
         app.label_edits.undo_stack.push(own.clone());
     }
@@ -188,6 +190,7 @@ pub(super) fn handle_written(
         // The file has the text that the workspace was loaded with, so the watcher reports no change.
         handle_reloaded(app, &workspace, &[]);
     }
+    // The user quit while a label was being written.
     if app.label_edits.quit_when_written && !app.label_edits.has_unwritten() {
         app.label_edits.quit_when_written = false;
         return quit::quit_with_code(app, 0);

@@ -42,6 +42,7 @@ pub(crate) fn request_initial_data(app: &mut App) -> Vec<Effect> {
 pub(crate) fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
     let mut effects = match msg {
         Msg::Key(chord) => {
+            // A command acts on the filtered rows, so the filter must be complete.
             if app.ui.footer_input.is_none() {
                 app.session_mut().cells.finish_filtering();
             }
@@ -76,6 +77,7 @@ pub(crate) fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
             problems,
         } => runs::handle_newest_verdicts(app, generation, &board, problems),
         Msg::Reloaded { workspace, changed } => {
+            // `handle_reloaded` replaces the workspace.
             let before = app.workspace().map(Arc::clone);
             let effects = saves::handle_reloaded(app, Arc::clone(&workspace), &changed);
             labels::report_problems(app, before.as_deref(), &workspace);

@@ -38,6 +38,7 @@ fn handle_press(app: &mut App, column: u16, row: u16) -> Vec<Effect> {
             _ => Vec::new(),
         };
     }
+    // Only the border of a pane starts a drag. Rows and hints on it remain clickable.
     let on_a_pane = matches!(hit, None | Some((_, ClickTarget::Pane(_))));
     if on_a_pane && let Some((divider, _)) = app.layout().divider_at(column, row) {
         app.ui.drag = Some(divider);
@@ -72,6 +73,7 @@ fn handle_click(app: &mut App, area: Rect, target: &ClickTarget, column: u16) ->
         }
         ClickTarget::Step(step) => focus::select_step(app, step),
         ClickTarget::Command(command) => commands::run_command(app, command),
+        // A click on the selected flip opens its cell.
         ClickTarget::Flip(at) if app.ui.focus == Pane::Changes && app.saves.selected == at => {
             panes::go_to_flip(app, at)
         }

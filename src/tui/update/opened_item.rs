@@ -79,6 +79,7 @@ pub(super) fn handle_listed(app: &mut App, file: &Path, listed: ListingUpdate) -
     }
     let bare = &mut app.opened_file;
     let mut refs = listed.refs;
+    // Records of a foreign file may repeat an id, but each row needs its own.
     for found in &mut refs {
         found.id = bare.ids.make_unique(std::mem::take(&mut found.id)).0;
     }
@@ -95,6 +96,7 @@ pub(super) fn handle_listed(app: &mut App, file: &Path, listed: ListingUpdate) -
     if cells.list.selected.is_none() && !cells.rows.is_empty() {
         cells.list.selected = Some(CellsEntry::Row(crate::tui::state::cells::RowId(0)));
     }
+    // Only the first page with invalid records gives its reason. Otherwise, every page would add a notice.
     if let Some(why) = listed.why.filter(|_| bare.invalid_records == listed.bad) {
         let text = make_visible(&why, false).into_owned();
         app.notices.push(app.now, NoticeLevel::Warning, text);
@@ -159,6 +161,7 @@ pub(super) fn list_more_if_needed(app: &mut App) -> Vec<Effect> {
 
 /// Creates a workspace around the opened file.
 pub(super) fn make_workspace(app: &mut App) -> Vec<Effect> {
+    // A missing field mapping does not prevent a workspace, because the workspace provides one.
     let problem = app
         .opened_file
         .problem
@@ -196,6 +199,7 @@ pub(super) fn handle_workspace_made(
     };
     let root = display_path(&workspace.root);
     app.opened = OpenedItem::Workspace(workspace);
+    // The rows and results of the file do not belong to the workspace.
     app.live_session = SessionView::default();
     app.saves = SavesState::default();
     app.examples = ExamplesState::default();

@@ -62,6 +62,7 @@ pub(super) fn open_judges(app: &mut App) -> Vec<Effect> {
     let Some(name) = cells.decision_name(row) else {
         return Vec::new();
     };
+    // A cached verdict has its tool responses in the run that it came from.
     let slot = cells.row(row).and_then(|row| row.slots.first());
     let run = slot.and_then(|slot| {
         let own = slot
@@ -74,6 +75,7 @@ pub(super) fn open_judges(app: &mut App) -> Vec<Effect> {
     else {
         return Vec::new();
     };
+    // A run that the workspace names takes precedence.
     if order.workspace.replayed_evidence_run.is_none() {
         order.replayed_evidence = run.map(|run| run.0.clone());
     }
@@ -103,6 +105,7 @@ pub(super) fn handle_preview(
             app.notices.push(app.now, NoticeLevel::Error, why);
             Vec::new()
         }
+        // A run of unknown cost is not free, so dicta asks.
         Ok(preview) if overlay::estimate_cost(&preview) == Some(0.0) => {
             vec![runs::start_run(app, order, None)]
         }
@@ -120,6 +123,7 @@ pub(super) fn handle_judges_found(
     judges: Vec<AvailableJudge>,
 ) -> Vec<Effect> {
     for overlay in &mut app.overlays {
+        // The user may have closed the overlay and opened it for another cell.
         if let Overlay::Judges {
             row: of,
             judges: found,

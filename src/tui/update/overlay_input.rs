@@ -32,7 +32,9 @@ pub(super) fn handle_key(app: &mut App, chord: KeyChord) -> Vec<Effect> {
             Vec::new()
         };
     }
+    // In these overlays, letters are text.
     let types = matches!(top, Overlay::Help { .. } | Overlay::SeekTo(_));
+    // In the question to quit, q accepts.
     if key == "esc" || (key == "q" && !types && !matches!(top, Overlay::QuitWhileRunning)) {
         restore_on_close(app, &top);
         return Vec::new();
@@ -56,6 +58,7 @@ pub(super) fn handle_key(app: &mut App, chord: KeyChord) -> Vec<Effect> {
     }
     match &mut top {
         Overlay::Help { search, selected } => {
+            // The key that opened the help also closes it.
             if key == "?" && search.text.is_empty() {
                 return Vec::new();
             }
@@ -116,6 +119,7 @@ pub(super) fn handle_click(app: &mut App, line: usize) -> Vec<Effect> {
             let steps = i64::try_from(line).unwrap_or(0) - i64::try_from(*selected).unwrap_or(0);
             move_selection(app, &mut top, steps);
         }
+        // Line 0 is the answer yes, line 1 the answer no.
         Overlay::ConfirmCost { .. } | Overlay::QuitWhileRunning if line == 0 => {
             return accept_question(app, top);
         }
@@ -173,6 +177,7 @@ fn move_selection(app: &mut App, top: &mut Overlay, steps: i64) {
         }
         Overlay::Source(view) => {
             let area = log_area(app.ui.size);
+            // The blocks borrow the view, so the scroll state is copied.
             let mut scroll = view.scroll.clone();
             scroll.scroll_rows(&view.to_blocks(), area, steps);
             view.scroll = scroll;
@@ -216,6 +221,7 @@ fn accept_selection(app: &mut App, top: Overlay) -> Vec<Effect> {
         Overlay::Help { search, selected } => {
             let found = overlay::search_commands(&search.text);
             let Some(spec) = found.get(selected) else {
+                // The overlay was taken from the stack, and it stays open.
                 app.overlays.push(Overlay::Help { search, selected });
                 return push_info(app, "no key is called that");
             };

@@ -14,6 +14,7 @@ use crate::tui::widget::flow::{ScrollState, SearchOutcome, TextSource};
 /// Lays out the panes for a new terminal size and keeps the selected row in view.
 pub(super) fn handle_resize(app: &mut App, width: u16, height: u16) -> Vec<Effect> {
     app.ui.size = Size::new(width, height);
+    // The dragged divider belongs to the old layout.
     app.ui.drag = None;
     keep_selection_visible(app);
     Vec::new()
@@ -22,6 +23,7 @@ pub(super) fn handle_resize(app: &mut App, width: u16, height: u16) -> Vec<Effec
 /// Scrolls the cells pane so that the selected row is in view.
 pub(super) fn keep_selection_visible(app: &mut App) {
     let height = pane_height(app, Pane::Cells);
+    // A move by 0 rows keeps the selection and only scrolls.
     app.session_mut().cells.move_cursor_by(0, height);
 }
 
@@ -41,6 +43,7 @@ pub(super) fn handle_time_passed(app: &mut App) {
 /// Focuses a pane. A hidden pane replaces the visible tab.
 pub(super) fn focus_pane(app: &mut App, pane: Pane) -> Vec<Effect> {
     app.ui.focus = pane;
+    // The cells pane is never the tab.
     if pane != Pane::Cells {
         app.ui.tab_pane = pane;
     }
@@ -120,6 +123,7 @@ pub(super) fn with_scroll<T>(
     act: impl FnOnce(&mut ScrollState, &dyn TextSource, Size) -> T,
 ) -> Option<T> {
     let area = app.layout().inner_size(pane);
+    // The text source borrows the app, so the scroll state is taken out of it.
     let mut scroll = std::mem::take(content::pane_scroll_mut(app, pane)?);
     let done = {
         let source = content::pane_source(app, pane);
@@ -168,6 +172,7 @@ fn move_flip_by(app: &mut App, rows: i64) -> bool {
 pub(super) fn move_by_page(app: &mut App, pages: i64, parts: i64) -> Vec<Effect> {
     let pane = app.ui.focus;
     let rows = i64::try_from(pane_height(app, pane)).unwrap_or(1);
+    // A whole page keeps one row of the previous page in view.
     let step = if parts == 1 { rows - 1 } else { rows / parts };
     scroll_pane_by(app, pane, pages * step.max(1))
 }

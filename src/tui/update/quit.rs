@@ -39,6 +39,7 @@ pub(super) fn quit_with_code(app: &mut App, code: u8) -> Vec<Effect> {
 
 /// `ctrl-c`: cancels runs. Quits if no run is active, or if all of them are already being cancelled.
 pub(super) fn cancel_or_quit(app: &mut App) -> Vec<Effect> {
+    // Judging that waits is cancelled too.
     let waits = app.saves.pending_judging.take().is_some();
     let runs = app
         .live_session
@@ -56,6 +57,7 @@ pub(super) fn cancel_or_quit(app: &mut App) -> Vec<Effect> {
 
 /// Quits because of a signal.
 pub(super) fn handle_signal(app: &mut App, number: i32) -> Vec<Effect> {
+    // Shells report a process that a signal ended with 128 plus the signal's number.
     let code = u8::try_from(number.saturating_add(128)).unwrap_or(1);
     quit_with_code(app, code)
 }

@@ -112,6 +112,7 @@ pub(super) fn handle_replay_read(
     let ticket = app.next_ticket();
     let around = app.workspace().cloned().or(opening.workspace);
     let mut replay = ReplayState::new(run, dir, log, ticket, alone, around.as_deref());
+    // An instant replay keeps the default speed, with which the user can play it again.
     if opening.speed.factor().is_finite() {
         replay.speed = opening.speed;
     }
@@ -124,6 +125,8 @@ pub(super) fn handle_replay_read(
     } else {
         let _told_below = replay.player.seek(begin);
         replay.player.play(app.now, replay.speed);
+        // From the beginning, the selection follows the judges. Otherwise, the cell that the user chose stays
+        // selected.
         if begin == 0 {
             replay.session.start_following();
         }
@@ -223,6 +226,7 @@ fn advance(app: &mut App, feed: FeedFn) {
     };
     let _handed_on_below = replay.player.take_due(now).len();
     let here = feed_session(replay, now, feed);
+    // The session may still be behind the player.
     if !here || !replay.player.is_finished() {
         return;
     }
@@ -236,6 +240,7 @@ fn advance(app: &mut App, feed: FeedFn) {
     if let Some(run) = replay.session.runs.by_ticket.get_mut(&replay.ticket) {
         run.stage = stage;
     }
+    // A user who jumps to a complete end needs no notice.
     if !replay.end_announced && (was_playing || !replay.has_end) {
         replay.end_announced = true;
         let way_out = if replay.quits_on_leave {
@@ -329,6 +334,7 @@ fn play_or_pause(replay: &mut ReplayState, now: Millis) -> Option<String> {
         replay.player.pause(now);
         return None;
     }
+    // At the end, the key plays the recording again.
     if replay.player.is_finished() {
         let _told_later = replay.player.seek(0);
         replay.end_announced = false;
@@ -374,6 +380,7 @@ fn skip_twentieth(replay: &mut ReplayState, now: Millis, on: bool) -> Option<Str
 /// Jumps to a time from the beginning. Keeps playing if it was.
 fn seek_to(replay: &mut ReplayState, now: Millis, moment: Millis) {
     let playing = replay.is_playing();
+    // A position counts from the first event, whose time may not be 0.
     let (first, _) = replay.player.span();
     let _told_later = replay.player.seek_to_time(first + moment);
     if playing && !replay.player.is_finished() {

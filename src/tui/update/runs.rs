@@ -142,6 +142,7 @@ pub(super) fn handle_run_events(
         .or_insert_with(|| TrackedRun {
             ..TrackedRun::default()
         });
+    // The workbench may get the first events late, so the start follows from the time in the event.
     if known.began_at.is_none() {
         known.began_at = events.last().map(|event| now.since(event.at));
     }

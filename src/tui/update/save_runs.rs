@@ -20,6 +20,7 @@ const MAX_RUNS_PER_SAVE: usize = 4;
 /// Starts the judging that waited, if it is due.
 pub(super) fn handle_time_passed(app: &mut App) -> Vec<Effect> {
     let now = app.now;
+    // The examples are judged before anything else.
     if app.examples.is_judging() {
         return Vec::new();
     }
@@ -80,6 +81,7 @@ pub(super) fn build_filters(evals: &[EvalName]) -> Vec<EvalFilter> {
     };
     if rubrics.len() > MAX_RUNS_PER_SAVE {
         let names: Vec<&str> = rubrics.keys().copied().collect();
+        // The filter selects each of these ids in each rubric, so it may also select untouched evals.
         let mut ids: Vec<&str> = evals.iter().map(|e| &*e.eval).collect();
         ids.sort_unstable();
         ids.dedup();

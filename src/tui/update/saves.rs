@@ -29,6 +29,7 @@ use crate::workspace::Workspace;
 
 /// The largest text in bytes that is compared here. A larger diff would delay keys.
 const MAX_DIFF_BYTES: usize = 128 << 10;
+
 /// Handles a reload without errors.
 pub(super) fn handle_reloaded(
     app: &mut App,
@@ -139,6 +140,7 @@ fn update_report(
 ) {
     let saves = &mut app.saves;
     saves.number += 1;
+    // The estimate belongs to the save before.
     saves.pending_estimate = None;
     let known = saves.report.take().filter(|_| before.is_some());
     let base = before.unwrap_or_else(|| Arc::clone(old));
@@ -153,6 +155,7 @@ fn update_report(
     report.number = saves.number;
     report.saved_at = app.now;
     for path in changed {
+        // The diff covers all saves of the report, so it begins at their base.
         let edited = diff_file(path, &base, new);
         match report.files.iter_mut().find(|file| file.path == *path) {
             Some(file) => *file = edited,
@@ -355,6 +358,7 @@ pub(super) fn toggle_auto_judging(app: &mut App) -> Vec<Effect> {
     let saves = &mut app.saves;
     saves.paused = !saves.paused;
     let missed = std::mem::take(&mut saves.unjudged_saves);
+    // The dropped judging counts as a save that was not judged.
     if saves.paused && saves.pending_judging.take().is_some() {
         saves.unjudged_saves = 1;
     }

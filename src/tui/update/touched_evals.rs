@@ -80,6 +80,7 @@ pub(super) fn drop_restored(
     holds: impl Fn(&EvalName) -> bool,
 ) {
     let then = find_touched(base, new);
+    // An earlier save removed the eval, and this save restores it.
     let comes_back = |name: &EvalName| !has_eval(old, name) && has_eval(base, name);
     all.retain_mut(|one| {
         if !comes_back(&one.name) || !holds(&one.name) {

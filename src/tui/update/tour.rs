@@ -9,6 +9,7 @@ use crate::tui::state::{App, OpenedItem};
 
 /// Completes the steps of the tour that are done. Called after every update.
 pub(super) fn update_tour(app: &mut App) {
+    // The tour is taken out, because `app.layout()` borrows the whole app.
     let Some(mut tour) = app.tour.take() else {
         return;
     };
@@ -16,6 +17,7 @@ pub(super) fn update_tour(app: &mut App) {
     let row = live.cells.selected_row();
     if !tour.done[TourStep::Run as usize] {
         let ended = |run: &crate::tui::state::runs::TrackedRun| {
+            // A run that a save started does not count. The step asks the user to judge everything.
             run.save_number.is_none() && run.stage == RunStage::Ended(None)
         };
         if live.runs.by_ticket.values().any(ended) {
@@ -32,6 +34,7 @@ pub(super) fn update_tour(app: &mut App) {
             tour.complete_step(TourStep::LookAtFailure);
         }
     }
+    // Number 0 is a run without a save.
     let saved = app.saves.report.as_ref().filter(|report| report.number > 0);
     if saved.is_some_and(|report| !report.files.is_empty()) {
         tour.complete_step(TourStep::ChangeALine);

@@ -204,9 +204,11 @@ fn split_area(area: Rect, flips: usize) -> (Rect, Rect) {
         };
         return (left, right);
     }
+    // Each flip has one row, and the selected one also has its reasons.
     let wanted = u16::try_from(flips)
         .unwrap_or(u16::MAX)
         .saturating_add(SELECTED_FLIP_ROWS - 1);
+    // The diff keeps a third of the height.
     let height = wanted.min((area.height * 2).div_ceil(3));
     let top = Rect { height, ..area };
     let bottom = Rect {
@@ -219,9 +221,11 @@ fn split_area(area: Rect, flips: usize) -> (Rect, Rect) {
 
 /// Draws one row per flip, and the reasons of the selected one.
 fn draw_flips(canvas: &mut Canvas<'_>, area: Rect, app: &App, flips: &[RowFlip]) {
+    // A newer report may have fewer flips than the one in which the user selected.
     let selected = app.saves.selected.min(flips.len().saturating_sub(1));
     let opened = SELECTED_FLIP_ROWS.min(area.height);
     let room = usize::from(area.height.saturating_sub(opened)) + 1;
+    // The list scrolls so far that all rows of the selected flip are visible.
     let top = (selected + 1).saturating_sub(room);
     let mut y = area.y;
     for (at, flip) in flips.iter().enumerate().skip(top) {

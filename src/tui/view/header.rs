@@ -38,6 +38,7 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, layout: &ScreenLayout, app: &App) {
     right.extend(count_items(&app.session().cells.total, canvas.glyphs()));
     right.extend(cost_items(app));
     right.extend(budget_item(app));
+    // The functions return the items in another order than the row shows.
     right.sort_by_key(|(seat, _)| *seat);
     let mut right: Vec<HeaderItem> = right.into_iter().map(|(_, bit)| bit).collect();
     fit_items(&mut left, &mut right, usize::from(area.width));
@@ -52,6 +53,7 @@ fn fit_items(left: &mut Vec<HeaderItem>, right: &mut Vec<HeaderItem>, width: usi
     };
     while wide(left, 1) + wide(right, 2) + 2 > width {
         let worst = left.iter().chain(right.iter()).map(|bit| bit.rank).max();
+        // Items of rank 0 always stay.
         let Some(worst) = worst.filter(|rank| *rank > 0) else {
             return;
         };
@@ -175,6 +177,7 @@ fn run_items(app: &App, glyphs: &Glyphs) -> Vec<(u8, HeaderItem)> {
     if planned > 0 {
         bits.push((1, header_item(3, format!("{done}/{planned}"), Role::Text)));
     }
+    // The time left is unknown if it is unknown for one of the runs.
     let eta = live
         .iter()
         .map(|run| run.eta(now))
@@ -223,6 +226,7 @@ fn count_items(total: &RowCounts, glyphs: &Glyphs) -> Vec<(u8, HeaderItem)> {
         let text = format!("{} {n} not run", glyphs.never);
         bits.push((3, header_item(6, text, Role::Muted)));
     }
+    // Defined again, because `bits` changes between the two uses.
     let mut tell = |rank, mark: &str, n: usize, role| {
         bits.push((2, header_item(rank, format!("{mark} {n}"), role)));
     };

@@ -141,6 +141,7 @@ fn draw_help(canvas: &mut Canvas<'_>, app: &App, search: &LineInput, selected: u
         .iter()
         .position(|line| *line == Ok(selected))
         .unwrap_or(0);
+    // A third of the list stays visible below the selected line.
     let top = here
         .saturating_sub(height * 2 / 3)
         .min(lines.len().saturating_sub(height));
@@ -318,6 +319,7 @@ fn draw_themes(canvas: &mut Canvas<'_>, selected: usize) {
 fn draw_judges(canvas: &mut Canvas<'_>, found: Option<&[AvailableJudge]>, selected: usize) {
     let width = usize::from(canvas.buffer.area.width.saturating_sub(4)).min(100);
     let keys = "j, k  enter calls it, on the same pages  esc closes";
+    // Each judge takes two rows.
     let rows = found.map_or(1, |found| (found.len() * 2).max(2));
     let inside = draw_frame(canvas, width, rows, "available judges", keys);
     let Some(found) = found else {

@@ -105,6 +105,7 @@ fn build_items(
     if fits(&events, *BAR_WIDTH.start()) {
         after.push(events);
     }
+    // The date and the keys leave at least 12 columns for the bar, twice its smallest width.
     if !replay.recorded_at.is_empty() && fits(&date, 12) {
         before.push(date);
     }
@@ -120,6 +121,7 @@ fn build_items(
             Role::Key,
             Some(ClickTarget::Command(*command)),
         );
+        // Less useful keys do not replace a key that does not fit.
         if !fits(&hint, 12) {
             break;
         }

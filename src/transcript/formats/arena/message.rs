@@ -91,10 +91,12 @@ fn push_message(
     let Some(mut message) = read.messages.pop() else {
         return;
     };
+    // One object may give several messages. The fields below apply to the last one.
     messages.append(&mut read.messages);
     if let Some(ObjectOnly(answer)) = &own.tool_result {
         apply_tool_result(&mut message, answer);
     }
+    // A model reasons before it answers.
     if let Some(thoughts) = own
         .reasoning
         .map(reasoning_text)

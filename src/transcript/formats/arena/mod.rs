@@ -218,6 +218,7 @@ fn convert_run(run: &ArenaRun<'_>) -> Result<Transcript<'static>, String> {
             meta.set(key, text);
         }
     }
+    // Go writes a duration in nanoseconds.
     meta.set(
         "latency_ms",
         parse_or_none::<f64>(run.duration).map(|nanos| nanos / 1e6),
@@ -238,6 +239,7 @@ fn convert_legacy_run(turns: &ArenaLegacyRun<'_>) -> Transcript<'static> {
     for ObjectOnly(turn) in &turns.turns {
         if let Some(user) = turn.user_message {
             message::read_message(user, turn.timestamp, &mut messages, &mut verdicts);
+            // A turn without a text of the user adds no message.
             if messages
                 .last()
                 .is_some_and(|message| message.parts.is_empty())
@@ -256,6 +258,7 @@ fn convert_legacy_run(turns: &ArenaLegacyRun<'_>) -> Transcript<'static> {
                 &mut verdicts,
             );
         }
+        // The assertions of a turn apply to the reply, which precedes the tool results.
         let at = messages.len().saturating_sub(1);
         for ObjectOnly(answer) in turn.tool_results.iter().flatten() {
             messages.push(TranscriptMessage {

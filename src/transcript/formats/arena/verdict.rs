@@ -50,6 +50,7 @@ pub(super) fn parse_verdicts(
     let list: Vec<&RawValue> =
         match serde_json::from_str::<ObjectOnly<ArenaVerdictSummary<'_>>>(raw.get()) {
             Ok(ObjectOnly(summary)) => summary.results.unwrap_or_default(),
+            // A list is not an object, so it arrives here.
             Err(_) => parse_or_none(Some(raw)).unwrap_or_default(),
         };
     let decided = list.into_iter().enumerate();
@@ -67,6 +68,7 @@ pub(super) fn parse_verdicts(
         if let Some(at) = at {
             verdict.eval = format!("{}@{at}", verdict.eval);
         }
+        // Assertions of one type on one message would share a name. Later ones get a number.
         let same = found.iter().filter(|other| {
             other.eval == verdict.eval || other.eval.starts_with(&format!("{} #", verdict.eval))
         });
@@ -83,6 +85,7 @@ fn parse_verdict(decided: &ArenaVerdict<'_>, unnamed: &str) -> SourceVerdict {
     let said = |raw: Option<&RawValue>| Some(text_or_json(raw)).filter(|text| !text.is_empty());
     let eval = said(decided.eval_id).or_else(|| said(decided.kind));
     let error = said(decided.error);
+    // A check that ended in an error decided nothing, whatever its other fields contain.
     let sound = error.is_none();
     let score: Option<f64> = parse_or_none(decided.score);
     let value = decided
@@ -92,6 +95,7 @@ fn parse_verdict(decided: &ArenaVerdict<'_>, unnamed: &str) -> SourceVerdict {
         judge: "arena".to_owned(),
         eval: eval.unwrap_or_else(|| unnamed.to_owned()),
         passed: parse_or_none(decided.passed).filter(|_| sound),
+        // A score on another scale is only in `value`.
         score: score.filter(|score| sound && (0.0..=1.0).contains(score)),
         value: value.and_then(|raw| RawJson::parse(raw.get()).ok()),
         reasoning: said(decided.explanation).or_else(|| said(decided.message)),

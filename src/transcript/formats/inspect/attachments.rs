@@ -125,6 +125,7 @@ impl<'a> InspectAttachments<'a> {
 
     /// Returns a part with its attachment; `None` if it has no reference.
     pub(super) fn resolve_media(&self, raw: &RawValue) -> Option<JsonText<'static>> {
+        // The search avoids a JSON tree for a part without a reference.
         let refers = PROTOCOLS.iter().any(|protocol| {
             memchr::memmem::find(raw.get().as_bytes(), protocol.as_bytes()).is_some()
         });

@@ -41,6 +41,7 @@ impl ChunkedSample {
         prefix: &str,
         shell: String,
     ) -> Result<Self, String> {
+        // All parts of the sample share the size limit of one record.
         let mut left = MAX_RECORD.saturating_sub(shell.len());
         let mut non_finite = 0;
         let mut text = |member: usize| {

@@ -76,6 +76,7 @@ impl InspectEvents {
             else {
                 continue;
             };
+            // A pending event has no result yet.
             if event.pending.is_some_and(|pending| pending.get() == "true") {
                 continue;
             }
@@ -100,6 +101,7 @@ impl InspectEvents {
         };
         let usage = output.usage.map(parse_value).unwrap_or_default();
         let call = InspectModelCall {
+            // `timestamp` is the start of the call, and `completed` its end. A message exists from the end on.
             timestamp: event.completed.or(event.timestamp).and_then(string_value),
             latency_ms: output
                 .time
@@ -196,6 +198,7 @@ fn string_value(raw: &RawValue) -> Option<String> {
 
 /// Returns the key by which a reply is found.
 fn reply_key(message: &InspectMessage<'_>, attachments: &InspectAttachments<'_>) -> String {
+    // The prefixes separate an id from an equal text.
     match message.id.and_then(string_value) {
         Some(id) => format!("id {id}"),
         None => format!("said {}", message.content_key(attachments)),

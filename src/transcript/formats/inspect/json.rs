@@ -151,6 +151,7 @@ impl InspectJsonCursor<'_> {
     fn next_value(&mut self, keep: usize) -> Result<String, TranscriptError> {
         let mut kept = Vec::new();
         let mut scan = JsonValueScanner::default();
+        // Skips the white space before the value.
         self.peek_byte()?;
         while self.fill_buffer()? {
             let rest = &self.bytes[self.at..];

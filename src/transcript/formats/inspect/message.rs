@@ -90,6 +90,7 @@ impl<'a> InspectMessage<'a> {
         if !unparsed.is_empty() {
             meta.set("tool_call_errors", Value::Object(unparsed));
         }
+        // Keys that dicta sets take precedence. The message's values of these keys are below `original`.
         if let Some(own) = self.metadata {
             meta.merge_source(parse_value(own));
         }
@@ -138,6 +139,7 @@ fn tool_result_parts<'a>(
     if let Some(error) = error {
         let error = parse_value(error);
         let message = error["message"].as_str().or(error.as_str());
+        // The model got the message of the error instead of an empty content.
         if let (true, Some(message)) = (content.is_empty(), message) {
             content = SourceText::from(message.to_owned());
         }

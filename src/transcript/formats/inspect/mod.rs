@@ -84,6 +84,7 @@ impl InspectLog {
 
     /// The same of an id that is text.
     fn sample_id_from_text(&self, id: &str, epoch: u64) -> String {
+        // With several epochs, the samples of one id would share a transcript id.
         if self.epochs > 1 || epoch != 1 {
             format!("{id}_epoch_{epoch}")
         } else {

@@ -150,9 +150,11 @@ impl<'a> InspectSample<'a> {
         if parts.non_finite > 0 {
             meta.set("non_finite_numbers", parts.non_finite);
         }
+        // Everything that may refer to an attachment is converted by now, so the count is complete.
         if parts.attachments.missing() > 0 {
             meta.set("missing_attachments", parts.attachments.missing());
         }
+        // Keys that dicta sets take precedence. The sample's values of these keys are below `original`.
         if let Some(own) = self.metadata {
             meta.merge_source(parse_value(own));
         }

@@ -99,6 +99,7 @@ fn push_verdicts(
             error: meaning.error,
         }
     };
+    // A scorer may return an object with several values. Each becomes a verdict.
     let fields = score.value.filter(|value| value.get().starts_with('{'));
     match fields.and_then(|value| {
         serde_json::from_str::<IndexMap<SourceText<'_>, &RawValue>>(value.get()).ok()
@@ -131,7 +132,7 @@ impl InspectScoreValue {
         }
         if value == "null" {
             let why = reason.map_or_else(String::new, |reason| format!(": {reason}"));
-            return Self::from_failure(format!("not scored{why} (the value is no number)"));
+            return Self::from_failure(format!("not scored{why} (the value is not a number)"));
         }
         let passed = |passed: bool| Self {
             passed: Some(passed),
@@ -211,7 +212,7 @@ mod tests {
     #[test]
     fn an_object_is_a_verdict_for_each_key_in_its_order() {
         let found = read(r#"{"ten":{"value":{"b":"C","a":0.5,"n":null}}}"#);
-        let none = || Some("not scored (the value is no number)".to_owned());
+        let none = || Some("not scored (the value is not a number)".to_owned());
         assert_eq!(found[0], ("ten/b".to_owned(), Some(true), Some(1.0), None));
         assert_eq!(found[1], ("ten/a".to_owned(), None, Some(0.5), None));
         assert_eq!(found[2], ("ten/n".to_owned(), None, None, none()));

@@ -112,6 +112,7 @@ impl InspectMessage<'_> {
             _ => String::new(),
         };
         for ObjectOnly(call) in self.tool_calls.iter().flatten() {
+            // Replies without text differ only in their calls.
             said.push('\n');
             said.push_str(call.id.map_or("", RawValue::get));
         }

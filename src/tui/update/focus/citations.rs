@@ -140,6 +140,7 @@ fn go_to_fetch(app: &mut App, at: usize, number: usize, citation: &Citation) -> 
             Vec::new()
         }
         Some(Ok(Some(range))) => {
+            // The text of the page is the last block.
             let block = content::pane_source(app, Pane::FetchedContent)
                 .len()
                 .saturating_sub(1);
@@ -228,6 +229,7 @@ pub(super) fn locate_quotes(app: &mut App) {
     }
     let mut left = MAX_SEARCHED_BYTES;
     let mut quotes = Vec::new();
+    // A quote that occurs nowhere has no position.
     for citation in citations.iter().filter(|citation| citation.found) {
         if let Some(CitedPlace::Message(number)) = cited_place(&citation.source) {
             let (found, searched) = find_quote_in_message(&doc, number, &citation.quote, left);

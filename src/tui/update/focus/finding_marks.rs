@@ -29,6 +29,7 @@ pub(super) fn request_marks(app: &mut App) -> Option<Effect> {
     }
     let (key, eval) = wanted.into_owned();
     let effect = build_effect(app, &key, eval);
+    // The key is stored now, so that the next update does not order the marks again.
     app.session_mut().transcript_pane.marks = FindingMarks {
         key: Some(key),
         ..FindingMarks::default()

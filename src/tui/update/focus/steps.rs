@@ -74,6 +74,7 @@ fn select_slot(app: &mut App, slot: Option<u16>) {
 pub(crate) fn toggle_raw(app: &mut App) -> Vec<Effect> {
     let trace = &mut app.session_mut().trace_panes;
     trace.shows_raw = !trace.shows_raw;
+    // The positions in one text have no meaning in the other.
     trace.prompt.scroll_to_start();
     trace.call.scroll_to_start();
     trace.fetched.scroll_to_start();
@@ -87,6 +88,7 @@ pub(crate) fn move_message_by(app: &mut App, delta: i64) -> Vec<Effect> {
         return Vec::new();
     };
     let last = doc.pieces.len().saturating_sub(1);
+    // A pane that follows its end stores no position.
     let top = if document.scroll.follow {
         BlockPosition {
             block: last,

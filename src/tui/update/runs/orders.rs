@@ -89,6 +89,7 @@ pub(in crate::tui::update) fn run_focused(app: &mut App) -> Vec<Effect> {
     }
     let names = rows.iter().filter_map(|row| cells.decision_name(*row));
     let names = names.map(|name| name.to_string()).collect();
+    // Code would decide the same again, so only a judge's cell ignores the cache.
     let cache = match judged {
         Some(true) => CachePolicy::Refresh,
         _ => CachePolicy::Use,

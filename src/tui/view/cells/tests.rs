@@ -1,4 +1,4 @@
-//! What the pane looks like, as text.
+//! Tests of the cells pane's text.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Rect, Size};
