@@ -235,7 +235,7 @@ fn check_workspace(
 /// Formats the results of the examples. Returns an empty text without examples.
 fn format_example_summary(tried: &ExampleSummary) -> String {
     let ExampleSummary {
-        as_expected: held,
+        as_expected,
         missed,
         left_to_judges: judged,
         left_to_programs: programs,
@@ -249,9 +249,9 @@ fn format_example_summary(tried: &ExampleSummary) -> String {
         }
     };
     let mut parts = Vec::new();
-    if held + missed > 0 {
-        let hold = if held == 1 { "holds" } else { "hold" };
-        parts.push(format!("{} {hold}", pluralize(held, "example")));
+    if as_expected + missed > 0 {
+        let hold = if as_expected == 1 { "holds" } else { "hold" };
+        parts.push(format!("{} {hold}", pluralize(as_expected, "example")));
     }
     if missed > 0 {
         parts.push(format!("{missed} missed"));

@@ -301,10 +301,10 @@ impl RunState {
                 c.phase = CellPhase::Waiting;
             }),
             EventKind::CellFinished { cell, result } => {
-                self.update_cell(*cell, |c| c.set_result(result, event.at))
+                self.update_cell(*cell, |c| c.set_result(result, event.at));
             }
             EventKind::Turn { cell, turn, fact } => {
-                self.update_cell(*cell, |c| c.apply_turn_fact(*turn, fact, event.at))
+                self.update_cell(*cell, |c| c.apply_turn_fact(*turn, fact, event.at));
             }
             EventKind::Tool {
                 cell,
@@ -316,11 +316,11 @@ impl RunState {
                 self.mark_missed(*cell, *turn, *call, fact);
             }
             EventKind::Paused { cell, at } => {
-                self.update_cell(*cell, |c| c.phase = CellPhase::Paused(*at))
+                self.update_cell(*cell, |c| c.phase = CellPhase::Paused(*at));
             }
             EventKind::Resumed { cell, how } => self.update_cell(*cell, |c| c.apply_resumed(how)),
             EventKind::BudgetReached { .. } => {
-                self.budgets.extend(BudgetStop::from_event(&event.kind))
+                self.budgets.extend(BudgetStop::from_event(&event.kind));
             }
             EventKind::Note { cell, text } => self.notes.push(RunNote {
                 cell: *cell,

@@ -175,7 +175,7 @@ impl RunStats {
             }
             EventKind::CellFinished { cell, result } => self.apply_result(*cell, result),
             EventKind::Turn { cell, turn, fact } => {
-                self.apply_turn_fact(*cell, *turn, fact, event.at)
+                self.apply_turn_fact(*cell, *turn, fact, event.at);
             }
             EventKind::Tool {
                 cell,

@@ -122,12 +122,12 @@ fn format_counts(mut counts: IndexMap<String, usize>) -> String {
 /// Renders the instructions for reading the transcript with tools.
 pub(super) fn render_instructions(has_own_tools: bool, max_turns: u16) -> String {
     // The section about the judge's own tools already states the limit.
-    let own = if !has_own_tools {
+    let own = if has_own_tools {
+        String::new()
+    } else {
         format!(
             "- You may reply at most {max_turns} times in all; the last reply can only be your verdict.\n"
         )
-    } else {
-        String::new()
     };
     format!(
         "Reading the transcript\n\

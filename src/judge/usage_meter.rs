@@ -358,7 +358,7 @@ impl Provider for MeteredProvider<'_> {
                     | ProviderError::Cancelled,
                 ) => self.meter.record_unknown_bill(reservation),
                 Err(_) if exchange_info.exchange.cost_unknown => {
-                    self.meter.record_unknown_bill(reservation)
+                    self.meter.record_unknown_bill(reservation);
                 }
                 Err(_) => self.meter.record_unbilled(reservation),
             }

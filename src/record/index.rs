@@ -112,7 +112,7 @@ impl CacheIndex {
                     keys.insert(*cell, key.clone());
                 }
                 EventKind::CellFinished { cell, result } => {
-                    results.push((*cell, (**result).clone()))
+                    results.push((*cell, (**result).clone()));
                 }
                 _ => reading.apply(&event),
             }

@@ -277,7 +277,7 @@ impl RunResultReader {
                 self.keys.insert(*cell, key.clone());
             }
             EventKind::CellFinished { cell, result } => {
-                self.results.push((*cell, (**result).clone()))
+                self.results.push((*cell, (**result).clone()));
             }
             EventKind::Resumed { cell, how } if how.by == "human" && how.what != "go" => {
                 self.edited_cells.insert(*cell);

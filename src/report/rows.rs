@@ -270,7 +270,7 @@ impl RowBuilder {
                 call,
                 fact,
             } if self.summary.evidence.is_some() => {
-                self.count_evidence_use((*cell, *turn, *call), fact)
+                self.count_evidence_use((*cell, *turn, *call), fact);
             }
             EventKind::BudgetReached { .. } => {
                 self.summary

@@ -207,7 +207,7 @@ impl RunDraft {
                 .map(String::as_str),
         );
         let BuiltJudges {
-            slots: seats,
+            slots: judge_slots,
             specs,
         } = judges::build_judges(&compilation, sets, &parts)?;
         let recall: Option<Box<dyn VerdictCache>> = match options.cache {
@@ -256,7 +256,7 @@ impl RunDraft {
         let feed = build_feed(&workspace, &options, &compilation, left);
         let bench = JudgePool {
             plan: compilation.plan,
-            slots: seats,
+            slots: judge_slots,
             verdict_cache: recall,
             cache_policy: options.cache,
             replayed_evidence: frozen.as_ref().map(|(_, answers)| Arc::clone(answers)),

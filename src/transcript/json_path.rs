@@ -145,7 +145,7 @@ impl<'p> JsonPathSearch<'p> {
                     }
                 }
                 b':' if here && self.expect == ExpectedToken::Colon => {
-                    self.expect = ExpectedToken::Value
+                    self.expect = ExpectedToken::Value;
                 }
                 b',' if here => {
                     self.expect = ExpectedToken::Key;

@@ -272,7 +272,7 @@ impl<'a> NativeRecordMessage<'a> {
                 Some(RawContent::Text(text)) if text.is_empty() => {}
                 Some(RawContent::Text(text)) => parts.push(TranscriptPart::Text(text)),
                 Some(RawContent::Object(json)) => {
-                    parts.extend(owned_json(&json).map(TranscriptPart::Other))
+                    parts.extend(owned_json(&json).map(TranscriptPart::Other));
                 }
                 Some(RawContent::Parts(raw)) => {
                     for one in raw {

@@ -100,7 +100,7 @@ impl Serialize for SerializeMessage<'_> {
         match said {
             [] => map.serialize_entry("content", &())?,
             [TranscriptPart::Text(text)] if !text.is_empty() => {
-                map.serialize_entry("content", &**text)?
+                map.serialize_entry("content", &**text)?;
             }
             parts => map.serialize_entry("content", &SerializeParts(parts))?,
         }

@@ -15,10 +15,6 @@ pub(crate) use enabled::count_flips;
 
 /// An action of the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[expect(
-    clippy::enum_variant_names,
-    reason = "CopyCommand copies a command line, so its name contains the enum's suffix"
-)]
 pub(crate) enum UiCommand {
     Quit,
     Cancel,

@@ -155,7 +155,7 @@ impl TranscriptFileProfile {
         for part in transcript.messages.iter().flat_map(|m| &m.parts) {
             match part {
                 TranscriptPart::ToolCall(call) if !called.contains(&&*call.name) => {
-                    called.push(&call.name)
+                    called.push(&call.name);
                 }
                 TranscriptPart::ToolResult(_) => self.has_tool_results = true,
                 _ => {}

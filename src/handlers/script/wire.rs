@@ -128,10 +128,10 @@ fn build_message<'a>(message: &'a TranscriptMessage<'a>) -> ScriptMessage<'a> {
     for part in &message.parts {
         match part {
             TranscriptPart::Text(text) => {
-                pieces.push(ScriptContentPart::Ours(ScriptTypedPart::Text { text }))
+                pieces.push(ScriptContentPart::Ours(ScriptTypedPart::Text { text }));
             }
             TranscriptPart::Reasoning(text) => {
-                pieces.push(ScriptContentPart::Ours(ScriptTypedPart::Reasoning { text }))
+                pieces.push(ScriptContentPart::Ours(ScriptTypedPart::Reasoning { text }));
             }
             TranscriptPart::ToolCall(call) => tool_calls.push(build_tool_call(call)),
             TranscriptPart::ToolResult(first) if result.is_none() => {
@@ -145,10 +145,10 @@ fn build_message<'a>(message: &'a TranscriptMessage<'a>) -> ScriptMessage<'a> {
                     tool_call_id: &other.call_id,
                     content: &other.content,
                     is_error: other.is_error,
-                }))
+                }));
             }
             TranscriptPart::Media { raw, .. } | TranscriptPart::Other(raw) => {
-                pieces.push(ScriptContentPart::AsWritten(raw))
+                pieces.push(ScriptContentPart::AsWritten(raw));
             }
         }
     }

@@ -284,7 +284,7 @@ impl AnthropicBlock {
             ("text", Some(came)) => set("text", whole(came)),
             ("thinking", Some(came)) => set("thinking", whole(came)),
             (kind, Some(came)) if kind.ends_with("tool_use") => {
-                set("input", keep_json_or_quote(came))
+                set("input", keep_json_or_quote(came));
             }
             ("tool_use", None) if self.lacks_input() => set("input", keep_json_or_quote("{}")),
             _ => {}

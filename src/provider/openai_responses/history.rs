@@ -42,7 +42,7 @@ pub(super) fn render_input(
                             instructions = Some(text);
                         }
                         HistoryBlock::System(text) => {
-                            messages.push(render_message("system", &text))
+                            messages.push(render_message("system", &text));
                         }
                         HistoryBlock::Text(text) => messages.push(render_message("user", &text)),
                     }

@@ -188,7 +188,7 @@ fn convert_scorer(
     let options = read_options(at, files, maker);
     match map_scorer(kind) {
         ScorerMapping::Unsupported(why, instead) => {
-            maker.report_error(at, name, ConversionError::new(why, instead))
+            maker.report_error(at, name, ConversionError::new(why, instead));
         }
         ScorerMapping::SingleEval(ours) => convert_as_single_eval(name, ours, at, options, maker),
         ScorerMapping::PerScenario(expects) => {

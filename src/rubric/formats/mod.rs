@@ -102,7 +102,7 @@ pub(super) fn read_foreign(
             return promptkit::read_pack(doc, problems, &mut evals, rubric);
         }
         RubricFormat::ArenaScenario | RubricFormat::ArenaEval => {
-            arena::read(doc, form, rubric, &mut maker)
+            arena::read(doc, form, rubric, &mut maker);
         }
         RubricFormat::EvalbenchRun => evalbench::read(doc, files, rubric, &mut maker),
         RubricFormat::Evalset => evalset::read(doc, &mut maker),

@@ -146,11 +146,11 @@ impl StyleDeclarations {
             match name.trim() {
                 "display" => declarations.display_none = Some(value == "none"),
                 "visibility" => {
-                    declarations.visibility_hidden = Some(matches!(value, "hidden" | "collapse"))
+                    declarations.visibility_hidden = Some(matches!(value, "hidden" | "collapse"));
                 }
                 "opacity" => {
                     declarations.zero_opacity =
-                        Some(parse_leading_number(value).is_some_and(|n| n <= 0.0))
+                        Some(parse_leading_number(value).is_some_and(|n| n <= 0.0));
                 }
                 "font-size" => declarations.tiny_font = Some(is_tiny_size(value)),
                 "color" => {
@@ -167,7 +167,7 @@ impl StyleDeclarations {
                     };
                 }
                 "background-clip" | "-webkit-background-clip" => {
-                    declarations.background_clipped = Some(true)
+                    declarations.background_clipped = Some(true);
                 }
                 "background-image" => declarations.background = Some(Background::Unknown),
                 _ => {}

@@ -176,7 +176,7 @@ impl<'a> ParamBinder<'a> {
             match &source.copied_from {
                 None => return self.find_value(source).ok(),
                 Some(next) => {
-                    source = self.params.all_params().find(|param| param.name == *next)?
+                    source = self.params.all_params().find(|param| param.name == *next)?;
                 }
             }
         }

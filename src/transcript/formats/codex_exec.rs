@@ -126,7 +126,7 @@ impl<'a> CodexExecThread<'a> {
                     .add_assistant_parts(vec![TranscriptPart::Reasoning(text)]);
             }
             "command_execution" => {
-                self.add_tool_call(id, kind, &["command"], "aggregated_output", item)
+                self.add_tool_call(id, kind, &["command"], "aggregated_output", item);
             }
             "file_change" => self.add_tool_call(id, kind, &["changes"], "", item),
             "web_search" => self.add_tool_call(id, kind, &["query", "action"], "", item),

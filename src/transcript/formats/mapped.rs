@@ -93,7 +93,7 @@ impl MappedRecord<'_> {
         if let Some(system) = &map.system {
             match self.evaluate(system, false)?.into_text() {
                 Some(text) if !text.is_empty() => {
-                    lists.push(("system", single_message_list("system", &text)))
+                    lists.push(("system", single_message_list("system", &text)));
                 }
                 _ => lacking.push(format!("`system` ({}) finds nothing", system.as_str())),
             }

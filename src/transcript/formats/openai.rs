@@ -159,7 +159,7 @@ pub(super) fn parse_responses<'a>(
     if let Some(raw) = instructions {
         match (json_string(raw), list_items(raw)) {
             (Some(text), _) => {
-                conversation.push_message(MessageRole::System, vec![TranscriptPart::Text(text)])
+                conversation.push_message(MessageRole::System, vec![TranscriptPart::Text(text)]);
             }
             (None, Some(all)) => add_items(&mut conversation, &all, &mut found.unknown_kinds)?,
             (None, None) => {}
@@ -168,7 +168,7 @@ pub(super) fn parse_responses<'a>(
     match of(request_body, "input").or_else(|| of(reply_body, "input")) {
         Some(raw) => match (json_string(raw), list_items(raw)) {
             (Some(text), _) => {
-                conversation.push_message(MessageRole::User, vec![TranscriptPart::Text(text)])
+                conversation.push_message(MessageRole::User, vec![TranscriptPart::Text(text)]);
             }
             (None, Some(all)) => add_items(&mut conversation, &all, &mut found.unknown_kinds)?,
             (None, None) => return Err("its `input` is neither text nor a list".to_owned()),
@@ -187,7 +187,7 @@ pub(super) fn parse_responses<'a>(
     match reply_body {
         ExchangeBody::Missing => {}
         ExchangeBody::Plain(text) => {
-            conversation.add_assistant_parts(vec![TranscriptPart::Text(text.clone())])
+            conversation.add_assistant_parts(vec![TranscriptPart::Text(text.clone())]);
         }
         ExchangeBody::List(all) => add_items(&mut conversation, all, &mut found.unknown_kinds)?,
         ExchangeBody::Object(answer) => {
@@ -197,10 +197,10 @@ pub(super) fn parse_responses<'a>(
                 .map(|raw| (json_string(raw), list_items(raw)))
             {
                 Some((Some(text), _)) => {
-                    conversation.add_assistant_parts(vec![TranscriptPart::Text(text)])
+                    conversation.add_assistant_parts(vec![TranscriptPart::Text(text)]);
                 }
                 Some((None, Some(all))) => {
-                    add_items(&mut conversation, &all, &mut found.unknown_kinds)?
+                    add_items(&mut conversation, &all, &mut found.unknown_kinds)?;
                 }
                 Some((None, None)) | None => {}
             }

@@ -60,7 +60,7 @@ impl<'a> ConversationBuilder<'a> {
             | "item_reference"
             | "image_generation_call" => self.add_assistant_parts(vec![unknown_part(raw)]),
             "mcp_approval_response" => {
-                self.push_message(MessageRole::User, vec![unknown_part(raw)])
+                self.push_message(MessageRole::User, vec![unknown_part(raw)]);
             }
             // State that the service keeps for itself.
             "compaction" | "compaction_summary" | "context_compaction" | "ghost_snapshot" => {}

@@ -20,7 +20,7 @@ pub(super) fn eval_blocks<'a>(cx: &mut ContentCx<'a>) -> Option<Vec<TextBlock<'a
     }
     let mut out = vec![
         heading(format!("{} against your labels", info.id)),
-        TextBlock::new(cells.tally_agreement(eval).to_sentence(), Role::Text),
+        TextBlock::new(cells.tally_agreement(eval).format_counts(), Role::Text),
     ];
     out.extend(eval_definition(cx, eval));
     Some(out)

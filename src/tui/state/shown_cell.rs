@@ -216,7 +216,7 @@ fn apply_recorded_cell<'a>(
             shown.dir = Some(&recorded.dir);
         }
         RecordedCellState::Failed(r, w, why) if (r, w) == (run, which) => {
-            shown.availability = TraceAvailability::Failed(why)
+            shown.availability = TraceAvailability::Failed(why);
         }
         RecordedCellState::Loading(..) => shown.availability = TraceAvailability::Loading,
         // The trace in memory is complete, so no recording was ordered.

@@ -44,7 +44,7 @@ fn build_agreement(app: &App) -> Vec<TextBlock<'static>> {
             ));
             blocks.push(TextBlock {
                 indent: 2,
-                ..TextBlock::new(tally.to_sentence(), Role::Text)
+                ..TextBlock::new(tally.format_counts(), Role::Text)
             });
         }
     }

@@ -324,7 +324,7 @@ fn counts_stand_with_the_eval_and_in_the_statistics() {
             .live_session
             .cells
             .tally_agreement(eval)
-            .to_sentence(),
+            .format_counts(),
         line
     );
     assert!(

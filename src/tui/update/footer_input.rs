@@ -58,7 +58,7 @@ pub(super) fn handle_key(app: &mut App, chord: KeyChord) -> Vec<Effect> {
 pub(super) fn handle_paste(app: &mut App, text: &str) -> bool {
     match &mut app.ui.footer_input {
         Some(FooterInput::Filter { input, .. } | FooterInput::Search { input, .. }) => {
-            input.paste(text)
+            input.paste(text);
         }
         None => return false,
     }

@@ -288,7 +288,7 @@ pub(super) fn feed_events(
                 }
             }
             EventKind::CellFinished { cell, result } => {
-                finish_cell(run, cells, &mut flips, *cell, result)
+                finish_cell(run, cells, &mut flips, *cell, result);
             }
             _ => {}
         }

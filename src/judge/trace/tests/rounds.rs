@@ -361,7 +361,9 @@ impl Provider for Obedient {
                     }
                 }),
                 HistoryItem::ToolResponses(answers) => {
-                    answers.iter().for_each(|a| said.push_str(&a.text))
+                    for answer in answers {
+                        said.push_str(&answer.text);
+                    }
                 }
                 HistoryItem::Model { .. } => {}
             }

@@ -88,7 +88,7 @@ fn write_known_type(ty: &Type, bytes: &[u8], out: &mut String, depth: usize) -> 
         Type::UUID => SqlCell::Text(&format_uuid(bytes)?).write(out),
         Type::DATE => SqlCell::Text(&format_date(bytes)?).write(out),
         Type::TIME => {
-            SqlCell::Text(&format_time(i64::from_be_bytes(bytes.try_into().ok()?))?).write(out)
+            SqlCell::Text(&format_time(i64::from_be_bytes(bytes.try_into().ok()?))?).write(out);
         }
         Type::TIMETZ => SqlCell::Text(&format_time_with_zone(bytes)?).write(out),
         Type::TIMESTAMP => SqlCell::Text(&format_timestamp(bytes, "")?).write(out),

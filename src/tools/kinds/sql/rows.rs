@@ -132,7 +132,7 @@ impl SqlCell<'_> {
         match self {
             SqlCell::Json(text) => write_on_one_line(out, text),
             SqlCell::Text(text) => {
-                write_json_text(out, &text[..text.floor_char_boundary(MAX_ROWS_BYTES)])
+                write_json_text(out, &text[..text.floor_char_boundary(MAX_ROWS_BYTES)]);
             }
             SqlCell::Bytes(bytes) => {
                 let _infallible = write!(out, "\"{} bytes: ", bytes.len());

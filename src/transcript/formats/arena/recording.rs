@@ -143,7 +143,7 @@ impl SessionParser for ArenaRecordingParser {
                 (Some(raw), _) => metadata = Some(raw),
                 (None, Some(event)) => session.add_event(event, out),
                 (None, None) => {
-                    out.count_unknown(&format!("a line of type {:?}", text_or_json(line.kind)))
+                    out.count_unknown(&format!("a line of type {:?}", text_or_json(line.kind)));
                 }
             }
         }

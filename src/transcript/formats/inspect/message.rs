@@ -58,7 +58,7 @@ impl<'a> InspectMessage<'a> {
             None => {}
             Some(RawContent::Text(text)) if text.is_empty() => {}
             Some(RawContent::Text(text)) => {
-                parts.push(TranscriptPart::Text(cx.attachments.resolve(text)))
+                parts.push(TranscriptPart::Text(cx.attachments.resolve(text)));
             }
             Some(RawContent::Object(_)) => return Err("its `content` is an object".to_owned()),
             Some(RawContent::Parts(raw)) => {

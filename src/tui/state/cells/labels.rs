@@ -91,7 +91,7 @@ pub(crate) struct AgreementTally {
 impl AgreementTally {
     /// Formats the counts, such as `n = 10: 7 true passes, 1 false pass, 1 true fail, 1 false fail (12 labelled, 1
     /// unsure, 1 without a verdict)`.
-    pub(crate) fn to_sentence(&self) -> String {
+    pub(crate) fn format_counts(&self) -> String {
         if self.labelled == 0 {
             return "no labels yet: p, f and u set one".to_owned();
         }
@@ -235,19 +235,19 @@ mod tests {
     #[test]
     fn a_tally_says_n_and_what_is_not_in_it() {
         let mut tally = AgreementTally::default();
-        assert_eq!(tally.to_sentence(), "no labels yet: p, f and u set one");
+        assert_eq!(tally.format_counts(), "no labels yet: p, f and u set one");
         for (passed, label) in [(true, true), (true, true), (true, false), (false, true)] {
             tally.agreement.add(passed, label);
         }
         tally.labelled = 4;
         assert_eq!(
-            tally.to_sentence(),
+            tally.format_counts(),
             "n = 4: 2 true passes, 1 false pass, 0 true fails, 1 false fail"
         );
         tally.labelled = 7;
         tally.unsure = 1;
         assert_eq!(
-            tally.to_sentence(),
+            tally.format_counts(),
             "n = 4: 2 true passes, 1 false pass, 0 true fails, 1 false fail (7 labelled, 1 unsure, 2 without a verdict)"
         );
     }

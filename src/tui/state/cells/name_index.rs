@@ -290,7 +290,7 @@ impl CellsState {
         for row in 0..self.rows.len() {
             if self.rows[row].bookkeeping.outline_epoch != epoch {
                 self.update_row(RowId(to_u32_index(row)), |row| {
-                    row.bookkeeping.removed = true
+                    row.bookkeeping.removed = true;
                 });
             }
         }

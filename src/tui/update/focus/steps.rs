@@ -28,13 +28,13 @@ pub(crate) fn move_step_by(app: &mut App, delta: i64) -> Vec<Effect> {
     let newest = seen.filter(|at| *at > 0).unwrap_or(last);
     match (trace.step, delta < 0) {
         (StepSelection::Newest, true) if count > 1 => {
-            trace.step = StepSelection::Position(newest - 1)
+            trace.step = StepSelection::Position(newest - 1);
         }
         (StepSelection::Position(at), true) if at.min(last) > 0 => {
-            trace.step = StepSelection::Position(at.min(last) - 1)
+            trace.step = StepSelection::Position(at.min(last) - 1);
         }
         (StepSelection::Position(at), false) if at < last => {
-            trace.step = StepSelection::Position(at + 1)
+            trace.step = StepSelection::Position(at + 1);
         }
         (StepSelection::Position(_), false) => trace.step = StepSelection::Newest,
         (_, true) => select_slot(app, before),
