@@ -11,6 +11,7 @@ use jmespath::{
     Context, DEFAULT_RUNTIME, ErrorReason, Expression, JmespathError, Rcvar, Variable, interpret,
 };
 use serde_json::Value;
+use thiserror::Error;
 
 /// The help text for an invalid expression.
 pub const JMESPATH_HELP: &str = "the language is JMESPath, see https://jmespath.org";
@@ -25,6 +26,95 @@ const MAX_STEP: u32 = 1 << 24;
 const MAX_GROWTH: usize = 4_096;
 /// The largest amount of work in one search: bytes of data times growth.
 const MAX_WORK: usize = 256 << 20;
+
+/// The reason why an expression does not compile. The text follows the name of the param: `is empty`.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum QueryCompileError {
+    /// The expression is blank.
+    #[error("is empty")]
+    Empty,
+    /// The expression is too long.
+    #[error("is {length} bytes long, more than {MAX_LENGTH}")]
+    TooLong {
+        /// The length in bytes.
+        length: usize,
+    },
+    /// The expression could nest too deep for the parser.
+    #[error("contains {count} operators and brackets, more than {MAX_PUNCTUATION}")]
+    TooManyOperators {
+        /// The number of operators and brackets.
+        count: usize,
+    },
+    /// The expression is not JMESPath.
+    #[error("is not a JMESPath expression: {reason}")]
+    Syntax {
+        /// The reason of the parser, with the place in the expression.
+        reason: String,
+    },
+    /// The expression multiplies its data too much.
+    #[error("multiplies its data by up to {growth}, more than {MAX_GROWTH}")]
+    TooMuchGrowth {
+        /// The largest factor.
+        growth: usize,
+    },
+    /// An index is too large.
+    #[error("holds the index {index}, which is too large")]
+    IndexTooLarge {
+        /// The index as written.
+        index: i32,
+    },
+    /// The step of a slice is 0.
+    #[error("holds a slice with step 0")]
+    ZeroStep,
+    /// An end or the step of a slice is too large.
+    #[error("holds a slice with {number}, which is too large")]
+    SliceTooLarge {
+        /// The number as written.
+        number: i32,
+    },
+    /// JMESPath does not define the function.
+    #[error("calls `{name}`, which is not a JMESPath function")]
+    UnknownFunction {
+        /// The name of the function.
+        name: String,
+    },
+    /// The separator of `join` is not a literal.
+    #[error("joins with a text from the data: write it out, as in join(', ', names)")]
+    JoinSeparator,
+}
+
+/// The reason why an expression has no result on some data.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum QuerySearchError {
+    /// JMESPath cannot represent the data.
+    #[error("{reason}")]
+    Unrepresentable {
+        /// The reason of the JMESPath library.
+        reason: String,
+    },
+    /// The search would need too much work.
+    #[error(
+        "there is too much data for this expression: {size} bytes, which it multiplies by up to {growth}"
+    )]
+    TooMuchData {
+        /// The size of the data in bytes.
+        size: usize,
+        /// The factor by which the expression may multiply the data.
+        growth: usize,
+    },
+    /// A function got a value of another type than it takes.
+    #[error("the expression does not fit the data: {reason}")]
+    Mismatch {
+        /// The reason of the JMESPath library, with the place in the expression.
+        reason: String,
+    },
+    /// The result has no form in JSON.
+    #[error("the result is not JSON: {reason}")]
+    NotJson {
+        /// The reason of the JSON library.
+        reason: String,
+    },
+}
 
 /// A compiled expression. Two expressions are equal if their texts are equal.
 #[derive(Clone, PartialEq)]
@@ -53,9 +143,13 @@ pub struct QueryData {
 }
 
 impl QueryData {
-    /// Converts a value. The error is a sentence.
-    pub fn prepare(value: &Value) -> Result<Self, String> {
-        let ready = Variable::from_serializable(value).map_err(|why| describe_error(&why))?;
+    /// Converts a value.
+    pub fn prepare(value: &Value) -> Result<Self, QuerySearchError> {
+        let ready = Variable::from_serializable(value).map_err(|error| {
+            QuerySearchError::Unrepresentable {
+                reason: describe_error(&error),
+            }
+        })?;
         Ok(Self {
             value: Rcvar::new(ready),
             size: estimate_size(value),
@@ -70,16 +164,13 @@ impl fmt::Debug for JmesPathQuery {
 }
 
 impl JmesPathQuery {
-    /// Compiles an expression. The error follows the name of the param: `is empty`.
-    pub fn compile(text: &str) -> Result<Self, String> {
+    /// Compiles an expression.
+    pub fn compile(text: &str) -> Result<Self, QueryCompileError> {
         if text.trim().is_empty() {
-            return Err("is empty".to_owned());
+            return Err(QueryCompileError::Empty);
         }
         if text.len() > MAX_LENGTH {
-            return Err(format!(
-                "is {} bytes long, more than {MAX_LENGTH}",
-                text.len()
-            ));
+            return Err(QueryCompileError::TooLong { length: text.len() });
         }
         let sign = |b: &u8| {
             matches!(
@@ -87,19 +178,16 @@ impl JmesPathQuery {
                 b'(' | b'[' | b'{' | b'!' | b'&' | b'.' | b'|' | b'*' | b'=' | b'<' | b'>'
             )
         };
-        let signs = text.bytes().filter(|b| sign(b)).count();
-        if signs > MAX_PUNCTUATION {
-            return Err(format!(
-                "contains {signs} operators and brackets, more than {MAX_PUNCTUATION}"
-            ));
+        let count = text.bytes().filter(|b| sign(b)).count();
+        if count > MAX_PUNCTUATION {
+            return Err(QueryCompileError::TooManyOperators { count });
         }
-        let expression = jmespath::compile(text)
-            .map_err(|why| format!("is not a JMESPath expression: {}", describe_error(&why)))?;
+        let expression = jmespath::compile(text).map_err(|error| QueryCompileError::Syntax {
+            reason: describe_error(&error),
+        })?;
         let growth = estimate_growth(expression.as_ast())?;
         if growth > MAX_GROWTH {
-            return Err(format!(
-                "multiplies its data by up to {growth}, more than {MAX_GROWTH}"
-            ));
+            return Err(QueryCompileError::TooMuchGrowth { growth });
         }
         let mut path = Vec::new();
         let leads = collect_steps(expression.as_ast(), &mut path);
@@ -121,28 +209,29 @@ impl JmesPathQuery {
         self.path.as_deref()
     }
 
-    /// Searches a value. The error is a sentence.
-    pub fn search(&self, data: &Value) -> Result<Value, String> {
+    /// Searches a value.
+    pub fn search(&self, data: &Value) -> Result<Value, QuerySearchError> {
         self.search_prepared(&QueryData::prepare(data)?)
     }
 
     /// Searches a converted value. Objects in the result have sorted keys, because JMESPath has no order of keys.
-    pub fn search_prepared(&self, data: &QueryData) -> Result<Value, String> {
+    pub fn search_prepared(&self, data: &QueryData) -> Result<Value, QuerySearchError> {
         let size = data.size;
         if size.saturating_mul(self.growth) > MAX_WORK {
-            return Err(format!(
-                "there is too much data for this expression: {size} bytes, which it multiplies by up to {}",
-                self.growth
-            ));
+            return Err(QuerySearchError::TooMuchData {
+                size,
+                growth: self.growth,
+            });
         }
         let mut cx = Context::new(self.as_str(), &DEFAULT_RUNTIME);
-        let found = interpret(&data.value, self.expression.as_ast(), &mut cx).map_err(|why| {
-            format!(
-                "the expression does not fit the data: {}",
-                describe_error(&why)
-            )
+        let found = interpret(&data.value, self.expression.as_ast(), &mut cx).map_err(|error| {
+            QuerySearchError::Mismatch {
+                reason: describe_error(&error),
+            }
         })?;
-        serde_json::to_value(&*found).map_err(|why| format!("the result is not JSON: {why}"))
+        serde_json::to_value(&*found).map_err(|error| QuerySearchError::NotJson {
+            reason: error.to_string(),
+        })
     }
 }
 
@@ -199,20 +288,20 @@ fn estimate_size(value: &Value) -> usize {
 
 /// Returns the factor by which an expression may multiply its current value. The error names the part that cannot
 /// run.
-fn estimate_growth(ast: &Ast) -> Result<usize, String> {
+fn estimate_growth(ast: &Ast) -> Result<usize, QueryCompileError> {
     let chain = |a: &Ast, b: &Ast| Ok(estimate_growth(a)?.saturating_mul(estimate_growth(b)?));
     match ast {
         Ast::Index { idx, .. } if idx.unsigned_abs() > MAX_STEP => {
-            Err(format!("holds the index {idx}, which is too large"))
+            Err(QueryCompileError::IndexTooLarge { index: *idx })
         }
         Ast::Identity { .. } | Ast::Field { .. } | Ast::Literal { .. } | Ast::Index { .. } => Ok(1),
-        Ast::Slice { step: 0, .. } => Err("holds a slice with step 0".to_owned()),
+        Ast::Slice { step: 0, .. } => Err(QueryCompileError::ZeroStep),
         Ast::Slice {
             start, stop, step, ..
         } => {
             let ends = [*start, *stop, Some(*step)];
             match ends.iter().flatten().find(|n| n.unsigned_abs() > MAX_STEP) {
-                Some(n) => Err(format!("holds a slice with {n}, which is too large")),
+                Some(number) => Err(QueryCompileError::SliceTooLarge { number: *number }),
                 None => Ok(1),
             }
         }
@@ -234,22 +323,22 @@ fn estimate_growth(ast: &Ast) -> Result<usize, String> {
 }
 
 /// Adds the growth of expressions that read the same value.
-fn sum_growth<'a>(parts: impl IntoIterator<Item = &'a Ast>) -> Result<usize, String> {
+fn sum_growth<'a>(parts: impl IntoIterator<Item = &'a Ast>) -> Result<usize, QueryCompileError> {
     let mut parts = parts.into_iter();
     parts.try_fold(0_usize, |all, part| {
         Ok(all.saturating_add(estimate_growth(part)?))
     })
 }
 
-fn function_growth(name: &str, args: &[Ast]) -> Result<usize, String> {
+fn function_growth(name: &str, args: &[Ast]) -> Result<usize, QueryCompileError> {
     if DEFAULT_RUNTIME.get_function(name).is_none() {
-        return Err(format!("calls `{name}`, which is not a JMESPath function"));
+        return Err(QueryCompileError::UnknownFunction {
+            name: name.to_owned(),
+        });
     }
     // A separator from the data could be as long as the data and would be repeated once per item.
     if name == "join" && !matches!(args.first(), Some(Ast::Literal { .. }) | None) {
-        return Err(
-            "joins with a text from the data: write it out, as in join(', ', names)".to_owned(),
-        );
+        return Err(QueryCompileError::JoinSeparator);
     }
     let (mut values, mut each) = (0_usize, 1_usize);
     for arg in args {

@@ -301,7 +301,8 @@ impl EvalTypeRegistry {
             }
             let late = DeferredParams {
                 params: Arc::new(eval.params.clone()),
-                schema: crate::schema::CompiledSchema::compile(&spec.schema)?,
+                schema: crate::schema::CompiledSchema::compile(&spec.schema)
+                    .map_err(|error| error.to_string())?,
                 eval_type: def,
                 compile_cx: home.clone(),
                 renders_templates: fills,

@@ -9,7 +9,8 @@ use rustls::ClientConfig;
 use tokio::net::TcpStream;
 
 use super::resolve::Resolver;
-use super::{NetError, WaitPhase, tls};
+use super::tls::{self, TlsConfigError};
+use super::{NetError, WaitPhase};
 use crate::clock::{Clock, with_timeout};
 use crate::model::Millis;
 
@@ -80,7 +81,7 @@ pub async fn dial_unix(
 
 /// Returns a TLS configuration for such a connection: the system's roots, and the certificates of a PEM text if there
 /// is one.
-pub async fn dial_tls_config(ca_pem: Option<Vec<u8>>) -> Result<ClientConfig, String> {
+pub async fn dial_tls_config(ca_pem: Option<Vec<u8>>) -> Result<ClientConfig, TlsConfigError> {
     let read = move || {
         let mut config = match ca_pem {
             Some(pem) => tls::system_config_with(&tls::parse_certificates(&pem)?),
@@ -92,7 +93,7 @@ pub async fn dial_tls_config(ca_pem: Option<Vec<u8>>) -> Result<ClientConfig, St
     };
     // Reads the system's roots the first time, which blocks.
     let config = tokio::task::spawn_blocking(read).await;
-    config.unwrap_or_else(|error| Err(error.to_string()))
+    config.unwrap_or_else(|error| Err(error.into()))
 }
 
 fn connect_timeout_error(host: String, after: Millis) -> NetError {

@@ -18,7 +18,8 @@ use super::pinned_client;
 use super::policy::{AddressPolicy, CheckedUrl};
 use super::refusal::{AddressRefusal, GuardRule};
 use super::resolve::Resolver;
-use super::{NetError, WaitPhase, tls};
+use super::tls::{self, TlsConfigError};
+use super::{NetError, WaitPhase};
 use crate::clock::{BoxFuture, Clock};
 use crate::model::{Hop, Millis};
 
@@ -40,7 +41,7 @@ pub struct AddressGuard {
     policy: AddressPolicy,
     resolver: Arc<dyn Resolver>,
     roots: Vec<CertificateDer<'static>>,
-    config: Arc<OnceLock<Result<ClientConfig, String>>>,
+    config: Arc<OnceLock<Result<ClientConfig, TlsConfigError>>>,
 }
 
 impl AddressGuard {
@@ -55,7 +56,7 @@ impl AddressGuard {
     }
 
     /// Returns the guard, trusting the certificates of a PEM text as well.
-    pub fn with_ca(mut self, pem: &[u8]) -> Result<Self, String> {
+    pub fn with_ca(mut self, pem: &[u8]) -> Result<Self, TlsConfigError> {
         self.roots = tls::parse_certificates(pem)?;
         Ok(self)
     }
@@ -315,12 +316,12 @@ impl AddressGuard {
             // Reads the system's roots the first time, which blocks.
             None => tokio::task::spawn_blocking(build)
                 .await
-                .unwrap_or_else(|e| Err(e.to_string())),
+                .unwrap_or_else(|error| Err(error.into())),
         };
-        config.map_err(|why| {
+        config.map_err(|error| {
             FetchError::Net(NetError::Tls {
                 host: target.host_label(),
-                why,
+                why: error.to_string(),
             })
         })
     }

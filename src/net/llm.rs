@@ -143,7 +143,7 @@ impl LlmClient {
             // Reads the system's roots the first time, which blocks.
             tokio::task::spawn_blocking(tls::system_config)
                 .await
-                .unwrap_or_else(|error| Err(error.to_string()))
+                .unwrap_or_else(|error| Err(error.into()))
         } else {
             Ok(tls::config_without_roots())
         };
@@ -152,7 +152,7 @@ impl LlmClient {
             why,
         };
         let client = reqwest::Client::builder()
-            .tls_backend_preconfigured(config.map_err(failed)?)
+            .tls_backend_preconfigured(config.map_err(|error| failed(error.to_string()))?)
             // A key may not go to another host, and the caller counts every attempt.
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())

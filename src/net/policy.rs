@@ -5,6 +5,7 @@
 use std::fmt;
 use std::net::IpAddr;
 
+use thiserror::Error;
 use url::{Host, Url};
 
 use super::refusal::{AddressRefusal, GuardRule};
@@ -41,6 +42,41 @@ const METADATA_NAMES: [&str; 5] = [
     "metadata.platformequinix.com",
 ];
 
+/// The reason why a text does not name a host or its addresses.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum HostSyntaxError {
+    /// The text contains characters of a URL, a pattern or a path.
+    #[error(
+        "`{text}` is not a host (a URL, a pattern or a path is not allowed here); write `host` or `host:port`"
+    )]
+    NotOnlyHost {
+        /// The text as written.
+        text: String,
+    },
+    /// The port is not a number from 1 to 65535.
+    #[error(
+        "`{text}` is not a host (the port is a number from 1 to 65535); write `host` or `host:port`"
+    )]
+    BadPort {
+        /// The text as written.
+        text: String,
+    },
+    /// The host cannot be part of a URL.
+    #[error("`{text}` is not a host ({source}); write `host` or `host:port`")]
+    BadHost {
+        /// The text as written.
+        text: String,
+        /// The reason of the URL parser.
+        source: url::ParseError,
+    },
+    /// The text is not an entry of `--resolve`.
+    #[error("`{text}` must be HOST:PORT:ADDRESS, for example beam.apache.org:443:151.101.2.132")]
+    BadResolveEntry {
+        /// The text as written.
+        text: String,
+    },
+}
+
 /// `host` or `host:port`, normalized like the host of a URL.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct HostRule {
@@ -52,14 +88,14 @@ pub struct HostRule {
 
 impl HostRule {
     /// Parses `host`, `host:port`, `10.0.0.1:8443`, `[::1]`, `[::1]:8443` or `::1`.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let bad =
-            |why: &str| format!("`{text}` is not a host ({why}); write `host` or `host:port`");
+    pub fn parse(text: &str) -> Result<Self, HostSyntaxError> {
         if text.contains("//")
             || text.contains(['/', '@', '*', '?', '#'])
             || text.contains(char::is_whitespace)
         {
-            return Err(bad("a URL, a pattern or a path is not allowed here"));
+            return Err(HostSyntaxError::NotOnlyHost {
+                text: text.to_owned(),
+            });
         }
         if let Ok(ip) = text.parse::<IpAddr>() {
             return Ok(Self {
@@ -73,12 +109,17 @@ impl HostRule {
                 let port = port.parse::<u16>().ok().filter(|p| *p > 0);
                 (
                     host,
-                    Some(port.ok_or_else(|| bad("the port is a number from 1 to 65535"))?),
+                    Some(port.ok_or_else(|| HostSyntaxError::BadPort {
+                        text: text.to_owned(),
+                    })?),
                 )
             }
             None => (text, None),
         };
-        let host = Host::parse(host).map_err(|error| bad(&error.to_string()))?;
+        let host = Host::parse(host).map_err(|source| HostSyntaxError::BadHost {
+            text: text.to_owned(),
+            source,
+        })?;
         Ok(Self {
             host: normalize_host(&host),
             port,

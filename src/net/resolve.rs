@@ -5,7 +5,7 @@ use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use super::policy::HostRule;
+use super::policy::{HostRule, HostSyntaxError};
 use crate::clock::BoxFuture;
 
 /// A resolver of host names.
@@ -59,9 +59,9 @@ impl Resolver for ResolverOverrides {
 
 /// Parses curl's `HOST:PORT:ADDRESS`. Brackets around the address are optional, and HOST is normalized like the host
 /// of a URL. Commas separate several addresses, as in curl.
-pub fn parse_resolve_entry(text: &str) -> Result<Vec<(String, u16, IpAddr)>, String> {
-    let bad = || {
-        format!("`{text}` must be HOST:PORT:ADDRESS, for example beam.apache.org:443:151.101.2.132")
+pub fn parse_resolve_entry(text: &str) -> Result<Vec<(String, u16, IpAddr)>, HostSyntaxError> {
+    let bad = || HostSyntaxError::BadResolveEntry {
+        text: text.to_owned(),
     };
     let (host, rest) = match text.strip_prefix('[') {
         Some(inner) => inner.split_once("]:").ok_or_else(bad)?,

@@ -7,9 +7,51 @@ use rustls::client::Resumption;
 use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::pem::{self, PemObject as _};
 use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::Verifier;
+use thiserror::Error;
+use tokio::task::JoinError;
+
+/// The reason why a TLS configuration could not be built.
+#[derive(Debug, Clone, Error)]
+pub enum TlsConfigError {
+    /// The system's roots cannot be read.
+    #[error("{source} (install ca-certificates, or set SSL_CERT_FILE to a bundle)")]
+    SystemRoots {
+        /// The reason of rustls.
+        source: rustls::Error,
+    },
+    /// The verifier does not accept the additional certificates.
+    #[error("{source}")]
+    ExtraRoots {
+        /// The reason of rustls.
+        source: rustls::Error,
+    },
+    /// The text is not valid PEM.
+    #[error("not a PEM file: {source}")]
+    NotPem {
+        /// The reason of the PEM reader.
+        source: Arc<pem::Error>,
+    },
+    /// The PEM text contains no certificate.
+    #[error("holds no certificate in PEM form")]
+    NoCertificate,
+    /// The task that reads the roots did not end normally.
+    #[error("{source}")]
+    TaskFailed {
+        /// The reason of the async runtime.
+        source: Arc<JoinError>,
+    },
+}
+
+impl From<JoinError> for TlsConfigError {
+    fn from(error: JoinError) -> Self {
+        TlsConfigError::TaskFailed {
+            source: Arc::new(error),
+        }
+    }
+}
 
 /// Returns the crypto provider of this process, and installs it as the default the first time.
 pub(super) fn crypto_provider() -> Arc<CryptoProvider> {
@@ -30,14 +72,12 @@ pub(super) fn config_without_roots() -> ClientConfig {
 }
 
 /// Returns a configuration with the system's roots. Reads files the first time, so call it where blocking is allowed.
-pub(super) fn system_config() -> Result<ClientConfig, String> {
-    static SYSTEM: OnceLock<Result<Arc<Verifier>, String>> = OnceLock::new();
+pub(super) fn system_config() -> Result<ClientConfig, TlsConfigError> {
+    static SYSTEM: OnceLock<Result<Arc<Verifier>, TlsConfigError>> = OnceLock::new();
     let verifier = SYSTEM.get_or_init(|| {
         Verifier::new(crypto_provider())
             .map(Arc::new)
-            .map_err(|error| {
-                format!("{error} (install ca-certificates, or set SSL_CERT_FILE to a bundle)")
-            })
+            .map_err(|source| TlsConfigError::SystemRoots { source })
     });
     verifier.clone().map(|v| config_with_verifier(v))
 }
@@ -45,10 +85,10 @@ pub(super) fn system_config() -> Result<ClientConfig, String> {
 /// Returns a configuration with the system's roots and `extra`. Reads files, so call it where blocking is allowed.
 pub(super) fn system_config_with(
     extra: &[CertificateDer<'static>],
-) -> Result<ClientConfig, String> {
+) -> Result<ClientConfig, TlsConfigError> {
     Verifier::new_with_extra_roots(extra.iter().cloned(), crypto_provider())
         .map(|verifier| config_with_verifier(Arc::new(verifier)))
-        .map_err(|error| error.to_string())
+        .map_err(|source| TlsConfigError::ExtraRoots { source })
 }
 
 /// Disables TLS session resumption, so that a server cannot link two fetches.
@@ -58,12 +98,16 @@ pub(super) fn without_resumption(mut config: ClientConfig) -> ClientConfig {
 }
 
 /// Parses the certificates of a PEM text, at least one.
-pub(super) fn parse_certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+pub(super) fn parse_certificates(
+    pem: &[u8],
+) -> Result<Vec<CertificateDer<'static>>, TlsConfigError> {
     let found = CertificateDer::pem_slice_iter(pem)
         .collect::<Result<Vec<_>, _>>()
-        .map_err(|error| format!("not a PEM file: {error}"))?;
+        .map_err(|error| TlsConfigError::NotPem {
+            source: Arc::new(error),
+        })?;
     if found.is_empty() {
-        return Err("holds no certificate in PEM form".to_owned());
+        return Err(TlsConfigError::NoCertificate);
     }
     Ok(found)
 }

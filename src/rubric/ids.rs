@@ -1,16 +1,35 @@
 //! The rule for ids of rubrics and evals, and for names of groups.
 
+use thiserror::Error;
+
+/// The largest number of characters of an id.
+const MAX_CHARS: usize = 120;
+
+/// The reason why a text is not a valid id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub(crate) enum IdError {
+    /// The text is empty, or begins or ends with a blank.
+    #[error("must not be empty or begin or end with a blank")]
+    Blank,
+    /// The text contains a character that people do not see.
+    #[error("must not hold control or hidden characters")]
+    HiddenCharacter,
+    /// The text is too long.
+    #[error("must have at most {MAX_CHARS} characters")]
+    TooLong,
+}
+
 /// Checks an id. Cell names, screens and files show ids, so an id has no hidden characters, no surrounding blanks and
 /// a maximum length.
-pub(crate) fn check_id(id: &str) -> Result<(), &'static str> {
+pub(crate) fn check_id(id: &str) -> Result<(), IdError> {
     if id.trim() != id || id.is_empty() {
-        return Err("must not be empty or begin or end with a blank");
+        return Err(IdError::Blank);
     }
     if id.chars().any(char::is_control) || crate::model::make_visible(id, false) != id {
-        return Err("must not hold control or hidden characters");
+        return Err(IdError::HiddenCharacter);
     }
-    if id.chars().count() > 120 {
-        return Err("must have at most 120 characters");
+    if id.chars().count() > MAX_CHARS {
+        return Err(IdError::TooLong);
     }
     Ok(())
 }

@@ -45,7 +45,9 @@ pub(crate) use ids::check_id;
 pub use load::{load, load_with_files};
 pub use panel::{JudgeAssignment, PanelSpec};
 pub use params::metadata_param_path;
-pub use referenced_files::{NoRubricFiles, RubricFiles, SnapshotFiles, normalize_path};
+pub use referenced_files::{
+    NoRubricFiles, RubricFileError, RubricFiles, SnapshotFiles, normalize_path,
+};
 pub use sampling::{is_sampled, sample_bucket};
 pub use selector::{CompiledSelector, Selector, json_equal};
 pub use trigger::Trigger;

@@ -3,16 +3,42 @@
 //! Responsible for the interface for reading them. Does not read a disk itself: the workspace's loader reads and
 //! watches files, and a resumed run reads the texts that the run kept.
 
+use std::error::Error as StdError;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
+
+use thiserror::Error;
+
+/// The reason why a file that a rubric names cannot be read. The text does not contain the path.
+#[derive(Debug, Clone, Error)]
+pub enum RubricFileError {
+    /// The rubric was loaded without other files.
+    #[error("cannot be read here: this rubric was loaded by itself")]
+    Standalone,
+    /// The run did not keep the file.
+    #[error("is not among the kept files")]
+    NotKept,
+    /// The path leads out of the folders that the rubric may read.
+    #[error(
+        "leads out of the workspace and of the rubric's folder; what is read is sent to a judge, so copy the file here"
+    )]
+    Outside,
+    /// A part of the path begins with a dot.
+    #[error("is hidden; what is read is sent to a judge, so give it a name without a leading dot")]
+    Hidden,
+    /// The file does not exist, or its text cannot be read.
+    #[error("{source}")]
+    Unreadable {
+        /// The reason of the implementor that reads the disk.
+        source: Arc<dyn StdError + Send + Sync>,
+    },
+}
 
 /// The reader of a rubric's other files.
 pub trait RubricFiles {
     /// Returns the text of a file. `path` is the folder of the naming rubric, joined with the path as written:
     /// `rubrics/../guides/tone.md`.
-    ///
-    /// The error is a lower-case sentence without the path: "does not exist".
-    fn read(&self, path: &Path) -> Result<Arc<str>, String>;
+    fn read(&self, path: &Path) -> Result<Arc<str>, RubricFileError>;
 
     /// Returns the files whose names match a glob (`models/*.yaml`), sorted.
     fn list(&self, pattern: &str) -> Vec<PathBuf>;
@@ -23,8 +49,8 @@ pub trait RubricFiles {
 pub struct NoRubricFiles;
 
 impl RubricFiles for NoRubricFiles {
-    fn read(&self, _: &Path) -> Result<Arc<str>, String> {
-        Err("cannot be read here: this rubric was loaded by itself".to_owned())
+    fn read(&self, _: &Path) -> Result<Arc<str>, RubricFileError> {
+        Err(RubricFileError::Standalone)
     }
 
     fn list(&self, _: &str) -> Vec<PathBuf> {
@@ -37,11 +63,11 @@ impl RubricFiles for NoRubricFiles {
 pub struct SnapshotFiles(pub Vec<(PathBuf, Arc<str>)>);
 
 impl RubricFiles for SnapshotFiles {
-    fn read(&self, path: &Path) -> Result<Arc<str>, String> {
+    fn read(&self, path: &Path) -> Result<Arc<str>, RubricFileError> {
         let path = normalize_path(path);
         let kept = self.0.iter().find(|(kept, _)| *kept == path);
         kept.map(|(_, text)| Arc::clone(text))
-            .ok_or_else(|| "is not among the kept files".to_owned())
+            .ok_or(RubricFileError::NotKept)
     }
 
     fn list(&self, pattern: &str) -> Vec<PathBuf> {

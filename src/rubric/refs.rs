@@ -188,7 +188,7 @@ impl RefExpander<'_> {
         let text = self.files.read(path).map_err(|why| {
             let near = self.find_nearest_file(path);
             near.map_or_else(
-                || why.clone(),
+                || why.to_string(),
                 |near| format!("{why}; did you mean `{near}`?"),
             )
         })?;

@@ -12,6 +12,7 @@ mod allowed_syntax;
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::ops::Range;
+use std::string::FromUtf8Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -41,6 +42,47 @@ pub struct TemplateError {
     pub line: usize,
     /// The explanation, a sentence.
     pub message: String,
+}
+
+/// The reason why the variables of a text cannot be replaced by the values of a transcript.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TemplateRenderError {
+    /// The text is not a valid template.
+    #[error("{reason}")]
+    Syntax {
+        /// The reason of the template library.
+        reason: String,
+    },
+    /// The transcript has no value for a variable.
+    #[error("{name} is not in this transcript")]
+    MissingValue {
+        /// The variable as written.
+        name: String,
+    },
+    /// The template needs too many instructions.
+    #[error("the template computes too long")]
+    TooMuchWork,
+    /// The rendered text is too long.
+    #[error("the filled in text is longer than {MAX_OUTPUT_BYTES} bytes")]
+    TooLong,
+    /// A part of the template cannot be evaluated with these values.
+    #[error("{reason}{}", format_place(.place.as_deref()))]
+    Failed {
+        /// The reason of the template library.
+        reason: String,
+        /// The part of the template, if the template library reports it.
+        place: Option<String>,
+    },
+    /// The rendered text is not UTF-8.
+    #[error("{source}")]
+    NotUtf8 {
+        /// The reason of the standard library.
+        source: FromUtf8Error,
+    },
+}
+
+fn format_place(place: Option<&str>) -> String {
+    place.map_or_else(String::new, |place| format!(" at `{place}`"))
 }
 
 /// The position of a text in the prompt.
@@ -106,23 +148,25 @@ fn explain_unknown_variable(env: &Environment<'_>, name: &str) -> Option<String>
     }
 }
 
-/// Renders a text with the variables of a transcript. The error is a sentence that names what is missing.
+/// Renders a text with the variables of a transcript.
 pub fn render(
     text: &str,
     said: TextPlacement,
     transcript: &Transcript<'_>,
-) -> Result<String, String> {
+) -> Result<String, TemplateRenderError> {
     let mut env = build_environment(said);
     env.set_fuel(Some(compute_fuel(transcript)));
     let template = env
         .template_from_str(text)
-        .map_err(|e| describe_error(&e))?;
+        .map_err(|error| TemplateRenderError::Syntax {
+            reason: describe_error(&error),
+        })?;
     let mut out = BoundedBuffer::default();
     template
         .render_captured_to(build_variables(transcript), &mut out)
-        .map_err(|error| explain_error(&error, text))?;
+        .map_err(|error| classify_error(&error, text))?;
     // The renderer writes only text, so the conversion succeeds.
-    String::from_utf8(out.bytes).map_err(|error| error.to_string())
+    String::from_utf8(out.bytes).map_err(|source| TemplateRenderError::NotUtf8 { source })
 }
 
 /// Returns the number of steps for a transcript. A step may read all of the metadata, so larger metadata allows fewer
@@ -235,8 +279,8 @@ fn without_nulls(value: serde_json::Value) -> serde_json::Value {
     }
 }
 
-fn explain_error(error: &Error, text: &str) -> String {
-    let at = error.range().and_then(|range: Range<usize>| {
+fn classify_error(error: &Error, text: &str) -> TemplateRenderError {
+    let place = error.range().and_then(|range: Range<usize>| {
         // For a path, minijinja reports the range of the last step only.
         let before = text.get(..range.start)?;
         let part = |c: char| c.is_alphanumeric() || "_.[]'\"".contains(c);
@@ -244,16 +288,14 @@ fn explain_error(error: &Error, text: &str) -> String {
         let word = text.get(start..range.end)?.trim();
         (!word.is_empty()).then(|| word.chars().take(80).collect::<String>())
     });
-    match (error.kind(), at) {
-        (ErrorKind::UndefinedError, Some(name)) => {
-            format!("{name} is not in this transcript")
-        }
-        (ErrorKind::OutOfFuel, _) => "the template computes too long".to_owned(),
-        (ErrorKind::WriteFailure, _) => {
-            format!("the filled in text is longer than {MAX_OUTPUT_BYTES} bytes")
-        }
-        (_, Some(at)) => format!("{} at `{at}`", describe_error(error)),
-        _ => describe_error(error),
+    match (error.kind(), place) {
+        (ErrorKind::UndefinedError, Some(name)) => TemplateRenderError::MissingValue { name },
+        (ErrorKind::OutOfFuel, _) => TemplateRenderError::TooMuchWork,
+        (ErrorKind::WriteFailure, _) => TemplateRenderError::TooLong,
+        (_, place) => TemplateRenderError::Failed {
+            reason: describe_error(error),
+            place,
+        },
     }
 }
 
@@ -349,6 +391,7 @@ mod tests {
             ),
         ] {
             let out = render(text, TextPlacement::Delimited, &transcript());
+            let out = out.map_err(|error| error.to_string());
             assert_eq!(out, Err(expected.to_owned()), "{text}");
         }
     }
@@ -378,7 +421,7 @@ mod tests {
         let text =
             "{% for a in range(90000) %}{% for b in range(90000) %}x{% endfor %}{% endfor %}";
         let why = render(text, TextPlacement::Delimited, &transcript()).expect_err("fuel");
-        assert_eq!(why, "the template computes too long");
+        assert_eq!(why.to_string(), "the template computes too long");
         let long = "x".repeat(1000);
         for text in [
             format!("{{% for a in range(5000) %}}{long}{{% endfor %}}"),
@@ -387,7 +430,7 @@ mod tests {
             format!("{{{{ range(9000)|map('replace', '1', '{long}')|list|length }}}}"),
         ] {
             let why = render(&text, TextPlacement::Delimited, &transcript()).expect_err("size");
-            assert!(why.contains("longer than"), "{text}: {why}");
+            assert!(why.to_string().contains("longer than"), "{text}: {why}");
         }
     }
 
@@ -396,6 +439,6 @@ mod tests {
         let of = |text| render(text, TextPlacement::SystemPrompt, &transcript());
         assert_eq!(of("for\n{{ metadata.n }}").as_deref(), Ok("for\n2"));
         let why = of("{{ metadata.long }}").expect_err("two lines");
-        assert!(why.contains("must be one line"), "{why}");
+        assert!(why.to_string().contains("must be one line"), "{why}");
     }
 }

@@ -86,7 +86,7 @@ impl RubricCx<'_> {
     fn read_text_file(&self, file: &str, at: &str) -> Result<(PathBuf, Arc<str>), String> {
         let of = self.layers.file(&self.doc.span(at));
         let path = of.parent().unwrap_or(Path::new("")).join(file);
-        let text = self.files.read(&path)?;
+        let text = self.files.read(&path).map_err(|error| error.to_string())?;
         if text.trim().is_empty() {
             return Err("is empty".to_owned());
         }

@@ -4,21 +4,21 @@ use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
 use jsonschema::{ReferencingError, ValidationError};
 use serde_json::Value;
 
+use super::SchemaError;
 use crate::model::escape_pointer_step;
 
 /// Quoted values are cut to this many characters, because an instance may be a whole page.
 const MAX_VALUE_CHARS: usize = 60;
 
-/// Explains why a schema does not compile.
-pub(super) fn describe_schema_error(error: &ValidationError<'_>) -> String {
+/// Returns the reason why a schema does not compile.
+pub(super) fn classify_schema_error(error: &ValidationError<'_>) -> SchemaError {
     if let Kind::Referencing(ReferencingError::Unretrievable { uri, .. }) = error.kind() {
-        return format!(
-            "`{}` cannot be referred to: a schema may only refer to itself (`#/$defs/…`)",
-            truncate_value(uri)
-        );
+        return SchemaError::OutsideReference {
+            uri: truncate_value(uri),
+        };
     }
     let place = error.instance_path().as_str();
-    let what = match error.kind() {
+    let problem = match error.kind() {
         Kind::Format { format } if format == "regex" => format!(
             "pattern {} does not compile (Rust `regex` syntax, at most 1 MiB compiled)",
             format_scalar(error.instance())
@@ -32,13 +32,9 @@ pub(super) fn describe_schema_error(error: &ValidationError<'_>) -> String {
             .map(|(_, message)| message)
             .unwrap_or_default(),
     };
-    if place.is_empty() {
-        format!("not a valid JSON Schema: {what}")
-    } else {
-        format!(
-            "not a valid JSON Schema: at {}: {what}",
-            truncate_value(place)
-        )
+    SchemaError::Invalid {
+        place: truncate_value(place),
+        problem,
     }
 }
 

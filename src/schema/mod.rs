@@ -7,6 +7,7 @@
 //! Patterns run on the linear-time `regex` engine with a size limit, so that neither a schema nor a text can block a
 //! thread. The only importer of the `jsonschema` crate.
 
+mod error;
 mod error_text;
 mod validation_cost;
 
@@ -15,6 +16,8 @@ use std::sync::Arc;
 
 use jsonschema::{PatternOptions, Retrieve, Uri, Validator};
 use serde_json::Value;
+
+pub use error::SchemaError;
 
 /// The largest size of a compiled pattern, in bytes. A schema with a larger one does not compile.
 const PATTERN_SIZE: usize = 1 << 20;
@@ -49,13 +52,12 @@ impl Retrieve for RefuseRemoteReferences {
 }
 
 impl CompiledSchema {
-    /// Compiles a schema. The error is a lower-case sentence: not a schema, a reference out of it, or a bad pattern.
-    pub fn compile(schema: &Value) -> Result<Self, String> {
+    /// Compiles a schema.
+    pub fn compile(schema: &Value) -> Result<Self, SchemaError> {
         if !schema.is_object() && !schema.is_boolean() {
-            return Err(format!(
-                "a JSON Schema is an object or a boolean, not {}",
-                error_text::json_type_name(schema)
-            ));
+            return Err(SchemaError::NotASchema {
+                found: error_text::json_type_name(schema),
+            });
         }
         let cost = validation_cost::ValidationCost::estimate(schema)?;
         jsonschema::options()
@@ -71,12 +73,11 @@ impl CompiledSchema {
                 validator: Arc::new(validator),
                 cost,
             })
-            .map_err(|error| error_text::describe_schema_error(&error))
+            .map_err(|error| error_text::classify_schema_error(&error))
     }
 
-    /// Checks that validating `value` ends soon: a schema may take exponentially long on a deep value. The error is a
-    /// sentence.
-    pub fn check_cost(&self, value: &Value) -> Result<(), String> {
+    /// Checks that validating `value` ends soon: a schema may take exponentially long on a deep value.
+    pub fn check_cost(&self, value: &Value) -> Result<(), SchemaError> {
         self.cost.check(value)
     }
 

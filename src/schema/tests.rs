@@ -77,7 +77,9 @@ fn references_that_leave_the_schema_are_refused() {
         "other.json",
         "/etc/passwd",
     ] {
-        let refused = CompiledSchema::compile(&json!({"$ref": uri})).expect_err("refused");
+        let refused = CompiledSchema::compile(&json!({"$ref": uri}))
+            .expect_err("refused")
+            .to_string();
         assert!(
             refused.contains("may only refer to itself"),
             "{uri}: {refused}"
@@ -109,7 +111,9 @@ fn what_is_no_schema_is_refused() {
     ];
     for (schema, expected) in cases {
         assert_eq!(
-            CompiledSchema::compile(&schema).expect_err("refused"),
+            CompiledSchema::compile(&schema)
+                .expect_err("refused")
+                .to_string(),
             expected
         );
     }

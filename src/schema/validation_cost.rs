@@ -7,6 +7,8 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
+use super::SchemaError;
+
 /// The largest allowed number of visits; they take some tenths of a second.
 const MAX_COST: f64 = 10_000_000.0;
 /// Deeper values count as this deep, because the JSON parser refuses them.
@@ -56,8 +58,8 @@ struct SchemaGraph<'s> {
 }
 
 impl ValidationCost {
-    /// Estimates the cost of a schema. The error is a sentence: even a scalar would need too many visits.
-    pub(super) fn estimate(schema: &Value) -> Result<Self, String> {
+    /// Estimates the cost of a schema. It is an error if even a scalar would need too many visits.
+    pub(super) fn estimate(schema: &Value) -> Result<Self, SchemaError> {
         let names = collect_named_parts(schema);
         let Some(names) = names else {
             return Ok(Self::default());
@@ -91,16 +93,13 @@ impl ValidationCost {
             below = now;
         }
         if of_depth[0] > MAX_COST {
-            return Err(
-                "its references and combinations would look at one value millions of times"
-                    .to_owned(),
-            );
+            return Err(SchemaError::TooCostly);
         }
         Ok(Self(of_depth))
     }
 
-    /// Checks a value. The error is a sentence: the value is nested too deep for this schema.
-    pub(super) fn check(&self, value: &Value) -> Result<(), String> {
+    /// Checks a value. It is an error if the value is nested too deep for this schema.
+    pub(super) fn check(&self, value: &Value) -> Result<(), SchemaError> {
         if self.0.is_empty() {
             return Ok(());
         }
@@ -108,9 +107,7 @@ impl ValidationCost {
         if self.0[depth] <= MAX_COST {
             return Ok(());
         }
-        Err(format!(
-            "nested {depth} levels deep, too deep for a schema that refers to itself in several ways at once"
-        ))
+        Err(SchemaError::ValueTooDeep { depth })
     }
 }
 

@@ -54,10 +54,13 @@ impl FetchUrl {
         if let Some(path) = &settings.ca_file {
             let bad = |why: String| vec![format!("fetch_url: ca_file {}: {why}", path.display())];
             let pem = std::fs::read(path).map_err(|error| bad(error.to_string()))?;
-            guard = guard.with_ca(&pem).map_err(bad)?;
+            guard = guard
+                .with_ca(&pem)
+                .map_err(|error| bad(error.to_string()))?;
         }
         let decl = fetch_url_decl();
-        let schema = CompiledSchema::compile(&decl.schema).map_err(|why| vec![why])?;
+        let schema =
+            CompiledSchema::compile(&decl.schema).map_err(|error| vec![error.to_string()])?;
         Ok(Self {
             decl,
             schema,

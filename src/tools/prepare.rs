@@ -126,7 +126,7 @@ pub(super) fn check_schema_as_written(
         Err(why) => return reject_schema_errors(name, vec![(String::new(), why)]),
     };
     if let Err(why) = schema.check_cost(&value) {
-        return reject_schema_errors(name, vec![(String::new(), why)]);
+        return reject_schema_errors(name, vec![(String::new(), why.to_string())]);
     }
     // `to_representable_value` replaced numbers beyond `f64` by the largest one; error texts must not show that
     // substitute.

@@ -58,7 +58,7 @@ fn read_key_file(judge: &JudgeConfig, path: &Path) -> Result<String, String> {
             "can be read by others (mode {mode:03o}): chmod 600 it"
         )));
     }
-    let text = files::read_text(path, MAX_KEY_FILE).map_err(|why| refused(&why))?;
+    let text = files::read_text(path, MAX_KEY_FILE).map_err(|why| refused(&why.to_string()))?;
     if text.trim().is_empty() {
         return Err(refused("is empty"));
     }

@@ -7,23 +7,61 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Reads a text file of at most `max` bytes. The error is a lower-case sentence without the path.
-pub(super) fn read_text(path: &Path, max: u64) -> Result<Arc<str>, String> {
-    let meta = fs::metadata(path).map_err(|error| explain_io_error(&error))?;
+use thiserror::Error;
+
+/// The reason why a text file cannot be read. The text does not contain the path.
+#[derive(Debug, Error)]
+pub(super) enum TextFileError {
+    /// The operating system returned an error.
+    #[error("{}", explain_io_error(.source))]
+    Io {
+        /// The error of the operating system.
+        source: io::Error,
+    },
+    /// The path names something other than a regular file.
+    #[error("is {kind}, not a file")]
+    NotAFile {
+        /// What the path names, with its article.
+        kind: &'static str,
+    },
+    /// The file is too large.
+    #[error("has {size} bytes; at most {max} are read")]
+    TooLarge {
+        /// The size of the file in bytes.
+        size: u64,
+        /// The largest size in bytes.
+        max: u64,
+    },
+    /// The file is not UTF-8.
+    #[error("is not UTF-8 text: a bad byte on line {line}")]
+    NotUtf8 {
+        /// The line of the first bad byte, from 1.
+        line: usize,
+    },
+}
+
+/// Reads a text file of at most `max` bytes.
+pub(super) fn read_text(path: &Path, max: u64) -> Result<Arc<str>, TextFileError> {
+    let meta = fs::metadata(path).map_err(|source| TextFileError::Io { source })?;
     if !meta.is_file() {
-        return Err(format!("is {}, not a file", describe_file_kind(&meta)));
+        return Err(TextFileError::NotAFile {
+            kind: describe_file_kind(&meta),
+        });
     }
     if meta.len() > max {
-        return Err(format!("has {} bytes; at most {max} are read", meta.len()));
+        return Err(TextFileError::TooLarge {
+            size: meta.len(),
+            max,
+        });
     }
-    let bytes = fs::read(path).map_err(|error| explain_io_error(&error))?;
+    let bytes = fs::read(path).map_err(|source| TextFileError::Io { source })?;
     match String::from_utf8(bytes) {
         Ok(text) => Ok(text.into()),
         Err(error) => {
             let at = error.utf8_error().valid_up_to();
             let before = String::from_utf8_lossy(&error.as_bytes()[..at]);
             let line = before.matches('\n').count() + 1;
-            Err(format!("is not UTF-8 text: a bad byte on line {line}"))
+            Err(TextFileError::NotUtf8 { line })
         }
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::{files, globs, paths};
 use crate::diag::yaml::MAX_BYTES;
-use crate::rubric::{RubricFiles, normalize_path};
+use crate::rubric::{RubricFileError, RubricFiles, normalize_path};
 
 /// The files of a workspace, or of the folder of a rubric outside of a workspace.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ impl WorkspaceRubricFiles {
         self.read.into_inner()
     }
 
-    fn check_readable(&self, path: &Path) -> Result<(), String> {
+    fn check_readable(&self, path: &Path) -> Result<(), RubricFileError> {
         check_inside(path, self.readable_folders.iter().map(PathBuf::as_path))?;
         // A link may lead outside. If the file does not exist, reading it reports the error.
         let Ok(real) = path.canonicalize() else {
@@ -77,22 +77,22 @@ impl WorkspaceRubricFiles {
 }
 
 /// Checks that a path is inside one of the folders and not hidden there.
-fn check_inside<'f>(path: &Path, mut open: impl Iterator<Item = &'f Path>) -> Result<(), String> {
+fn check_inside<'f>(
+    path: &Path,
+    mut open: impl Iterator<Item = &'f Path>,
+) -> Result<(), RubricFileError> {
     let Some(below) = open.find_map(|folder| path.strip_prefix(folder).ok()) else {
-        return Err("leads out of the workspace and of the rubric's folder; what is read is sent to a judge, so copy the file here".to_owned());
+        return Err(RubricFileError::Outside);
     };
     let hidden = |part: Component<'_>| part.as_os_str().as_encoded_bytes().starts_with(b".");
     if below.components().any(hidden) {
-        return Err(
-            "is hidden; what is read is sent to a judge, so give it a name without a leading dot"
-                .to_owned(),
-        );
+        return Err(RubricFileError::Hidden);
     }
     Ok(())
 }
 
 impl RubricFiles for WorkspaceRubricFiles {
-    fn read(&self, path: &Path) -> Result<Arc<str>, String> {
+    fn read(&self, path: &Path) -> Result<Arc<str>, RubricFileError> {
         let path = normalize_path(&self.root.join(path));
         self.check_readable(&path)?;
         let shown = paths::display_path(&self.root, &path);
@@ -103,7 +103,10 @@ impl RubricFiles for WorkspaceRubricFiles {
         if !read.referenced.contains(&path) {
             read.referenced.push(path.clone());
         }
-        let text = files::read_text(&path, MAX_BYTES as u64)?;
+        let text = files::read_text(&path, MAX_BYTES as u64);
+        let text = text.map_err(|error| RubricFileError::Unreadable {
+            source: Arc::new(error),
+        })?;
         read.texts.push((shown, Arc::clone(&text)));
         Ok(text)
     }
@@ -163,7 +166,9 @@ mod tests {
             let read = beside.read(Path::new(path));
             match (&read, expected) {
                 (Ok(text), Ok(expected)) => assert_eq!(&**text, expected, "{path}"),
-                (Err(why), Err(expected)) => assert!(why.starts_with(expected), "{path}: {why}"),
+                (Err(why), Err(expected)) => {
+                    assert!(why.to_string().starts_with(expected), "{path}: {why}");
+                }
                 _ => panic!("{path}: {read:?}"),
             }
         }

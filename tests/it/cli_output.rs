@@ -64,7 +64,10 @@ fn check_names_the_ids_that_are_taken_and_counts_in_plain_english() {
     let check = bench.dicta(&["check"]);
     assert_eq!(check.status.code(), Some(0));
     let told = text(&check.stderr);
-    assert!(told.contains("an earlier transcript has the id `one`"), "{told}");
+    assert!(
+        told.contains("an earlier transcript has the id `one`"),
+        "{told}"
+    );
     let said = text(&check.stdout);
     assert!(
         said.contains("1 rubric with 1 eval, 2 transcripts in 1 file, 2 judges, 0 labels"),

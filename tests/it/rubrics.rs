@@ -109,7 +109,8 @@ fn judged_examples_are_asked_of_free_judges_and_recorded_nowhere() {
     let told = text(&unread.stderr);
     assert_eq!(unread.status.code(), Some(3), "{told}");
     assert!(
-        told.contains("ended in an error, which doesn't count as a miss") && told.contains("rules could not read"),
+        told.contains("ended in an error, which doesn't count as a miss")
+            && told.contains("rules could not read"),
         "{told}"
     );
     let alone = bench.dicta(&["check", "r.yaml", "--examples"]);

@@ -184,7 +184,7 @@ impl Check for JsonPathCheck {
         };
         let result = match self.query.search(&data) {
             Ok(result) => result,
-            Err(why) => return Finding::check_error(why),
+            Err(error) => return Finding::check_error(error.to_string()),
         };
         let found = QuotedText(&result.to_string()).to_string();
         match self.expectation.explain_mismatch(&result) {

@@ -116,7 +116,7 @@ pub(super) fn find_file(
         match files.read(&path) {
             Ok(text) => return Ok((path, text)),
             Err(why) => {
-                first.get_or_insert(why);
+                first.get_or_insert_with(|| why.to_string());
             }
         }
         if Path::new(written).is_absolute() {

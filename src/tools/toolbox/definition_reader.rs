@@ -310,7 +310,9 @@ impl ToolDefinitionReader<'_> {
 
 fn compile_input_schema(written: &Value) -> Result<CompiledSchema, String> {
     match written.get("type") {
-        Some(Value::String(kind)) if kind == "object" => CompiledSchema::compile(written),
+        Some(Value::String(kind)) if kind == "object" => {
+            CompiledSchema::compile(written).map_err(|error| error.to_string())
+        }
         _ if written.is_object() => Err("arguments are an object: say `type: object`".to_owned()),
         other => Err(format!(
             "must be a JSON Schema (got {})",

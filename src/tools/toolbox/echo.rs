@@ -104,11 +104,13 @@ impl ToolSource for Echo {
     ) -> BoxFuture<'a, Result<OwnToolDecl, String>> {
         let schema = serde_json::json!({"type": "object", "required": ["own"]});
         let said = if self.own.iter().any(|own| own == remote) {
-            CompiledSchema::compile(&schema).map(|input| OwnToolDecl {
-                description: format!("{remote}, its own"),
-                schema,
-                input,
-            })
+            CompiledSchema::compile(&schema)
+                .map_err(|error| error.to_string())
+                .map(|input| OwnToolDecl {
+                    description: format!("{remote}, its own"),
+                    schema,
+                    input,
+                })
         } else {
             Err(format!("it has no tool `{remote}`"))
         };

@@ -346,10 +346,7 @@ async fn the_metadata_server_gives_tokens_and_an_impostor_none() {
         GoogleCredentials::from_metadata_server(Some(&host)),
     );
     let error = bench.send().await.expect_err("no token").to_string();
-    assert!(
-        error.contains("is not Google's metadata server"),
-        "{error}"
-    );
+    assert!(error.contains("is not Google's metadata server"), "{error}");
     assert!(!error.contains("evil"));
     let gone = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback");
     let host = gone.local_addr().expect("bound").to_string();

@@ -22,7 +22,7 @@ use super::{DetectedFile, RubricFormat, detect_rubric_format};
 use crate::diag::Diagnostic;
 use crate::diag::yaml;
 use crate::rubric::tests_support::FakeCatalog;
-use crate::rubric::{Rubric, RubricFiles, Selector, load_with_files};
+use crate::rubric::{Rubric, RubricFileError, RubricFiles, Selector, load_with_files};
 
 /// Files by their names.
 #[derive(Debug, Default)]
@@ -44,10 +44,12 @@ impl Shelf {
 }
 
 impl RubricFiles for Shelf {
-    fn read(&self, path: &Path) -> Result<Arc<str>, String> {
+    fn read(&self, path: &Path) -> Result<Arc<str>, RubricFileError> {
         self.asked.borrow_mut().push(path.to_owned());
         let text = self.files.get(path).map(Arc::clone);
-        text.ok_or_else(|| "does not exist".to_owned())
+        text.ok_or(RubricFileError::Unreadable {
+            source: Arc::new(std::io::Error::other("does not exist")),
+        })
     }
 
     fn list(&self, _: &str) -> Vec<PathBuf> {

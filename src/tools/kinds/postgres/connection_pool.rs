@@ -304,7 +304,8 @@ impl PostgresPool {
 
 async fn load_tls_config(roots: Option<PathBuf>) -> Result<ClientConfig, String> {
     let Some(path) = roots else {
-        return dial_tls_config(None).await;
+        let config = dial_tls_config(None).await;
+        return config.map_err(|error| error.to_string());
     };
     let name = path.display().to_string();
     let read = tokio::task::spawn_blocking(move || std::fs::read(path)).await;

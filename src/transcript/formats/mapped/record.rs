@@ -144,7 +144,7 @@ impl<'r> MappedRecord<'r> {
         query: &JmesPathQuery,
         parse: bool,
     ) -> Result<ExpressionValue<'_>, String> {
-        let with_query = |why| format!("`{}`: {why}", query.as_str());
+        let with_query = |error| format!("`{}`: {error}", query.as_str());
         if let Some(path) = query.path()
             && let Some(found) = self.follow_path(path, parse)
         {
@@ -156,7 +156,9 @@ impl<'r> MappedRecord<'r> {
         } else {
             &self.data
         };
-        let data = cell.get_or_init(|| QueryData::prepare(&self.to_value(parse)?));
+        let data = cell.get_or_init(|| {
+            QueryData::prepare(&self.to_value(parse)?).map_err(|error| error.to_string())
+        });
         let data = data.as_ref().map_err(Clone::clone)?;
         query
             .search_prepared(data)
