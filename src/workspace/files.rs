@@ -5,23 +5,58 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Reads a text file of at most `max` bytes. The error is a lower-case sentence without the path.
-pub(super) fn read_text(path: &Path, max: u64) -> Result<Arc<str>, String> {
-    let meta = fs::metadata(path).map_err(|error| explain_io_error(&error))?;
+use thiserror::Error;
+
+/// The reason why dicta cannot read a text file. The text begins with a verb and does not contain the path.
+#[derive(Debug, Error)]
+pub enum TextFileError {
+    /// The system refuses to open or read the file.
+    #[error("{}", explain_io_error(.0))]
+    Io(#[from] io::Error),
+    /// The path is not a regular file.
+    #[error("is {what}, not a file")]
+    NotAFile {
+        /// The kind of the file, such as "a folder".
+        what: &'static str,
+    },
+    /// The file is larger than dicta reads.
+    #[error("has {bytes} bytes; at most {max} are read")]
+    TooLarge {
+        /// The size of the file.
+        bytes: u64,
+        /// The largest size that dicta reads.
+        max: u64,
+    },
+    /// The file is not UTF-8 text.
+    #[error("is not UTF-8 text: a bad byte on line {line}")]
+    NotUtf8 {
+        /// The line of the first invalid byte, from 1.
+        line: usize,
+    },
+}
+
+/// Reads a text file of at most `max` bytes.
+pub(super) fn read_text(path: &Path, max: u64) -> Result<Arc<str>, TextFileError> {
+    let meta = fs::metadata(path)?;
     if !meta.is_file() {
-        return Err(format!("is {}, not a file", describe_file_kind(&meta)));
+        return Err(TextFileError::NotAFile {
+            what: describe_file_kind(&meta),
+        });
     }
     if meta.len() > max {
-        return Err(format!("has {} bytes; at most {max} are read", meta.len()));
+        return Err(TextFileError::TooLarge {
+            bytes: meta.len(),
+            max,
+        });
     }
-    let bytes = fs::read(path).map_err(|error| explain_io_error(&error))?;
+    let bytes = fs::read(path)?;
     match String::from_utf8(bytes) {
         Ok(text) => Ok(text.into()),
         Err(error) => {
             let at = error.utf8_error().valid_up_to();
             let before = String::from_utf8_lossy(&error.as_bytes()[..at]);
             let line = before.matches('\n').count() + 1;
-            Err(format!("is not UTF-8 text: a bad byte on line {line}"))
+            Err(TextFileError::NotUtf8 { line })
         }
     }
 }

@@ -44,8 +44,13 @@ pub(super) fn load_with_referenced_files(
 ) -> Result<Workspace, Vec<Diagnostic>> {
     let root = run_folders::canonical_root(root);
     let config = Path::new(CONFIG_FILE);
-    let text = files::read_text(&root.join(CONFIG_FILE), MAX_BYTES as u64)
-        .map_err(|why| vec![Diagnostic::error("io", root.join(CONFIG_FILE), why)])?;
+    let text = files::read_text(&root.join(CONFIG_FILE), MAX_BYTES as u64).map_err(|why| {
+        vec![Diagnostic::error(
+            "io",
+            root.join(CONFIG_FILE),
+            why.to_string(),
+        )]
+    })?;
     // What snippets are cut from never holds a key that someone wrote into the file.
     let shown: Arc<str> = mask_secrets(&text).into();
     let mut doc =
@@ -301,7 +306,7 @@ impl WorkspaceLoader<'_> {
 
     /// The judge of a model config. What is wrong in the file is among the problems; the error is that it cannot be read.
     fn read_judge_file(&mut self, name: &str, path: &Path) -> Result<JudgeConfig, String> {
-        let text = files::read_text(path, MAX_BYTES as u64)?;
+        let text = files::read_text(path, MAX_BYTES as u64).map_err(|error| error.to_string())?;
         let shown = paths::display_path(self.root, path);
         let masked: Arc<str> = mask_secrets(&text).into();
         self.keep_file(shown.clone(), Arc::clone(&text));

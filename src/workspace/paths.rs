@@ -4,11 +4,24 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use thiserror::Error;
+
 use super::{CONFIG_FILE, Env};
 use crate::model::Digest;
 
 /// The variable that puts the data directory elsewhere.
 pub const DATA_DIR_VARIABLE: &str = "DICTA_DATA_DIR";
+
+/// The reason why there is no data directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum DataDirError {
+    /// No variable names a folder, and the system reports no home directory.
+    #[error(
+        "there is no home directory to keep runs in; set {}",
+        DATA_DIR_VARIABLE
+    )]
+    NoHome,
+}
 
 /// The folder with a dicta.yaml at or above `from` (a folder, or a file in one). Absolute.
 pub fn find_workspace_root(from: &Path) -> Option<PathBuf> {
@@ -19,8 +32,7 @@ pub fn find_workspace_root(from: &Path) -> Option<PathBuf> {
 }
 
 /// Where dicta keeps runs, the demo and its secret: `DICTA_DATA_DIR`, else the platform's data directory for programs.
-/// The error is a sentence.
-pub fn data_dir(env: &Env) -> Result<PathBuf, String> {
+pub fn data_dir(env: &Env) -> Result<PathBuf, DataDirError> {
     if let Some(dir) = env.get(DATA_DIR_VARIABLE) {
         return Ok(absolute(Path::new(dir)));
     }
@@ -34,9 +46,7 @@ pub fn data_dir(env: &Env) -> Result<PathBuf, String> {
     }
     directories::ProjectDirs::from("", "", "dicta")
         .map(|dirs| dirs.data_dir().to_owned())
-        .ok_or_else(|| {
-            format!("there is no home directory to keep runs in; set {DATA_DIR_VARIABLE}")
-        })
+        .ok_or(DataDirError::NoHome)
 }
 
 /// Where the runs of a workspace are recorded unless dicta.yaml says so: `<data>/runs/<name>-<8 hex of its path>`.

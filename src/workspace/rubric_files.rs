@@ -103,7 +103,7 @@ impl RubricFiles for WorkspaceRubricFiles {
         if !read.referenced.contains(&path) {
             read.referenced.push(path.clone());
         }
-        let text = files::read_text(&path, MAX_BYTES as u64)?;
+        let text = files::read_text(&path, MAX_BYTES as u64).map_err(|error| error.to_string())?;
         read.texts.push((shown, Arc::clone(&text)));
         Ok(text)
     }

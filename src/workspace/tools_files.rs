@@ -190,8 +190,13 @@ pub fn load_tools(
 }
 
 fn read_config(root: &Path) -> Result<YamlDoc, Vec<Diagnostic>> {
-    let text = files::read_text(&root.join(CONFIG_FILE), MAX_BYTES as u64)
-        .map_err(|why| vec![Diagnostic::error("io", root.join(CONFIG_FILE), why)])?;
+    let text = files::read_text(&root.join(CONFIG_FILE), MAX_BYTES as u64).map_err(|why| {
+        vec![Diagnostic::error(
+            "io",
+            root.join(CONFIG_FILE),
+            why.to_string(),
+        )]
+    })?;
     let shown: Arc<str> = mask_secrets(&text).into();
     let mut doc = yaml::read_document(&text, Path::new(CONFIG_FILE))
         .map_err(|problems| replace_sources(problems, &shown))?;

@@ -123,7 +123,7 @@ impl LoadedLabels {
 
     /// Reads one file. The error is a sentence without its path.
     fn file(&mut self, root: &Path, path: &Path, entry: &LabelsEntry) -> Result<(), String> {
-        let text = files::read_text(path, MAX_LABELS_BYTES)?;
+        let text = files::read_text(path, MAX_LABELS_BYTES).map_err(|error| error.to_string())?;
         let shown = paths::display_path(root, path);
         let form = detect_label_format(path, &text);
         let mut sheet = LabelFileReader::new(&text, &shown, entry);
