@@ -12,7 +12,7 @@ use crate::model::Digest;
 /// The variable that puts the data directory elsewhere.
 pub const DATA_DIR_VARIABLE: &str = "DICTA_DATA_DIR";
 
-/// The reason why there is no data directory.
+/// The reason why dicta has not found a data directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum DataDirError {
     /// No variable names a folder, and the system reports no home directory.
