@@ -151,7 +151,7 @@
 //! | address guard | the SSRF protection: it checks every URL and address that a model or a page names | [`net`] | – |
 //! | hop | one request of a fetch; each redirect adds a hop | [`model`] | – |
 //! | seen rule | the rule that a judge may fetch only URLs that occur in what it has read | [`tools`] | – |
-//! | process group | a program that dicta starts, with all of its child processes | [`process`] | leash |
+//! | process group | a program that dicta starts, with all of its child processes | [`process`] | `leash` |
 //!
 //! ## Runs and recordings
 //!

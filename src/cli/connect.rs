@@ -383,7 +383,7 @@ fn as_json(check: &ConnectionCheck) -> Value {
     });
     let contact = match &check.report {
         Err(why) => {
-            out["error"] = json!(why);
+            out["error"] = json!(why.to_string());
             return out;
         }
         Ok(contact) => contact,

@@ -9,7 +9,7 @@ use crate::workspace;
 
 /// Creates the workspace and prints the next step.
 pub(super) fn init(dir: &Path, cx: &CommandCx) -> Result<u8, CommandError> {
-    let made = workspace::init(dir).map_err(CommandError::usage)?;
+    let made = workspace::init(dir).map_err(|error| CommandError::usage(error.to_string()))?;
     let mut out = String::new();
     for path in &made {
         let _infallible = writeln!(out, "created {}", path.display());

@@ -156,6 +156,8 @@ fn find_root(path: Option<&Path>, cx: &CommandCx) -> Result<(PathBuf, bool), Com
     if let Some(root) = workspace::find_workspace_root(&here) {
         return Ok((root, false));
     }
-    let data = workspace::data_dir(&cx.env).map_err(CommandError::usage)?;
-    Ok((demo::unpack(&data).map_err(CommandError::usage)?, true))
+    let data =
+        workspace::data_dir(&cx.env).map_err(|error| CommandError::usage(error.to_string()))?;
+    let root = demo::unpack(&data).map_err(|error| CommandError::usage(error.to_string()))?;
+    Ok((root, true))
 }

@@ -13,7 +13,7 @@ use crate::rubric::{Eval, Example, ExampleInput};
 pub fn run_example(registry: &EvalTypeRegistry, eval: &Eval, example: &Example) -> Finding {
     match registry.compile_eval(eval, &CompileCx::default()) {
         Ok(compiled) => check_example(&compiled, example),
-        Err(why) => Finding::check_error(why),
+        Err(why) => Finding::check_error(why.to_string()),
     }
 }
 
@@ -30,7 +30,7 @@ pub fn run_examples(registry: &EvalTypeRegistry, eval: &Eval) -> Option<Vec<Find
                 .collect(),
         ),
         Err(why) => {
-            let failed = || Finding::check_error(why.clone());
+            let failed = || Finding::check_error(why.to_string());
             Some(eval.examples.iter().map(|_| failed()).collect())
         }
     }

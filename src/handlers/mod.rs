@@ -38,7 +38,7 @@ pub use cancel::CancelFlag;
 pub use examples::{example_transcript, run_example, run_examples};
 pub(crate) use judged::CALLS_BLOCK;
 pub use judged::VerdictPartsSpec;
-pub use registry::{EvalTypeRegistry, FAMILIES};
+pub use registry::{EvalCompileError, EvalTypeRegistry, FAMILIES};
 pub use script::{CompileCx, ScriptEnv};
 pub use subject::{MessageText, Subject, SubjectCall};
 pub use wrap::JudgedEval;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
+use thiserror::Error;
 
 use super::eval_type::{EvalType, EvalTypeDef, param_problem};
 use super::numbers::{cosine, cost, latency};
@@ -25,6 +26,38 @@ use crate::model::ScoreBounds;
 use crate::rubric::{
     Eval, EvalTypeCatalog, EvalTypeSpec, ParamProblem, SubEval, metadata_param_path,
 };
+
+/// The reason why an eval does not compile.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum EvalCompileError {
+    /// No eval type has that name.
+    #[error("unknown eval type `{name}`")]
+    UnknownType {
+        /// The name.
+        name: String,
+    },
+    /// A param that must be in the rubric comes from the metadata of a transcript.
+    #[error("{param} cannot come from a transcript")]
+    FixedParam {
+        /// The name of the param.
+        param: &'static str,
+    },
+    /// The schema of the eval type is invalid.
+    #[error("{why}")]
+    Schema {
+        /// The text of the schema compiler.
+        why: String,
+    },
+    /// The params are invalid.
+    #[error("{}", join_messages(.0))]
+    Params(Vec<ParamProblem>),
+}
+
+/// Joins the texts of the problems in a line.
+fn join_messages(problems: &[ParamProblem]) -> String {
+    let all: Vec<&str> = problems.iter().map(|p| p.message.as_str()).collect();
+    all.join("; ")
+}
 
 /// The list of eval types. A new type is a file and a line here.
 const TYPES: &[EvalTypeDef] = &[
@@ -266,9 +299,9 @@ impl EvalTypeRegistry {
         Self { types }
     }
 
-    /// Compiles an eval whose params satisfy its type's schema and checks. The error is a sentence. Programs are not
-    /// allowed, because the rubric folder is unknown.
-    pub fn compile(&self, kind: &str, params: &Value) -> Result<CompiledEval, String> {
+    /// Compiles an eval whose params satisfy its type's schema and checks. Programs are not allowed, because the
+    /// rubric folder is unknown.
+    pub fn compile(&self, kind: &str, params: &Value) -> Result<CompiledEval, EvalCompileError> {
         self.compile_in(kind, params, &CompileCx::default())
     }
 
@@ -277,32 +310,40 @@ impl EvalTypeRegistry {
         kind: &str,
         params: &Value,
         home: &CompileCx,
-    ) -> Result<CompiledEval, String> {
+    ) -> Result<CompiledEval, EvalCompileError> {
         let (_, def) = self
             .find_type(kind)
-            .ok_or_else(|| format!("unknown eval type `{kind}`"))?;
-        (def.compile)(params, home).map_err(|problems| {
-            let all: Vec<String> = problems.into_iter().map(|p| p.message).collect();
-            all.join("; ")
-        })
+            .ok_or_else(|| EvalCompileError::UnknownType {
+                name: kind.to_owned(),
+            })?;
+        (def.compile)(params, home).map_err(EvalCompileError::Params)
     }
 
     /// Compiles a whole eval: its type with its params, params from the transcript's metadata, `not` and `message`.
-    pub fn compile_eval(&self, eval: &Eval, home: &CompileCx) -> Result<CompiledEval, String> {
-        let (spec, def) = self
-            .find_type(&eval.eval_type)
-            .ok_or_else(|| format!("unknown eval type `{}`", eval.eval_type))?;
+    pub fn compile_eval(
+        &self,
+        eval: &Eval,
+        home: &CompileCx,
+    ) -> Result<CompiledEval, EvalCompileError> {
+        let (spec, def) =
+            self.find_type(&eval.eval_type)
+                .ok_or_else(|| EvalCompileError::UnknownType {
+                    name: eval.eval_type.clone(),
+                })?;
         let fills = spec.judged && has_variables(&eval.params);
         let mut compiled = if eval.has_metadata_params() || fills {
             let mut fixed = def.fixed_params.iter();
             let is_late = |name: &&&str| metadata_param_path(&eval.params[**name]).is_some();
             if let Some(name) = fixed.find(is_late) {
-                return Err(format!("{name} cannot come from a transcript"));
+                return Err(EvalCompileError::FixedParam { param: name });
             }
             let late = DeferredParams {
                 params: Arc::new(eval.params.clone()),
-                schema: crate::schema::CompiledSchema::compile(&spec.schema)
-                    .map_err(|error| error.to_string())?,
+                schema: crate::schema::CompiledSchema::compile(&spec.schema).map_err(|error| {
+                    EvalCompileError::Schema {
+                        why: error.to_string(),
+                    }
+                })?,
                 eval_type: def,
                 compile_cx: home.clone(),
                 renders_templates: fills,

@@ -14,15 +14,17 @@ use std::sync::Arc;
 use futures_util::FutureExt as _;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
+use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
-use super::{CachePolicy, RunOptions};
+use super::{CachePolicy, RunError, RunOptions};
 use crate::clock::{BoxFuture, Clock};
+use crate::diag::Diagnostic;
 use crate::event::{
     BlobSource, CallCx, DroppedSetting, Emitter, EventKind, MemoryBlobs, RecordedRequest,
     RedactedEvent, StoredText, ToolFact, TurnFact,
 };
-use crate::handlers::EvalTypeRegistry;
+use crate::handlers::{EvalTypeRegistry, Finding};
 use crate::model::{
     CallIx, CellIx, CellResult, JudgeConfig, Millis, Outcome, RawJson, Rejection, ToolDeclaration,
     ToolResponse, Transcript, TurnIx, VerdictMode,
@@ -30,7 +32,7 @@ use crate::model::{
 use crate::rubric;
 use crate::run::prepare::prepare_run;
 use crate::tools::{SeenUrls, Tool, ToolDeps, ValidatedCall};
-use crate::transcript;
+use crate::transcript::{self, BadRecord};
 use crate::workspace::{Env, Workspace};
 
 /// The stub tool that replaces a judge's own tools.
@@ -44,13 +46,39 @@ const MAX_ATTEMPTS: u8 = 3;
 /// The judged text.
 const TEST_TRANSCRIPT: &str = r#"{"id":"connect","messages":[{"role":"user","content":"Say hello."},{"role":"assistant","content":"Hello!"}]}"#;
 
+/// The reason why dicta did not ask a judge.
+#[derive(Debug, Error)]
+pub enum ConnectionError {
+    /// The run does not start, for example because the judge has no key.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// The rubric of the built-in question does not load.
+    #[error("the built-in question does not load: {}", join_messages(.0))]
+    Question(Vec<Diagnostic>),
+    /// The transcript of the built-in question does not load.
+    #[error("the built-in answer does not load: {}", .0.why)]
+    Answer(BadRecord),
+    /// The run assigns the built-in question to no judge.
+    #[error("the built-in question has no judge")]
+    Unassigned,
+    /// The built-in question ends without a judge.
+    #[error("{}", .0.explanation)]
+    Settled(Finding),
+}
+
+/// Joins the texts of the diagnostics in a line.
+fn join_messages(problems: &[Diagnostic]) -> String {
+    let all: Vec<&str> = problems.iter().map(|p| p.message.as_str()).collect();
+    all.join("; ")
+}
+
 /// The result of trying a judge.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct ConnectionCheck {
     /// The judge's name.
     pub judge: JudgeConfig,
-    /// The error; a sentence if the judge cannot be called, for example without a key.
-    pub report: Result<ConnectionReport, String>,
+    /// The report, or the reason why dicta did not ask the judge.
+    pub report: Result<ConnectionReport, ConnectionError>,
 }
 
 /// The result of a judge that was called.
@@ -118,7 +146,7 @@ async fn check_connection(
     clock: &Arc<dyn Clock>,
     judge: &JudgeConfig,
     cancel: &CancellationToken,
-) -> Result<ConnectionReport, String> {
+) -> Result<ConnectionReport, ConnectionError> {
     let config = JudgeConfig {
         timeout: judge.timeout.min(MAX_CHECK_TIME),
         max_attempts: Some(judge.max_attempts.unwrap_or(MAX_ATTEMPTS).min(MAX_ATTEMPTS)),
@@ -144,9 +172,7 @@ async fn check_connection(
         },
         ..RunOptions::default()
     };
-    let prepared = prepare_run(Arc::new(alone), registry, env, clock, options, true)
-        .await
-        .map_err(|error| error.to_string())?;
+    let prepared = prepare_run(Arc::new(alone), registry, env, clock, options, true).await?;
     let mut contact = ConnectionReport {
         has_tools: tools,
         dropped_settings: prepared
@@ -160,13 +186,15 @@ async fn check_connection(
     let blobs = Arc::new(MemoryBlobs::default());
     let (to, mut facts) = tokio::sync::mpsc::channel::<RedactedEvent>(256);
     let transcript = parse_test_transcript()?;
-    let asked = "the built-in question has no judge";
-    let seat = prepared.judge_pool.slot(0).ok_or(asked)?;
+    let seat = prepared
+        .judge_pool
+        .slot(0)
+        .ok_or(ConnectionError::Unassigned)?;
     let request = prepared
         .judge_pool
         .plan
         .build_request(&transcript, 0, None, None);
-    let request = request.map_err(|settled| settled.explanation)?;
+    let request = request.map_err(ConnectionError::Settled)?;
     if let Some(engine) = &seat.engine {
         contact.verdict_format = engine.verdict_mode(&request).ok();
     }
@@ -283,7 +311,10 @@ impl ConnectionReport {
 }
 
 /// Builds the rubric with the question, its only eval.
-fn build_test_rubric(tools: bool, registry: &EvalTypeRegistry) -> Result<rubric::Rubric, String> {
+fn build_test_rubric(
+    tools: bool,
+    registry: &EvalTypeRegistry,
+) -> Result<rubric::Rubric, ConnectionError> {
     let first = if tools {
         format!(
             "Before you decide, call the tool {ECHO_TOOL} once with the text ping and read what it answers. "
@@ -300,18 +331,12 @@ fn build_test_rubric(tools: bool, registry: &EvalTypeRegistry) -> Result<rubric:
     });
     let path = Path::new("connect.yaml");
     let (rubric, problems) = rubric::load(Arc::from(text.to_string()), path, registry);
-    rubric.ok_or_else(|| {
-        let problems: Vec<String> = problems.into_iter().map(|p| p.message).collect();
-        format!(
-            "the built-in question does not load: {}",
-            problems.join("; ")
-        )
-    })
+    rubric.ok_or(ConnectionError::Question(problems))
 }
 
-fn parse_test_transcript() -> Result<Arc<Transcript<'static>>, String> {
+fn parse_test_transcript() -> Result<Arc<Transcript<'static>>, ConnectionError> {
     let parsed = transcript::parse_native(TEST_TRANSCRIPT.as_bytes(), 1, "connect");
-    let parsed = parsed.map_err(|bad| format!("the built-in answer does not load: {}", bad.why))?;
+    let parsed = parsed.map_err(ConnectionError::Answer)?;
     Ok(Arc::new(parsed.into_owned()))
 }
 

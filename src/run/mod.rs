@@ -53,7 +53,9 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use inputs::ids::{TranscriptIds, collect_transcript_ids};
 
-pub use connection_check::{ConnectionCheck, ConnectionReport, check_connections, is_built_in};
+pub use connection_check::{
+    ConnectionCheck, ConnectionError, ConnectionReport, check_connections, is_built_in,
+};
 pub use examples::{ExampleCheck, ExampleCheckFilter};
 pub use inputs::sample::SampleSpec;
 pub(crate) use inputs::snapshot::judge_digest;

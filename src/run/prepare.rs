@@ -316,7 +316,9 @@ fn load_delimiter_secret(
     if compilation.needed.is_empty() {
         return Ok(DelimiterSecret::new([0; 32]));
     }
-    let path = data_dir(env).map_err(RunError::Usage)?.join("secret");
+    let path = data_dir(env)
+        .map_err(|error| RunError::Usage(error.to_string()))?
+        .join("secret");
     DelimiterSecret::load_or_create(&path)
         .map_err(|why| RunError::Usage(format!("{}: {why}", path.display())))
 }

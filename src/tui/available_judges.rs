@@ -136,7 +136,7 @@ fn check_workspace_judge(judge: &JudgeConfig, env: &Env) -> AvailableJudge {
             None,
         ),
         Ok(None) => (String::new(), None),
-        Err(why) => (String::new(), Some(why)),
+        Err(why) => (String::new(), Some(why.to_string())),
     };
     let title = format!("{}{model} · of this workspace{key}", judge.name);
     AvailableJudge {
@@ -181,7 +181,9 @@ fn judges_from_keys(
             ..JudgeConfig::new(make_unique_name(name, names), *provider)
         };
         let title = format!("{} · {model} · key in {variable}", judge.name);
-        let broken = resolve_key(&judge, env).err();
+        let broken = resolve_key(&judge, env)
+            .err()
+            .map(|error| error.to_string());
         found.push(AvailableJudge {
             title,
             judge: broken.is_none().then_some(judge),

@@ -3,12 +3,14 @@
 //! Responsible for reading keys from environment variables and key files, and for hiding keys in texts that are
 //! shown. Does not send keys.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::Value;
+use thiserror::Error;
 
-use super::{Env, files, google};
+use super::files::{self, TextFileError};
+use super::{Env, google};
 use crate::diag::SECRET_KEYS;
 use crate::diag::yaml::YamlDoc;
 use crate::model::{ApiKeySource, JudgeConfig, escape_pointer_step};
@@ -16,64 +18,124 @@ use crate::model::{ApiKeySource, JudgeConfig, escape_pointer_step};
 /// The maximum size of a key file, in bytes. A key is one line, so a larger file is not a key file.
 const MAX_KEY_FILE: u64 = 64 << 10;
 
-/// Returns a judge's key from its environment variable or its file with mode 0600. The error is a sentence that names
-/// the variable and the judge.
+/// The reason why a judge has no key. The text does not contain the key.
+#[derive(Debug, Error)]
+pub enum ApiKeyError {
+    /// The environment variable is not set.
+    #[error("judge `{judge}` needs a key: set {variable}, or api_key_file")]
+    Missing {
+        /// The name of the judge.
+        judge: String,
+        /// The environment variable.
+        variable: String,
+    },
+    /// dicta cannot read the key file.
+    #[error("judge `{judge}` needs a key: its api_key_file {} {source}", .path.display())]
+    File {
+        /// The name of the judge.
+        judge: String,
+        /// The key file.
+        path: PathBuf,
+        /// The problem.
+        source: TextFileError,
+    },
+    /// Other users can read the key file.
+    #[error(
+        "judge `{judge}` needs a key: its api_key_file {} can be read by others (mode {mode:03o}): chmod 600 it",
+        .path.display()
+    )]
+    OpenToOthers {
+        /// The name of the judge.
+        judge: String,
+        /// The key file.
+        path: PathBuf,
+        /// The permissions of the file.
+        mode: u32,
+    },
+    /// The key file is empty.
+    #[error("judge `{judge}` needs a key: its api_key_file {} is empty", .path.display())]
+    EmptyFile {
+        /// The name of the judge.
+        judge: String,
+        /// The key file.
+        path: PathBuf,
+    },
+    /// The text cannot be a key.
+    #[error("judge `{judge}`: {from} does not hold a key (blank, or with control characters)")]
+    Invalid {
+        /// The name of the judge.
+        judge: String,
+        /// The environment variable or the key file.
+        from: String,
+    },
+    /// The judge has no usable Google credentials.
+    #[error(transparent)]
+    Google(#[from] google::CredentialsLoadError),
+}
+
+/// Returns a judge's key from its environment variable or its file with mode 0600.
 ///
 /// Google credentials are not a key, so the result is `None`. The function still checks that they exist and can be
 /// read.
-pub fn resolve_key(judge: &JudgeConfig, env: &Env) -> Result<Option<String>, String> {
+pub fn resolve_key(judge: &JudgeConfig, env: &Env) -> Result<Option<String>, ApiKeyError> {
     match &judge.key {
         ApiKeySource::None => Ok(None),
-        ApiKeySource::Google(_) => google::load_google_credentials(judge, env).map(|_| None),
+        ApiKeySource::Google(_) => {
+            google::load_google_credentials(judge, env)?;
+            Ok(None)
+        }
         ApiKeySource::EnvIfSet(name) => env
             .get(name)
             .map(|key| clean_key(key, name, judge))
             .transpose(),
         ApiKeySource::Env(name) => match env.get(name) {
             Some(key) => clean_key(key, name, judge).map(Some),
-            None => Err(format!(
-                "judge `{}` needs a key: set {name}, or api_key_file",
-                judge.name
-            )),
+            None => Err(ApiKeyError::Missing {
+                judge: judge.name.clone(),
+                variable: name.clone(),
+            }),
         },
         ApiKeySource::File(path) => read_key_file(judge, path).map(Some),
     }
 }
 
-fn read_key_file(judge: &JudgeConfig, path: &Path) -> Result<String, String> {
+fn read_key_file(judge: &JudgeConfig, path: &Path) -> Result<String, ApiKeyError> {
     use std::os::unix::fs::PermissionsExt as _;
-    let refused = |why: &str| {
-        format!(
-            "judge `{}` needs a key: its api_key_file {} {why}",
-            judge.name,
-            path.display()
-        )
+    let unreadable = |source| ApiKeyError::File {
+        judge: judge.name.clone(),
+        path: path.to_owned(),
+        source,
     };
     let meta = path
         .metadata()
-        .map_err(|error| refused(&files::explain_io_error(&error)))?;
+        .map_err(|error| unreadable(TextFileError::Io(error)))?;
     let mode = meta.permissions().mode() & 0o777;
     if mode & 0o077 != 0 {
-        return Err(refused(&format!(
-            "can be read by others (mode {mode:03o}): chmod 600 it"
-        )));
+        return Err(ApiKeyError::OpenToOthers {
+            judge: judge.name.clone(),
+            path: path.to_owned(),
+            mode,
+        });
     }
-    let text = files::read_text(path, MAX_KEY_FILE).map_err(|why| refused(&why.to_string()))?;
+    let text = files::read_text(path, MAX_KEY_FILE).map_err(unreadable)?;
     if text.trim().is_empty() {
-        return Err(refused("is empty"));
+        return Err(ApiKeyError::EmptyFile {
+            judge: judge.name.clone(),
+            path: path.to_owned(),
+        });
     }
     clean_key(&text, &path.display().to_string(), judge)
 }
 
 /// Returns the key without surrounding blanks. The error reports characters that an HTTP header cannot contain; it
 /// never shows the key.
-fn clean_key(key: &str, from: &str, judge: &JudgeConfig) -> Result<String, String> {
+fn clean_key(key: &str, from: &str, judge: &JudgeConfig) -> Result<String, ApiKeyError> {
     let key = key.trim();
     if key.is_empty() || key.chars().any(|c| c.is_control() || !c.is_ascii()) {
-        return Err(format!(
-            "judge `{}`: {from} does not hold a key (blank, or with control characters)",
-            judge.name
-        ));
+        return Err(ApiKeyError::Invalid {
+            judge: judge.name.clone(),
+            from: from.to_owned(),
+        });
     }
     Ok(key.to_owned())
 }
@@ -140,19 +202,23 @@ mod tests {
         Env([("K".to_owned(), value.to_owned())].into())
     }
 
+    fn read_key(judge: &JudgeConfig, env: &Env) -> Result<Option<String>, String> {
+        resolve_key(judge, env).map_err(|error| error.to_string())
+    }
+
     #[test]
     fn a_key_comes_from_where_the_judge_says() {
         let needs = judge(ApiKeySource::Env("K".into()));
         let may = judge(ApiKeySource::EnvIfSet("K".into()));
-        assert_eq!(resolve_key(&judge(ApiKeySource::None), &env("x")), Ok(None));
-        assert_eq!(resolve_key(&needs, &env(" x\n")), Ok(Some("x".into())));
-        assert_eq!(resolve_key(&may, &env("x")), Ok(Some("x".into())));
-        assert_eq!(resolve_key(&may, &env("")), Ok(None));
+        assert_eq!(read_key(&judge(ApiKeySource::None), &env("x")), Ok(None));
+        assert_eq!(read_key(&needs, &env(" x\n")), Ok(Some("x".into())));
+        assert_eq!(read_key(&may, &env("x")), Ok(Some("x".into())));
+        assert_eq!(read_key(&may, &env("")), Ok(None));
         assert_eq!(
-            resolve_key(&needs, &Env::default()),
+            read_key(&needs, &Env::default()),
             Err("judge `gemini` needs a key: set K, or api_key_file".into())
         );
-        let broken = resolve_key(&needs, &env("sk-\u{1b}secret")).expect_err("no header");
+        let broken = read_key(&needs, &env("sk-\u{1b}secret")).expect_err("no header");
         assert!(!broken.contains("secret"), "{broken}");
     }
 
@@ -166,13 +232,13 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         let path = dir.path().join("key");
         let file = judge(ApiKeySource::File(path.clone()));
-        let error = resolve_key(&file, &Env::default()).expect_err("missing");
+        let error = read_key(&file, &Env::default()).expect_err("missing");
         assert!(error.ends_with("key does not exist"), "{error}");
         std::fs::write(&path, "sk-1\n").expect("a file");
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).expect("mode");
-        let error = resolve_key(&file, &Env::default()).expect_err("readable by others");
+        let error = read_key(&file, &Env::default()).expect_err("readable by others");
         assert!(error.ends_with("(mode 644): chmod 600 it"), "{error}");
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).expect("mode");
-        assert_eq!(resolve_key(&file, &Env::default()), Ok(Some("sk-1".into())));
+        assert_eq!(read_key(&file, &Env::default()), Ok(Some("sk-1".into())));
     }
 }

@@ -8,6 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use rust_embed::RustEmbed;
+use thiserror::Error;
 
 use crate::model::Digest;
 
@@ -19,9 +20,22 @@ const MARKER_FILE: &str = ".dicta-demo";
 #[exclude = ".gitkeep"]
 struct EmbeddedDemo;
 
+/// The reason why dicta cannot unpack the demo.
+#[derive(Debug, Error)]
+pub enum DemoUnpackError {
+    /// dicta cannot create a file or folder of the demo.
+    #[error("the demo cannot be unpacked: {}: {source}", .path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// The error of the system.
+        source: std::io::Error,
+    },
+}
+
 /// Returns the demo workspace's folder; unpacks it under `data_dir` if it does not exist yet. Two processes may do so
-/// at once. The error is a sentence.
-pub fn unpack(data_dir: &Path) -> Result<PathBuf, String> {
+/// at once.
+pub fn unpack(data_dir: &Path) -> Result<PathBuf, DemoUnpackError> {
     let mut files: Vec<(String, Cow<'static, [u8]>)> = EmbeddedDemo::iter()
         .filter_map(|name| Some((name.to_string(), EmbeddedDemo::get(&name)?.data)))
         .collect();
@@ -29,7 +43,10 @@ pub fn unpack(data_dir: &Path) -> Result<PathBuf, String> {
     unpack_files(data_dir, &files)
 }
 
-fn unpack_files(data_dir: &Path, files: &[(String, Cow<'_, [u8]>)]) -> Result<PathBuf, String> {
+fn unpack_files(
+    data_dir: &Path,
+    files: &[(String, Cow<'_, [u8]>)],
+) -> Result<PathBuf, DemoUnpackError> {
     let parts = files
         .iter()
         .flat_map(|(name, bytes)| [name.as_bytes(), &**bytes]);
@@ -39,23 +56,24 @@ fn unpack_files(data_dir: &Path, files: &[(String, Cow<'_, [u8]>)]) -> Result<Pa
     if folder.join(MARKER_FILE).is_file() {
         return Ok(workspace);
     }
-    let fail = |path: &Path, error: &std::io::Error| {
-        format!("the demo cannot be unpacked: {}: {error}", path.display())
+    let fail = |path: &Path, source| DemoUnpackError::Io {
+        path: path.to_owned(),
+        source,
     };
-    create_private_folder(data_dir).map_err(|error| fail(data_dir, &error))?;
+    create_private_folder(data_dir).map_err(|error| fail(data_dir, error))?;
     let temp = tempfile::Builder::new()
         .prefix(".demo-")
         .tempdir_in(data_dir)
-        .map_err(|error| fail(data_dir, &error))?;
+        .map_err(|error| fail(data_dir, error))?;
     for (name, bytes) in files {
         let path = temp.path().join(name);
         let parent = path.parent().unwrap_or(temp.path());
         fs::create_dir_all(parent)
             .and_then(|()| fs::write(&path, bytes))
-            .map_err(|error| fail(&path, &error))?;
+            .map_err(|error| fail(&path, error))?;
     }
     let marker = temp.path().join(MARKER_FILE);
-    fs::write(&marker, &digest.0).map_err(|error| fail(&marker, &error))?;
+    fs::write(&marker, &digest.0).map_err(|error| fail(&marker, error))?;
     match fs::rename(temp.path(), &folder) {
         Ok(()) => {
             // The folder has been renamed, so there is nothing left to delete.
@@ -64,7 +82,7 @@ fn unpack_files(data_dir: &Path, files: &[(String, Cow<'_, [u8]>)]) -> Result<Pa
         }
         // Another process was faster; it unpacked the same content.
         Err(_) if folder.join(MARKER_FILE).is_file() => Ok(workspace),
-        Err(error) => Err(fail(&folder, &error)),
+        Err(error) => Err(fail(&folder, error)),
     }
 }
 
@@ -144,7 +162,9 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         let file = dir.path().join("file");
         fs::write(&file, "").expect("a file");
-        let error = unpack_files(&file.join("x"), &files("v1")).expect_err("no folder");
+        let error = unpack_files(&file.join("x"), &files("v1"))
+            .expect_err("no folder")
+            .to_string();
         assert!(
             error.starts_with("the demo cannot be unpacked: "),
             "{error}"

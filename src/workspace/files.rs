@@ -9,52 +9,49 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-/// The reason why a text file cannot be read. The text does not contain the path.
+/// The reason why dicta cannot read a text file. The text begins with a verb and does not contain the path.
 #[derive(Debug, Error)]
-pub(super) enum TextFileError {
-    /// The operating system returned an error.
-    #[error("{}", explain_io_error(.source))]
-    Io {
-        /// The error of the operating system.
-        source: io::Error,
-    },
-    /// The path names something other than a regular file.
-    #[error("is {kind}, not a file")]
+pub enum TextFileError {
+    /// The system refuses to open or read the file.
+    #[error("{}", explain_io_error(.0))]
+    Io(#[from] io::Error),
+    /// The path is not a regular file.
+    #[error("is {what}, not a file")]
     NotAFile {
-        /// What the path names, with its article.
-        kind: &'static str,
+        /// The kind of the file, such as "a folder".
+        what: &'static str,
     },
-    /// The file is too large.
-    #[error("has {size} bytes; at most {max} are read")]
+    /// The file is larger than dicta reads.
+    #[error("has {bytes} bytes; at most {max} are read")]
     TooLarge {
-        /// The size of the file in bytes.
-        size: u64,
-        /// The largest size in bytes.
+        /// The size of the file.
+        bytes: u64,
+        /// The largest size that dicta reads.
         max: u64,
     },
-    /// The file is not UTF-8.
+    /// The file is not UTF-8 text.
     #[error("is not UTF-8 text: a bad byte on line {line}")]
     NotUtf8 {
-        /// The line of the first bad byte, from 1.
+        /// The line of the first invalid byte, from 1.
         line: usize,
     },
 }
 
 /// Reads a text file of at most `max` bytes.
 pub(super) fn read_text(path: &Path, max: u64) -> Result<Arc<str>, TextFileError> {
-    let meta = fs::metadata(path).map_err(|source| TextFileError::Io { source })?;
+    let meta = fs::metadata(path)?;
     if !meta.is_file() {
         return Err(TextFileError::NotAFile {
-            kind: describe_file_kind(&meta),
+            what: describe_file_kind(&meta),
         });
     }
     if meta.len() > max {
         return Err(TextFileError::TooLarge {
-            size: meta.len(),
+            bytes: meta.len(),
             max,
         });
     }
-    let bytes = fs::read(path).map_err(|source| TextFileError::Io { source })?;
+    let bytes = fs::read(path)?;
     match String::from_utf8(bytes) {
         Ok(text) => Ok(text.into()),
         Err(error) => {

@@ -5,9 +5,12 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Env, files};
+use thiserror::Error;
+
+use super::Env;
+use super::files::{self, TextFileError};
 use crate::model::{ApiKeySource, JudgeConfig};
-use crate::provider::google_auth::GoogleCredentials;
+use crate::provider::google_auth::{GoogleCredentials, GoogleCredentialsError};
 
 /// The maximum size of a credentials file, in bytes.
 const MAX_CREDENTIALS_BYTES: u64 = 64 << 10;
@@ -23,7 +26,45 @@ const LOCATION_VARIABLES: [&str; 3] = [
 pub(super) const EVALBENCH_PROJECT: &str = "EVAL_GCP_PROJECT_ID";
 pub(super) const EVALBENCH_REGION: &str = "EVAL_GCP_PROJECT_REGION";
 
-/// Returns the project that the environment names.
+/// The reason why a judge has no usable Google credentials.
+#[derive(Debug, Error)]
+pub enum CredentialsLoadError {
+    /// dicta cannot read the credentials file.
+    #[error("judge `{judge}`: the Google credentials {from}: the file {source}")]
+    File {
+        /// The name of the judge.
+        judge: String,
+        /// The file, and the setting that names it.
+        from: String,
+        /// The problem.
+        source: TextFileError,
+    },
+    /// dicta cannot use the content of the credentials file.
+    #[error("judge `{judge}`: {source}")]
+    Content {
+        /// The name of the judge.
+        judge: String,
+        /// The problem.
+        source: GoogleCredentialsError,
+    },
+    /// Neither the judge nor its credentials name a project.
+    #[error(
+        "judge `{judge}`: Vertex AI needs a project: set `project`, or {}",
+        PROJECT_VARIABLES.join(" or ")
+    )]
+    NoProject {
+        /// The name of the judge.
+        judge: String,
+    },
+    /// The judge has no location.
+    #[error("judge `{judge}`: {}", explain_missing_location())]
+    NoLocation {
+        /// The name of the judge.
+        judge: String,
+    },
+}
+
+/// The project that the environment names.
 pub(super) fn find_project(env: &Env) -> Option<String> {
     PROJECT_VARIABLES
         .iter()
@@ -44,29 +85,38 @@ pub(super) fn find_location(env: &Env) -> Option<String> {
 pub fn load_google_credentials(
     judge: &JudgeConfig,
     env: &Env,
-) -> Result<Option<GoogleCredentials>, String> {
+) -> Result<Option<GoogleCredentials>, CredentialsLoadError> {
     let ApiKeySource::Google(named) = &judge.key else {
         return Ok(None);
     };
-    let told = |why: String| format!("judge `{}`: {why}", judge.name);
+    let name = || judge.name.clone();
     let found = match find_credentials_file(named.as_deref(), env) {
         None => GoogleCredentials::from_metadata_server(env.get("GCE_METADATA_HOST")),
         Some((path, from)) => {
             let from = format!("{} ({from})", path.display());
-            let text = files::read_text(&path, MAX_CREDENTIALS_BYTES)
-                .map_err(|why| told(format!("the Google credentials {from}: the file {why}")))?;
-            GoogleCredentials::parse(&text, &from).map_err(|error| told(error.to_string()))?
+            match files::read_text(&path, MAX_CREDENTIALS_BYTES) {
+                Ok(text) => GoogleCredentials::parse(&text, &from).map_err(|source| {
+                    CredentialsLoadError::Content {
+                        judge: name(),
+                        source,
+                    }
+                })?,
+                Err(source) => {
+                    return Err(CredentialsLoadError::File {
+                        judge: name(),
+                        from,
+                        source,
+                    });
+                }
+            }
         }
     };
     let credentials = found.with_quota_project(env.get("GOOGLE_CLOUD_QUOTA_PROJECT"));
     if judge.project.is_none() && credentials.project().is_none() {
-        return Err(told(format!(
-            "Vertex AI needs a project: set `project`, or {}",
-            PROJECT_VARIABLES.join(" or ")
-        )));
+        return Err(CredentialsLoadError::NoProject { judge: name() });
     }
     if judge.location.is_none() {
-        return Err(told(explain_missing_location()));
+        return Err(CredentialsLoadError::NoLocation { judge: name() });
     }
     Ok(Some(credentials))
 }
@@ -166,7 +216,7 @@ mod tests {
             Ok(credentials) => credentials
                 .and_then(|c| c.project().map(str::to_owned))
                 .unwrap_or_default(),
-            Err(why) => why,
+            Err(why) => why.to_string(),
         }
     }
 

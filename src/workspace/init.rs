@@ -4,7 +4,9 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-/// The files of the starter workspace with their paths.
+use thiserror::Error;
+
+/// The files of a new workspace: path and text.
 const STARTER_FILES: &[(&str, &str)] = &[
     ("dicta.yaml", include_str!("starter/dicta.yaml")),
     (
@@ -16,11 +18,28 @@ const STARTER_FILES: &[(&str, &str)] = &[
     (".gitignore", include_str!("starter/gitignore")),
 ];
 
-/// Writes the starter workspace into `dir` and returns the files written. Creates `dir` if necessary.
-///
-/// Does not overwrite: if a file exists, it writes none. An existing `.gitignore` is the exception; it stays
-/// unchanged. The error is a sentence.
-pub fn init(dir: &Path) -> Result<Vec<PathBuf>, String> {
+/// The reason why dicta cannot create the starter workspace.
+#[derive(Debug, Error)]
+pub enum InitError {
+    /// A file of the starter workspace exists already.
+    #[error("{} is there already; nothing was written", .path.display())]
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
+    /// dicta cannot write a file or create its folder.
+    #[error("{}: {source}", .path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The error of the system.
+        source: std::io::Error,
+    },
+}
+
+/// Writes the starter workspace into `dir`, which is made if need be; returns the files written. Nothing is overwritten:
+/// a file that is there already is a reason to write none, but for a `.gitignore`, which stays.
+pub fn init(dir: &Path) -> Result<Vec<PathBuf>, InitError> {
     let wanted = STARTER_FILES
         .iter()
         .filter(|(name, _)| *name != ".gitignore" || !dir.join(name).exists());
@@ -29,14 +48,14 @@ pub fn init(dir: &Path) -> Result<Vec<PathBuf>, String> {
         .iter()
         .find(|(path, _)| path.symlink_metadata().is_ok())
     {
-        return Err(format!(
-            "{} is there already; nothing was written",
-            path.display()
-        ));
+        return Err(InitError::Exists { path: path.clone() });
     }
     let mut written = Vec::new();
     for (path, text) in wanted {
-        let fail = |error: std::io::Error| format!("{}: {error}", path.display());
+        let fail = |source| InitError::Io {
+            path: path.clone(),
+            source,
+        };
         fs::create_dir_all(path.parent().unwrap_or(dir)).map_err(fail)?;
         fs::File::create_new(&path)
             .and_then(|mut file| file.write_all(text.as_bytes()))

@@ -8,6 +8,8 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use thiserror::Error;
+
 use crate::model::Label;
 
 /// The maximum size of a label file that dicta changes, in bytes. The reader of labels has the same limit.
@@ -55,22 +57,74 @@ pub struct LabelEditResult {
     pub fingerprint_after: u64,
 }
 
-/// Returns a hash of a text. It is valid within one process only.
+/// The reason why dicta cannot change a file of labels. The file is unchanged then.
+#[derive(Debug, Error)]
+pub enum LabelEditError {
+    /// dicta cannot read or write the file.
+    #[error("{}: {source}", .path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The error of the system.
+        source: std::io::Error,
+    },
+    /// The change does not fit the lines of the file.
+    #[error("{}: {source}", .path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// The problem.
+        source: LabelLineError,
+    },
+    /// The file changed at every try.
+    #[error("{}: another program keeps writing it: try again", .path.display())]
+    KeepsChanging {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+/// The reason why a change does not fit the lines of a file of labels.
+#[derive(Debug, Error)]
+pub enum LabelLineError {
+    /// No line contains the label to remove.
+    #[error("no line labels this any more")]
+    Gone,
+    /// No line is as the change to undo wrote it.
+    #[error("the line was changed by another program since, and stays")]
+    Changed,
+    /// The label has no JSON form.
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+}
+
+/// Returns a hash of a text. It is stable only within one process.
 pub fn fingerprint_text(text: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);
     hasher.finish()
 }
 
-/// Changes a label file, which may not exist yet. The error is a sentence; the file is then unchanged.
-pub fn edit_labels_file(path: &Path, change: &LabelFileEdit) -> Result<LabelEditResult, String> {
-    let fail = |error: std::io::Error| format!("{}: {error}", path.display());
-    // Change the file that a link points to, because a rename would replace the link.
+/// Changes a file, which need not be there yet.
+pub fn edit_labels_file(
+    path: &Path,
+    change: &LabelFileEdit,
+) -> Result<LabelEditResult, LabelEditError> {
+    let fail = |source| LabelEditError::Io {
+        path: path.to_owned(),
+        source,
+    };
+    // What a link points to is changed, not the link.
     let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     for _ in 0..MAX_WRITE_TRIES {
         let before = read_if_exists(&real).map_err(fail)?;
-        let edited = apply_edit(before.as_deref().unwrap_or_default(), change)
-            .map_err(|why| format!("{}: {why}", path.display()))?;
+        let edited =
+            apply_edit(before.as_deref().unwrap_or_default(), change).map_err(|source| {
+                LabelEditError::Line {
+                    path: path.to_owned(),
+                    source,
+                }
+            })?;
         let new = write_temp_file(&real, &edited.text).map_err(fail)?;
         // Another program wrote the file meanwhile; start again from its text, so that its change is not lost.
         if read_if_exists(&real).map_err(fail)? != before {
@@ -84,10 +138,9 @@ pub fn edit_labels_file(path: &Path, change: &LabelFileEdit) -> Result<LabelEdit
             fingerprint_after: fingerprint_text(&edited.text),
         });
     }
-    let path = path.display();
-    Err(format!(
-        "{path}: another program keeps writing it: try again"
-    ))
+    Err(LabelEditError::KeepsChanging {
+        path: path.to_owned(),
+    })
 }
 
 fn read_if_exists(path: &Path) -> std::io::Result<Option<Vec<u8>>> {
@@ -141,7 +194,7 @@ fn parse_label(line: &[u8]) -> Option<Label> {
     serde_json::from_slice(strip_line(line)).ok()
 }
 
-fn apply_edit(text: &[u8], change: &LabelFileEdit) -> Result<EditedLabels, String> {
+fn apply_edit(text: &[u8], change: &LabelFileEdit) -> Result<EditedLabels, LabelLineError> {
     let mut lines: Vec<Vec<u8>> = text
         .split_inclusive(|b| *b == b'\n')
         .map(<[u8]>::to_vec)
@@ -159,7 +212,7 @@ fn apply_edit(text: &[u8], change: &LabelFileEdit) -> Result<EditedLabels, Strin
         } => {
             let at = find_label_line(&lines, transcript, Some(rubric), eval)
                 .or_else(|| find_label_line(&lines, transcript, None, eval))
-                .ok_or("no line labels this any more")?;
+                .ok_or(LabelLineError::Gone)?;
             let was = remove_line(&mut lines, at);
             (
                 None,
@@ -199,7 +252,7 @@ fn put_label(
     lines: &mut Vec<Vec<u8>>,
     mut label: Label,
     end: &[u8],
-) -> Result<(Option<Label>, LabelUndo), String> {
+) -> Result<(Option<Label>, LabelUndo), LabelLineError> {
     let known = find_label_line(
         lines,
         &label.transcript,
@@ -211,7 +264,7 @@ fn put_label(
     if let Some((_, old)) = &known {
         label.note = label.note.or_else(|| old.note.clone());
     }
-    let line = serde_json::to_vec(&label).map_err(|error| error.to_string())?;
+    let line = serde_json::to_vec(&label)?;
     let (was, at) = if let Some((at, _)) = known {
         let new = frame_line_like(&lines[at], &line);
         (Some(std::mem::replace(&mut lines[at], new)), at)
@@ -267,7 +320,7 @@ fn undo_edit(
     lines: &mut Vec<Vec<u8>>,
     back: &LabelUndo,
     end: &[u8],
-) -> Result<(Option<Label>, LabelUndo), String> {
+) -> Result<(Option<Label>, LabelUndo), LabelLineError> {
     let label = back.previous_line.as_deref().and_then(parse_label);
     let again = |at| LabelUndo {
         written_line: back
@@ -285,7 +338,7 @@ fn undo_edit(
     let at = lines
         .iter()
         .rposition(|known| strip_line(known) == &**line)
-        .ok_or("the line was changed by another program since, and stays")?;
+        .ok_or(LabelLineError::Changed)?;
     match &back.previous_line {
         Some(was) => lines[at] = frame_line_like(&lines[at], strip_line(was)),
         None => drop(remove_line(lines, at)),

@@ -55,7 +55,7 @@ pub(super) fn load_with_referenced_files(
             why.to_string(),
         )]
     })?;
-    // Snippets come from this text, so it must not contain a key that someone wrote into the file.
+    // What snippets are cut from never holds a key that someone wrote into the file.
     let shown: Arc<str> = mask_secrets(&text).into();
     let mut doc =
         yaml::read_document(&text, config).map_err(|problems| replace_sources(problems, &shown))?;

@@ -4,13 +4,26 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use thiserror::Error;
+
 use super::{CONFIG_FILE, Env};
 use crate::model::Digest;
 
 /// The variable that sets the data directory.
 pub const DATA_DIR_VARIABLE: &str = "DICTA_DATA_DIR";
 
-/// Returns the folder with a dicta.yaml at or above `from` (a folder, or a file in one). The path is absolute.
+/// The reason why dicta has not found a data directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum DataDirError {
+    /// No variable names a folder, and the system reports no home directory.
+    #[error(
+        "there is no home directory to keep runs in; set {}",
+        DATA_DIR_VARIABLE
+    )]
+    NoHome,
+}
+
+/// The folder with a dicta.yaml at or above `from` (a folder, or a file in one). Absolute.
 pub fn find_workspace_root(from: &Path) -> Option<PathBuf> {
     let from = absolute(from);
     from.ancestors()
@@ -18,9 +31,9 @@ pub fn find_workspace_root(from: &Path) -> Option<PathBuf> {
         .map(Path::to_owned)
 }
 
-/// Returns the directory for runs, the demo and dicta's secret: `DICTA_DATA_DIR`, else the platform's data directory.
-/// The error is a sentence.
-pub fn data_dir(env: &Env) -> Result<PathBuf, String> {
+/// Returns the folder for runs, the demo and the installation's secret: `DICTA_DATA_DIR`, else the platform's data
+/// directory for programs.
+pub fn data_dir(env: &Env) -> Result<PathBuf, DataDirError> {
     if let Some(dir) = env.get(DATA_DIR_VARIABLE) {
         return Ok(absolute(Path::new(dir)));
     }
@@ -34,9 +47,7 @@ pub fn data_dir(env: &Env) -> Result<PathBuf, String> {
     }
     directories::ProjectDirs::from("", "", "dicta")
         .map(|dirs| dirs.data_dir().to_owned())
-        .ok_or_else(|| {
-            format!("there is no home directory to keep runs in; set {DATA_DIR_VARIABLE}")
-        })
+        .ok_or(DataDirError::NoHome)
 }
 
 /// Returns the folder of a workspace's runs if dicta.yaml does not set one: `<data>/runs/<name>-<8 hex of its path>`.

@@ -103,9 +103,10 @@ impl RubricFiles for WorkspaceRubricFiles {
         if !read.referenced.contains(&path) {
             read.referenced.push(path.clone());
         }
-        let text = files::read_text(&path, MAX_BYTES as u64);
-        let text = text.map_err(|error| RubricFileError::Unreadable {
-            source: Arc::new(error),
+        let text = files::read_text(&path, MAX_BYTES as u64).map_err(|error| {
+            RubricFileError::Unreadable {
+                source: Arc::new(error),
+            }
         })?;
         read.texts.push((shown, Arc::clone(&text)));
         Ok(text)

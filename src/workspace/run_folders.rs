@@ -19,12 +19,12 @@ pub fn find_run_folders(root: &Path, env: &Env) -> Option<(PathBuf, Vec<PathBuf>
     Some((runs, demo::find_demo_runs(&root).into_iter().collect()))
 }
 
-/// Returns the folder that `runs:` names, else the default one. The error is a sentence.
+/// The folder that `runs:` names, else the default one.
 pub(super) fn resolve_runs_folder(
     written: Option<&str>,
     root: &Path,
     env: &Env,
-) -> Result<PathBuf, String> {
+) -> Result<PathBuf, paths::DataDirError> {
     match written {
         Some(written) => Ok(paths::resolve(root, written, env)),
         None => paths::data_dir(env)

@@ -15,6 +15,8 @@ use std::fs;
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
+use thiserror::Error;
+
 use self::source_verdicts::SourceVerdictTally;
 use super::files;
 use crate::model::{MessageRole, Transcript, TranscriptPart};
@@ -25,15 +27,66 @@ const MAX_PROFILED_RECORDS: u64 = 500;
 /// The maximum number of workspaces for one file. More are probably an error of a script.
 const MAX_WORKSPACES: u32 = 1000;
 
-/// Creates the workspace and returns its folder. The error is a sentence.
-pub fn create_workspace(file: &Path) -> Result<PathBuf, String> {
-    let file = fs::canonicalize(file).map_err(|error| describe_io_error(file, &error))?;
+/// The reason why dicta cannot create a workspace for a file of transcripts.
+#[derive(Debug, Error)]
+pub enum ScaffoldError {
+    /// dicta cannot access a file or folder.
+    #[error("{} {}", .path.display(), files::explain_io_error(.source))]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// The error of the system.
+        source: std::io::Error,
+    },
+    /// The name of the file is not Unicode.
+    #[error(
+        "{} has a name that is not Unicode, and dicta.yaml could not name it: rename the file first",
+        .file.display()
+    )]
+    NotUnicode {
+        /// The file of transcripts.
+        file: PathBuf,
+    },
+    /// dicta cannot read the transcripts.
+    #[error(transparent)]
+    Transcript(#[from] TranscriptError),
+    /// dicta cannot create the folder of the workspace.
+    #[error("no workspace can be made here: {}: {source}", .folder.display())]
+    CreateFolder {
+        /// The folder of the workspace.
+        folder: PathBuf,
+        /// The error of the system.
+        source: std::io::Error,
+    },
+    /// All folder names that dicta tries exist.
+    #[error("{} already has {} workspaces around it", .file.display(), MAX_WORKSPACES)]
+    TooMany {
+        /// The file of transcripts.
+        file: PathBuf,
+    },
+    /// dicta cannot guess a field mapping.
+    #[error(
+        "no field of {} looks like a conversation or an answer: `dicta map` prints its fields, for your dicta.yaml",
+        .file.display()
+    )]
+    NoMapping {
+        /// The file of transcripts.
+        file: PathBuf,
+    },
+    /// The file changed while dicta read it.
+    #[error("{} changed just now: try again", .file.display())]
+    Changed {
+        /// The file of transcripts.
+        file: PathBuf,
+    },
+}
+
+/// Makes the workspace; its folder.
+pub fn create_workspace(file: &Path) -> Result<PathBuf, ScaffoldError> {
+    let file = fs::canonicalize(file).map_err(|error| io_error(file, error))?;
     let name = file.file_name().and_then(|name| name.to_str());
     let (Some(parent), Some(name)) = (file.parent(), name) else {
-        return Err(format!(
-            "{} has a name that is not Unicode, and dicta.yaml could not name it: rename the file first",
-            file.display()
-        ));
+        return Err(ScaffoldError::NotUnicode { file });
     };
     let escaped = globset::escape(name);
     let (held, map) = match TranscriptFile::open(&file) {
@@ -42,11 +95,11 @@ pub fn create_workspace(file: &Path) -> Result<PathBuf, String> {
             TranscriptFileProfile::default(),
             Some(guess_map_entry(&file, &escaped)?),
         ),
-        Err(error) => return Err(error.to_string()),
+        Err(error) => return Err(error.into()),
     };
     let folder = create_free_folder(parent, &file)?;
     let rubrics = folder.join("rubrics");
-    fs::create_dir(&rubrics).map_err(|error| describe_io_error(&rubrics, &error))?;
+    fs::create_dir(&rubrics).map_err(|error| io_error(&rubrics, error))?;
     write_new_file(&rubrics.join("first.yaml"), &rubric_yaml(&held))?;
     for (name, text) in held.source_verdicts.rubric_files(held.is_complete) {
         write_new_file(&rubrics.join(format!("{name}.yaml")), &text)?;
@@ -60,8 +113,8 @@ pub fn create_workspace(file: &Path) -> Result<PathBuf, String> {
     Ok(folder)
 }
 
-/// Creates `<stem>-rubrics`, or the first of `-2`, `-3` … that is free.
-fn create_free_folder(parent: &Path, file: &Path) -> Result<PathBuf, String> {
+/// Makes `<stem>-rubrics`, or the first of `-2`, `-3` … that is free.
+fn create_free_folder(parent: &Path, file: &Path) -> Result<PathBuf, ScaffoldError> {
     let stem = file.file_stem().map_or_else(
         || "transcripts".to_owned(),
         |stem| stem.to_string_lossy().into_owned(),
@@ -75,44 +128,40 @@ fn create_free_folder(parent: &Path, file: &Path) -> Result<PathBuf, String> {
         match fs::create_dir(&folder) {
             Ok(()) => return Ok(folder),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-            Err(error) => {
-                return Err(format!(
-                    "no workspace can be made here: {}: {error}",
-                    folder.display()
-                ));
-            }
+            Err(source) => return Err(ScaffoldError::CreateFolder { folder, source }),
         }
     }
-    Err(format!(
-        "{} already has {MAX_WORKSPACES} workspaces around it",
-        file.display()
-    ))
+    Err(ScaffoldError::TooMany {
+        file: file.to_owned(),
+    })
 }
 
-fn write_new_file(path: &Path, text: &str) -> Result<(), String> {
+fn write_new_file(path: &Path, text: &str) -> Result<(), ScaffoldError> {
     fs::File::create_new(path)
         .and_then(|mut file| file.write_all(text.as_bytes()))
-        .map_err(|error| describe_io_error(path, &error))
+        .map_err(|error| io_error(path, error))
 }
 
-fn describe_io_error(path: &Path, error: &std::io::Error) -> String {
-    format!("{} {}", path.display(), files::explain_io_error(error))
+fn io_error(path: &Path, source: std::io::Error) -> ScaffoldError {
+    ScaffoldError::Io {
+        path: path.to_owned(),
+        source,
+    }
 }
 
-/// Returns the `transcripts:` entry of a file that needs a field mapping.
-fn guess_map_entry(file: &Path, escaped: &str) -> Result<String, String> {
-    match guess_mapping(file, &format!("../{escaped}")).map_err(|error| error.to_string())? {
+/// The entry of a file that needs a map.
+fn guess_map_entry(file: &Path, escaped: &str) -> Result<String, ScaffoldError> {
+    match guess_mapping(file, &format!("../{escaped}"))? {
         MappingGuess::Entry {
             yaml,
             complete: true,
         } => Ok(yaml.trim_end().to_owned()),
-        MappingGuess::Entry { .. } => Err(format!(
-            "no field of {} looks like a conversation or an answer: `dicta map` prints the fields, to help you write a dicta.yaml",
-            file.display()
-        )),
-        MappingGuess::AlreadyReadable(_) => {
-            Err(format!("{} changed just now: try again", file.display()))
-        }
+        MappingGuess::Entry { .. } => Err(ScaffoldError::NoMapping {
+            file: file.to_owned(),
+        }),
+        MappingGuess::AlreadyReadable(_) => Err(ScaffoldError::Changed {
+            file: file.to_owned(),
+        }),
     }
 }
 
@@ -130,10 +179,10 @@ struct TranscriptFileProfile {
     answers: u64,
 }
 
-fn profile_file(mut file: TranscriptFile) -> Result<TranscriptFileProfile, String> {
+fn profile_file(mut file: TranscriptFile) -> Result<TranscriptFileProfile, TranscriptError> {
     let mut held = TranscriptFileProfile::default();
     let mut at: HashMap<String, usize> = HashMap::new();
-    while let Some(block) = file.next_block().map_err(|error| error.to_string())? {
+    while let Some(block) = file.next_block()? {
         for (record, bytes) in block.records() {
             if record.span.number > MAX_PROFILED_RECORDS {
                 return Ok(held);
@@ -397,7 +446,9 @@ mod tests {
         let text = fs::read_to_string(root.join("dicta.yaml")).expect("made");
         assert!(text.contains("A guess from the first 2 records"), "{text}");
         let (dir, path) = file("b.csv", "x;y\n1;2\n3;4\n");
-        let why = create_workspace(&path).expect_err("nothing is said");
+        let why = create_workspace(&path)
+            .expect_err("nothing is said")
+            .to_string();
         assert!(why.contains("`dicta map`"), "{why}");
         assert!(!dir.path().join("b-rubrics").exists());
     }
@@ -432,8 +483,12 @@ mod tests {
         let made = create_workspace(&path);
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o700)).expect("mode");
         match made {
-            Err(why) => assert!(why.starts_with("no workspace can be made here: "), "{why}"),
-            // The root user may write into any folder.
+            Err(why) => assert!(
+                why.to_string()
+                    .starts_with("no workspace can be made here: "),
+                "{why}"
+            ),
+            // Nobody is kept out where the tests run as root.
             Ok(folder) => assert!(folder.ends_with("a-rubrics")),
         }
     }

@@ -399,7 +399,7 @@ fn the_starter_is_written_once_and_overwrites_nothing() {
     let text = fs::read_to_string(&workspace.transcripts[0]).expect("text");
     assert_eq!(text.lines().count(), 4);
     fs::write(root.join("dicta.yaml"), "mine").expect("written");
-    let error = init(&root).expect_err("refused");
+    let error = init(&root).expect_err("refused").to_string();
     assert!(
         error.ends_with("dicta.yaml is there already; nothing was written"),
         "{error}"

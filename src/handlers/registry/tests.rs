@@ -91,7 +91,10 @@ fn types_are_sorted_and_found_by_name() {
         "unknown eval type `nope`"
     );
     assert_eq!(
-        registry.compile("nope", &json!({})).expect_err("unknown"),
+        registry
+            .compile("nope", &json!({}))
+            .expect_err("unknown")
+            .to_string(),
         "unknown eval type `nope`"
     );
 }
@@ -193,7 +196,8 @@ fn all_problems_come_at_once() {
             "llm_judge",
             &json!({"criteria": " ", "min_score": 3, "scale": [5, 1]}),
         )
-        .expect_err("three problems");
+        .expect_err("three problems")
+        .to_string();
     assert_eq!(
         why,
         "min_score must be between 0 and 1 (got 3); criteria is empty; \

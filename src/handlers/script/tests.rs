@@ -419,7 +419,8 @@ fn a_transcript_never_chooses_the_program() {
     let rubric = rubric.expect("a rubric by itself");
     let why = registry
         .compile_eval(&rubric.evals[0], &home(Path::new("/")))
-        .expect_err("refused");
+        .expect_err("refused")
+        .to_string();
     assert_eq!(why, "command cannot come from a transcript");
 }
 

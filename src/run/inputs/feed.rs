@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::carried::CarriedTranscript;
 use crate::model::Transcript;
-use crate::transcript::{self, BadRecord, FieldMappings, TranscriptFile};
+use crate::transcript::{self, BadRecord, FieldMappings, TranscriptError, TranscriptFile};
 use crate::workspace::Workspace;
 
 /// The maximum number of records in a chunk.
@@ -131,6 +131,13 @@ pub(in crate::run) fn display_path<'p>(root: &Path, path: &'p Path) -> &'p Path 
 
 impl TranscriptFeed for FileFeed {
     fn next_chunk(&mut self) -> Result<Option<RecordChunk>, String> {
+        self.read_chunk().map_err(|error| error.to_string())
+    }
+}
+
+impl FileFeed {
+    /// Returns the next chunk; `None` at the end. Nothing follows an error.
+    pub(in crate::run) fn read_chunk(&mut self) -> Result<Option<RecordChunk>, TranscriptError> {
         loop {
             if let Some(chunk) = self.ready_chunks.pop() {
                 return Ok(Some(chunk));
@@ -146,11 +153,11 @@ impl TranscriptFeed for FileFeed {
                 let Some(next) = self.files.next() else {
                     return Ok(None);
                 };
-                let file = self.maps.open(&next).map_err(|error| error.to_string())?;
+                let file = self.maps.open(&next)?;
                 self.open_file = Some((display_path(&self.root, &next).into(), file));
                 continue;
             };
-            let Some(block) = file.next_block().map_err(|error| error.to_string())? else {
+            let Some(block) = file.next_block()? else {
                 if self
                     .after
                     .as_ref()

@@ -6,7 +6,8 @@
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
 
-use super::feed::{FileFeed, TranscriptFeed as _, TranscriptFiles};
+use super::feed::{FileFeed, TranscriptFiles};
+use crate::transcript::TranscriptError;
 use crate::workspace::Workspace;
 
 /// The ids in use.
@@ -45,11 +46,13 @@ impl TranscriptIds {
     }
 }
 
-/// Returns the ids of all transcripts of a workspace, as a run names them. The error is a sentence.
-pub(crate) fn collect_transcript_ids(workspace: &Workspace) -> Result<HashSet<String>, String> {
+/// Returns the ids of all transcripts of a workspace, as a run names them.
+pub(crate) fn collect_transcript_ids(
+    workspace: &Workspace,
+) -> Result<HashSet<String>, TranscriptError> {
     let (mut ids, mut all) = (TranscriptIds::default(), HashSet::new());
     let mut feed = FileFeed::new(TranscriptFiles::from_workspace(workspace), None);
-    while let Some(chunk) = feed.next_chunk()? {
+    while let Some(chunk) = feed.read_chunk()? {
         for record in &chunk.records {
             if let Ok(transcript) = record.parse(&chunk.bytes[record.location.byte_range.clone()]) {
                 all.insert(ids.make_unique(transcript.id.to_string()).0);

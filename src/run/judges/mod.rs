@@ -227,14 +227,14 @@ fn build_engine<'m>(
 ) -> Result<(JudgeEngine, Vec<DroppedSetting>), String> {
     let key = match resolve_key(config, parts.env) {
         Ok(key) => key,
-        Err(why) if parts.sending => return Err(why),
+        Err(why) if parts.sending => return Err(why.to_string()),
         Err(_) => Some("not needed: nothing is sent".to_owned()),
     };
     let pace = parts.rate_limiters.limiter_for(config, key.as_deref());
     // All models of a judge share one token source. A run that sends nothing has the key above, so it loads no
     // credentials.
     let credentials = match key {
-        None => load_google_credentials(config, parts.env)?,
+        None => load_google_credentials(config, parts.env).map_err(|error| error.to_string())?,
         Some(_) => None,
     };
     let tokens = credentials.map(|found| GoogleTokens::new(found, Arc::clone(parts.clock)));

@@ -149,7 +149,9 @@ impl RobustnessTest {
             None => bases.answers.len(),
             Some(_) => 2 * wanted.limit.max(1),
         };
-        let folder = data_dir(env).map_err(usage)?.join("selftest");
+        let folder = data_dir(env)
+            .map_err(|error| usage(error.to_string()))?
+            .join("selftest");
         Ok(Self {
             workspace: workspace.clone(),
             judge: wanted.judge.clone(),

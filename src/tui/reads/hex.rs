@@ -59,9 +59,11 @@ mod tests {
              \n00000010  01                                               ."
         );
         let long = hex_dump(&vec![0; MAX_DUMPED_BYTES + 1]);
-        assert!(long.starts_with(
-            "65537 bytes of binary data, in hexadecimal; the first 65536 of them\n"
-        ));
+        assert!(
+            long.starts_with(
+                "65537 bytes of binary data, in hexadecimal; the first 65536 of them\n"
+            )
+        );
         assert_eq!(long.lines().count(), 2 + MAX_DUMPED_BYTES / BYTES_PER_ROW);
     }
 

@@ -17,7 +17,9 @@ impl Runtime {
         let deps = Arc::clone(&self.deps);
         self.spawn_blocking(
             move || {
-                let written = data_dir(&deps.env).and_then(|dir| write_copy_file(&dir, &text));
+                let written = data_dir(&deps.env)
+                    .map_err(|error| error.to_string())
+                    .and_then(|dir| write_copy_file(&dir, &text));
                 let kilobytes = text.len().div_ceil(1000);
                 Msg::Copied(match written {
                     Ok(path) => Ok(format!(

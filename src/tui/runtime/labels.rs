@@ -94,7 +94,7 @@ fn write_label_order(
             )
         }
     };
-    let changed = edit_labels_file(&order.file, &what)?;
+    let changed = edit_labels_file(&order.file, &what).map_err(|error| error.to_string())?;
     journal.insert(order.number, changed.undo);
     Ok(WrittenLabel {
         label: changed.label,

@@ -181,18 +181,20 @@ impl Runtime {
         let deps = Arc::clone(&self.deps);
         self.spawn_blocking(
             move || {
-                let made = workspace::scaffold::create_workspace(&file).and_then(|root| {
-                    workspace::load(&root, &deps.env, &*deps.registry)
-                        .map(Arc::new)
-                        .map_err(|problems| {
-                            let first = problems.first().map(ToString::to_string);
-                            format!(
-                                "the new workspace in {} does not load: {}",
-                                root.display(),
-                                first.unwrap_or_default()
-                            )
-                        })
-                });
+                let made = workspace::scaffold::create_workspace(&file)
+                    .map_err(|error| error.to_string())
+                    .and_then(|root| {
+                        workspace::load(&root, &deps.env, &*deps.registry)
+                            .map(Arc::new)
+                            .map_err(|problems| {
+                                let first = problems.first().map(ToString::to_string);
+                                format!(
+                                    "the new workspace in {} does not load: {}",
+                                    root.display(),
+                                    first.unwrap_or_default()
+                                )
+                            })
+                    });
                 Msg::WorkspaceMade(made)
             },
             |why| Msg::WorkspaceMade(Err(why)),
