@@ -252,7 +252,7 @@ impl CallCx {
 
 /// Combines the deltas of one attempt for up to 33 ms, and redacts secrets that are split between chunks.
 ///
-/// The reading loop waits for the next chunk *or* [`DeltaCoalescer::due`], so that text is not delayed while a model
+/// The reading loop waits for the next chunk *or* [`DeltaCoalescer::time_until_flush`], so that text is not delayed while a model
 /// thinks.
 pub struct DeltaCoalescer<'a> {
     cx: &'a CallCx,

@@ -18,7 +18,7 @@ const MIN_SECRET_LEN: usize = 6;
 /// Finds raw, JSON-escaped and percent-encoded spellings. Some servers escape `/` as `\/` or `\u002f`, and some put
 /// JSON inside a JSON string. ASCII case does not matter, so `%2F` and `%2f` are equal.
 ///
-/// A secret may become known during the run, such as a fetched token: pass it to [`Redactor::learn`] before it is
+/// A secret may become known during the run, such as a fetched token: pass it to [`Redactor::add_secrets`] before it is
 /// used.
 #[derive(Default)]
 pub struct Redactor(RwLock<KnownSecrets>);

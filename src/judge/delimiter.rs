@@ -108,7 +108,7 @@ impl Delimiter {
         &self.0
     }
 
-    /// Formats a delimiting line with its line break. Names from the data must pass through [`escape_name`] first.
+    /// Formats a delimiting line with its line break. Names from the data must pass through `escape_name` first.
     pub fn delimiter_line(&self, label: &str) -> String {
         let mut line = String::with_capacity(self.0.len() + label.len() + 8);
         self.write_line(&mut line, label);

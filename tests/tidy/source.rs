@@ -132,8 +132,10 @@ pub(crate) fn blank_tests(code: &str) -> String {
         let is_block = lines
             .peek()
             .is_some_and(|next| next.trim_end().ends_with('{'));
-        while is_block {
-            let Some(line) = lines.next() else { break };
+        if !is_block {
+            continue;
+        }
+        for line in lines.by_ref() {
             out.push('\n');
             if line.trim() == "}" && line.len() - line.trim_start().len() == indent {
                 break;
