@@ -267,7 +267,7 @@ mod tests {
                 false,
                 (Fail, Some(0.6), true),
             ),
-            // What a check found by itself was not recorded; and what a negated one says stands in its words.
+            // What a check found by itself was not recorded; and the explanation of a negated check is in its own words.
             (
                 cell("1", 0.6, Some(0.7), None),
                 None,

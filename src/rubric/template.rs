@@ -403,7 +403,11 @@ mod tests {
             ("{% if tags %}", 1, "no valid template"),
             ("a\n\n{{ metdata.x }}", 3, "did you mean `metadata`?"),
             ("{{ customer }}", 1, "write {{ metadata.customer }}"),
-            ("{{ transcript.messages }}", 1, "of a transcript there is"),
+            (
+                "{{ transcript.messages }}",
+                1,
+                "there is no `transcript.messages`",
+            ),
             ("{% include 'x' %}", 1, "no valid template"),
         ] {
             let fault = check(text).expect_err(text);

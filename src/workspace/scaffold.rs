@@ -488,7 +488,7 @@ mod tests {
                     .starts_with("no workspace can be made here: "),
                 "{why}"
             ),
-            // Nobody is kept out where the tests run as root.
+            // Root can read every file, so the test needs another user.
             Ok(folder) => assert!(folder.ends_with("a-rubrics")),
         }
     }

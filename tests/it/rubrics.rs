@@ -115,7 +115,7 @@ fn judged_examples_are_asked_of_free_judges_and_recorded_nowhere() {
     );
     let alone = bench.dicta(&["check", "r.yaml", "--examples"]);
     assert_eq!(alone.status.code(), Some(2));
-    assert!(text(&alone.stderr).contains("has no judges by itself"));
+    assert!(text(&alone.stderr).contains("defines no judges"));
 }
 
 #[test]

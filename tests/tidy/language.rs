@@ -46,24 +46,6 @@ const TOOL_RESPONSES: &str =
     "a judge reads these texts; a change would change recorded tool responses";
 const CACHE_KEYS: &str = "a text that dicta sends to a judge; a change would change cache keys";
 
-/// Paths that still have to be rewritten. A path whose files have no problem any more must leave this list.
-const PENDING: &[&str] = &[
-    "src/compare/",
-    "src/diag/",
-    "src/event/",
-    "src/handlers/",
-    "src/judge/",
-    "src/model/",
-    "src/net/",
-    "src/record/",
-    "src/report/",
-    "src/rubric/",
-    "src/run/",
-    "src/theme/",
-    "src/tui/",
-    "src/workspace/",
-];
-
 /// The patterns of the table "Banned words" in CONTRIBUTING.md.
 struct BannedWords(Vec<(String, Regex)>);
 
@@ -340,27 +322,7 @@ fn comments_and_messages_are_plain_english() {
         .filter(|source| source.path.starts_with("src/"))
         .flat_map(|source| problems_of(&source.path, &rust_passages(source), &banned))
         .collect();
-    fail_with(
-        &without_pending(problems, "src/"),
-        "the language rule of CONTRIBUTING.md",
-    );
-}
-
-/// Drops the problems of pending paths, and adds one for each pending path under `top` that has none.
-fn without_pending(problems: Vec<String>, top: &str) -> Vec<String> {
-    let is_pending = |problem: &String| PENDING.iter().any(|path| problem.starts_with(path));
-    let finished = PENDING
-        .iter()
-        .filter(|path| path.starts_with(top))
-        .filter(|path| !problems.iter().any(|problem| problem.starts_with(**path)))
-        .map(|path| format!("{path} has no problem: take it off PENDING (tests/tidy/language.rs)"));
-    let finished: Vec<String> = finished.collect();
-    let mut left: Vec<String> = problems
-        .into_iter()
-        .filter(|problem| !is_pending(problem))
-        .collect();
-    left.extend(finished);
-    left
+    fail_with(&problems, "the language rule of CONTRIBUTING.md");
 }
 
 #[test]

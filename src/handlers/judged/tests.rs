@@ -177,7 +177,7 @@ fn an_eval_that_stands_for_several_says_what_is_wrong_with_it() {
         (
             "evals: [{ id: k, type: binary_rubric, examples: [{ text: a, expect: pass }], \
              params: { grouping: per_criterion, criteria: [a, b] } }]",
-            "examples do not say which of the 2 evals",
+            "examples do not name one of the 2 evals",
         ),
         (
             "evals: [{ id: k, type: binary_rubric, params: { grouping: per_criterion, criteria: [a, a] } }]",

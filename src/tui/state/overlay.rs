@@ -37,7 +37,7 @@ pub(crate) enum Overlay {
         judges: Option<Vec<AvailableJudge>>,
         selected: usize,
     },
-    /// Asks before a run that may cost money. The default is no.
+    /// Asks before a run that may cost money. The default answer is "no".
     ConfirmCost {
         order: RunOrder,
         preview: RunPreview,
