@@ -52,7 +52,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("clap_mangen", &["cli"]),
 ];
 
-/// What must not stand in a file. The text is written in two halves, or this file would find itself.
+/// A text that a file may not contain. It is written in two halves, so that the check does not find itself.
 struct Ban {
     text: [&'static str; 2],
     /// Only in files whose path begins so.

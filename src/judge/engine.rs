@@ -340,7 +340,7 @@ impl JudgeEngine {
         };
         let (usage, bill) = meter.totals();
         result.usage = Some(usage);
-        result.cost_usd = bill.known_usd();
+        result.cost_usd = bill.exact_usd();
         result.bill = (bill.unknown > 0).then_some(bill);
         // The wait for a place at the server is not the judge's time.
         result.duration_ms = cx.clock.now().since(began).since(meter.waited());

@@ -32,7 +32,7 @@ impl Cost {
     }
 
     /// Returns the cost in USD, if every call's cost is known.
-    pub fn known_usd(self) -> Option<f64> {
+    pub fn exact_usd(self) -> Option<f64> {
         (self.unknown == 0).then_some(self.usd)
     }
 
@@ -315,7 +315,7 @@ mod tests {
         assert_eq!(bill(0.0, 1).to_string(), "cost unknown for 1 call");
         assert_eq!(Cost::ZERO.to_string(), "free");
         assert_eq!(bill(1.0, 0).plus(bill(0.5, 3)), bill(1.5, 3));
-        assert_eq!(bill(1.0, 3).known_usd(), None);
+        assert_eq!(bill(1.0, 3).exact_usd(), None);
     }
 
     #[test]

@@ -324,7 +324,7 @@ impl RowBuilder {
         self.summary.bill = self.stats.total_cost();
         self.summary.prices_as_of = self.stats.oldest_price_date().map(str::to_owned);
         let bill = self.summary.bill;
-        self.summary.cost_usd = bill.known_usd().filter(|_| self.has_judge_calls);
+        self.summary.cost_usd = bill.exact_usd().filter(|_| self.has_judge_calls);
         emit(&ReportRow::Summary(&self.summary))?;
         Ok(self.summary)
     }

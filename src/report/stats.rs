@@ -158,7 +158,7 @@ impl<'a> JudgeLine<'a> {
             sent_bytes: of.sent_bytes,
             bytes: of.bytes,
             usage: UsageLine::from_usage(of.usage),
-            cost_usd: bill.known_usd(),
+            cost_usd: bill.exact_usd(),
             known_usd: bill.usd,
             unknown_calls: bill.unknown,
             prices_as_of: of.as_of.as_deref(),

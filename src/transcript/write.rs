@@ -294,7 +294,6 @@ struct SerializeToolCall<'t>(&'t ToolCall<'t>);
 impl Serialize for SerializeToolCall<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         #[derive(serde::Serialize)]
-        #[serde(rename = "Function")]
         struct SerializeToolFunction<'t> {
             name: &'t str,
             arguments: &'t str,

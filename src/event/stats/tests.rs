@@ -215,7 +215,7 @@ fn a_judges_calls_tokens_and_money_are_counted_with_the_failed_ones() {
     // 40, 100, 200 ms
     assert_eq!(a.times.percentile(50), Some(Millis(100)));
     assert_eq!(a.times.percentile(95), Some(Millis(200)));
-    assert_eq!(a.bill().known_usd(), Some(0.5));
+    assert_eq!(a.bill().exact_usd(), Some(0.5));
     assert_eq!(run.stats.active_judges().count(), 1, "b was not asked");
 }
 
@@ -230,7 +230,7 @@ fn what_an_open_cell_costs_is_unknown_until_it_ends() {
         "$0.2500 + unknown for 1 call"
     );
     run.end(CellIx(1), |result| result.cost_usd = Some(0.25));
-    assert_eq!(run.stats.total_cost().known_usd(), Some(0.5));
+    assert_eq!(run.stats.total_cost().exact_usd(), Some(0.5));
 }
 
 #[test]

@@ -64,7 +64,7 @@ impl RunTally {
             pending: inner.planned.saturating_sub(inner.settled),
             outcomes,
             usage: inner.usage,
-            cost_usd: inner.bill.known_usd(),
+            cost_usd: inner.bill.exact_usd(),
             bill: (inner.bill.unknown > 0).then_some(inner.bill),
             duration_ms: duration,
             cancelled,

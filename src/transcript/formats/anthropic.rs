@@ -86,7 +86,6 @@ fn is_record(record: &[u8], sniff: &RecordSniff) -> bool {
 /// Returns true if a record with `messages` is in Anthropic's format.
 fn is_request(record: &[u8], system: bool) -> bool {
     #[derive(Deserialize)]
-    #[serde(rename = "Prompted")]
     struct AnthropicRequestProbe<'a> {
         #[serde(borrow)]
         system: &'a RawValue,
@@ -94,7 +93,6 @@ fn is_request(record: &[u8], system: bool) -> bool {
         messages: Vec<ObjectOnly<AnthropicMessageProbe<'a>>>,
     }
     #[derive(Deserialize)]
-    #[serde(rename = "Spoken")]
     struct AnthropicMessageProbe<'a> {
         #[serde(borrow, default)]
         role: SourceText<'a>,
@@ -218,7 +216,6 @@ struct AnthropicBatchResult<'a> {
 /// Returns the value below `body`, if a log stores the whole HTTP message.
 fn unwrap_body(raw: &RawValue) -> &RawValue {
     #[derive(Deserialize)]
-    #[serde(rename = "Whole")]
     struct AnthropicHttpBody<'a> {
         #[serde(borrow)]
         body: &'a RawValue,
@@ -462,7 +459,6 @@ impl<'a> AnthropicLogMessage<'a> {
 /// Parses token counts. The module documentation defines `input`.
 pub(super) fn parse_usage(usage: &RawValue) -> SourceUsage {
     #[derive(Deserialize)]
-    #[serde(rename = "RawUsage")]
     struct AnthropicLogUsage<'a> {
         #[serde(borrow, default)]
         input_tokens: Option<&'a RawValue>,
@@ -476,7 +472,6 @@ pub(super) fn parse_usage(usage: &RawValue) -> SourceUsage {
         output_tokens_details: Option<&'a RawValue>,
     }
     #[derive(Deserialize)]
-    #[serde(rename = "Details")]
     struct AnthropicUsageDetails {
         #[serde(default)]
         thinking_tokens: Option<u64>,
@@ -508,7 +503,6 @@ pub(super) fn parse_usage(usage: &RawValue) -> SourceUsage {
 /// Formats `{type, message}`, possibly below another `error`, as `overloaded_error: Overloaded`.
 fn format_error(raw: &RawValue) -> String {
     #[derive(Deserialize)]
-    #[serde(rename = "Told")]
     struct AnthropicLogError<'a> {
         #[serde(borrow, default, rename = "type")]
         kind: Option<SourceText<'a>>,
@@ -533,7 +527,6 @@ fn format_error(raw: &RawValue) -> String {
 /// Returns the names of a request's tools.
 fn parse_tool_names(raw: &RawValue) -> Vec<String> {
     #[derive(Deserialize)]
-    #[serde(rename = "Tool")]
     struct AnthropicToolName<'a> {
         #[serde(borrow, default)]
         name: Option<SourceText<'a>>,

@@ -399,7 +399,6 @@ pub(in crate::transcript) fn tool_result_part(
 /// wraps it in `{type, value}`.
 pub(in crate::transcript) fn parse_tool_response(raw: Option<&RawValue>) -> (String, Option<bool>) {
     #[derive(Deserialize)]
-    #[serde(rename = "Wrapped")]
     struct VercelToolOutput<'a> {
         #[serde(borrow, rename = "type")]
         kind: SourceText<'a>,
@@ -427,7 +426,6 @@ pub(in crate::transcript) fn parse_tool_response(raw: Option<&RawValue>) -> (Str
 /// Returns text as it is, the texts of a list of text parts, or any other value as JSON.
 fn join_texts(raw: &RawValue) -> String {
     #[derive(Deserialize)]
-    #[serde(rename = "Only")]
     struct TextOnlyPart<'a> {
         #[serde(borrow, rename = "type")]
         kind: SourceText<'a>,

@@ -406,7 +406,6 @@ impl LivekitMessageBuilder {
 /// Converts content: texts as they are, audio as its transcription if there is one.
 fn content_parts(raw: &RawValue) -> Vec<TranscriptPart<'static>> {
     #[derive(Deserialize)]
-    #[serde(rename = "Piece")]
     struct LivekitContentPart<'a> {
         #[serde(borrow, default, rename = "type")]
         kind: Option<&'a RawValue>,

@@ -392,7 +392,6 @@ impl<'a> PromptfooResultRow<'a> {
     /// Removes the reason of a failure, which a table writes before the output.
     fn strip_reason<'t>(&self, text: &'t str) -> &'t str {
         #[derive(Deserialize)]
-        #[serde(rename = "Reason")]
         struct PromptfooReason<'r> {
             #[serde(borrow)]
             reason: SourceText<'r>,
@@ -407,7 +406,6 @@ impl<'a> PromptfooResultRow<'a> {
 
     fn write_metadata(&self, prompt: &PromptfooPrompt<'_>, meta: &mut MetadataBuilder) {
         #[derive(Deserialize, Default)]
-        #[serde(rename = "Provider")]
         struct PromptfooProvider<'p> {
             #[serde(borrow, default)]
             id: Option<SourceText<'p>>,
@@ -415,7 +413,6 @@ impl<'a> PromptfooResultRow<'a> {
             label: Option<SourceText<'p>>,
         }
         #[derive(Deserialize, Default)]
-        #[serde(rename = "Test")]
         struct PromptfooTestCase<'p> {
             #[serde(borrow, default)]
             description: Option<&'p RawValue>,

@@ -150,7 +150,6 @@ impl RecordParser for ArenaResultParser {
         out: &mut TranscriptSink,
     ) -> Result<(), String> {
         #[derive(Deserialize)]
-        #[serde(rename = "Which")]
         struct ArenaRecordProbe<'a> {
             #[serde(borrow, default)]
             events: Option<&'a RawValue>,

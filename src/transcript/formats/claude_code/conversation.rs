@@ -370,7 +370,6 @@ fn session_title(lines: &[ClaudeCodeLine<'_>]) -> Option<String> {
 /// Returns a tool's duration as Claude Code measured it, in milliseconds.
 fn measured_duration_ms(own: &RawValue) -> Option<f64> {
     #[derive(serde::Deserialize)]
-    #[serde(rename = "Took")]
     struct ClaudeCodeDurations<'a> {
         #[serde(borrow, default, rename = "totalDurationMs")]
         total: Option<&'a RawValue>,
