@@ -39,6 +39,7 @@ pub fn format_judge_trace(name: &str, cell: &CellState, blobs: &dyn BlobSource) 
     match &cell.result {
         Some(result) => {
             write_result(&mut out, result);
+            // The turns contain each failed attempt. This line adds the totals.
             if failed > 0 {
                 let all = attempts().count();
                 let _infallible = writeln!(out, "{all} attempts, {failed} failed");
@@ -136,6 +137,7 @@ fn write_request(
     number: usize,
     before: Option<&RequestTexts>,
 ) -> RequestTexts {
+    // Print a body that is not JSON unchanged.
     let Ok(value) = serde_json::from_str::<serde_json::Value>(body) else {
         let _infallible = writeln!(out, "{body}");
         return RequestTexts::new();
@@ -144,6 +146,7 @@ fn write_request(
     collect_texts(&value, "", &mut values);
     let known =
         |(path, text): &&(String, String)| before.is_some_and(|b| b.get(path) == Some(text));
+    // The heading for the values that are left out.
     if values.iter().any(|value| known(&value)) {
         let _infallible = writeln!(out, "as turn {}, with:", number - 1);
     }
@@ -167,13 +170,14 @@ fn collect_texts(value: &serde_json::Value, path: &str, out: &mut Vec<(String, S
                 collect_texts(value, &format!("{path}[{at}]"), out);
             }
         }
+        // A JSON string would contain escapes instead of line breaks.
         Value::String(text) if text.contains('\n') => {
-            let shown = path.trim_start_matches('.');
-            out.push((path.to_owned(), format!("{shown}:\n{}\n", text.trim_end())));
+            let label = path.trim_start_matches('.');
+            out.push((path.to_owned(), format!("{label}:\n{}\n", text.trim_end())));
         }
         other => {
-            let shown = path.trim_start_matches('.');
-            out.push((path.to_owned(), format!("{shown}: {other}\n")));
+            let label = path.trim_start_matches('.');
+            out.push((path.to_owned(), format!("{label}: {other}\n")));
         }
     }
 }
@@ -191,6 +195,7 @@ fn write_call(out: &mut String, call: &CallState, blobs: &dyn BlobSource) {
         }
     }
     let written = call.canonical.as_ref().map_or(&*call.raw, RawJson::get);
+    // The verdict is printed with its own heading, so its values are left out.
     let values = call.values.as_ref().filter(|_| call.name != SUBMIT_VERDICT);
     if let Some(values) = values.filter(|values| values.get() != written) {
         let _infallible = writeln!(out, "called with: {}", values.get());
@@ -219,7 +224,7 @@ fn write_call(out: &mut String, call: &CallState, blobs: &dyn BlobSource) {
     let receipt = call.name == SUBMIT_VERDICT;
     if let Some(finished) = call.finished.as_ref().filter(|_| !receipt) {
         let FinishedCall {
-            response: answer,
+            response,
             source,
             elapsed,
         } = finished;
@@ -237,7 +242,7 @@ fn write_call(out: &mut String, call: &CallState, blobs: &dyn BlobSource) {
         };
         write_heading(
             out,
-            if answer.is_error {
+            if response.is_error {
                 "error"
             } else {
                 "fetched content"
@@ -246,18 +251,18 @@ fn write_call(out: &mut String, call: &CallState, blobs: &dyn BlobSource) {
         if let Some(why) = &call.retried {
             let _infallible = writeln!(out, "tried again after: {why}");
         }
-        let cut = if answer.truncated { ", cut" } else { "" };
-        let kind = answer
+        let cut = if response.truncated { ", cut" } else { "" };
+        let kind = response
             .content_type
             .as_deref()
             .map(|k| format!(", {k}"))
             .unwrap_or_default();
-        let _infallible = writeln!(out, "{} bytes{kind}{cut}, {from}", answer.bytes);
-        if answer.hidden > 0 {
-            let count = pluralize(answer.hidden, "character");
+        let _infallible = writeln!(out, "{} bytes{kind}{cut}, {from}", response.bytes);
+        if response.hidden > 0 {
+            let count = pluralize(response.hidden, "character");
             let _infallible = writeln!(out, "hidden: {count} that a browser does not show");
         }
-        let _infallible = writeln!(out, "{}", read_piece(&answer.text, blobs));
+        let _infallible = writeln!(out, "{}", read_piece(&response.text, blobs));
     }
 }
 

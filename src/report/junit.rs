@@ -49,6 +49,7 @@ impl<'w> JunitReportWriter<'w> {
             flags: strip_invalid_chars(&append_flags("", result.verdict.as_deref())),
             time: Duration::from_millis(result.duration_ms.0),
         };
+        // Repeats and panel members wait for their decision, which becomes one case.
         if row.name.repeat.is_none() && !row.is_panel_member {
             self.add_case(case);
         } else {
@@ -91,6 +92,7 @@ impl<'w> JunitReportWriter<'w> {
     /// Adds a case for an undecided decision: neither a failure nor a success, whatever the outcomes of its cells.
     fn add_undecided(&mut self, mut cells: Vec<JunitCase>) {
         let skipped = |cell: &JunitCase| cell.outcome == Outcome::Skipped;
+        // A decision of one skipped cell keeps the reason of that cell.
         if let [one] = &cells[..]
             && skipped(one)
         {
@@ -99,7 +101,7 @@ impl<'w> JunitReportWriter<'w> {
         let Some(name) = cells.first().map(|cell| cell.name.clone().decision_name()) else {
             return;
         };
-        let said = cells.iter().map(|cell| {
+        let cell_lines = cells.iter().map(|cell| {
             format!(
                 "{}: {}: {}",
                 cell.name,
@@ -108,7 +110,7 @@ impl<'w> JunitReportWriter<'w> {
             )
         });
         let open = "not decided: further cells of it are pending".to_owned();
-        let why: Vec<String> = std::iter::once(open).chain(said).collect();
+        let why: Vec<String> = std::iter::once(open).chain(cell_lines).collect();
         self.add_case(JunitCase {
             name,
             outcome: Outcome::Skipped,
@@ -140,9 +142,11 @@ impl<'w> JunitReportWriter<'w> {
         };
         let mut test = TestCase::new(strip_invalid_chars(&case.name.to_string()), status);
         test.set_time(case.time);
+        // A passed case has no message, so its flags go into `system-out`.
         if case.outcome == Outcome::Pass && !case.flags.is_empty() {
             test.set_system_out(case.flags);
         }
+        // CI servers group cases by class name.
         test.set_classname(format!("{}.{}", case.name.rubric, case.name.eval));
         let suite = self
             .suites
@@ -201,6 +205,7 @@ impl ReportWriter for JunitReportWriter<'_> {
                 self.name = format!("dicta {}", header.run);
             }
             ReportRow::Result(row) => self.add_result(row),
+            // JUnit has no element for rubric scores, statistics and totals.
             ReportRow::Decision(row) => self.add_decision(row),
             _ => {}
         }
@@ -223,6 +228,7 @@ impl ReportWriter for JunitReportWriter<'_> {
     }
 
     fn flush(&mut self) -> io::Result<()> {
+        // The writer writes nothing before `finish`.
         Ok(())
     }
 }
@@ -232,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_terminal_gets_references_for_what_it_would_obey_or_hide() {
+    fn terminal_gets_references_for_control_characters() {
         assert_eq!(
             escape_xml("<a b=\"\u{202E}x\u{7F}\u{FEFF}\">\n"),
             "<a b=\"&#x202E;x&#x7F;&#xFEFF;\">\n"
@@ -240,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn several_lines_stand_in_the_element_as_they_are() {
+    fn message_of_several_lines_goes_into_the_element() {
         let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
         set_status_message(&mut status, "2 missing\n- a\n  b".to_owned());
         let mut suite = TestSuite::new("s");
@@ -253,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_holds_no_character_that_xml_forbids() {
+    fn forbidden_xml_characters_are_replaced() {
         assert_eq!(
             strip_invalid_chars("a\u{fffe}b\u{ffff}✓"),
             "a\u{fffd}b\u{fffd}✓"

@@ -46,6 +46,7 @@ impl<W: Write> Narrator<W> {
                 let text = format!("with {} ({what})", shorten(values.get()));
                 self.write_cell_line(cell, "→", &text)
             }
+            // Without coercions, the values repeat the arguments that are already printed.
             ToolFact::Validated { .. } | ToolFact::Started => Ok(()),
             ToolFact::Rejected { rule, text } if self.verdict_calls.contains(&at) => self
                 .write_cell_line(
@@ -106,6 +107,7 @@ impl<W: Write> Narrator<W> {
         let cut = if answer.truncated { ", cut" } else { "" };
         let text = match &answer.text {
             StoredText::Text(text) => summarize_text(text),
+            // A narrator does not read blobs.
             StoredText::Blob(_) => "a long text".to_owned(),
         };
         let mark = if answer.is_error { "✗" } else { "←" };
@@ -125,6 +127,7 @@ impl<W: Write> Narrator<W> {
 fn summarize_text(text: &str) -> String {
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let first = lines.next().unwrap_or_default();
+    // The first line of pretty-printed JSON is only a bracket.
     if !matches!(first, "{" | "[") {
         return first.to_owned();
     }
@@ -132,6 +135,7 @@ fn summarize_text(text: &str) -> String {
     for line in lines {
         gist.push(' ');
         gist.push_str(line);
+        // `shorten` cuts the text further, so the rest of a large page is not needed.
         if gist.len() > 4 * MAX_EXCERPT_CHARS {
             break;
         }
@@ -162,7 +166,7 @@ mod tests {
     use crate::model::{Millis, RawJson};
     use crate::report::TextStyle;
 
-    fn told(facts: Vec<ToolFact>) -> String {
+    fn narrated(facts: Vec<ToolFact>) -> String {
         let mut out = Vec::new();
         let style = TextStyle {
             terminal: false,
@@ -190,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn pretty_json_is_told_by_what_is_in_it() {
+    fn pretty_json_is_summarized_by_its_first_lines() {
         assert_eq!(summarize_text("\n  a page\nmore"), "  a page".trim());
         assert_eq!(summarize_text("[\n  {\"id\": 1}\n]\n"), "[ {\"id\": 1} ]");
     }
@@ -218,8 +222,8 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_told_as_made_as_prepared_and_as_it_went() {
-        let text = told(vec![
+    fn call_lines_show_received_repaired_and_validated_arguments() {
+        let text = narrated(vec![
             received(),
             repaired(),
             ToolFact::Validated {
@@ -254,12 +258,12 @@ mod tests {
     }
 
     #[test]
-    fn a_rejected_call_is_told_with_its_rule() {
+    fn rejected_call_names_its_rule() {
         let rejected = ToolFact::Rejected {
             rule: "after".into(),
             text: "Error: `find` was not called: `login` failed".into(),
         };
-        let text = told(vec![received(), repaired(), rejected]);
+        let text = narrated(vec![received(), repaired(), rejected]);
         let line = "✗ call rejected (after): Error: `find` was not called: `login` failed";
         assert!(text.contains(line), "{text}");
     }

@@ -92,6 +92,7 @@ fn build_items(
     );
     let events = plain(events, Role::Muted);
 
+    // These items always stay, so subtract them first.
     let taken: usize = before.iter().chain([&state, &clock]).map(item_width).sum();
     let mut left = width.saturating_sub(taken);
     let mut fits = |piece: &ReplayBarItem, least: usize| {
@@ -102,6 +103,7 @@ fn build_items(
         fits
     };
     let mut after = Vec::new();
+    // Each item takes columns from the next, so the order is the importance.
     if fits(&events, *BAR_WIDTH.start()) {
         after.push(events);
     }
@@ -144,11 +146,12 @@ fn item_width(piece: &ReplayBarItem) -> usize {
 fn build_bar(at: Millis, length: Millis, room: usize, glyphs: &Glyphs) -> [ReplayBarItem; 2] {
     let room_wide = u64::try_from(room).unwrap_or(u64::MAX);
     let full = match length.0 {
+        // A recording without a duration is at its end.
         0 => room_wide,
         length => at.0.min(length).saturating_mul(room_wide) / length,
     };
     let full = usize::try_from(full).unwrap_or(room).min(room);
-    let (filled, empty) = glyphs.bar;
+    let (filled, empty) = (glyphs.bar_filled, glyphs.bar_empty);
     [
         (
             filled.repeat(full),
@@ -183,6 +186,7 @@ fn describe_state(replay: &ReplayState, glyphs: &Glyphs) -> String {
 
 fn format_speed(speed: PlaybackSpeed) -> String {
     let times = speed.factor();
+    // An infinite factor shows all events at once.
     if times.is_finite() {
         format!("{times}")
     } else {
@@ -247,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn it_says_what_plays_and_how_far_it_is() {
+    fn bar_shows_speed_time_and_position() {
         let mut replay = replay();
         replay.player.play(Millis(0), PlaybackSpeed::new(4.0));
         assert_eq!(
@@ -261,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn it_fits_any_width_and_the_narrow_ones_keep_the_badge_and_the_clock() {
+    fn narrow_bar_keeps_badge_and_clock() {
         let replay = replay();
         assert_eq!(
             text(&replay, 0, &Glyphs::UNICODE, 42),
@@ -274,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_that_is_none_says_so() {
+    fn recording_without_end_ends_early() {
         let mut replay = replay();
         let _all = replay.player.seek(101);
         assert!(text(&replay, 0, &Glyphs::UNICODE, 120).contains("seeking…"));

@@ -118,9 +118,10 @@ impl<'a, T> Canvas<'a, T> {
         let height = f64::from(area.height);
         let place = |part: f64| rows_of_height(part.clamp(0.0, 1.0) * height);
         let first = place(from).min(area.height - 1);
+        // A scrollbar has at least one row.
         let last = place(to).max(first + 1).min(area.height);
         let style = self.style(Role::Bar);
-        let symbol = self.glyphs().bar.0;
+        let symbol = self.glyphs().bar_filled;
         for y in first..last {
             self.put_symbol(area.right() - 1, area.y + y, symbol, 1, style);
         }
@@ -138,6 +139,7 @@ impl<'a, T> Canvas<'a, T> {
         let width = usize::from(area.width).max(1);
         for (at, cell) in self.buffer.content.iter_mut().enumerate() {
             let symbol = cell.symbol();
+            // Fast path: most cells contain one ASCII character.
             if let [byte] = symbol.as_bytes() {
                 if !(b' '..=b'~').contains(byte) {
                     cell.set_symbol("?");
@@ -145,6 +147,7 @@ impl<'a, T> Canvas<'a, T> {
                 continue;
             }
             let hostile = symbol.chars().any(|c| c.is_control() || is_invisible(c));
+            // The number of columns up to the right edge.
             let room = width - at % width;
             let replaced = if symbol.is_empty() {
                 Some(" ")
@@ -179,6 +182,7 @@ impl<'a, T> Canvas<'a, T> {
                 let wide = u16::try_from(*wide).unwrap_or(1);
                 self.put_symbol(x(column), area.y, symbol, wide, style);
             }
+            // A wide symbol that exceeds the area is left out.
             UnitDisplay::Symbol(..) => {}
             UnitDisplay::Mark(mark) => {
                 let mut buffer = [0; 4];
@@ -201,6 +205,7 @@ impl<'a, T> Canvas<'a, T> {
             return;
         };
         cell.set_symbol(symbol).set_style(style);
+        // The other cells of a wide symbol become blanks in its style.
         for x in x.saturating_add(1)..x.saturating_add(width) {
             if let Some(cell) = self.buffer.cell_mut((x, y)) {
                 cell.set_symbol(" ").set_style(style);
@@ -223,6 +228,7 @@ impl<'a, T> Canvas<'a, T> {
     fn clear_half_covered(&mut self, x: u16, y: u16) {
         if let Some(left) = x.checked_sub(1)
             && let Some(cell) = self.buffer.cell_mut((left, y))
+            // An ASCII character is never wide, so test the length first.
             && cell.symbol().len() > 1
             && cell.symbol().cell_width() > 1
         {
