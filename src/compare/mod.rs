@@ -167,6 +167,7 @@ fn diff_files(
     after: &RunState,
     after_blobs: &dyn BlobSource,
 ) -> Vec<FileDiff> {
+    // A run without a header has no snapshots.
     let snapshots = |state: &RunState| -> IndexMap<PathBuf, crate::model::Blob> {
         let all = state.header.iter().flat_map(|h| &h.snapshots);
         all.map(|s| (s.path.clone(), s.blob.clone())).collect()
@@ -192,6 +193,7 @@ fn diff_files(
             out.push(diff_file(path.clone(), texts));
         }
     }
+    // The files that are left in `new` exist only in the newer run.
     for (path, blob) in &new {
         out.push(diff_file(
             path.clone(),

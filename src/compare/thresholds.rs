@@ -154,6 +154,7 @@ impl ThresholdSweep {
             .max()?;
         let points = self.points.iter();
         let best: Vec<&ThresholdPoint> = points.filter(|p| p.counts.agreeing() == most).collect();
+        // Without labels, every threshold has an agreement of 0.
         let labelled = best.iter().any(|point| point.counts.labelled() > 0);
         labelled.then_some(BestThresholds {
             agreeing: most,
@@ -224,7 +225,7 @@ impl ScoreCollector {
 
     /// Adds the result of a cell.
     pub fn add_result(&mut self, name: CellNameRef<'_>, kind: &str, result: &CellResult) {
-        // A person changed this result, so it does not show how the judge decides.
+        // A person changed the judge trace, so the score is not the judge's own.
         if result.by_human {
             return;
         }
@@ -316,6 +317,7 @@ impl EvalScores {
             };
             panel.decide(cells.map(|(c, o)| (c.judge.as_deref(), c.repeat, to_ballot(c, o))))
         } else {
+            // Without a panel, the cells are repeats of one judge.
             let casts: Vec<CellVote> = cells
                 .map(|(c, o)| CellVote::without_judge(to_ballot(c, o)))
                 .collect();
@@ -393,7 +395,8 @@ impl EvalScores {
             let mut before = outcome(f64::NEG_INFINITY);
             start.count(before, label);
             for (nth, key) in score_keys.iter().enumerate() {
-                // All thresholds above this score, up to and including the next score, give the same decisions.
+                // All thresholds above this score, up to and including the next score, give the same
+                // decisions.
                 let next = score_keys.get(nth + 1).copied().unwrap_or(f64::INFINITY);
                 let after = outcome(next);
                 if after != before {
@@ -408,6 +411,7 @@ impl EvalScores {
             }
             keys.extend(score_keys);
         }
+        // Without scores, no threshold changes a decision.
         if sweep.scored == 0 {
             return None;
         }

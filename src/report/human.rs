@@ -85,6 +85,7 @@ impl<'w> HumanReportWriter<'w> {
             describe_outcome(result.outcome)
         );
         if let Some(score) = result.score {
+            // A write into a string cannot fail.
             let _infallible = write!(head, " {score:.2}");
         }
         let name = row.name.to_string();
@@ -331,6 +332,7 @@ fn run_letters(run: &str) -> &str {
 impl ReportWriter for HumanReportWriter<'_> {
     fn write_row(&mut self, row: &ReportRow<'_>) -> io::Result<()> {
         match row {
+            // A run without a label needs no header line.
             ReportRow::Header(header) => {
                 if !header.label.is_empty() {
                     writeln!(self.out, "{}", make_visible(&header.label, false))?;
@@ -343,6 +345,7 @@ impl ReportWriter for HumanReportWriter<'_> {
                 let head = format!("{} {}", outcome.symbol(), describe_outcome(outcome));
                 let name = row.name.to_string();
                 self.add_failure(outcome, &name);
+                // Mark, name and votes of a decision of several cells.
                 let label = format_label_suffix(row.label);
                 writeln!(
                     self.out,

@@ -21,6 +21,7 @@ use crate::model::{
 pub struct JsonlReportWriter<'w> {
     out: io::BufWriter<Box<dyn Write + 'w>>,
     terminal: bool,
+    // One buffer for all lines saves an allocation per line.
     line: Vec<u8>,
 }
 
@@ -359,6 +360,7 @@ impl<'a> SummaryLine<'a> {
                 })
                 .collect(),
             duration_ms: summary.duration_ms,
+            // These three keys are null if all calls were live.
             frozen: frozen.map(|frozen| frozen.runs.as_slice()),
             frozen_answers: frozen.map(|_| summary.evidence_answers),
             frozen_misses: frozen.map(|_| summary.evidence_misses),

@@ -28,6 +28,7 @@ pub fn format_judge_trace(name: &str, cell: &CellState, blobs: &dyn BlobSource) 
             _ => "no judge was asked\n",
         });
     }
+    // The end: the result, and the number of attempts.
     let attempts = || {
         cell.judge_trace
             .iter()
@@ -56,6 +57,7 @@ pub fn read_piece(piece: &StoredText, blobs: &dyn BlobSource) -> String {
         StoredText::Text(text) => text.clone(),
         StoredText::Blob(blob) => match blobs.get(&blob.hash) {
             Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+            // A missing blob must not hide the rest of the trace.
             Err(error) => format!("[{} bytes are missing: {error}]", blob.bytes),
         },
     }
@@ -89,6 +91,7 @@ fn write_turn(
     write_heading(out, &format!("prompt, turn {number}"));
     let body = read_rope(&turn.request, blobs);
     let request = write_request(out, &body, number, before);
+    // What dicta left out of the request, and attempts without a reply.
     for dropped in &turn.dropped {
         let _infallible = writeln!(out, "not sent: {} ({})", dropped.what, dropped.why);
     }
@@ -109,7 +112,9 @@ fn write_turn(
             let _infallible = writeln!(out, "attempt {attempt} failed: {why}{id}{cost}; {next}");
         }
     }
+    // The reply of the model.
     if let Some(AttemptReply { reply, .. }) = &turn.finished {
+        // Not every model returns its reasoning.
         if !reply.thought.is_empty() {
             write_heading(out, "thinking");
             let _infallible = writeln!(out, "{}", reply.thought.trim_end());
@@ -119,6 +124,7 @@ fn write_turn(
             let _infallible = writeln!(out, "{}", reply.text);
         }
     }
+    // The function calls, and a reply without a valid verdict.
     for call in &turn.calls {
         write_call(out, call, blobs);
     }
@@ -188,6 +194,7 @@ fn write_call(out: &mut String, call: &CallState, blobs: &dyn BlobSource) {
     if let Some(canonical) = &call.canonical {
         let _infallible = writeln!(out, "canonical: {}", canonical.get());
     }
+    // Repairs correct the syntax, coercions the types of values.
     for (what, changes) in [("changed", &call.changes), ("coerced", &call.coerced)] {
         for change in changes {
             let gap = if change.path.is_empty() { "" } else { " " };
@@ -229,6 +236,7 @@ fn write_call(out: &mut String, call: &CallState, blobs: &dyn BlobSource) {
             elapsed,
         } = finished;
         let from = match source {
+            // The policy of the run allows live calls for misses.
             ToolResponseSource::Live if call.evidence_missed => {
                 format!("live, in {elapsed}: a miss, frozen evidence holds no answer for this call")
             }
@@ -284,6 +292,7 @@ fn write_result(out: &mut String, result: &CellResult) {
     if let Some(verdict) = &result.verdict {
         write_verdict(out, verdict);
     }
+    // The origin of the verdict, and what it cost.
     if let Some(run) = &result.cached {
         let _infallible = writeln!(out, "taken from run {run}");
     }
@@ -310,6 +319,7 @@ fn write_result(out: &mut String, result: &CellResult) {
 }
 
 fn write_verdict(out: &mut String, verdict: &Verdict) {
+    // The score on the judge's own scale, before the conversion to 0–1.
     if let Some(raw) = verdict.raw_score {
         let _infallible = writeln!(out, "the judge's own score: {raw}");
     }

@@ -67,6 +67,7 @@ impl<'w> JunitReportWriter<'w> {
         let ruling = row.decision.panel.as_deref();
         let ruling =
             ruling.map(|ruling| strip_invalid_chars(&describe_panel_decision(ruling, &row.judges)));
+        // One case contains the reasons of several cells, so each has a name.
         let whys = cells.iter().map(|cell| {
             format!(
                 "{}: {}: {}",
@@ -75,6 +76,7 @@ impl<'w> JunitReportWriter<'w> {
                 cell.why
             )
         });
+        // The panel's decision precedes the reasons of its cells.
         let whys: Vec<String> = ruling.into_iter().chain(whys).collect();
         let flags = cells.iter().filter(|cell| !cell.flags.is_empty());
         let flags: Vec<String> = flags
@@ -121,6 +123,7 @@ impl<'w> JunitReportWriter<'w> {
     }
 
     fn add_case(&mut self, case: JunitCase) {
+        // JUnit has only success, skipped, failure and error.
         let status = match case.outcome {
             Outcome::Pass => TestCaseStatus::success(),
             Outcome::NotApplicable | Outcome::Skipped => {
@@ -135,6 +138,7 @@ impl<'w> JunitReportWriter<'w> {
                     NonSuccessKind::Error
                 };
                 let mut status = TestCaseStatus::non_success(kind);
+                // The type distinguishes the error outcomes.
                 status.set_type(outcome.as_str());
                 set_status_message(&mut status, case.why);
                 status

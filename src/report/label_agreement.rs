@@ -76,6 +76,7 @@ pub(super) fn format_label_lines(summary: &RunSummary) -> Vec<String> {
         }
     });
     let names: Vec<String> = names.collect();
+    // Align the counts of all lines.
     let wide = names.iter().map(|name| name.chars().count()).max();
     let width = wide.unwrap_or_default();
     let line = |(verdicts, name): (&EvalVerdicts, &String)| {

@@ -145,6 +145,7 @@ impl<W: Write> Narrator<W> {
             } => self.write_cell_line(*cell, "note", text),
             EventKind::Note { cell: None, text } => self.write_run_line(&format!("note: {text}")),
             EventKind::RunFinished(_) => self.interleaver.write_buffered(),
+            // A newer version of dicta may have written an unknown event.
             EventKind::BlobStored(_) | EventKind::Unknown(_) => Ok(()),
         }
     }
@@ -182,6 +183,7 @@ impl<W: Write> Narrator<W> {
                 frozen.describe_miss_policy()
             ))?;
         }
+        // Later events refer to the evals and judges of the header.
         self.header = Some(Box::new(header.clone()));
         Ok(())
     }
@@ -211,6 +213,7 @@ impl<W: Write> Narrator<W> {
                 let text = format!("turn {turn}: waiting{about} for {}", by.as_str());
                 self.write_cell_line(cell, "·", &text)
             }
+            // The failure before an attempt already announces it.
             TurnFact::AttemptStarted { .. } => Ok(()),
             TurnFact::Delta { part, text, .. } => self.narrate_delta(cell, *part, text),
             TurnFact::AttemptFailed {

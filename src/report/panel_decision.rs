@@ -40,6 +40,7 @@ pub fn describe_panel_decision<N: AsRef<str>>(ruling: &PanelDecision, names: &[N
         };
         format!("{}{left}", format_member(member))
     });
+    // The first member decided.
     if unsure.is_empty() {
         return format!("by {}, which was sure: {verdict}", name(at));
     }
@@ -105,6 +106,7 @@ pub fn describe_undecided<N: AsRef<str>>(open: &UndecidedPanel, names: &[N], nex
 fn format_member(member: &PanelMember) -> String {
     let score = member.score.map(|score| format!(" {score:.2}"));
     let cells = member.votes.pass + member.votes.fail + member.votes.na + member.votes.error;
+    // The vote of a single cell is its outcome.
     let votes = if cells > 1 {
         format!(" ({} votes)", format_split(member))
     } else {

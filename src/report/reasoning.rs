@@ -133,8 +133,8 @@ impl ReasoningParser {
             end = chars.clone().next().map_or(rest.len(), |(next, _)| next);
         }
         let text = &rest[..end];
-        // An incomplete surrogate pair does not decode, so it waits too. `serde_json` rejects a raw line break in a
-        // string, so escape it.
+        // An incomplete surrogate pair does not decode, so it waits too. `serde_json` rejects a raw line
+        // break in a string, so escape it.
         let Ok(decoded) =
             serde_json::from_str::<String>(&format!("\"{}\"", text.replace('\n', "\\n")))
         else {

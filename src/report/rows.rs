@@ -232,6 +232,7 @@ impl RowBuilder {
         emit: &mut impl FnMut(&ReportRow<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         self.summary.duration_ms = event.at.0;
+        // The statistics count all events, also those without a row.
         self.stats.apply(event);
         match &event.kind {
             EventKind::RunStarted(header) => {
@@ -315,6 +316,7 @@ impl RowBuilder {
         mut self,
         emit: &mut impl FnMut(&ReportRow<'_>) -> Result<(), E>,
     ) -> Result<RunSummary, E> {
+        // The run may have ended before all cells had results.
         self.emit_complete(true, emit)?;
         for row in &self.decisions {
             emit(&ReportRow::Decision(row))?;
@@ -443,6 +445,7 @@ impl RowBuilder {
             let ids = name.map(|name| (name.transcript, name.rubric, name.eval));
             let label = ids.and_then(|ids| find_label(&self.labels, ids, key.message));
             let results = || group.iter().map(|(_, result)| result.as_ref());
+            // Without all results, the vote can still change.
             let decision = if results().all(|result| result.is_some()) {
                 eval.decide(group.iter().map(|(key, result)| (key, result.as_ref())))
             } else {

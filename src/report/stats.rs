@@ -46,7 +46,7 @@ fn format_judge_line(stats: &JudgeStats) -> String {
         format_bytes(stats.bytes)
     );
     let bill = stats.bill();
-    // No token was counted and no cost is known, so no call was billed.
+    // No call used tokens or cost anything, not even an unknown amount.
     if !stats.free && bill.is_zero() && stats.usage.input.is_none() {
         line.push_str(" · nothing billed");
         return line;

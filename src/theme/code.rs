@@ -121,7 +121,8 @@ fn highlight_syntax(text: &str, lang: CodeLanguage, go_on: &mut dyn FnMut() -> b
             break;
         }
         let Ok(changes) = parser.parse_line(line, set) else {
-            // The syntax refers to another one that is missing. Start from the initial state on the next line.
+            // The syntax refers to another one that is missing. Start from the initial state on the next
+            // line.
             (parser, state) = fresh();
             continue;
         };

@@ -87,8 +87,8 @@ fn reduce_to_16(look: Style, ground: Style) -> Style {
     if look == ground {
         return reduced;
     }
-    // No basic color is near a tinted background: it would be invisible, or hide one of the colors on it. So use
-    // reverse.
+    // No basic color is near a tinted background: it would be invisible, or hide one of the colors on it. So
+    // use reverse.
     if matches!(look.bg, Some(Color::Rgb(..))) && look.fg.is_none() {
         reduced.bg = None;
         return reduced.add_modifier(Modifier::REVERSED);

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_are_one_column_wide_and_ascii_where_it_must_be() {
+    fn marks_are_one_column_wide_and_ascii_set_is_ascii() {
         for glyphs in [Glyphs::UNICODE, Glyphs::ASCII] {
             for mark in verdicts(&glyphs).into_iter().chain(others(&glyphs)) {
                 assert_eq!(mark.width(), 1, "{mark}");

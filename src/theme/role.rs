@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_all_is_the_order_of_styles() {
+    fn role_numbers_follow_the_order_of_all() {
         for (at, role) in Role::ALL.iter().enumerate() {
             assert_eq!(*role as usize, at);
         }

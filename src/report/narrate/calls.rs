@@ -21,6 +21,7 @@ impl<W: Write> Narrator<W> {
         let cell = at.0;
         match fact {
             ToolFact::Received { name, raw, .. } => {
+                // The text of a reply precedes its calls.
                 self.end_partial_lines(cell)?;
                 if name == SUBMIT_VERDICT {
                     self.verdict_calls.insert(at);
@@ -34,6 +35,7 @@ impl<W: Write> Narrator<W> {
                 Ok(())
             }
             ToolFact::Repaired { canonical, changes } => {
+                // Without a repair, only the spelling of the JSON changed.
                 let what = if changes.is_empty() {
                     "spelling".to_owned()
                 } else {
@@ -93,6 +95,7 @@ impl<W: Write> Narrator<W> {
         source: &ToolResponseSource,
         elapsed: crate::model::Millis,
     ) -> io::Result<()> {
+        // The origin replaces the duration if no live call was made.
         let from = match source {
             ToolResponseSource::Live => format!("in {elapsed}"),
             ToolResponseSource::Frozen { run } => {

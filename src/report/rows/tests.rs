@@ -154,7 +154,8 @@ fn repeats_make_one_decision_and_may_be_planned_later() {
         finished(2, Pass),
         finished(3, Pass),
         finished(0, Pass),
-        // The result that makes a third cell necessary comes after its plan, so a complete transcript stays complete.
+        // The result that makes a third cell necessary comes after its plan, so a complete transcript stays
+        // complete.
         planned("one", 4, &[(0, Some(3))]),
         finished(1, Fail),
         finished(4, Fail),

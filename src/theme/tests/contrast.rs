@@ -80,7 +80,7 @@ fn check(theme: &Theme, least: f64, least_faint: f64) {
 }
 
 #[test]
-fn contrast_is_what_wcag_says_of_known_pairs() {
+fn contrast_matches_wcag_for_known_pairs() {
     let (black, white) = (Color::Rgb(0, 0, 0), Color::Rgb(255, 255, 255));
     assert!((contrast(black, white) - 21.0).abs() < 1e-9);
     assert!((contrast(Color::Rgb(0x76, 0x76, 0x76), white) - 4.54).abs() < 0.01);
@@ -148,7 +148,7 @@ const DEUTERANOPIA: [[f64; 3]; 3] = [
 ];
 
 #[test]
-fn verdicts_differ_for_those_who_do_not_tell_red_from_green() {
+fn verdicts_differ_with_color_vision_deficiency() {
     let full = Theme::bundled("colour-blind").expect("it loads");
     let few = full.clone().for_depth(ColorDepth::Indexed256);
     let pairs = [
@@ -174,7 +174,7 @@ fn verdicts_differ_for_those_who_do_not_tell_red_from_green() {
 }
 
 #[test]
-fn the_simulation_sees_what_is_known() {
+fn color_vision_simulation_matches_known_values() {
     let (red, green) = (Color::Rgb(200, 60, 60), Color::Rgb(110, 110, 40));
     let normal = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
     assert!(distance(red, green, normal) > 50.0);

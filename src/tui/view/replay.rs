@@ -32,7 +32,11 @@ const HINTS: &[(UiCommand, &str)] = &[
 const BAR_WIDTH: std::ops::RangeInclusive<usize> = 6..=40;
 
 /// An item with its click target.
-type ReplayBarItem = (String, Role, Option<ClickTarget>);
+struct ReplayBarItem {
+    text: String,
+    role: Role,
+    target: Option<ClickTarget>,
+}
 
 /// Draws the row.
 pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
@@ -44,7 +48,7 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
     let mut row = StyledRow::default();
     let mut x = area.x;
     let mut bar: Option<Rect> = None;
-    for (text, role, target) in pieces {
+    for ReplayBarItem { text, role, target } in pieces {
         let width = u16::try_from(text.width()).unwrap_or(u16::MAX);
         let width = width.min(area.right().saturating_sub(x));
         let part = Rect::new(x, area.y, width, 1);
@@ -70,7 +74,12 @@ fn build_items(
     width: usize,
 ) -> Vec<ReplayBarItem> {
     let (at, length) = replay.position_and_length(now);
-    let plain = |text: String, role| -> ReplayBarItem { (text, role, None) };
+    let plain = |text: String, role| ReplayBarItem {
+        text,
+        role,
+        target: None,
+    };
+    // A run's id is untrusted text, because it can come from the name of a file.
     let letters = make_visible(replay.run.letters(), false).into_owned();
     let mut before = vec![
         plain(" REPLAY ".to_owned(), Role::Badge),
@@ -118,11 +127,11 @@ fn build_items(
             _ => title,
         };
         let gap = if nth == 0 { "   " } else { "  " };
-        let hint = (
-            format!("{gap}{} {title}", key_name(*command)),
-            Role::Key,
-            Some(ClickTarget::Command(*command)),
-        );
+        let hint = ReplayBarItem {
+            text: format!("{gap}{} {title}", key_name(*command)),
+            role: Role::Key,
+            target: Some(ClickTarget::Command(*command)),
+        };
         // Less useful keys do not replace a key that does not fit.
         if !fits(&hint, 12) {
             break;
@@ -139,7 +148,7 @@ fn build_items(
 }
 
 fn item_width(piece: &ReplayBarItem) -> usize {
-    piece.0.width()
+    piece.text.width()
 }
 
 /// Returns the filled and the empty part of the bar.
@@ -153,16 +162,16 @@ fn build_bar(at: Millis, length: Millis, room: usize, glyphs: &Glyphs) -> [Repla
     let full = usize::try_from(full).unwrap_or(room).min(room);
     let (filled, empty) = (glyphs.bar_filled, glyphs.bar_empty);
     [
-        (
-            filled.repeat(full),
-            Role::Accent,
-            Some(ClickTarget::Progress),
-        ),
-        (
-            empty.repeat(room - full),
-            Role::Border,
-            Some(ClickTarget::Progress),
-        ),
+        ReplayBarItem {
+            text: filled.repeat(full),
+            role: Role::Accent,
+            target: Some(ClickTarget::Progress),
+        },
+        ReplayBarItem {
+            text: empty.repeat(room - full),
+            role: Role::Border,
+            target: Some(ClickTarget::Progress),
+        },
     ]
 }
 
@@ -247,7 +256,7 @@ mod tests {
 
     fn text(replay: &ReplayState, now: u64, glyphs: &Glyphs, width: usize) -> String {
         let pieces = build_items(replay, Millis(now), glyphs, width);
-        pieces.iter().map(|piece| piece.0.as_str()).collect()
+        pieces.iter().map(|piece| piece.text.as_str()).collect()
     }
 
     #[test]

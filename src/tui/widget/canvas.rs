@@ -21,11 +21,12 @@ impl<T> Default for HitMap<T> {
 }
 
 impl<T> HitMap<T> {
-    /// Returns the target of a click at a position.
+    /// Returns the area of a click at a position.
     pub(crate) fn find(&self, column: u16, row: u16) -> Option<&(Rect, T)> {
         let position = Position::new(column, row);
         self.0
             .iter()
+            // Later targets are above earlier ones.
             .rev()
             .find(|(area, _)| area.contains(position))
     }
@@ -178,14 +179,15 @@ impl<'a, T> Canvas<'a, T> {
         let x = |column: usize| area.x + u16::try_from(column).unwrap_or(u16::MAX - area.x);
         let width = unit.width(column);
         match &unit.shown {
-            UnitDisplay::Symbol(symbol, wide) if column + wide <= room => {
-                let wide = u16::try_from(*wide).unwrap_or(1);
-                self.put_symbol(x(column), area.y, symbol, wide, style);
+            UnitDisplay::Symbol { text, width } if column + width <= room => {
+                let width = u16::try_from(*width).unwrap_or(1);
+                self.put_symbol(x(column), area.y, text, width, style);
             }
             // A wide symbol that exceeds the area is left out.
-            UnitDisplay::Symbol(..) => {}
+            UnitDisplay::Symbol { .. } => {}
             UnitDisplay::Mark(mark) => {
                 let mut buffer = [0; 4];
+                // A mark can be cut, because each of its characters is harmless.
                 for (column, c) in (column..room).zip(mark.chars()) {
                     self.put_symbol(x(column), area.y, c.encode_utf8(&mut buffer), 1, hostile);
                 }
