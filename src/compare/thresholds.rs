@@ -166,7 +166,21 @@ impl ThresholdSweep {
 /// Collects results by eval.
 #[derive(Debug, Default)]
 pub struct ScoreCollector {
-    evals: IndexMap<(String, String), EvalScores>,
+    evals: IndexMap<EvalKey, EvalScores>,
+}
+
+/// The ids of an eval.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct EvalKey {
+    rubric: String,
+    eval: String,
+}
+
+/// The place of a decision of one eval.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct DecisionKey {
+    transcript: String,
+    message: Option<u32>,
 }
 
 #[derive(Debug, Default)]
@@ -174,7 +188,7 @@ struct EvalScores {
     eval_type: String,
     /// The panel rules of the evals, by judge names.
     panel_rules: Option<PanelRules>,
-    decisions: IndexMap<(String, Option<u32>), Vec<ScoredCell>>,
+    decisions: IndexMap<DecisionKey, Vec<ScoredCell>>,
 }
 
 #[derive(Debug, Clone)]
@@ -213,7 +227,10 @@ impl ScoreCollector {
                 let spec = header.judges.get(*judge as usize)?;
                 Some(spec.config.name.clone())
             };
-            let scores = self.evals.entry((rubric.id.clone(), spec.id.clone()));
+            let scores = self.evals.entry(EvalKey {
+                rubric: rubric.id.clone(),
+                eval: spec.id.clone(),
+            });
             scores.or_default().panel_rules = Some(PanelRules {
                 rule: panel.rule,
                 judges: panel.judges.iter().filter_map(name).collect(),
@@ -229,10 +246,16 @@ impl ScoreCollector {
         if result.by_human {
             return;
         }
-        let eval = (name.rubric.to_owned(), name.eval.to_owned());
+        let eval = EvalKey {
+            rubric: name.rubric.to_owned(),
+            eval: name.eval.to_owned(),
+        };
         let scores = self.evals.entry(eval).or_default();
         kind.clone_into(&mut scores.eval_type);
-        let decision = (name.transcript.to_owned(), name.message);
+        let decision = DecisionKey {
+            transcript: name.transcript.to_owned(),
+            message: name.message,
+        };
         scores
             .decisions
             .entry(decision)
@@ -256,7 +279,7 @@ impl ScoreCollector {
         deciding: &dyn Fn(&str, &str) -> EvalDecisionSettings,
     ) -> Vec<ThresholdSweep> {
         let evals = self.evals.iter();
-        let all = evals.filter_map(|((rubric, eval), scores)| {
+        let all = evals.filter_map(|(EvalKey { rubric, eval }, scores)| {
             let label = |transcript: &str, message: Option<u32>| {
                 // A label applies to the whole transcript.
                 let found = labels.find(transcript, rubric, eval);
@@ -287,12 +310,12 @@ impl EvalScores {
         label: &dyn Fn(&str, Option<u32>) -> Option<bool>,
     ) -> ThresholdCounts {
         let mut counts = ThresholdCounts::default();
-        for ((transcript, message), cells) in &self.decisions {
+        for (place, cells) in &self.decisions {
             // `compute_sweep` counts decisions without scores as `unscored`.
             if cells.iter().any(|cell| cell.score().is_some()) {
                 let outcomes = cells.iter().map(|cell| (cell, moved.outcome_at(cell, key)));
                 let outcome = self.decide_outcome(moved.bounds_at(bounds, key), outcomes);
-                counts.count(outcome, label(transcript, *message));
+                counts.count(outcome, label(&place.transcript, place.message));
             }
         }
         counts
@@ -367,14 +390,14 @@ impl EvalScores {
             .into_iter()
             .collect();
         // First pass: find the scores at which each decision changes its outcome.
-        for ((transcript, message), cells) in &self.decisions {
+        for (place, cells) in &self.decisions {
             let scores = || cells.iter().filter_map(ScoredCell::score);
             if scores().next().is_none() {
                 sweep.unscored += 1;
                 continue;
             }
             sweep.scored += 1;
-            let label = label(transcript, *message);
+            let label = label(&place.transcript, place.message);
             let recorded =
                 self.decide_outcome(bounds, cells.iter().map(|cell| (cell, cell.outcome)));
             sweep.recorded.count(recorded, label);

@@ -212,8 +212,14 @@ struct PlannedCellRange {
 
 struct IncompleteTranscript {
     source: TranscriptRef,
-    cells: Vec<(CellKey, Option<CellResult>)>,
+    cells: Vec<RowCell>,
     missing_results: usize,
+}
+
+/// A planned cell and its result, once it has one.
+struct RowCell {
+    key: CellKey,
+    result: Option<CellResult>,
 }
 
 impl RowBuilder {
@@ -364,7 +370,10 @@ impl RowBuilder {
                 first_cell: open.cells.len(),
             },
         );
-        open.cells.extend(keys.iter().map(|key| (*key, None)));
+        open.cells.extend(keys.iter().map(|key| RowCell {
+            key: *key,
+            result: None,
+        }));
         open.missing_results += keys.len();
         self.summary.cells += keys.len() as u64;
         self.summary.pending += keys.len() as u64;
@@ -382,7 +391,7 @@ impl RowBuilder {
         let Some(open) = self.incomplete.get_mut(&range.transcript_no) else {
             return;
         };
-        let slot = &mut open.cells[range.first_cell + offset].1;
+        let slot = &mut open.cells[range.first_cell + offset].result;
         // Only the first result of a cell counts.
         if slot.is_some() {
             return;
@@ -416,7 +425,7 @@ impl RowBuilder {
             let (place, mut open) = entry.remove_entry();
             // Repeats that were planned later are at the end, so restore the plan order.
             open.cells
-                .sort_by_key(|(key, _)| (key.eval, key.message, key.judge, key.repeat));
+                .sort_by_key(|RowCell { key, .. }| (key.eval, key.message, key.judge, key.repeat));
             self.ranges.retain(|_, range| range.transcript_no != place);
             outcome = open.emit_rows(&header, &self.labels, emit);
             if outcome.is_err() {
@@ -433,9 +442,9 @@ impl RowBuilder {
         // After the sort, the cells of one decision are adjacent.
         for group in open
             .cells
-            .chunk_by(|a, b| (a.0.eval, a.0.message) == (b.0.eval, b.0.message))
+            .chunk_by(|a, b| (a.key.eval, a.key.message) == (b.key.eval, b.key.message))
         {
-            let key = group[0].0;
+            let key = group[0].key;
             let Some(eval) = header.evals.get(key.eval as usize) else {
                 continue;
             };
@@ -444,10 +453,10 @@ impl RowBuilder {
             let name = header.cell_name(&open.source, &key);
             let ids = name.map(|name| (name.transcript, name.rubric, name.eval));
             let label = ids.and_then(|ids| find_label(&self.labels, ids, key.message));
-            let results = || group.iter().map(|(_, result)| result.as_ref());
+            let results = || group.iter().map(|cell| cell.result.as_ref());
             // Without all results, the vote can still change.
             let decision = if results().all(|result| result.is_some()) {
-                eval.decide(group.iter().map(|(key, result)| (key, result.as_ref())))
+                eval.decide(group.iter().map(|cell| (&cell.key, cell.result.as_ref())))
             } else {
                 score.undecided |= eval.required;
                 None
@@ -504,7 +513,7 @@ impl IncompleteTranscript {
         labels: &Labels,
         emit: &mut impl FnMut(&ReportRow<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        for (key, result) in &self.cells {
+        for RowCell { key, result } in &self.cells {
             // A cell without a result is pending and has no row.
             let (Some(result), Some(eval), Some(name)) = (
                 result,

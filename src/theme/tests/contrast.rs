@@ -163,7 +163,7 @@ fn verdicts_differ_with_color_vision_deficiency() {
         (Role::Found, Role::Missing),
     ];
     for theme in [full, few] {
-        let color = |role| theme.style(role).fg.expect("a verdict has a colour");
+        let color = |role| theme.style(role).fg.expect("a verdict has a color");
         for (eye, matrix) in [("protanopia", PROTANOPIA), ("deuteranopia", DEUTERANOPIA)] {
             for (one, other) in pairs {
                 let apart = distance(color(one), color(other), matrix);

@@ -10,9 +10,16 @@ use super::glyph::{GlyphUnit, UnitDisplay};
 use crate::model::is_invisible;
 use crate::theme::{Glyphs, Role, Theme};
 
+/// An area of the screen and the target of a click on it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct HitArea<T> {
+    pub(crate) area: Rect,
+    pub(crate) target: T,
+}
+
 /// The areas with click targets in drawing order; the last one has priority.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct HitMap<T>(pub(crate) Vec<(Rect, T)>);
+pub(crate) struct HitMap<T>(pub(crate) Vec<HitArea<T>>);
 
 impl<T> Default for HitMap<T> {
     fn default() -> Self {
@@ -22,13 +29,13 @@ impl<T> Default for HitMap<T> {
 
 impl<T> HitMap<T> {
     /// Returns the area of a click at a position.
-    pub(crate) fn find(&self, column: u16, row: u16) -> Option<&(Rect, T)> {
+    pub(crate) fn find(&self, column: u16, row: u16) -> Option<&HitArea<T>> {
         let position = Position::new(column, row);
         self.0
             .iter()
             // Later targets are above earlier ones.
             .rev()
-            .find(|(area, _)| area.contains(position))
+            .find(|hit| hit.area.contains(position))
     }
 }
 
@@ -64,7 +71,7 @@ impl<'a, T> Canvas<'a, T> {
 
     /// Adds a click target.
     pub(crate) fn add_hit(&mut self, area: Rect, target: T) {
-        self.hits.0.push((area, target));
+        self.hits.0.push(HitArea { area, target });
     }
 
     /// Returns the part of an area that is on the screen.
@@ -178,7 +185,7 @@ impl<'a, T> Canvas<'a, T> {
         let room = usize::from(area.width);
         let x = |column: usize| area.x + u16::try_from(column).unwrap_or(u16::MAX - area.x);
         let width = unit.width(column);
-        match &unit.shown {
+        match &unit.display {
             UnitDisplay::Symbol { text, width } if column + width <= room => {
                 let width = u16::try_from(*width).unwrap_or(1);
                 self.put_symbol(x(column), area.y, text, width, style);

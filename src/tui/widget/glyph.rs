@@ -30,7 +30,7 @@ pub(super) struct GlyphUnit<'a> {
     /// The bytes of the text.
     pub(super) bytes: Range<usize>,
     /// The displayed form.
-    pub(super) shown: UnitDisplay<'a>,
+    pub(super) display: UnitDisplay<'a>,
 }
 
 /// The displayed form of a unit.
@@ -52,7 +52,7 @@ pub(super) enum UnitDisplay<'a> {
 impl GlyphUnit<'_> {
     /// Returns the width in columns at a column.
     pub(super) fn width(&self, column: usize) -> usize {
-        match &self.shown {
+        match &self.display {
             UnitDisplay::Symbol { width, .. } => *width,
             UnitDisplay::Mark(mark) => mark.chars().count(),
             UnitDisplay::Tab => TAB_WIDTH - column % TAB_WIDTH,
@@ -61,7 +61,7 @@ impl GlyphUnit<'_> {
 
     /// Returns true for a space, which may be invisible at a row's end.
     pub(super) fn is_space(&self) -> bool {
-        match &self.shown {
+        match &self.display {
             UnitDisplay::Symbol { text, .. } => text == " ",
             UnitDisplay::Tab => true,
             UnitDisplay::Mark(_) => false,
@@ -102,7 +102,7 @@ impl<'a> Iterator for GlyphUnits<'a> {
         // could follow.
         if first.is_ascii() && bytes.get(1).is_none_or(u8::is_ascii) {
             self.at += 1;
-            let shown = match first {
+            let display = match first {
                 b'\t' => UnitDisplay::Tab,
                 b' '..=b'~' => UnitDisplay::Symbol {
                     text: Cow::Borrowed(&rest[..1]),
@@ -112,7 +112,7 @@ impl<'a> Iterator for GlyphUnits<'a> {
             };
             return Some(GlyphUnit {
                 bytes: start..self.at,
-                shown,
+                display,
             });
         }
         let cluster = rest.graphemes(true).next()?;
@@ -120,7 +120,7 @@ impl<'a> Iterator for GlyphUnits<'a> {
         if let Some(width) = whole_cluster_width(cluster) {
             return Some(GlyphUnit {
                 bytes: start..self.at,
-                shown: UnitDisplay::Symbol {
+                display: UnitDisplay::Symbol {
                     text: Cow::Borrowed(cluster),
                     width,
                 },
@@ -161,7 +161,7 @@ fn split_cluster(start: usize, cluster: &str, out: &mut Vec<GlyphUnit<'_>>) {
             c == ZERO_WIDTH_JOINER && chars.peek().is_some_and(|(_, next)| char_width(*next) > 0);
         if (joins || c == PICTURE_SELECTOR)
             && let Some(last) = out.last_mut()
-            && let UnitDisplay::Symbol { text: symbol, .. } = &last.shown
+            && let UnitDisplay::Symbol { text: symbol, .. } = &last.display
             && (joins || takes_picture_selector(symbol))
         {
             // The joiner has no width of its own, so its bytes belong to the symbol before it.
@@ -171,12 +171,12 @@ fn split_cluster(start: usize, cluster: &str, out: &mut Vec<GlyphUnit<'_>>) {
         if c == '\t' {
             out.push(GlyphUnit {
                 bytes: at,
-                shown: UnitDisplay::Tab,
+                display: UnitDisplay::Tab,
             });
             continue;
         }
         let width = char_width(c);
-        let shown = if c.is_control() || is_invisible(c) || c == PICTURE_SELECTOR {
+        let display = if c.is_control() || is_invisible(c) || c == PICTURE_SELECTOR {
             UnitDisplay::Mark(mark_for_char(c))
         } else if width > 0 {
             marks = 0;
@@ -186,7 +186,7 @@ fn split_cluster(start: usize, cluster: &str, out: &mut Vec<GlyphUnit<'_>>) {
             }
         } else if let Some(GlyphUnit {
             bytes: last,
-            shown: UnitDisplay::Symbol { text: symbol, .. },
+            display: UnitDisplay::Symbol { text: symbol, .. },
         }) = out.last_mut()
         {
             if marks < MAX_COMBINING_MARKS {
@@ -216,7 +216,7 @@ fn split_cluster(start: usize, cluster: &str, out: &mut Vec<GlyphUnit<'_>>) {
         } else {
             UnitDisplay::Mark(mark_for_char(c))
         };
-        out.push(GlyphUnit { bytes: at, shown });
+        out.push(GlyphUnit { bytes: at, display });
     }
 }
 

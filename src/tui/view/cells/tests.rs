@@ -11,6 +11,7 @@ use crate::tui::state::cells::tests::{board, header, keys, outline, row, transcr
 use crate::tui::state::runs::{RunStage, RunTicket, TrackedRun};
 use crate::tui::state::{App, OpenedItem};
 use crate::tui::view::Canvas;
+use crate::tui::widget::canvas::HitArea;
 
 const EVALS: &[&str] = &["names-a-version", "grounded?"];
 
@@ -19,7 +20,7 @@ fn empty_app() -> App {
     App::new(OpenedItem::Recording, Size::new(80, 24), theme)
 }
 
-fn draw(app: &App, width: u16, height: u16) -> (Vec<String>, Vec<(Rect, ClickTarget)>) {
+fn draw(app: &App, width: u16, height: u16) -> (Vec<String>, Vec<HitArea<ClickTarget>>) {
     let area = Rect::new(0, 0, width, height);
     let mut buffer = Buffer::empty(area);
     let mut canvas = Canvas::new(&mut buffer, &app.ui.theme);
@@ -91,7 +92,7 @@ fn failures_come_first_and_show_their_labels() {
     let b = row(&app.live_session.cells, "refund-02/r/names-a-version");
     for (y, target) in [(2, ClickTarget::Row(b)), (1, ClickTarget::Group(0))] {
         let area = Rect::new(1, y, 38, 1);
-        assert!(hits.contains(&(area, target)));
+        assert!(hits.contains(&HitArea { area, target }));
     }
 }
 

@@ -23,7 +23,7 @@ fn frame_shows_title_note_and_scrollbar() {
     let inside = canvas.draw_frame(area, &StyledRow::new("cells", Role::Title), false, ());
     canvas.draw_corner_note(area, &StyledRow::new("12/240", Role::Muted));
     canvas.draw_scrollbar(Rect::new(15, 1, 1, 1), 0.0, 0.5);
-    assert_eq!(canvas.hits.find(3, 1), Some(&(area, ())));
+    assert_eq!(canvas.hits.find(3, 1), Some(&HitArea { area, target: () }));
     assert_eq!(inside, Rect::new(1, 1, 14, 1));
     assert_eq!(
         rows_as_text(&buffer),

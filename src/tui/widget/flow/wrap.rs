@@ -210,7 +210,7 @@ enum BreakClass {
 
 impl BreakClass {
     fn classify(unit: &GlyphUnit<'_>) -> Self {
-        match &unit.shown {
+        match &unit.display {
             _ if unit.is_space() => Self::Space,
             UnitDisplay::Symbol { width: 2, .. } => Self::Wide,
             UnitDisplay::Symbol { text, .. } if text == "-" || text == "/" => Self::Hyphen,
