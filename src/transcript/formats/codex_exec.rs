@@ -27,6 +27,7 @@ struct CodexExecParser;
 
 impl SessionParser for CodexExecParser {
     fn starts_session(&mut self, line: &[u8]) -> bool {
+        // The type is at the beginning of the line; a scan of every long line would be slow.
         let begin = &line[..line.len().min(64)];
         memchr::memmem::find(begin, b"\"thread.started\"").is_some()
     }
@@ -60,6 +61,7 @@ impl<'a> CodexExecThread<'a> {
         let kind = line.text("type").unwrap_or_default();
         match &*kind {
             "thread.started" => self.id = line.id_text("thread_id").unwrap_or_default(),
+            // `item.updated` repeats the state of an item that `item.completed` also has.
             "turn.started" | "item.updated" => {}
             "item.started" => {
                 let item = line.object("item");
@@ -78,6 +80,7 @@ impl<'a> CodexExecThread<'a> {
             "item.completed" => {
                 if let (Some(item), Some(raw)) = (line.object("item"), line.get("item")) {
                     let id = item.id_text("id");
+                    // The plan is already a message, at the place where it started.
                     if id.is_some() && id == self.plan {
                         return;
                     }
@@ -88,6 +91,7 @@ impl<'a> CodexExecThread<'a> {
             }
             "turn.completed" => {
                 if let Some(usage) = line.object("usage") {
+                    // Each turn reports the total of the thread, so the last one replaces the others.
                     self.meta.set("usage", parse_usage(&usage).to_json());
                 }
                 self.builder.close_message();
@@ -135,6 +139,7 @@ impl<'a> CodexExecThread<'a> {
                 self.add_tool_call(id, name, &["server"], "result", item);
             }
             "todo_list" => self.add_tool_call(id, kind, &["items"], "", item),
+            // Codex reports an error as an item too. It is metadata, because it is not the agent's text.
             "error" => {
                 let why = item.text_or_json("message").unwrap_or_default();
                 self.meta.set("error", &*why);
@@ -154,6 +159,7 @@ impl<'a> CodexExecThread<'a> {
         answer: &str,
         item: &RawFields<'a>,
     ) {
+        // MCP calls have arguments. Other items keep theirs in several keys, which form one object.
         let written = if let Some(raw) = item.get("arguments") {
             arguments_text(raw)
         } else {
@@ -177,6 +183,7 @@ impl<'a> CodexExecThread<'a> {
             None => None,
         };
         let content = item.get(answer).or_else(|| item.get("error"));
+        // Without content and status there is nothing to show as a result.
         if content.is_none() && is_error.is_none() {
             return;
         }

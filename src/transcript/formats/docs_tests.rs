@@ -5,7 +5,7 @@ use super::{BINARY_FORMATS, TEXT_FORMATS};
 const DOCS: &str = include_str!("../../../docs/transcripts.md");
 
 #[test]
-fn the_docs_tell_of_every_format() {
+fn docs_name_every_format() {
     let magic = BINARY_FORMATS
         .iter()
         .map(|one| (one.name, one.create_reader.is_some()));

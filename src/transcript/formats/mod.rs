@@ -26,9 +26,9 @@ mod native_reader;
 mod openai;
 mod otlp;
 pub(super) mod promptfoo;
-mod response_items;
 #[cfg(test)]
-mod story;
+mod read_back;
+mod response_items;
 #[cfg(test)]
 mod testing;
 
@@ -65,11 +65,13 @@ pub(super) struct BinaryFormat {
 
 /// The binary formats.
 pub(super) const BINARY_FORMATS: [BinaryFormat; 6] = [
+    // A ZIP archive. `inspect` reports an archive that is not an Inspect log.
     BinaryFormat {
         magic: b"PK\x03\x04",
         name: "an Inspect log (.eval)",
         create_reader: Some(inspect::open_eval),
     },
+    // dicta recognises the formats below only to name them in the error.
     BinaryFormat {
         magic: b"\x1f\x8b",
         name: "a gzip file",
@@ -100,6 +102,7 @@ pub(super) const BINARY_FORMATS: [BinaryFormat; 6] = [
 /// The native format.
 pub(super) const NATIVE_FORMAT: TranscriptFormat = TranscriptFormat {
     name: "native",
+    // Any of the first records, because a native file may begin with a broken line.
     matches: |look| look.any_matches(|s| s.has("messages")),
     create_reader: Some(|_, look| Ok(Box::new(NativeReader(look.record_walker())))),
 };
@@ -156,15 +159,16 @@ pub(super) const TEXT_FORMATS: &[TranscriptFormat] = &[
         matches: |look| {
             look.first_matches(|s| {
                 // Files of the first Codex versions begin with a header without an envelope.
-                let head = s.has("id") && s.has("timestamp") && !s.has("type");
+                let has_bare_header = s.has("id") && s.has("timestamp") && !s.has("type");
                 (s.has("payload") && s.has("timestamp") && s.has("type"))
-                    || (head && s.has("instructions") && !s.has("input"))
+                    || (has_bare_header && s.has("instructions") && !s.has("input"))
             }) || look.any_matches(|s| s.has("record_type"))
         },
         create_reader: Some(|_, look| Ok(codex::open(look))),
     },
     TranscriptFormat {
         name: "the output of `codex exec --json`",
+        // The types of the stream have these prefixes, such as `turn.started`.
         matches: |look| look.first_matches(|s| s.type_starts_with(&["thread.", "turn.", "item."])),
         create_reader: Some(|_, look| Ok(codex_exec::open(look))),
     },
@@ -183,6 +187,7 @@ pub(super) const TEXT_FORMATS: &[TranscriptFormat] = &[
         // Metrics and other signals may come first; what Grafana Tempo exports begins with `batches`.
         matches: |look| {
             look.any_matches(|s| s.has("resourceSpans") || s.has("resourceLogs"))
+                // Not `any_matches`: `batches` is a common word.
                 || look.first_matches(|s| s.has("batches"))
         },
         create_reader: Some(otlp::open),
@@ -204,6 +209,7 @@ pub(super) const TEXT_FORMATS: &[TranscriptFormat] = &[
     TranscriptFormat {
         name: "Gemini contents",
         matches: |look| {
+            // A request, a reply, or a bare content.
             look.first_matches(|s| {
                 s.has("contents") || s.has("candidates") || (s.has("role") && s.has("parts"))
             })
@@ -229,6 +235,7 @@ pub(super) const TEXT_FORMATS: &[TranscriptFormat] = &[
     TranscriptFormat {
         name: "an Inspect log",
         matches: |look| {
+            // `eval` alone is a common word, so a second key of Inspect is necessary.
             look.first_matches(|s| {
                 s.has("eval") && (s.has("status") || s.has("plan") || s.has("samples"))
             })
@@ -242,6 +249,7 @@ pub(super) const TEXT_FORMATS: &[TranscriptFormat] = &[
         },
         create_reader: Some(atif::open),
     },
+    // dicta has no readers for the next four formats; the entry makes the error name the format.
     TranscriptFormat {
         name: "a LangSmith run",
         matches: |look| {
@@ -272,12 +280,14 @@ pub(super) const TEXT_FORMATS: &[TranscriptFormat] = &[
         create_reader: Some(evalbench::open_evalset),
     },
     TranscriptFormat {
+        // Tables come last: their header is plain text, which has no keys.
         name: "an evalbench result table (CSV)",
         matches: evalbench::is_table,
         create_reader: Some(evalbench::open_table),
     },
     TranscriptFormat {
         name: "a CSV table",
+        // The header decides, or, with another delimiter than a comma, the number of cells per line.
         matches: |look| csv_columns(look).is_some() || csv::is_table(look.bytes),
         // Only a field mapping can state the meaning of the columns.
         create_reader: Some(csv::refuse_unmapped),

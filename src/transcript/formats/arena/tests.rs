@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::transcript::formats::story::{fixture, lines, read};
+use crate::transcript::formats::read_back::{fixture, message_lines, read};
 
 #[test]
 fn a_runs_result_with_its_verdicts() {
@@ -10,7 +10,7 @@ fn a_runs_result_with_its_verdicts() {
     let story = all[0].as_ref().expect("a transcript");
     assert_eq!(story["id"], "2026-01-01T00-00Z_made_default_faults_1");
     assert_eq!(
-        lines(story),
+        message_lines(story),
         [
             "system Be exact.",
             "user The pump is hot.",
@@ -50,13 +50,13 @@ fn a_runs_result_with_its_verdicts() {
 }
 
 #[test]
-fn recordings_as_lines() {
+fn recordings_in_lines_become_transcripts() {
     let (all, tally) = read(&fixture("arena/session.jsonl"));
     assert_eq!(all.len(), 2);
     let story = all[0].as_ref().expect("a transcript");
     assert_eq!(story["id"], "s-1");
     assert_eq!(
-        lines(story),
+        message_lines(story),
         [
             "system Be exact.",
             "user Hot?",
@@ -81,7 +81,7 @@ fn a_recording_as_one_object_and_the_older_output_of_turns() {
         (&json!("g-1"), &json!(["geo"]))
     );
     assert_eq!(
-        lines(story),
+        message_lines(story),
         [
             "user Capital of France?",
             "assistant look({\"q\":1})",
@@ -92,7 +92,10 @@ fn a_recording_as_one_object_and_the_older_output_of_turns() {
 
     let (all, _) = read(&fixture("arena/turns.arena-output.json"));
     let story = all[0].as_ref().expect("a transcript");
-    assert_eq!(lines(story), ["user Hi", "assistant f({})", "tool ok"]);
+    assert_eq!(
+        message_lines(story),
+        ["user Hi", "assistant f({})", "tool ok"]
+    );
     assert_eq!(story["messages"][1]["metadata"]["cost_usd"], 0.5);
     assert_eq!(
         story["verdicts"],
@@ -101,7 +104,7 @@ fn a_recording_as_one_object_and_the_older_output_of_turns() {
 }
 
 #[test]
-fn what_is_torn_or_odd_is_named() {
+fn torn_and_odd_files_have_named_errors() {
     for bytes in [
         r#"{"RunID":"x","Messages":7}"#,
         r#"{"RunID":"x","Messages":[{"role":"user","#,

@@ -63,12 +63,15 @@ impl AttachmentChunks {
     }
 
     fn get(&self, name: &str) -> Option<String> {
+        // The name is an index into one list, of which each member holds a consecutive part.
         let number: u64 = name.parse().ok()?;
+        // The last part that begins at or before this index contains it.
         let after = self.chunks.partition_point(|chunk| chunk.first <= number);
         let ListChunk { first, member } = *self.chunks.get(after.checked_sub(1)?)?;
-        let mut read = self.unpacked.borrow_mut();
-        let texts = read.entry(member).or_insert_with(|| {
+        let mut cache = self.unpacked.borrow_mut();
+        let texts = cache.entry(member).or_insert_with(|| {
             // All parts of a sample share the size limit of one record.
+            // A damaged member gives no texts, so its references count as missing.
             let bytes = self
                 .archive
                 .read_bytes(member, self.remaining_bytes.get())
@@ -129,6 +132,7 @@ impl<'a> InspectAttachments<'a> {
         let refers = PROTOCOLS.iter().any(|protocol| {
             memchr::memmem::find(raw.get().as_bytes(), protocol.as_bytes()).is_some()
         });
+        // A part without a reference, or one that is not an object, stays borrowed.
         let Ok(Value::Object(mut fields)) = serde_json::from_str(refers.then_some(raw.get())?)
         else {
             return None;
@@ -148,6 +152,7 @@ impl<'a> InspectAttachments<'a> {
         match &self.store {
             AttachmentStore::Chunks(chunks) => chunks.get(name),
             AttachmentStore::Inline(raw, read) => {
+                // The map is built on first use, because most samples have no reference.
                 let read = read.get_or_init(|| {
                     let all = raw.map(|raw| serde_json::from_str(raw.get()).ok());
                     all.flatten().unwrap_or_default()
