@@ -45,16 +45,16 @@ pub fn guess_mapping(path: &Path, written: &str) -> Result<MappingGuess, Transcr
     let mut head = Vec::new();
     source.fill_buffer(0, &mut head, BLOCK_SIZE)?;
     let is_complete = source.size() <= BLOCK_SIZE as u64;
-    let look = detect::preview_file(&head).map_err(|refusal| match refusal {
+    let preview = detect::preview_file(&head).map_err(|refusal| match refusal {
         DetectError::Unknown(why) | DetectError::Unmapped(why) => source.unknown_error(why),
         DetectError::Unsupported(format) => source.unknown_error(format),
     })?;
-    let is_json = matches!(look.layout, RecordLayout::Values { .. })
-        || look.bytes[look.start..].starts_with(b"{");
+    let is_json = matches!(preview.layout, RecordLayout::Values { .. })
+        || preview.bytes[preview.start..].starts_with(b"{");
     let (what, records) = if is_json {
         let parse =
             |seen: &detect::PreviewedRecord<'_>| serde_json::from_slice::<Value>(seen.bytes).ok();
-        let records: Vec<Value> = look
+        let records: Vec<Value> = preview
             .records
             .iter()
             .filter_map(parse)

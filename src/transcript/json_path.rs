@@ -259,8 +259,8 @@ mod tests {
     proptest! {
         #[test]
         fn search_in_pieces_finds_the_same_offset(text in r#"[{}\[\]":,ab\\]{0,40}"#, cut in 0usize..40) {
-            let whole = format!("{{\"b\":{text}}}");
-            let bytes = whole.as_bytes();
+            let nested = format!("{{\"b\":{text}}}");
+            let bytes = nested.as_bytes();
             let cut = cut.min(bytes.len());
             let path = ["b", "a"];
             let mut search = JsonPathSearch::new(&path);

@@ -131,7 +131,13 @@ fn serialize_tool_message<M: SerializeMap>(
     if rest.is_empty() {
         map.serialize_entry("content", &*result.content)?;
     } else {
-        map.serialize_entry("content", &SerializeResultParts(&result.content, rest))?;
+        map.serialize_entry(
+            "content",
+            &SerializeResultParts {
+                text: &result.content,
+                other_parts: rest,
+            },
+        )?;
     }
     let metadata = SerializeResultMetadata {
         own: message.metadata.as_ref(),
@@ -194,13 +200,20 @@ impl Serialize for SerializeResultMetadata<'_> {
     }
 }
 
-struct SerializeResultParts<'t>(&'t str, &'t [TranscriptPart<'t>]);
+/// The content of a tool message with other parts than text.
+struct SerializeResultParts<'t> {
+    text: &'t str,
+    other_parts: &'t [TranscriptPart<'t>],
+}
 
 impl Serialize for SerializeResultParts<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut seq = to.serialize_seq(None)?;
-        seq.serialize_element(&SerializeTextPart("text", "text", self.0))?;
-        for part in self.1 {
+        seq.serialize_element(&SerializeTextPart {
+            kind: "text",
+            text: self.text,
+        })?;
+        for part in self.other_parts {
             seq.serialize_element(&SerializePart(part))?;
         }
         seq.end()
@@ -220,10 +233,12 @@ struct SerializePart<'t>(&'t TranscriptPart<'t>);
 impl Serialize for SerializePart<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         match self.0 {
-            TranscriptPart::Text(text) => SerializeTextPart("text", "text", text).serialize(to),
-            TranscriptPart::Reasoning(text) => {
-                SerializeTextPart("reasoning", "reasoning", text).serialize(to)
+            TranscriptPart::Text(text) => SerializeTextPart { kind: "text", text }.serialize(to),
+            TranscriptPart::Reasoning(text) => SerializeTextPart {
+                kind: "reasoning",
+                text,
             }
+            .serialize(to),
             TranscriptPart::ToolCall(call) => {
                 let mut map = to.serialize_map(None)?;
                 map.serialize_entry("type", "tool_call")?;
@@ -275,14 +290,18 @@ fn parses_as_part(raw: &JsonText<'_>, part: &TranscriptPart<'_>) -> bool {
     serde_json::from_str(raw.get()).is_ok_and(|raw| try_parse_part(raw).as_ref() == Some(part))
 }
 
-/// `{"type": …, key: text}`.
-struct SerializeTextPart<'t>(&'static str, &'static str, &'t str);
+/// `{"type": kind, kind: text}`.
+struct SerializeTextPart<'t> {
+    kind: &'static str,
+    text: &'t str,
+}
 
 impl Serialize for SerializeTextPart<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut map = to.serialize_map(Some(2))?;
-        map.serialize_entry("type", self.0)?;
-        map.serialize_entry(self.1, self.2)?;
+        map.serialize_entry("type", self.kind)?;
+        // The native format names the text like the type of its part.
+        map.serialize_entry(self.kind, self.text)?;
         map.end()
     }
 }

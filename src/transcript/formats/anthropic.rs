@@ -35,16 +35,16 @@ use super::content_blocks::ContentBlocks;
 use crate::model::{MessageRole, SourceText, SourceVerdict, Transcript, TranscriptMessage};
 
 /// Returns the reader of a detected file.
-pub(super) fn open(look: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
+pub(super) fn open(preview: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
     Box::new(PerRecordReader::new(
-        look.record_walker(),
+        preview.record_walker(),
         AnthropicLogParser,
     ))
 }
 
 /// Returns true if one of the first records is in Anthropic's format.
-pub(super) fn is_anthropic_log(look: &FilePreview<'_>) -> bool {
-    let mut records = look.records.iter();
+pub(super) fn is_anthropic_log(preview: &FilePreview<'_>) -> bool {
+    let mut records = preview.records.iter();
     records.any(|seen| is_record(seen.bytes, &seen.sniff))
 }
 

@@ -33,33 +33,34 @@ use super::{gemini, openai};
 use crate::model::{SourceText, Transcript, TranscriptMessage};
 
 /// Returns a reader of logs and replies, one record each.
-pub(super) fn open(look: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
-    Box::new(PerRecordReader::new(look.record_walker(), ApiLogParser))
+pub(super) fn open(preview: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
+    Box::new(PerRecordReader::new(preview.record_walker(), ApiLogParser))
 }
 
 /// Returns a reader of Gemini's contents: a list of contents is one record.
-pub(super) fn open_contents(look: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
-    Box::new(PerRecordReader::new(look.list_walker(), ApiLogParser))
+pub(super) fn open_contents(preview: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
+    Box::new(PerRecordReader::new(preview.list_walker(), ApiLogParser))
 }
 
 /// Returns a reader of lists of messages or items. A list is a conversation, and so are consecutive lines.
-pub(super) fn open_list(look: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
-    match look.layout {
+pub(super) fn open_list(preview: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
+    match preview.layout {
         RecordLayout::Values { array: true } => {
             // `list_walker` keeps the outer bracket, so the whole list is one record.
-            Box::new(PerRecordReader::new(look.list_walker(), ApiLogParser))
+            Box::new(PerRecordReader::new(preview.list_walker(), ApiLogParser))
         }
         // One message per line: only a session parser joins lines to one conversation.
-        RecordLayout::Lines => {
-            Box::new(PerSessionReader::new(look.record_walker(), ApiLinesParser))
-        }
-        _ => Box::new(PerRecordReader::new(look.record_walker(), ApiLogParser)),
+        RecordLayout::Lines => Box::new(PerSessionReader::new(
+            preview.record_walker(),
+            ApiLinesParser,
+        )),
+        _ => Box::new(PerRecordReader::new(preview.record_walker(), ApiLogParser)),
     }
 }
 
 /// Returns true if the records are items of the Responses API. An Anthropic message has the same type and role.
-pub(super) fn is_responses_items(look: &FilePreview<'_>) -> bool {
-    look.first_matches(|s| {
+pub(super) fn is_responses_items(preview: &FilePreview<'_>) -> bool {
+    preview.first_matches(|s| {
         // Anthropic messages also have this type and role, but with `model` and `stop_reason`.
         let message = s.has("role") && s.has("content") && s.type_starts_with(&["message"]);
         let item_types = [
@@ -77,8 +78,8 @@ pub(super) fn is_responses_items(look: &FilePreview<'_>) -> bool {
 }
 
 /// Returns true if the records are requests to the Responses API, its replies, or both in one.
-pub(super) fn is_responses(look: &FilePreview<'_>) -> bool {
-    let Some(seen) = look.records.first() else {
+pub(super) fn is_responses(preview: &FilePreview<'_>) -> bool {
+    let Some(seen) = preview.records.first() else {
         return false;
     };
     let s = &seen.sniff;
@@ -102,9 +103,9 @@ fn has_list_at(record: &[u8], key: &str) -> bool {
 }
 
 /// Returns true if the records are messages, or lists of messages.
-pub(super) fn is_message_list(look: &FilePreview<'_>) -> bool {
-    look.first_matches(|s| s.has("role"))
-        || look.records.first().is_some_and(|seen| {
+pub(super) fn is_message_list(preview: &FilePreview<'_>) -> bool {
+    preview.first_matches(|s| s.has("role"))
+        || preview.records.first().is_some_and(|seen| {
             seen.bytes.starts_with(b"[") && memchr::memmem::find(seen.bytes, b"\"role\"").is_some()
         })
 }

@@ -28,10 +28,10 @@ use crate::transcript::native::parse_or_none;
 #[expect(clippy::unnecessary_wraps, reason = "the table's type")]
 pub(super) fn open(
     _source: &SourceFile,
-    look: &FilePreview<'_>,
+    preview: &FilePreview<'_>,
 ) -> Result<Box<dyn TranscriptReader>, TranscriptError> {
     Ok(Box::new(PerRecordReader::new(
-        look.record_walker(),
+        preview.record_walker(),
         AtifParser,
     )))
 }
@@ -207,7 +207,7 @@ fn read_step(step: &AtifStep<'_>, messages: &mut Vec<TranscriptMessage<'static>>
         .flat_map(|ObjectOnly(all)| all.results.iter().flatten());
     for ObjectOnly(one) in observed {
         let id = text_or_json(one.source_call_id);
-        let (content, _) = parse_tool_response(one.content);
+        let content = parse_tool_response(one.content).content;
         let mut meta = MetadataBuilder::default();
         meta.set("timestamp", at.clone());
         // Without a call id, the environment reports something that the agent did not ask for.
@@ -254,10 +254,10 @@ mod tests {
                 .expect("JSON")
                 .as_bytes(),
         );
-        let story = all[0].as_ref().expect("a transcript");
-        assert_eq!(story["id"], "run-1");
+        let transcript = all[0].as_ref().expect("a transcript");
+        assert_eq!(transcript["id"], "run-1");
         assert_eq!(
-            message_lines(story),
+            message_lines(transcript),
             [
                 "user List the files.",
                 "assistant <reasoning> | I look. | bash({\"cmd\":\"ls\"})",
@@ -265,8 +265,8 @@ mod tests {
                 "user the shell ended",
             ]
         );
-        assert_eq!(story["messages"][1]["metadata"]["usage"]["cached"], 2);
-        assert_eq!(story["metadata"]["cost_usd"], 0.01);
+        assert_eq!(transcript["messages"][1]["metadata"]["usage"]["cached"], 2);
+        assert_eq!(transcript["metadata"]["cost_usd"], 0.01);
         assert_eq!(tally.unknown["a step of another shape"], 1);
     }
 }

@@ -47,17 +47,17 @@ use line::{ClaudeCodeEnvelope, ClaudeCodeLine, ClaudeCodeLineKind};
 use line_message::ClaudeCodeMessage;
 
 /// Returns the reader of a detected file.
-pub(super) fn open(look: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
+pub(super) fn open(preview: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
     Box::new(PerSessionReader::new(
-        look.record_walker(),
+        preview.record_walker(),
         ClaudeCodeParser::default(),
     ))
 }
 
 /// Returns true if one of the first lines is a line of a session. The very first line may be broken.
-pub(super) fn is_session(look: &FilePreview<'_>) -> bool {
+pub(super) fn is_session(preview: &FilePreview<'_>) -> bool {
     // Any line counts, because the first lines may be titles or snapshots without these keys.
-    look.any_matches(|s| {
+    preview.any_matches(|s| {
         (s.has("sessionId") && (s.has("uuid") || s.has("message") || s.has("type")))
             || (s.has("leafUuid") && s.has("summary"))
             || s.type_starts_with(&[

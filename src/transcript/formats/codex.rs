@@ -22,9 +22,9 @@ use super::response_items::{ConversationBuilder, ItemError, MessageBuilder};
 use crate::model::{MessageRole, SourceText, Transcript, TranscriptPart};
 
 /// Returns the reader of a rollout file.
-pub(super) fn open(look: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
+pub(super) fn open(preview: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
     Box::new(PerSessionReader::new(
-        look.record_walker(),
+        preview.record_walker(),
         CodexRolloutParser::default(),
     ))
 }

@@ -18,8 +18,11 @@ use super::response_items::{ConversationBuilder, arguments_text, object_text};
 use crate::model::{SourceText, ToolCall, ToolResult, Transcript, TranscriptPart};
 
 /// Returns the reader of an output of `codex exec --json`.
-pub(super) fn open(look: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
-    Box::new(PerSessionReader::new(look.record_walker(), CodexExecParser))
+pub(super) fn open(preview: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
+    Box::new(PerSessionReader::new(
+        preview.record_walker(),
+        CodexExecParser,
+    ))
 }
 
 #[derive(Debug)]
@@ -45,13 +48,20 @@ impl SessionParser for CodexExecParser {
     }
 }
 
+/// An item that started but has not ended.
+#[derive(Debug)]
+struct StartedItem<'a> {
+    id: SourceText<'a>,
+    raw: &'a RawValue,
+}
+
 #[derive(Debug, Default)]
 struct CodexExecThread<'a> {
     id: SourceText<'a>,
     builder: ConversationBuilder<'a>,
     meta: MetadataBuilder,
     /// The items that started but have not ended, in order.
-    started_items: Vec<(SourceText<'a>, &'a RawValue)>,
+    started_items: Vec<StartedItem<'a>>,
     /// The id of the plan that the transcript already has.
     plan: Option<SourceText<'a>>,
 }
@@ -73,7 +83,7 @@ impl<'a> CodexExecThread<'a> {
                         self.add_item(&item, raw, out);
                         self.plan = Some(id);
                     } else {
-                        self.started_items.push((id, raw));
+                        self.started_items.push(StartedItem { id, raw });
                     }
                 }
             }
@@ -85,7 +95,7 @@ impl<'a> CodexExecThread<'a> {
                         return;
                     }
                     self.started_items
-                        .retain(|(begun, _)| Some(begun) != id.as_ref());
+                        .retain(|started| Some(&started.id) != id.as_ref());
                     self.add_item(&item, raw, out);
                 }
             }
@@ -199,7 +209,7 @@ impl<'a> CodexExecThread<'a> {
     fn finish(mut self, out: &mut TranscriptSink) {
         self.builder.close_message();
         // Items that were still open at the end of the stream become calls without a result.
-        for (_, raw) in std::mem::take(&mut self.started_items) {
+        for StartedItem { raw, .. } in std::mem::take(&mut self.started_items) {
             if let Some(item) = RawFields::from_raw(raw) {
                 self.add_item(&item, raw, out);
             }

@@ -22,9 +22,9 @@ const MAX_TABLE_CHECK_ROWS: usize = 8;
 /// Returns the error for a table without a field mapping.
 pub(super) fn refuse_unmapped(
     source: &SourceFile,
-    look: &FilePreview<'_>,
+    preview: &FilePreview<'_>,
 ) -> Result<Box<dyn TranscriptReader>, TranscriptError> {
-    let columns = CsvLayout::detect(look.bytes, true).map(|layout| layout.columns);
+    let columns = CsvLayout::detect(preview.bytes, true).map(|layout| layout.columns);
     let names: Vec<String> = columns.unwrap_or_default();
     // A table may have hundreds of columns; six of them identify it in a message.
     let shown_names: Vec<String> = names
@@ -85,9 +85,9 @@ pub(in crate::transcript) struct CsvLayout {
 }
 
 impl CsvLayout {
-    /// Detects the layout from the beginning of a file. `whole` is true if `head` is the complete file, or enough of
-    /// it. The error is a sentence fragment.
-    pub(in crate::transcript) fn detect(head: &[u8], whole: bool) -> Result<Self, String> {
+    /// Detects the layout from the beginning of a file. `is_complete` is true if `head` is the complete file, or enough
+    /// of it. The error is a sentence fragment.
+    pub(in crate::transcript) fn detect(head: &[u8], is_complete: bool) -> Result<Self, String> {
         let mut start = if head.starts_with(b"\xef\xbb\xbf") {
             3
         } else {
@@ -124,7 +124,7 @@ impl CsvLayout {
                 return Err("a quote in its first line is never closed".to_owned());
             }
             // A file that ends without a line end has only a header.
-            _ if whole => rest.len(),
+            _ if is_complete => rest.len(),
             _ => return Err(format!("its first line is longer than {BLOCK_SIZE} bytes")),
         };
         let mut rows = CsvRows::from_bytes(&rest[..end], delimiter);

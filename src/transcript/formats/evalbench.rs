@@ -43,13 +43,14 @@ enum EvalbenchTableKind {
     Configs,
 }
 
-fn detect_table_kind(look: &FilePreview<'_>) -> Option<EvalbenchTableKind> {
+fn detect_table_kind(preview: &FilePreview<'_>) -> Option<EvalbenchTableKind> {
     // JSON contains commas but isn't a table.
-    if matches!(look.bytes.get(look.start), Some(b'{' | b'[')) || look.layout != RecordLayout::Lines
+    if matches!(preview.bytes.get(preview.start), Some(b'{' | b'['))
+        || preview.layout != RecordLayout::Lines
     {
         return None;
     }
-    let (columns, _) = EvalbenchColumns::parse_header(look.bytes.get(look.start..)?)?;
+    let (columns, _) = EvalbenchColumns::parse_header(preview.bytes.get(preview.start..)?)?;
     let has_all = |names: &[&str]| names.iter().all(|name| columns.has(name));
     // The first set of columns that is complete decides.
     let kinds: [(&[&str], EvalbenchTableKind); 6] = [
@@ -74,15 +75,15 @@ fn detect_table_kind(look: &FilePreview<'_>) -> Option<EvalbenchTableKind> {
 }
 
 /// Returns true if a file is one of a run's tables.
-pub(super) fn is_table(look: &FilePreview<'_>) -> bool {
-    detect_table_kind(look).is_some()
+pub(super) fn is_table(preview: &FilePreview<'_>) -> bool {
+    detect_table_kind(preview).is_some()
 }
 
 pub(super) fn open_table(
     source: &SourceFile,
-    look: &FilePreview<'_>,
+    preview: &FilePreview<'_>,
 ) -> Result<Box<dyn TranscriptReader>, TranscriptError> {
-    let kind = detect_table_kind(look)
+    let kind = detect_table_kind(preview)
         .ok_or_else(|| source.unknown_error("it is not an evalbench table"))?;
     let agents = match kind {
         EvalbenchTableKind::Agents => true,
@@ -98,10 +99,10 @@ pub(super) fn open_table(
             ));
         }
     };
-    let head = &look.bytes[look.start..];
+    let head = &preview.bytes[preview.start..];
     let (columns, len) = EvalbenchColumns::parse_header(head)
         .ok_or_else(|| source.unknown_error("its header is not UTF-8"))?;
-    let walk = RecordWalker::new(TABLE_LAYOUT, (look.start + len) as u64);
+    let walk = RecordWalker::new(TABLE_LAYOUT, (preview.start + len) as u64);
     // The scores are a separate file that evalbench writes to the same directory.
     let scores = EvalbenchScores::open_next_to(source)?;
     let runs = EvalbenchRunParser {
@@ -113,8 +114,8 @@ pub(super) fn open_table(
 }
 
 /// Returns true if a file is an evalset.
-pub(super) fn is_evalset(look: &FilePreview<'_>) -> bool {
-    look.first_matches(|s| {
+pub(super) fn is_evalset(preview: &FilePreview<'_>) -> bool {
+    preview.first_matches(|s| {
         s.has("scenarios")
             || (s.has("nl_prompt") && s.has("id"))
             || (s.has("starting_prompt") && s.has("id"))
@@ -123,17 +124,17 @@ pub(super) fn is_evalset(look: &FilePreview<'_>) -> bool {
 
 pub(super) fn open_evalset(
     source: &SourceFile,
-    look: &FilePreview<'_>,
+    preview: &FilePreview<'_>,
 ) -> Result<Box<dyn TranscriptReader>, TranscriptError> {
     // An evalset of SQL is a list or lines; an evalset of agents is one object with `scenarios`.
-    if !look.first_matches(|s| s.has("scenarios")) {
+    if !preview.first_matches(|s| s.has("scenarios")) {
         return Ok(Box::new(PerRecordReader::new(
-            look.record_walker(),
+            preview.record_walker(),
             EvalbenchSetParser,
         )));
     }
     // The walker reads the scenarios one by one, so a large evalset never fills the memory.
-    let offset = find_array_offset(source, look.start as u64, &["scenarios"])?;
+    let offset = find_array_offset(source, preview.start as u64, &["scenarios"])?;
     let offset = offset.ok_or_else(|| source.unknown_error("its `scenarios` are not a list"))?;
     let walk = RecordWalker::new(RecordLayout::Elements, offset);
     Ok(Box::new(PerRecordReader::new(walk, EvalbenchSetParser)))

@@ -106,7 +106,7 @@ pub(super) fn api_error(answer: &RawFields<'_>) -> Option<String> {
 pub(super) fn parse_usage(usage: &RawFields<'_>) -> SourceUsage {
     // Chat completions and the Responses API name the same counts differently; Codex has keys of its own.
     let first = |keys: &[&str]| keys.iter().find_map(|key| usage.integer(key));
-    let within = |objects: &[&str], key: &str| {
+    let detail_count = |objects: &[&str], key: &str| {
         let mut objects = objects.iter().filter_map(|name| usage.object(name));
         objects.find_map(|details| details.integer(key))
     };
@@ -115,14 +115,14 @@ pub(super) fn parse_usage(usage: &RawFields<'_>) -> SourceUsage {
         output: first(&["completion_tokens", "output_tokens"]),
         total: first(&["total_tokens"]),
         cached: first(&["cached_input_tokens"]).or_else(|| {
-            within(
+            detail_count(
                 &["prompt_tokens_details", "input_tokens_details"],
                 "cached_tokens",
             )
         }),
         thinking: first(&["reasoning_output_tokens"]).or_else(|| {
             let details = ["completion_tokens_details", "output_tokens_details"];
-            within(&details, "reasoning_tokens")
+            detail_count(&details, "reasoning_tokens")
         }),
     }
 }

@@ -318,11 +318,14 @@ impl LenientMessageBuilder<'_> {
                 }))
             }
             "tool_call_response" | "tool-result" | "tool_result" => {
-                let (content, failed) =
-                    parse_tool_response(wire_part.response.or(wire_part.content));
+                let response = parse_tool_response(wire_part.response.or(wire_part.content));
                 let is_error = wire_part.is_error.and_then(|raw| raw.get().parse().ok());
                 // The field of the part is explicit. Otherwise the shape of the response shows a failure.
-                self.push_tool_result(tool_result_part(&id, content, is_error.or(failed)));
+                self.push_tool_result(tool_result_part(
+                    &id,
+                    response.content,
+                    is_error.or(response.failed),
+                ));
                 return;
             }
             "blob" | "uri" | "file" | "image" | "image_url" | "input_image" | "audio"
@@ -414,9 +417,16 @@ pub(in crate::transcript) fn tool_result_part(
     })
 }
 
-/// Parses the response of a tool: its text, and true or false if it states whether the tool failed. The Vercel AI SDK
-/// wraps it in `{type, value}`.
-pub(in crate::transcript) fn parse_tool_response(raw: Option<&RawValue>) -> (String, Option<bool>) {
+/// The response of a tool.
+pub(in crate::transcript) struct ToolResponse {
+    /// The text.
+    pub(in crate::transcript) content: String,
+    /// True or false if the response states whether the tool failed.
+    pub(in crate::transcript) failed: Option<bool>,
+}
+
+/// Parses the response of a tool. The Vercel AI SDK wraps it in `{type, value}`.
+pub(in crate::transcript) fn parse_tool_response(raw: Option<&RawValue>) -> ToolResponse {
     #[derive(Deserialize)]
     struct VercelToolOutput<'a> {
         #[serde(borrow, rename = "type")]
@@ -425,7 +435,10 @@ pub(in crate::transcript) fn parse_tool_response(raw: Option<&RawValue>) -> (Str
         value: &'a RawValue,
     }
     let Some(raw) = raw else {
-        return (String::new(), None);
+        return ToolResponse {
+            content: String::new(),
+            failed: None,
+        };
     };
     if let Ok(ObjectOnly(wrapped)) =
         serde_json::from_str::<ObjectOnly<VercelToolOutput<'_>>>(raw.get())
@@ -437,10 +450,16 @@ pub(in crate::transcript) fn parse_tool_response(raw: Option<&RawValue>) -> (Str
         };
         // Another object may have the keys `type` and `value` by chance; its `type` is then unknown.
         if failed.is_some() {
-            return (join_texts(wrapped.value), failed);
+            return ToolResponse {
+                content: join_texts(wrapped.value),
+                failed,
+            };
         }
     }
-    (join_texts(raw), None)
+    ToolResponse {
+        content: join_texts(raw),
+        failed: None,
+    }
 }
 
 /// Returns text as it is, the texts of a list of text parts, or any other value as JSON.

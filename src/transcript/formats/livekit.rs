@@ -28,10 +28,10 @@ use crate::transcript::native::parse_or_none;
 #[expect(clippy::unnecessary_wraps, reason = "the table's type")]
 pub(super) fn open(
     _source: &SourceFile,
-    look: &FilePreview<'_>,
+    preview: &FilePreview<'_>,
 ) -> Result<Box<dyn TranscriptReader>, TranscriptError> {
     Ok(Box::new(PerRecordReader::new(
-        look.record_walker(),
+        preview.record_walker(),
         LivekitParser,
     )))
 }
@@ -229,12 +229,19 @@ fn into_map(value: Value) -> Option<Map<String, Value>> {
     }
 }
 
+/// The time of a call.
+#[derive(Debug)]
+struct LivekitCallTime {
+    call_id: String,
+    /// The time in seconds.
+    at: f64,
+}
+
 /// A conversation under construction.
 #[derive(Debug, Default)]
 struct LivekitMessageBuilder {
     messages: Vec<TranscriptMessage<'static>>,
-    /// The time of each call by id, in seconds.
-    call_times: Vec<(String, f64)>,
+    call_times: Vec<LivekitCallTime>,
     /// True if the last message is the assistant's and takes further calls.
     accepts_calls: bool,
 }
@@ -311,7 +318,10 @@ impl LivekitMessageBuilder {
     fn add_call(&mut self, item: &LivekitItem<'_>, accepts_call: bool) {
         let id = text_or_json(item.call_id);
         if let Some(at) = parse_or_none(item.created_at) {
-            self.call_times.push((id.clone(), at));
+            self.call_times.push(LivekitCallTime {
+                call_id: id.clone(),
+                at,
+            });
         }
         let call = TranscriptPart::ToolCall(ToolCall {
             id: SourceText::from(id),
@@ -333,16 +343,17 @@ impl LivekitMessageBuilder {
 
     fn add_output(&mut self, item: &LivekitItem<'_>) {
         let id = text_or_json(item.call_id);
-        let called = self.call_times.iter().rev().find(|(call, _)| *call == id);
+        let mut newest_first = self.call_times.iter().rev();
+        let called = newest_first.find(|call| call.call_id == id);
         let answered: Option<f64> = parse_or_none(item.created_at);
         let mut part =
             tool_result_part(&id, text_or_json(item.output), parse_or_none(item.is_error));
-        if let (TranscriptPart::ToolResult(result), Some((_, called)), Some(answered)) =
+        if let (TranscriptPart::ToolResult(result), Some(called), Some(answered)) =
             (&mut part, called, answered)
-            && answered >= *called
+            && answered >= called.at
         {
             // Both times are seconds as floats, so digits below a microsecond are rounding errors.
-            result.duration_ms = Some(((answered - called) * 1e6).round() / 1e3);
+            result.duration_ms = Some(((answered - called.at) * 1e6).round() / 1e3);
         }
         self.push_message(
             item,

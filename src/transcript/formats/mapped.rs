@@ -48,12 +48,12 @@ pub(in crate::transcript) fn open(
             found.name
         )));
     }
-    let look = detect::preview_file(head)?;
-    let is_json = matches!(look.layout, RecordLayout::Values { .. })
-        || look.bytes[look.start..].starts_with(b"{");
+    let preview = detect::preview_file(head)?;
+    let is_json = matches!(preview.layout, RecordLayout::Values { .. })
+        || preview.bytes[preview.start..].starts_with(b"{");
     if is_json {
         let reader =
-            PerRecordReader::new(look.record_walker(), MappedRecordParser(Arc::clone(map)));
+            PerRecordReader::new(preview.record_walker(), MappedRecordParser(Arc::clone(map)));
         return Ok(("JSON, read by a map", Box::new(reader)));
     }
     // A small file may be a header without a line end.

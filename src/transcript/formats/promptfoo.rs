@@ -42,37 +42,37 @@ const RESULTS_PATH: &[&str] = &["results", "results"];
 const TABLE_PATH: &[&str] = &["results", "table", "body"];
 
 /// Returns true if a file contains promptfoo's results.
-pub(super) fn is_results(look: &FilePreview<'_>) -> bool {
-    is_result_line(look)
-        || look.first_matches(|s| s.has("evalId") && (s.has("results") || s.has("config")))
+pub(super) fn is_results(preview: &FilePreview<'_>) -> bool {
+    is_result_line(preview)
+        || preview.first_matches(|s| s.has("evalId") && (s.has("results") || s.has("config")))
         // A file may have no `evalId`. Then the path to the results decides.
-        || look.records.first().is_some_and(|seen| {
+        || preview.records.first().is_some_and(|seen| {
             seen.sniff.has("results")
                 && (find_value_offset(seen.bytes, RESULTS_PATH, b'[').is_some()
                     || find_value_offset(seen.bytes, &["results", "table"], b'{').is_some())
         })
 }
 
-fn is_result_line(look: &FilePreview<'_>) -> bool {
-    look.first_matches(|s| {
+fn is_result_line(preview: &FilePreview<'_>) -> bool {
+    preview.first_matches(|s| {
         (s.has("promptIdx") && s.has("testIdx")) || (s.has("gradingResult") && s.has("latencyMs"))
     })
 }
 
 pub(super) fn open(
     source: &SourceFile,
-    look: &FilePreview<'_>,
+    preview: &FilePreview<'_>,
 ) -> Result<Box<dyn TranscriptReader>, TranscriptError> {
     // The preview is enough: promptfoo writes `evalId` at the beginning of the file.
-    let eval = find_text(&look.bytes[look.start..], &["evalId"]);
+    let eval = find_text(&preview.bytes[preview.start..], &["evalId"]);
     let eval = eval.unwrap_or_else(|| source.stem().to_owned());
-    if is_result_line(look) {
+    if is_result_line(preview) {
         return Ok(Box::new(PerRecordReader::new(
-            look.record_walker(),
+            preview.record_walker(),
             PromptfooResultParser { eval },
         )));
     }
-    let start = look.start as u64;
+    let start = preview.start as u64;
     if let Some(at) = find_array_offset(source, start, RESULTS_PATH)? {
         let walk = RecordWalker::new(RecordLayout::Elements, at);
         return Ok(Box::new(PerRecordReader::new(

@@ -32,10 +32,10 @@ use message::write_cost;
 #[expect(clippy::unnecessary_wraps, reason = "the table's type")]
 pub(super) fn open(
     _source: &SourceFile,
-    look: &FilePreview<'_>,
+    preview: &FilePreview<'_>,
 ) -> Result<Box<dyn TranscriptReader>, TranscriptError> {
     Ok(Box::new(PerRecordReader::new(
-        look.record_walker(),
+        preview.record_walker(),
         ArenaResultParser,
     )))
 }
@@ -44,11 +44,11 @@ pub(super) fn open(
 #[expect(clippy::unnecessary_wraps, reason = "the table's type")]
 pub(super) fn open_lines(
     _source: &SourceFile,
-    look: &FilePreview<'_>,
+    preview: &FilePreview<'_>,
 ) -> Result<Box<dyn TranscriptReader>, TranscriptError> {
     let sessions = recording::ArenaRecordingParser::default();
     Ok(Box::new(PerSessionReader::new(
-        look.record_walker(),
+        preview.record_walker(),
         sessions,
     )))
 }

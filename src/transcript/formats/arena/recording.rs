@@ -162,15 +162,30 @@ struct ArenaToolOutcome {
     failed: bool,
 }
 
+/// The position that an event states for a message.
+#[derive(Debug)]
+struct ArenaMessagePosition {
+    position: u64,
+    /// The index of the message in the transcript.
+    message_index: usize,
+}
+
+/// The metrics of a message in a later event.
+#[derive(Debug)]
+struct ArenaMessageUpdate {
+    position: u64,
+    metrics: MetadataBuilder,
+}
+
 /// A session under construction.
 #[derive(Debug, Default)]
 struct ArenaSession {
     id: String,
     messages: Vec<TranscriptMessage<'static>>,
-    /// The stated position of each message, with its index.
-    message_positions: Vec<(u64, usize)>,
-    /// The metrics that followed their message, by stated position.
-    updates: Vec<(u64, MetadataBuilder)>,
+    /// The messages with a stated position.
+    message_positions: Vec<ArenaMessagePosition>,
+    /// The metrics that followed their message.
+    updates: Vec<ArenaMessageUpdate>,
     /// The outcomes of tool calls, which are not in the messages.
     tool_outcomes: Vec<ArenaToolOutcome>,
     verdicts: Vec<SourceVerdict>,
@@ -261,14 +276,16 @@ impl ArenaSession {
         if let Ok(raw) = serde_json::from_str::<&RawValue>(&json) {
             message::read_message(raw, timestamp, &mut self.messages, &mut self.verdicts);
         }
-        if let Some(index) = parse_or_none(data.index) {
-            self.message_positions
-                .push((index, self.messages.len().saturating_sub(1)));
+        if let Some(position) = parse_or_none(data.index) {
+            self.message_positions.push(ArenaMessagePosition {
+                position,
+                message_index: self.messages.len().saturating_sub(1),
+            });
         }
     }
 
     fn add_update(&mut self, data: &ArenaEventData<'_>) {
-        let Some(index) = parse_or_none(data.index) else {
+        let Some(position) = parse_or_none(data.index) else {
             return;
         };
         let mut meta = MetadataBuilder::default();
@@ -280,19 +297,26 @@ impl ArenaSession {
         };
         meta.set("usage", tokens.to_json());
         meta.set("cost_usd", parse_or_none::<f64>(data.cost));
-        self.updates.push((index, meta));
+        self.updates.push(ArenaMessageUpdate {
+            position,
+            metrics: meta,
+        });
     }
 
     fn push_transcript(mut self, metadata: Option<&RawValue>, out: &mut TranscriptSink) {
         // Step 1: metrics that arrived after their message.
-        for (index, mut meta) in std::mem::take(&mut self.updates) {
+        for ArenaMessageUpdate {
+            position,
+            metrics: mut meta,
+        } in std::mem::take(&mut self.updates)
+        {
             let at = self
                 .message_positions
                 .iter()
                 .rev()
                 // The position of a message may differ from its index, and the last message at a position counts.
-                .find(|(position, _)| *position == index)
-                .map(|(_, at)| *at);
+                .find(|stated| stated.position == position)
+                .map(|stated| stated.message_index);
             if let Some(message) = at.and_then(|at| self.messages.get_mut(at)) {
                 if let Some(message_metadata) = &message.metadata {
                     // An update has the final numbers, so they take precedence.

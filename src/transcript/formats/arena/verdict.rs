@@ -66,7 +66,7 @@ pub(super) fn parse_verdicts(
             continue;
         }
         let mut verdict = parse_verdict(&decided, &format!("{what} {}", nth + 1));
-        // The index tells assertions of different turns apart, because they often have the same type.
+        // The index distinguishes assertions of different turns, which often have the same type.
         if let Some(at) = at {
             verdict.eval = format!("{}@{at}", verdict.eval);
         }

@@ -31,8 +31,8 @@ pub(super) struct SubAgents<'a> {
     by_line: HashMap<SourceText<'a>, Option<AgentSpawn>>,
     /// The uuids of the lines of the session itself.
     main_lines: HashSet<SourceText<'a>>,
-    /// The agent id and the call from the metadata file, if this is a sub-agent's own file.
-    from_meta_file: Option<(String, AgentSpawn)>,
+    /// The start from the metadata file, if this is a sub-agent's own file.
+    from_meta_file: Option<MetaFileSpawn>,
 }
 
 /// The start of a sub-agent, as far as known.
@@ -46,6 +46,14 @@ pub(super) struct AgentSpawn {
     pub(super) agent_type: Option<String>,
     /// The short description of its task.
     pub(super) description: Option<String>,
+}
+
+/// The start of the sub-agent that a metadata file describes.
+#[derive(Debug)]
+struct MetaFileSpawn {
+    /// The id of the sub-agent.
+    agent: String,
+    spawn: AgentSpawn,
 }
 
 #[derive(Deserialize)]
@@ -179,7 +187,10 @@ impl<'a> SubAgents<'a> {
         if let Some(spawn) = self.by_agent.get(&SourceText::from(agent)) {
             return spawn.clone();
         }
-        if let Some((meta_agent, spawn)) = &self.from_meta_file
+        if let Some(MetaFileSpawn {
+            agent: meta_agent,
+            spawn,
+        }) = &self.from_meta_file
             && meta_agent == agent
         {
             return spawn.clone();
@@ -196,7 +207,7 @@ impl<'a> SubAgents<'a> {
 }
 
 /// Reads `agent-<id>.meta.json`, which belongs to `agent-<id>.jsonl`.
-fn read_meta_file(source: &SourceFile) -> Option<(String, AgentSpawn)> {
+fn read_meta_file(source: &SourceFile) -> Option<MetaFileSpawn> {
     let agent = source.stem().strip_prefix("agent-")?;
     let path = source.path().with_extension("meta.json");
     // A named pipe with this name would block.
@@ -214,5 +225,8 @@ fn read_meta_file(source: &SourceFile) -> Option<(String, AgentSpawn)> {
         agent_type: read.kind,
         description: read.description,
     };
-    Some((agent.to_owned(), spawn))
+    Some(MetaFileSpawn {
+        agent: agent.to_owned(),
+        spawn,
+    })
 }

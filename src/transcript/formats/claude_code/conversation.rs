@@ -385,7 +385,7 @@ fn session_title(lines: &[ClaudeCodeLine<'_>]) -> Option<String> {
 }
 
 /// Returns a tool's duration as Claude Code measured it, in milliseconds.
-fn measured_duration_ms(own: &RawValue) -> Option<f64> {
+fn measured_duration_ms(tool_use_result: &RawValue) -> Option<f64> {
     #[derive(serde::Deserialize)]
     struct ClaudeCodeDurations<'a> {
         #[serde(borrow, default, rename = "totalDurationMs")]
@@ -396,7 +396,8 @@ fn measured_duration_ms(own: &RawValue) -> Option<f64> {
         seconds: Option<&'a RawValue>,
     }
     // The tools write their duration under different keys, in milliseconds or in seconds.
-    let ObjectOnly(durations) = parse_or_none::<ObjectOnly<ClaudeCodeDurations<'_>>>(Some(own))?;
+    let ObjectOnly(durations) =
+        parse_or_none::<ObjectOnly<ClaudeCodeDurations<'_>>>(Some(tool_use_result))?;
     let ms = parse_or_none::<f64>(durations.total).or_else(|| parse_or_none(durations.ms));
     ms.or_else(|| Some(parse_or_none::<f64>(durations.seconds)? * 1000.0))
 }
@@ -409,16 +410,20 @@ fn elapsed_ms(from: &str, to: &str) -> Option<f64> {
 }
 
 /// Adds the short members of a `toolUseResult` to the metadata, and the names of the others.
-fn add_tool_use_result(own: &RawValue, session: Option<&str>, meta: &mut MetadataBuilder) {
+fn add_tool_use_result(
+    tool_use_result: &RawValue,
+    session: Option<&str>,
+    meta: &mut MetadataBuilder,
+) {
     let short = |raw: &&RawValue| raw.get().len() <= MAX_RESULT_BYTES;
     // A result that is a text or a list has no members.
-    let Some(members) = parse_or_none::<BTreeMap<String, &RawValue>>(Some(own)) else {
-        if let Some(value) = parse_or_none::<Value>(Some(own).filter(short)) {
+    let Some(members) = parse_or_none::<BTreeMap<String, &RawValue>>(Some(tool_use_result)) else {
+        if let Some(value) = parse_or_none::<Value>(Some(tool_use_result).filter(short)) {
             meta.set("tool_use_result", value);
         }
         return;
     };
-    let agent = parse_or_none::<ObjectOnly<AgentCallResult<'_>>>(Some(own))
+    let agent = parse_or_none::<ObjectOnly<AgentCallResult<'_>>>(Some(tool_use_result))
         .and_then(|ObjectOnly(result)| json_string(result.agent?));
     if let (Some(session), Some(agent)) = (session, agent) {
         meta.set("sub_agent", agent_transcript_id(session, &agent));

@@ -25,10 +25,11 @@ pub(super) struct InspectAttachments<'a> {
 
 enum AttachmentStore<'a> {
     /// In the sample: `{hash: text}`.
-    Inline(
-        Option<&'a RawValue>,
-        OnceCell<HashMap<SourceText<'a>, &'a RawValue>>,
-    ),
+    Inline {
+        raw: Option<&'a RawValue>,
+        /// The texts by hash, parsed on first use.
+        by_hash: OnceCell<HashMap<SourceText<'a>, &'a RawValue>>,
+    },
     /// In separate members, by index.
     Chunks(AttachmentChunks),
 }
@@ -88,7 +89,10 @@ impl<'a> InspectAttachments<'a> {
     /// Returns the attachments in a sample.
     pub(super) fn from_sample(attachments: Option<&'a RawValue>) -> Self {
         Self {
-            store: AttachmentStore::Inline(attachments, OnceCell::new()),
+            store: AttachmentStore::Inline {
+                raw: attachments,
+                by_hash: OnceCell::new(),
+            },
             missing: Cell::new(0),
         }
     }
@@ -151,14 +155,14 @@ impl<'a> InspectAttachments<'a> {
     fn get(&self, name: &str) -> Option<String> {
         match &self.store {
             AttachmentStore::Chunks(chunks) => chunks.get(name),
-            AttachmentStore::Inline(raw, read) => {
+            AttachmentStore::Inline { raw, by_hash } => {
                 // The map is built on first use, because most samples have no reference.
-                let read = read.get_or_init(|| {
+                let by_hash = by_hash.get_or_init(|| {
                     let all = raw.map(|raw| serde_json::from_str(raw.get()).ok());
                     all.flatten().unwrap_or_default()
                 });
                 // A hash contains no characters that JSON escapes.
-                serde_json::from_str(read.get(&SourceText::from(name))?.get()).ok()
+                serde_json::from_str(by_hash.get(&SourceText::from(name))?.get()).ok()
             }
         }
     }

@@ -57,7 +57,7 @@ struct InspectSampleMember {
 /// Opens a ZIP archive as an Inspect log.
 pub(in crate::transcript::formats) fn open(
     source: &SourceFile,
-    _look: &FilePreview<'_>,
+    _preview: &FilePreview<'_>,
 ) -> Result<Box<dyn TranscriptReader>, TranscriptError> {
     let archive = InspectArchive::open(source)?;
     let mut samples = IndexMap::new();

@@ -39,11 +39,11 @@ impl RecordParser for InspectJsonParser {
 /// Opens a log that is one JSON object.
 pub(in crate::transcript::formats) fn open(
     source: &SourceFile,
-    look: &FilePreview<'_>,
+    preview: &FilePreview<'_>,
 ) -> Result<Box<dyn TranscriptReader>, TranscriptError> {
     let mut object = InspectJsonCursor {
         source,
-        pos: look.start as u64,
+        pos: preview.start as u64,
         bytes: Vec::new(),
         at: 0,
     };

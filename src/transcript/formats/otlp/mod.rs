@@ -31,11 +31,11 @@ use super::super::source::SourceFile;
 #[expect(clippy::unnecessary_wraps, reason = "the table's type")]
 pub(super) fn open(
     _source: &SourceFile,
-    look: &FilePreview<'_>,
+    preview: &FilePreview<'_>,
 ) -> Result<Box<dyn TranscriptReader>, TranscriptError> {
     Ok(Box::new(stream::OtlpReader::new(
-        look.record_walker(),
-        look.layout,
+        preview.record_walker(),
+        preview.layout,
     )))
 }
 

@@ -17,8 +17,16 @@ pub(super) struct MessageThread {
     pub(super) messages: Vec<TranscriptMessage<'static>>,
     /// The hash of the trace of the first call.
     pub(super) trace: u64,
-    /// The comparison key and the index of each message, except instructions.
-    message_keys: Vec<(u64, usize)>,
+    /// The comparison keys of the messages, except instructions.
+    message_keys: Vec<MessageKey>,
+}
+
+/// The comparison key of a message of a thread.
+#[derive(Debug)]
+struct MessageKey {
+    key: u64,
+    /// The index of the message in the thread.
+    message_index: usize,
 }
 
 /// The relation of a call to a thread.
@@ -56,7 +64,7 @@ impl MessageThread {
     ) -> ThreadMatch {
         let input_keys: Vec<u64> = input.iter().filter_map(message_key).collect();
         let output_keys: Vec<u64> = output.iter().filter_map(message_key).collect();
-        let thread_keys: Vec<u64> = self.message_keys.iter().map(|(key, _)| *key).collect();
+        let thread_keys: Vec<u64> = self.message_keys.iter().map(|known| known.key).collect();
         let call_keys = [&input_keys[..], &output_keys[..]].concat();
         // The call is the beginning of the thread, so another span already recorded it.
         if !call_keys.is_empty() && thread_keys.starts_with(&call_keys) {
@@ -97,8 +105,8 @@ impl MessageThread {
         let repeated = input
             .iter()
             .filter(|message| message.role != MessageRole::System);
-        for ((_, at), message) in known_keys.iter().zip(repeated) {
-            let thread_message = &mut self.messages[*at];
+        for (known, message) in known_keys.iter().zip(repeated) {
+            let thread_message = &mut self.messages[known.message_index];
             let is_thought =
                 |part: &TranscriptPart<'_>| matches!(part, TranscriptPart::Reasoning(_));
             // Reasoning that the thread already has is not added twice.
@@ -127,7 +135,8 @@ impl MessageThread {
         output: &[TranscriptMessage<'static>],
     ) -> Option<usize> {
         let count = input.iter().chain(output).filter_map(message_key).count();
-        Some(self.message_keys.get(count.checked_sub(1)?)?.1)
+        let last = self.message_keys.get(count.checked_sub(1)?)?;
+        Some(last.message_index)
     }
 
     fn append(&mut self, messages: Vec<TranscriptMessage<'static>>, mut skip_count: usize) {
@@ -135,7 +144,8 @@ impl MessageThread {
             match message_key(&message) {
                 Some(_) if skip_count > 0 => skip_count -= 1,
                 Some(key) => {
-                    self.message_keys.push((key, self.messages.len()));
+                    let message_index = self.messages.len();
+                    self.message_keys.push(MessageKey { key, message_index });
                     self.messages.push(message);
                 }
                 None => {

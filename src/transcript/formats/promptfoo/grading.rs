@@ -132,8 +132,11 @@ impl GradingVerdicts {
             }
             // promptfoo repeats the components of a set next to it, with other white space.
             let is_copied = |raw: &&RawValue| {
-                let wanted = parse_value(raw);
-                wanted.is_some() && list.iter().any(|other| parse_value(other) == wanted)
+                let component_value = parse_value(raw);
+                component_value.is_some()
+                    && list
+                        .iter()
+                        .any(|other| parse_value(other) == component_value)
             };
             if !nested.iter().all(is_copied) {
                 self.add_components(component.components, deep - 1);
