@@ -23,11 +23,11 @@ const MAPPED_FILE_KEYS: &[ConfigKey] = &[
         "A file or a glob, relative to this file, absolute or from home (`~/`).",
         text_schema,
     ),
-    // The keys of a field mapping are those of `transcript::FieldMapping`, which decodes it.
+    // `FieldMapping` describes its keys itself, because it also decodes them.
     ConfigKey::new(
         "map",
         "The meaning of the fields of a record.",
-        field_map_schema,
+        FieldMapping::json_schema,
     ),
 ];
 
@@ -38,42 +38,6 @@ pub(super) fn mapped_file_schema() -> Value {
         "description": "Files in an unknown format: CSV, JSON lines, a JSON array. `dicta map FILE` prints a guess.",
         "properties": properties_schema(MAPPED_FILE_KEYS),
         "required": ["path", "map"],
-        "additionalProperties": false,
-    })
-}
-
-fn field_map_schema(doc: &str) -> Value {
-    let expression = |description: &str| text_schema(&format!("JMESPath: {description}"));
-    let label = json!({
-        "type": "object",
-        "properties": {
-            "eval": text_schema("The id of the eval that it is about."),
-            "rubric": text_schema("The rubric's id; any rubric with that eval without one."),
-            "passed": expression("true or false, yes or no, pass or fail, 1 or 0."),
-            "score": expression("a number."),
-            "by": expression("the person who set the label."),
-            "note": expression("why."),
-        },
-        "required": ["eval", "passed"],
-        "additionalProperties": false,
-    });
-    json!({
-        "type": "object",
-        "description": doc,
-        "properties": {
-            "id": expression("a text or a number."),
-            "messages": expression("the conversation, a list of messages in OpenAI's shapes."),
-            "input": expression("what the user said: a text, or messages."),
-            "output": expression("what the agent answered: a text, or messages."),
-            "system": expression("instructions that come before the conversation."),
-            "metadata": {"$ref": "#/$defs/metadata"},
-            "tags": expression("a text or a list of texts."),
-            "label": {"anyOf": [label, {"type": "array", "items": label}]},
-        },
-        "oneOf": [
-            {"required": ["messages"], "not": {"anyOf": [{"required": ["input"]}, {"required": ["output"]}]}},
-            {"required": ["output"], "not": {"required": ["messages"]}},
-        ],
         "additionalProperties": false,
     })
 }
