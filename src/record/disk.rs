@@ -85,9 +85,9 @@ impl LogFile for File {
 
 impl LockGuard for File {}
 
-/// Reports whether other users may write to the folder without a sticky bit, so that they can rename files of its
-/// owner.
+/// The permission bit that lets every user write to a folder.
 const WORLD_WRITABLE: u32 = 0o0002;
+/// The permission bit that prevents users from renaming the files of others in a folder.
 const STICKY_BIT: u32 = 0o1000;
 
 impl Disk for RealDisk {

@@ -69,7 +69,7 @@ impl Recorder {
         Self::start_on_disk(&disk, runs, header, texts, redactor, clock)
     }
 
-    /// As [`Recorder::start_with`], on any file system.
+    /// As [`Recorder::start_with_texts`], on any file system.
     pub(super) fn start_on_disk(
         disk: &Arc<dyn Disk>,
         runs: &Path,

@@ -42,6 +42,7 @@ pub(super) fn check_judge_assigned(
     doc: &YamlDoc,
     problems: &DiagnosticCollector,
 ) {
+    // A document that is not a mapping has its own error already.
     if !doc.value.is_object() || doc.value.get("judge").is_some() {
         return;
     }
@@ -89,6 +90,8 @@ pub(super) fn check_rubric_judges(
                 continue;
             };
             let problem = Diagnostic::error("unknown-judge", &rubric.path, message);
+            // A rubric does not keep its spans, so dicta parses it again. Only a broken reference pays for
+            // that.
             problems.push(match yaml::read_document(&rubric.source, &rubric.path) {
                 Ok(doc) => problem.with_span(doc.span(&pointer), &rubric.source),
                 Err(_) => problem,
@@ -118,6 +121,7 @@ fn list_named_judges<'r>(
     at: &str,
 ) -> Vec<(&'r String, String)> {
     let one = judge.map(|judge| (judge, format!("{at}/judge")));
+    // Both vote rules of a panel without a cascade are written under `jury`.
     let several = panel.into_iter().flat_map(|panel| {
         let key = match panel.rule {
             PanelRule::Cascade { .. } => "cascade",

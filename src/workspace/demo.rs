@@ -39,6 +39,7 @@ pub fn unpack(data_dir: &Path) -> Result<PathBuf, DemoUnpackError> {
     let mut files: Vec<(String, Cow<'static, [u8]>)> = EmbeddedDemo::iter()
         .filter_map(|name| Some((name.to_string(), EmbeddedDemo::get(&name)?.data)))
         .collect();
+    // The digest below depends on the order of the files.
     files.sort_by(|a, b| a.0.cmp(&b.0));
     unpack_files(data_dir, &files)
 }
@@ -50,6 +51,7 @@ fn unpack_files(
     let parts = files
         .iter()
         .flat_map(|(name, bytes)| [name.as_bytes(), &**bytes]);
+    // The digest in the name gives every version of the demo its own folder.
     let digest = Digest::hash_parts(parts);
     let folder = data_dir.join(format!("demo-{}", digest.0.get(..8).unwrap_or_default()));
     let workspace = folder.join("demo");
@@ -61,6 +63,7 @@ fn unpack_files(
         source,
     };
     create_private_folder(data_dir).map_err(|error| fail(data_dir, error))?;
+    // The folder gets its name last, so that an interrupted unpacking leaves no half demo behind.
     let temp = tempfile::Builder::new()
         .prefix(".demo-")
         .tempdir_in(data_dir)
@@ -73,6 +76,7 @@ fn unpack_files(
             .map_err(|error| fail(&path, error))?;
     }
     let marker = temp.path().join(MARKER_FILE);
+    // The marker is the last file; a folder that has it is complete.
     fs::write(&marker, &digest.0).map_err(|error| fail(&marker, error))?;
     match fs::rename(temp.path(), &folder) {
         Ok(()) => {

@@ -51,6 +51,7 @@ pub(super) fn expand(root: &Path, written: &str) -> Result<GlobMatches, String> 
         }
         Err(_) => {}
     }
+    // The walk begins at the deepest folder without a wildcard, not at `/`.
     let parts = GlobParts::split(root, &whole);
     let glob = GlobBuilder::new(&parts.pattern())
         .literal_separator(true)
@@ -73,8 +74,10 @@ pub(super) fn expand_from_home(
     written: &str,
     env: &Env,
 ) -> Result<GlobMatches, String> {
+    // Only `~/` needs the expanded path; `expand` joins all other paths with `root` itself.
     let whole = super::paths::resolve(root, written, env);
     let whole = whole.to_string_lossy();
+    // The expanded path would surprise the author, so the message shows the path as written.
     if written.starts_with("~/") {
         return expand(root, &whole).map_err(|why| why.replace(&*whole, written));
     }
@@ -89,6 +92,7 @@ pub(super) fn find_watch_folders(
 ) -> (Vec<PathBuf>, Option<GlobMatcher>) {
     let whole = super::paths::absolute(&root.join(written));
     let parts = GlobParts::split(root, &whole);
+    // The folder of the file is watched, because editors replace a file when they save it.
     if parts.rest.is_empty() {
         return (
             whole.parent().map(Path::to_owned).into_iter().collect(),
@@ -109,6 +113,7 @@ pub(super) fn find_watch_folders(
             .into_iter()
             .filter_entry(|entry| entry.file_type().is_dir())
             .filter_map(Result::ok)
+            // The system limits the number of watches per user.
             .take(MAX_FOLDERS);
         folders.extend(below.map(DirEntry::into_path));
     }
@@ -139,6 +144,7 @@ impl GlobParts {
             .zip(&components)
             .take_while(|(a, b)| a == *b)
             .count();
+        // Only what the author wrote below the workspace's path may contain wildcards.
         let fixed = components[own..]
             .iter()
             .take_while(|c| !is_glob(&text(**c)))
@@ -162,6 +168,7 @@ fn walk_folders(parts: &GlobParts, matcher: &GlobMatcher) -> GlobMatches {
     } else {
         parts.rest.len()
     };
+    // As in a shell, hidden names count only if a part of the pattern begins with a dot.
     let hidden_too = parts.rest.iter().any(|part| part.starts_with('.'));
     let mut found = GlobMatches::default();
     let mut links = LinkGuard::new(base);
@@ -200,7 +207,10 @@ fn walk_folders(parts: &GlobParts, matcher: &GlobMatcher) -> GlobMatches {
             }
         }
     }
+    // The order of a directory differs between file systems, and transcripts keep the order of their files.
     found.files.sort();
+    // Through a link, one file can have two paths. Without links, the check would cost a system call per
+    // file.
     if !links.entered.is_empty() {
         let mut seen = HashSet::new();
         found
@@ -237,6 +247,7 @@ impl LinkGuard {
         if !entry.path_is_symlink() || !entry.file_type().is_dir() {
             return true;
         }
+        // The walk itself reports a broken link.
         let Ok(target) = entry.path().canonicalize() else {
             return true;
         };

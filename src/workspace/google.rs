@@ -90,6 +90,7 @@ pub fn load_google_credentials(
         return Ok(None);
     };
     let name = || judge.name.clone();
+    // The order is that of Google's libraries: a named file, gcloud's file, the metadata server.
     let found = match find_credentials_file(named.as_deref(), env) {
         None => GoogleCredentials::from_metadata_server(env.get("GCE_METADATA_HOST")),
         Some((path, from)) => {
@@ -112,6 +113,7 @@ pub fn load_google_credentials(
         }
     };
     let credentials = found.with_quota_project(env.get("GOOGLE_CLOUD_QUOTA_PROJECT"));
+    // A service account file names its project, so this check needs the credentials.
     if judge.project.is_none() && credentials.project().is_none() {
         return Err(CredentialsLoadError::NoProject { judge: name() });
     }
@@ -156,6 +158,7 @@ fn find_credentials_file(named: Option<&Path>, env: &Env) -> Option<(PathBuf, &'
     if let Some(path) = named {
         return Some((path.to_owned(), "credentials_file"));
     }
+    // Google's libraries fail if this variable names a missing file, so dicta does not search on either.
     if let Some(path) = env.get(VARIABLE) {
         return Some((PathBuf::from(path), VARIABLE));
     }

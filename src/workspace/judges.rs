@@ -46,11 +46,14 @@ pub(super) fn read_judge(
 ) -> JudgeConfig {
     let mut fields =
         MappingDecoder::new(doc, at, problems).accepting(JUDGE_KEYS.iter().map(|key| &key.key));
+    // This check runs first, so that no later message repeats a key.
     refuse_secrets(doc, at, &mut fields, problems);
     if fields.is_mapping() && !fields.has("provider") {
         fields.error_at_mapping("missing", format!("judge `{name}` needs a `provider`"));
     }
     let provider = fields.choice("provider", PROVIDERS);
+    // Any provider serves for a broken judge, because the error prevents the run. `rules` needs no further
+    // keys.
     let mut judge = JudgeConfig::new(name, provider.unwrap_or(ProviderKind::Rules));
     judge.tools = tool_uses::read_tool_uses(&mut fields, doc, problems, cx);
     let max_turns = fields.integer("max_turns", 1..=100);
@@ -119,6 +122,7 @@ fn refuse_secrets(
             "{key} does not belong in this file: name a variable with `api_key_env`, or a 0600 file with `api_key_file`"
         );
         problems.error(span, "secret", message);
+        // The key has its error; a second one about an unknown key would distract.
         fields.ignore_key(key);
     }
 }
@@ -151,6 +155,7 @@ fn read_model_keys(
     // `transcript` is decoded later, but the next check already depends on its value.
     let reads = fields.value("transcript").and_then(Value::as_str) == Some("tools");
     match (judge.verdict, judge.tools.is_empty() && !reads) {
+        // Decision models take neither key; `calibrated` refuses both.
         _ if judge.provider.is_decisions() => {}
         (VerdictMode::Call, true) => {
             fields.error(
@@ -172,6 +177,7 @@ fn read_model_keys(
         }
         _ => {}
     }
+    // Null means that the request omits the setting. An absent key means dicta's default.
     let is_null = |value: Option<&Value>| value.is_some_and(Value::is_null);
     if is_null(fields.value("temperature")) {
         judge.temperature = None;
@@ -261,6 +267,7 @@ fn read_key_source(
     judge: &JudgeConfig,
     cx: &JudgeCx<'_>,
 ) -> ApiKeySource {
+    // Null declares a server without a key; an absent key means the provider's usual variable.
     let no_key = fields.value("api_key_env").is_some_and(Value::is_null);
     let variable = if no_key {
         None
@@ -291,6 +298,7 @@ fn read_key_source(
             let message = "api_key_env must be the name of an environment variable, not a key";
             fields.error("api_key_env", "secret", message);
         }
+        // The judge keeps the name even if it is broken, because the error above prevents its use.
         return ApiKeySource::Env(variable);
     }
     match default_key_variable(judge.provider) {
@@ -314,6 +322,7 @@ fn is_local(judge: &JudgeConfig) -> bool {
 fn read_headers(fields: &mut MappingDecoder<'_>) -> IndexMap<String, String> {
     let mut headers = IndexMap::new();
     let Some(Value::Object(map)) = fields.value("headers") else {
+        // The decoder reports the wrong type of an existing value.
         fields.mapping("headers");
         return headers;
     };
@@ -401,6 +410,7 @@ fn check_reading_tools(
             fields.error("tools", "tools", format!("{}: {message}", tool.name));
         }
     }
+    // These judges have no turns, so the warnings about turns do not apply.
     if matches!(provider, Some(ProviderKind::Rules | ProviderKind::Source)) {
         return;
     }
@@ -414,6 +424,7 @@ fn check_reading_tools(
         }
         _ => return,
     };
+    // The warning marks the key that the author wrote.
     let key = if fields.has("max_turns") {
         "max_turns"
     } else {

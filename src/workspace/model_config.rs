@@ -68,6 +68,7 @@ fn allow_unseen_urls(judge: &mut JudgeConfig) {
     let fetches = judge.tools.iter_mut().filter(|t| t.name == "fetch_url");
     for tool in fetches {
         let seen = tool.settings.entry("seen".to_owned());
+        // A setting in the file takes precedence.
         seen.or_insert_with(|| "off".into());
     }
 }
@@ -158,6 +159,7 @@ pub(super) fn read_model_config(
     judge.requests_per_minute = fields
         .integer("execs_per_minute", 1..=i64::from(u32::MAX))
         .and_then(|n| u32::try_from(n).ok())
+        // An absent key means evalbench's default and not dicta's unlimited rate.
         .or(Some(DEFAULT_REQUESTS_PER_MINUTE));
     if let Some(n) = fields.integer("max_tokens", 1..=i64::from(u32::MAX)) {
         judge.max_output_tokens = u32::try_from(n).ok();
@@ -176,6 +178,7 @@ pub(super) fn read_model_config(
             .collect(),
         _ => Vec::new(),
     };
+    // One warning for all keys: evalbench's configs contain many that a judge does not need.
     if let Some(first) = ignored.first() {
         let message = format!("not used here: {}", ignored.join(", "));
         problems.warning(doc.key_span(&fields.pointer(first)), "unknown-key", message);
@@ -184,6 +187,7 @@ pub(super) fn read_model_config(
 }
 
 fn read_attempts(fields: &mut MappingDecoder<'_>) -> Option<u8> {
+    // evalbench allows more attempts than dicta makes, so a large number is a warning and no error.
     let written = fields.integer("max_attempts", 1..=1000)?;
     if written > MAX_ATTEMPTS {
         let message = format!("{MAX_ATTEMPTS} attempts are made at most, not {written}");
@@ -208,6 +212,7 @@ fn configure_gemini(
         }
         (Some(_), None) => format!("gcp_region (or {EVALBENCH_REGION}) is missing"),
         (None, Some(_)) => format!("gcp_project_id (or {EVALBENCH_PROJECT}) is missing"),
+        // Without both settings, a key means the Gemini API on purpose, so there is no warning.
         (None, None) if has_key => return,
         (None, None) => format!(
             "there is neither gcp_project_id and gcp_region (or {EVALBENCH_PROJECT} and {EVALBENCH_REGION}) \

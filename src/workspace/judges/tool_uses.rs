@@ -36,6 +36,7 @@ pub(in crate::workspace) fn read_tool_uses(
                 continue;
             }
         };
+        // The server goes into the toolbox first, because the checks below look it up there.
         if tool.name == INLINE_SERVER {
             add_server(
                 &tool,
@@ -45,9 +46,11 @@ pub(in crate::workspace) fn read_tool_uses(
                 cx,
             );
         }
+        // A judge's own server may have changed the toolbox since the last entry.
         let deps = tool_deps(cx);
         let mut found = Vec::new();
         let known = tools::list_tool_names(&deps.toolbox);
+        // The name of a source selects all tools of that server.
         let is_known = tool.name == INLINE_SERVER
             || known.contains(&tool.name)
             || deps.toolbox.sources.contains_key(&tool.name);
@@ -89,6 +92,7 @@ pub(in crate::workspace) fn read_tool_uses(
         .tools
         .values()
         .all(|tool| tool.errors.is_empty());
+    // The joint check would repeat or hide the problems of single tools, so it needs correct ones.
     if is_good && whole {
         for why in tools::check_tools(&uses, &deps) {
             fields.error("tools", "tools", why);

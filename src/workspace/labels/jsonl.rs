@@ -22,6 +22,8 @@ pub(super) fn read(sheet: &mut LabelFileReader<'_>) {
             Err(error) => {
                 let message = error.to_string();
                 let message = message
+                    // serde_json ends its message with a position in this line; the span shows the position
+                    // in the file.
                     .rsplit_once(" at line ")
                     .map_or(message.as_str(), |(m, _)| m);
                 let span = SourceSpan {

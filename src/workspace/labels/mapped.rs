@@ -23,12 +23,14 @@ pub(in crate::workspace) fn read_mapped_labels(
     let mut found = LoadedLabels::default();
     let mut ids: HashSet<String> = HashSet::new();
     for path in files {
+        // Most files have no labels. They are not opened here.
         if !maps.0.get(path).is_some_and(|map| map.has_labels()) {
             continue;
         }
         let shown = paths::display_path(root, path);
         if path
             .metadata()
+            // The places of the labels below need the whole file in memory.
             .is_ok_and(|meta| meta.len() > MAX_LABELS_BYTES)
         {
             let file = shown.display();
@@ -40,6 +42,7 @@ pub(in crate::workspace) fn read_mapped_labels(
             found.problems.push(warning);
             continue;
         }
+        // After an error in the middle of a file, its labels are removed again.
         let before = found.labels.len();
         let mut taken = 0;
         let mut offsets = Vec::new();
@@ -62,6 +65,7 @@ pub(in crate::workspace) fn read_mapped_labels(
             continue;
         }
         let of: Arc<Path> = Arc::from(&*shown);
+        // The reader knows only byte offsets, and a problem needs a line number.
         let spans = spans_at_offsets(path, &offsets);
         let places = spans.into_iter().map(|span| (Arc::clone(&of), span));
         found.places.extend(places);
@@ -97,6 +101,7 @@ fn for_each_label(
                 continue;
             };
             let id = transcript.id.to_string();
+            // `ids` spans all files, because ids must be unique in the whole run.
             let first = ids.insert(id.clone());
             for label in &record.labels {
                 let label = first.then(|| Label {
@@ -117,6 +122,7 @@ fn spans_at_offsets(path: &Path, offsets: &[u64]) -> Vec<SourceSpan> {
     } else {
         std::fs::read(path).unwrap_or_default()
     };
+    // The offsets ascend, so each byte of the file is counted once.
     let (mut counted, mut line) = (0, 1);
     let place = |offset: &u64| {
         let at = usize::try_from(*offset)

@@ -145,6 +145,7 @@ impl LoadedLabels {
             self.places.push((Arc::clone(&of), span));
         }
         if form == LabelFormat::Jsonl {
+            // New labels are appended only to a file that is clearly in dicta's format.
             let jsonl = path.extension().is_some_and(|ending| ending == "jsonl");
             if jsonl && self.file.is_none() {
                 self.file = Some(path.to_owned());
@@ -160,6 +161,7 @@ fn detect_label_format(path: &Path, text: &str) -> LabelFormat {
     let text = text.trim_start_matches('\u{feff}').trim_start();
     let ending = path.extension().and_then(|ending| ending.to_str());
     let first = text.lines().next().unwrap_or_default();
+    // JSON or JSON lines: the keys of the first line distinguish the formats.
     if text.starts_with('{') {
         let line: Option<serde_json::Map<String, serde_json::Value>> =
             serde_json::from_str(first).ok();
@@ -175,16 +177,19 @@ fn detect_label_format(path: &Path, text: &str) -> LabelFormat {
         if document && promptfoo::is_results_document(text) {
             return LabelFormat::Promptfoo;
         }
+        // The order matters: promptfoo's results also have an `id`, and a broken label may have one.
         if has("id") && !has("eval") {
             return LabelFormat::Scout;
         }
         return LabelFormat::Jsonl;
     }
+    // The only array that dicta reads here is Inspect Scout's list of cases.
     if text.starts_with('[') {
         return LabelFormat::Scout;
     }
     match ending {
         Some("yaml" | "yml") => LabelFormat::Scout,
+        // Without a brace, these lines are broken; the reader of JSON lines reports each of them.
         Some("jsonl" | "ndjson") => LabelFormat::Jsonl,
         _ if text.is_empty() => LabelFormat::Jsonl,
         _ => LabelFormat::Table,

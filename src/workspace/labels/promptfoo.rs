@@ -88,6 +88,7 @@ pub(super) fn read(sheet: &mut LabelFileReader<'_>) {
     let mut marks = 0;
     if let Ok(document) = serde_json::from_str::<PromptfooRatingsDocument<'_>>(bare) {
         let own = document.results.get();
+        // promptfoo has two layouts: the results directly under `results`, or under `results.results`.
         let results = if own.trim_start().starts_with('[') {
             serde_json::from_str::<Vec<&RawValue>>(own)
         } else {
@@ -105,6 +106,7 @@ pub(super) fn read(sheet: &mut LabelFileReader<'_>) {
         let eval = document.eval_id.unwrap_or_else(|| sheet.stem());
         let (mut line, mut counted) = (1, 0);
         for result in results {
+            // A raw value borrows from the text, so its address gives its position in the file.
             let start = result.get().as_ptr() as usize - bare.as_ptr() as usize;
             line += bare[counted..start].matches('\n').count() as u64;
             counted = start;
@@ -157,6 +159,7 @@ fn read_result(
             .component_results
             .iter()
             .flatten()
+            // Only a mark of a person is worth an error; results without one are skipped.
             .any(PromptfooRatedComponent::is_human)
         {
             let message = "a mark on a result without `id`, `testIdx` and `promptIdx`: nothing says which transcript it is about; export the eval again with a newer promptfoo";
@@ -166,6 +169,7 @@ fn read_result(
         return marks;
     };
     for component in grading.component_results.into_iter().flatten() {
+        // The other components are promptfoo's own assertions, which are not labels.
         if !component.is_human() {
             continue;
         }
@@ -178,6 +182,7 @@ fn read_result(
             sheet.error(span.clone(), message);
             continue;
         };
+        // A mark without a metric is about the whole result, so only dicta.yaml can name its eval.
         let Some(eval) = assertion.metric.or_else(|| sheet.defaults.eval.clone()) else {
             sheet.error(
                 span.clone(),
@@ -186,6 +191,7 @@ fn read_result(
             return marks;
         };
         let mut found = new_label(&transcript, &eval, passed);
+        // promptfoo allows any number as a score; dicta's scores are from 0 to 1.
         found.score = component.score.filter(|score| (0.0..=1.0).contains(score));
         found.note = component.comment.or_else(|| grading.comment.clone());
         sheet.add_label(found, span.clone());

@@ -28,6 +28,7 @@ pub(super) fn read_table(
     header: SourceSpan,
     mut rows: Vec<LabelTableRow>,
 ) {
+    // Scout allows a table without a header; its two columns are then the id and the target.
     let names = if names.iter().any(|name| name == "id") {
         names
     } else {
@@ -57,6 +58,7 @@ pub(super) fn read_table(
             "no column is called `target`, `target_…` or `label_…`",
         );
     }
+    // One error about the column replaces an error for each of its rows.
     if single && sheet.defaults.eval.is_none() {
         return report_missing_eval(sheet, header);
     }
@@ -76,6 +78,7 @@ pub(super) fn read_table(
 pub(super) fn read(sheet: &mut LabelFileReader<'_>) {
     let text = Arc::clone(sheet.text);
     let bare = text.trim_start_matches('\u{feff}');
+    // A brace at the start means JSON lines. YAML and a JSON array go through the YAML reader.
     if bare.trim_start().starts_with('{') {
         let mut start = text.len() - bare.len();
         for (line, number) in bare.split_inclusive('\n').zip(1..) {
@@ -131,6 +134,7 @@ fn read_cases(
 fn read_case(sheet: &mut LabelFileReader<'_>, case: &Map<String, Value>, span: &SourceSpan) {
     sheet.is_scout = true;
     let id = match case.get("id") {
+        // A case of several transcripts has a list of ids in one text, or ids with commas.
         Some(Value::String(id)) if id.starts_with('[') || id.contains(", ") => {
             return sheet.error(
                 span.clone(),
@@ -147,6 +151,7 @@ fn read_case(sheet: &mut LabelFileReader<'_>, case: &Map<String, Value>, span: &
         }
         _ => return sheet.error(span.clone(), "this case names no transcript (`id`)"),
     };
+    // Only a comparison for equality makes the target a verdict.
     match case.get("predicate") {
         None | Some(Value::Null) => {}
         Some(Value::String(word)) if word == "eq" => {}
@@ -162,12 +167,14 @@ fn read_case(sheet: &mut LabelFileReader<'_>, case: &Map<String, Value>, span: &
             continue;
         };
         match value {
+            // An object lists the targets of several evals by name.
             Value::Object(fields) if eval.is_empty() => {
                 targets.extend(fields.iter().map(|(name, value)| (name.clone(), value)));
             }
             value => targets.push((eval.to_owned(), value)),
         }
     }
+    // A case without a target has not been judged yet.
     if targets.is_empty() {
         return sheet.blank(span.clone());
     }

@@ -31,6 +31,7 @@ pub(super) fn read(sheet: &mut LabelFileReader<'_>) {
         .iter()
         .map(|name| name.trim().to_owned())
         .collect();
+    // These columns identify promptfoo's CSV export. It has verdicts, but no marks of people.
     if ["Status", "Score", "Named Scores"]
         .iter()
         .all(|own| names.iter().any(|name| name == own))
@@ -101,6 +102,7 @@ fn read_native_table(
             sheet.error(row.span, "this row names no eval");
             continue;
         };
+        // An empty cell is a row that the person has not judged yet.
         let Some(word) = cell(decides) else {
             sheet.blank(row.span);
             continue;

@@ -20,10 +20,12 @@ pub(super) fn read_rows(sheet: &mut LabelFileReader<'_>) -> Vec<LabelTableRow> {
     let count = |delimiter: u8| first.bytes().filter(|byte| *byte == delimiter).count();
     let delimiter = [b',', b'\t', b';']
         .into_iter()
+        // `max_by_key` takes the last of several maxima, so reversed order prefers the comma.
         .rev()
         .max_by_key(|d| count(*d));
     let mut reader = csv::ReaderBuilder::new()
         .has_headers(false)
+        // A row of the wrong length is reported at its own line by `check_row_length`.
         .flexible(true)
         .delimiter(delimiter.unwrap_or(b','))
         .from_reader(text.as_bytes());

@@ -41,6 +41,7 @@ pub(in crate::workspace) fn check_labels_against_rubrics(
             .entry(about)
             .or_insert_with(|| explain_unmatched_label(about, rubrics));
         if let Some(message) = wrong {
+            // A mapping's label has its error at the mapping in dicta.yaml, not at each record.
             if nth < mapped {
                 continue;
             }
@@ -73,6 +74,7 @@ pub(in crate::workspace) fn check_labels_against_rubrics(
             ));
         }
     }
+    // The two kinds are capped apart, so that many warnings do not hide the errors.
     cap_problems(&mut errors, "more labels like these match nothing");
     cap_problems(&mut warnings, "more labels contradict earlier ones");
     errors.append(&mut warnings);
@@ -106,6 +108,7 @@ pub(in crate::workspace) fn check_map_labels(
             else {
                 continue;
             };
+            // The error marks the key that is wrong.
             let none = rubric.is_some_and(|id| rubrics.iter().all(|known| known.id != id));
             let key = if none { "rubric" } else { "eval" };
             problems.push(doc.error(&format!("{at}/{key}"), LABEL_CODE, message));
@@ -127,6 +130,7 @@ fn cap_problems(problems: &mut Vec<Diagnostic>, what: &str) {
     if more == 0 {
         return;
     }
+    // The summary gets the place of the first problem that is left out.
     let last = problems[MAX_REPORTED].clone();
     problems.truncate(MAX_REPORTED);
     problems.push(Diagnostic {
@@ -140,6 +144,7 @@ fn explain_unmatched_label(
     (rubric, eval): (Option<&str>, &str),
     rubrics: &[Arc<Rubric>],
 ) -> Option<String> {
+    // A label without a rubric is for every rubric that has the eval.
     let of_rubric: Vec<&Arc<Rubric>> = rubrics
         .iter()
         .filter(|known| rubric.is_none_or(|id| id == known.id))
@@ -171,6 +176,7 @@ pub(crate) fn find_stray_labels(workspace: &Workspace, ids: &HashSet<String>) ->
     let mut told: HashSet<&str> = HashSet::new();
     let mut problems = Vec::new();
     for (label, place) in workspace.labels.iter().zip(&workspace.label_places) {
+        // One report per transcript is enough, also if it has many labels.
         if ids.contains(&label.transcript) || !told.insert(&label.transcript) {
             continue;
         }

@@ -25,6 +25,7 @@ pub(super) fn lint_bounds(lints: &mut RubricLints<'_>, of: LintedEval<'_>) {
         && let Some(pattern) = of.eval.params["pattern"].as_str()
         && patterns::matches_everything(pattern)
     {
+        // The eval fails on every text if exactly one of `expect_match: false` and `not:` is set.
         let wanted = of.eval.params["expect_match"].as_bool().unwrap_or(true);
         let said = new_bound_lint(
             wanted != of.eval.negate,

@@ -84,6 +84,7 @@ impl ExampleResult {
             index: nth,
             expect: example.expect,
             outcome: got,
+            // The report prints one line per example.
             why: why.lines().next().unwrap_or_default().to_owned(),
             author_note: example.why.clone(),
             allowed: eval.allow.contains(&NAME) || rubric.allow.contains(&NAME),
@@ -97,6 +98,7 @@ impl ExampleResult {
     pub fn status(&self) -> ExampleStatus {
         match self.outcome {
             got if got == self.expect => ExampleStatus::AsExpected,
+            // A check error is the example's own: its content has a form that the check cannot read.
             Outcome::Pass | Outcome::Fail | Outcome::NotApplicable | Outcome::CheckError => {
                 ExampleStatus::Missed
             }
@@ -128,6 +130,7 @@ pub fn run_code_examples(rubrics: &[Arc<Rubric>], registry: &EvalTypeRegistry) -
     let mut tried = ExampleSummary::default();
     for rubric in rubrics {
         for (_, eval) in enabled_evals(rubric).filter(|(_, eval)| !eval.examples.is_empty()) {
+            // Without findings, the eval is not decided by code; its examples are only counted.
             let Some(findings) = run_examples(registry, eval) else {
                 let kind = crate::rubric::EvalTypeCatalog::eval_type(registry, &eval.eval_type);
                 let untried = match kind {

@@ -85,6 +85,8 @@ impl TranscriptLinter {
             remember(&mut self.tags, tag);
         }
         for watched in &mut self.rubrics {
+            // A selector that has matched needs no further test. In most workspaces, that is soon true of
+            // all.
             let open = |hit: &SelectorHit| !hit.has_matched;
             if !open(&watched.own) && !watched.evals.iter().any(open) {
                 continue;
@@ -115,6 +117,7 @@ impl TranscriptLinter {
                 if self.transcripts == 0 {
                     continue;
                 }
+                // If the rubric's own selector matches nothing, one lint about the rubric is enough.
                 if watched.own.has_matched && !watched.evals[at].has_matched {
                     lints.report_for_eval(
                         of,
@@ -122,6 +125,7 @@ impl TranscriptLinter {
                         self.selects_nothing_lint(&eval.applies_to),
                     );
                 }
+                // A tool that is missing from an incomplete list may still be called.
                 if self.tools.len() < MAX_REMEMBERED {
                     tools::lint_tools(&mut lints, of, &self.tools);
                 }

@@ -71,6 +71,7 @@ pub(super) fn lint_urls(lints: &mut RubricLints<'_>, of: LintedEval<'_>, judges:
 /// Returns the first address of a text. The host of an e-mail address does not count.
 fn find_address(text: &str) -> Option<&str> {
     let found = ADDRESS.find_iter(text).find(|found| {
+        // `@` precedes the host of an e-mail address; slashes precede parts of paths.
         let before = text[..found.start()].chars().next_back();
         !matches!(before, Some('@' | '/' | '\\'))
     })?;
