@@ -82,6 +82,7 @@ impl RedactedEvent {
         });
         match redactor.redact(&json) {
             None => Self { kind, json },
+            // The fact is parsed from the redacted JSON, so that the screen and the log show the same text.
             Some(clean) => {
                 if let Ok(kind) = EventKind::from_json(&clean) {
                     Self { kind, json: clean }
@@ -157,6 +158,7 @@ impl Emitter {
 
     /// Redacts and stores bytes. Records `blob_stored` for a new blob.
     pub async fn store_blob(&self, bytes: &[u8]) -> Blob {
+        // Redaction comes before the digest and the store, because neither may depend on a secret.
         let clean = self.redactor.redact_bytes(bytes);
         let bytes = clean.as_deref().unwrap_or(bytes);
         match self.blobs.put(bytes) {
@@ -167,6 +169,7 @@ impl Emitter {
             Ok((blob, false)) => blob,
             Err(error) => {
                 let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+                // Only the first failure is kept: later ones follow from it.
                 failed.get_or_insert(error);
                 Blob::from_bytes(bytes)
             }
@@ -267,6 +270,7 @@ impl DeltaCoalescer<'_> {
         if text.is_empty() {
             return;
         }
+        // A reply has few parts, so a search is cheaper than a map, and the order of the parts stays.
         let at = if let Some(at) = self.parts.iter().position(|(p, ..)| *p == part) {
             at
         } else {
@@ -278,6 +282,7 @@ impl DeltaCoalescer<'_> {
         ready.push_str(&stream.push(&self.cx.out.redactor, text));
         self.gathering_since
             .get_or_insert_with(|| self.cx.clock.now());
+        // While chunks arrive without pause, no reading loop waits, so the coalescer itself sends on time.
         if self.time_until_flush() == Some(Millis(0)) {
             self.flush().await;
         }
@@ -308,6 +313,7 @@ impl DeltaCoalescer<'_> {
 
     /// Sends everything, including text that the redactor held back. Call it before the fact that ends the attempt.
     pub async fn finish(mut self) {
+        // At the end of the stream, a held back beginning of a secret cannot become a secret any more.
         for (_, stream, ready) in &mut self.parts {
             ready.push_str(&stream.finish());
         }

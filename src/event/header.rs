@@ -115,6 +115,7 @@ impl RunHeader {
         Some(said.unwrap_or_else(|| ReplayedEvidencePlan {
             runs: vec![run],
             answers: 0,
+            // In those versions, a call without a recorded response was always an error.
             miss: "error".to_owned(),
         }))
     }

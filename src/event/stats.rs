@@ -126,6 +126,7 @@ impl CallDurations {
 
     /// Returns the nearest-rank percentile; `None` without calls.
     pub fn percentile(&self, percent: u8) -> Option<Millis> {
+        // Nearest rank: the smallest duration that at least this percentage of the calls do not exceed.
         let rank = (self.0.len() * usize::from(percent.min(100))).div_ceil(100);
         let mut sorted = self.0.clone();
         let at = rank.max(1) - 1;
@@ -168,6 +169,7 @@ impl RunStats {
                 self.judges = header.judges.iter().map(JudgeStats::from_spec).collect();
             }
             EventKind::CellsPlanned { first, keys, .. } => self.apply_plan(*first, keys),
+            // Runs without judges have no open cells, so large batches of settled cells are skipped.
             EventKind::CellsSettled(settled) if !self.open_cells.is_empty() => {
                 for one in settled {
                     self.apply_result(one.0, &one.1);
@@ -232,6 +234,7 @@ impl RunStats {
     }
 
     fn apply_result(&mut self, cell: CellIx, result: &CellResult) {
+        // Removing the cell also prevents a second count if a damaged log repeats a result.
         let Some(open) = self.open_cells.remove(&cell) else {
             return;
         };
@@ -240,6 +243,7 @@ impl RunStats {
         judge.errors += u64::from(result.outcome.is_error());
         judge.open_calls = judge.open_calls.saturating_sub(open.calls);
         if result.cached.is_some() {
+            // A cached result cost nothing in this run.
             judge.cached += 1;
         } else if !judge.free {
             judge.bill = judge.bill.plus(result.bill());
@@ -251,6 +255,7 @@ impl RunStats {
             return;
         };
         let judge = &mut self.judges[open.judge];
+        // The facts of a replay repeat calls that an earlier run made.
         if judge.is_replay {
             return;
         }
@@ -266,6 +271,7 @@ impl RunStats {
                 open.attempt_began = Some(at);
                 judge.calls += 1;
                 judge.open_calls += 1;
+                // Calls are counted at their start, so that a call in progress shows.
                 judge.usage.calls = judge.usage.calls.saturating_add(1);
                 judge.sent_bytes = judge.sent_bytes.saturating_add(open.request_bytes);
             }
@@ -284,6 +290,7 @@ impl RunStats {
                 judge.repaired += u64::from(!verdict.repaired.is_empty());
             }
             TurnFact::VerdictUnparsed { .. } => {
+                // A rejected verdict call also makes the verdict unparsed; the turn counts once.
                 judge.rejected += u64::from(open.rejected != Some(turn));
             }
             TurnFact::Delta { .. } | TurnFact::Held { .. } => {}
@@ -299,6 +306,7 @@ impl RunStats {
             return;
         }
         if let ToolFact::Received { name, .. } = fact {
+            // The name is a model's output and can have any length.
             let name: String = name.chars().take(MAX_NAME_CHARS).collect();
             if name != SUBMIT_VERDICT
                 && (self.tools.len() < MAX_TOOL_NAMES || self.tools.contains_key(&name))
@@ -311,6 +319,7 @@ impl RunStats {
         let Some(name) = open.tools.get(&which) else {
             return;
         };
+        // The call that submits the verdict counts for the judge; it is not a tool.
         if name == SUBMIT_VERDICT {
             if matches!(fact, ToolFact::Rejected { .. }) && open.rejected != Some(which.0) {
                 open.rejected = Some(which.0);
@@ -375,6 +384,7 @@ impl JudgeStats {
     }
 
     fn add_usage(&mut self, usage: TokenUsage) {
+        // The calls have been counted at the start of each attempt.
         self.usage = self.usage.plus(TokenUsage { calls: 0, ..usage });
     }
 }

@@ -212,6 +212,7 @@ impl JudgeConfig {
             tools: Vec::new(),
             max_turns: 5,
             verdict: VerdictMode::Auto,
+            // The lowest temperature gives the most repeatable verdicts.
             temperature: Some(0.0),
             max_output_tokens: Some(4096),
             reasoning: None,
@@ -239,6 +240,8 @@ impl JudgeConfig {
     /// without prices.
     pub fn is_free(&self) -> bool {
         match (self.provider, self.prices) {
+            // These judges call nothing. Below, prices of the author take precedence over the guess from the
+            // address.
             (provider, _) if !provider.is_model() => true,
             (_, Some(prices)) => prices.input == 0.0 && prices.output == 0.0,
             (_, None) => self.base_url.as_deref().is_some_and(is_loopback_url),

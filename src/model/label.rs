@@ -88,6 +88,7 @@ impl Labels {
         let found = self.by_transcript_and_eval.get(&of)?.iter();
         found
             .filter(|label| label.rubric.as_ref().is_none_or(|own| own == rubric))
+            // `max_by_key` returns the last maximum, so the last label of the same kind counts.
             .max_by_key(|label| label.rubric.is_some())
     }
 }

@@ -243,7 +243,9 @@ impl VoteParams<'_> {
             .iter()
             .map(|cell| cell.ballot)
             .collect::<Option<_>>()?;
+        // A run with another judge (`--judge`) has cells of judges that are not in the panel.
         let ours = |cell: &CellVote| cell.judge.is_some_and(|judge| self.judges.contains(&judge));
+        // Skipped cells have no judge to decide them, so the simple vote applies.
         let skipped = all.iter().all(|said| said.outcome == Outcome::Skipped);
         let Some(rule) = self.rule.filter(|_| !skipped && cells.iter().any(ours)) else {
             return decide_by_vote(&all);
@@ -261,6 +263,7 @@ impl VoteParams<'_> {
             PanelRule::Unanimity => (decide_unanimously(&members)?, None),
             PanelRule::Cascade { .. } => {
                 let sure = members.iter().position(|member| member.doubt.is_none());
+                // If no member is certain, the last one decides, because no other judge is left.
                 let at = sure.unwrap_or(members.len().checked_sub(1)?);
                 (members[at].outcome, Some(at))
             }
@@ -275,6 +278,7 @@ impl VoteParams<'_> {
         };
         Some(Decision {
             outcome,
+            // An error has no score, also if single members have one.
             score: score.filter(|_| !outcome.is_error()),
             votes,
             panel: Some(Box::new(PanelDecision {
@@ -328,6 +332,7 @@ impl VoteParams<'_> {
             .map(|asked| (asked.judge, asked.count_needed_cells(self.repeat)))
             .filter(|(_, more)| *more > 0)
             .collect();
+        // A pending cell can still make further cells unnecessary, so the next judge waits for it.
         let out = asked
             .iter()
             .any(|asked| asked.completed_ballots().is_none());
@@ -348,9 +353,11 @@ impl VoteParams<'_> {
                 let voted: Vec<Outcome> = members.iter().map(|member| member.outcome).collect();
                 count_needed_votes(total, &voted)
             }
+            // One fail decides, so no further judge is called after it.
             PanelRule::Unanimity => u32::from(members.iter().all(|m| m.outcome != Outcome::Fail)),
             PanelRule::Cascade { .. } => u32::from(members.iter().all(|m| m.doubt.is_some())),
         };
+        // A new member starts with as many repeats as it needs in any case.
         let first = count_needed_votes(self.repeat, &[]);
         next.take(count as usize)
             .map(|judge| (*judge, first))
@@ -362,6 +369,7 @@ impl VoteParams<'_> {
         let of = |judge: &u32| {
             let mut own: Vec<&CellVote> =
                 cells.iter().filter(|c| c.judge == Some(*judge)).collect();
+            // Cells end in any order, and the prefix rule below depends on the order of repeats.
             own.sort_by_key(|cell| cell.repeat);
             let said: Vec<Option<Ballot>> = own.iter().map(|cell| cell.ballot).collect();
             (!said.is_empty()).then_some(MemberBallots {
@@ -375,6 +383,7 @@ impl VoteParams<'_> {
     /// Decides one member from the cells that a new run would have planned.
     fn decide_member(self, rule: PanelRule, asked: &MemberBallots) -> Option<PanelMember> {
         let said = asked.completed_ballots()?;
+        // A resumed run may have more cells than needed. Without the rest, both runs decide equally.
         let said = &said[..settled_prefix_len(self.repeat, &collect_outcomes(&said))];
         let own = decide_by_vote(said)?;
         let doubt = match rule {
@@ -414,6 +423,7 @@ impl VoteParams<'_> {
         }
         let doubts = || said.iter().filter_map(|said| said.doubt);
         doubts()
+            // The reported doubt is the first one in the order of the variants.
             .find(|doubt| *doubt == Doubt::Contradiction)
             .or_else(|| doubts().next())
     }
@@ -430,6 +440,7 @@ impl VoteParams<'_> {
     /// Returns the scores at which the outcome changes.
     fn decision_boundaries(self) -> impl Iterator<Item = f64> {
         let ScoreBounds { min, max } = self.bounds;
+        // Without bounds, a score has no limit of its own, so the middle counts.
         let none = self.bounds.is_empty().then_some(0.5);
         [min, max, none].into_iter().flatten()
     }
@@ -447,6 +458,7 @@ fn decide_by_majority(members: &[PanelMember]) -> Option<Outcome> {
         .partition(|member| member.outcome == Outcome::Cancelled);
     let voted: Vec<Outcome> = voted.iter().map(|member| member.outcome).collect();
     let left = u32::try_from(stopped.len()).unwrap_or(u32::MAX);
+    // The decision stays open until a later run asks the stopped member.
     if left > 0 && !needed_votes::is_settled(&voted, left) {
         return Some(Outcome::Cancelled);
     }

@@ -41,6 +41,7 @@ impl FolderBlobs {
 
 impl BlobSource for FolderBlobs {
     fn get(&self, hash: &Digest) -> io::Result<Vec<u8>> {
+        // Security: a log may come from someone else, so a digest with `../` must not become a path.
         let name = blob_file_name(hash)?;
         let told = |error: io::Error| {
             io::Error::new(error.kind(), format!("blob {}: {error}", hash.short()))
@@ -57,12 +58,14 @@ impl BlobSource for FolderBlobs {
             return Err(told(invalid_data("it is not a file")));
         }
         let mut bytes = Vec::new();
+        // One byte more than the limit shows that the file is too large.
         file.take(MAX_BLOB_BYTES + 1)
             .read_to_end(&mut bytes)
             .map_err(told)?;
         if bytes.len() as u64 > MAX_BLOB_BYTES {
             return Err(told(invalid_data("it is larger than 256 MiB")));
         }
+        // A recording is evidence, so a changed file is an error and not a text.
         if Digest::hash_bytes(&bytes) != *hash {
             return Err(told(invalid_data("its bytes are not what its name says")));
         }
@@ -113,6 +116,7 @@ impl BlobWriter {
         failure: Arc<RecordingFailure>,
     ) -> io::Result<Self> {
         let read = FolderBlobs::new(run);
+        // The run's folder is new, so an existing folder of blobs is an error.
         disk.create_dir(&read.dir)?;
         Ok(Self {
             disk,
@@ -127,6 +131,7 @@ impl BlobWriter {
     pub(super) fn sync(&self) -> io::Result<()> {
         let stored =
             std::mem::take(&mut *self.unsynced.lock().unwrap_or_else(PoisonError::into_inner));
+        // Syncing costs disk time also without new files.
         if stored.is_empty() {
             return Ok(());
         }
@@ -162,6 +167,7 @@ impl BlobSource for BlobWriter {
 impl BlobStore for BlobWriter {
     fn put(&self, bytes: &[u8]) -> io::Result<(Blob, bool)> {
         let blob = Blob::from_bytes(bytes);
+        // Several locks, so that concurrent cells seldom wait for the writes of each other.
         let shard = blob
             .hash
             .0

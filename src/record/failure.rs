@@ -27,6 +27,7 @@ impl RecordingFailure {
             path: path.to_owned(),
             why: copy_io_error(why),
         });
+        // The lock is released first, because cancelling wakes tasks that may take the failure.
         drop(first);
         self.failed.cancel();
     }

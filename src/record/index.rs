@@ -75,6 +75,7 @@ impl CacheIndex {
     /// that could not be read.
     pub fn read(runs: &[RecordedRun]) -> (Self, Vec<String>) {
         let (mut index, mut problems) = (Self::default(), Vec::new());
+        // Oldest first, so that newer verdicts overwrite older ones.
         for run in runs.iter().rev() {
             if let Err(error) = index.add(run) {
                 problems.push(error.to_string());
@@ -127,7 +128,9 @@ impl CacheIndex {
             });
         }
         for (cell, result) in results {
+            // Errors are not cached: the next run tries again.
             let decided = result.outcome.is_verdict() || result.outcome == Outcome::NotApplicable;
+            // A person's edit must not become the judge's verdict in later runs.
             if !decided || result.by_human || reading.edited_cells.contains(&cell) {
                 continue;
             }
@@ -190,6 +193,7 @@ impl RunCallReader {
                 call,
                 fact,
             } => self.apply_tool_fact((*cell, *turn, *call), fact),
+            // Every action except `go` changes the trace.
             EventKind::Resumed { cell, how } if how.by == "human" && how.what != "go" => {
                 self.edited_cells.insert(*cell);
             }
@@ -212,6 +216,7 @@ impl RunCallReader {
                     open.canonical_args = Some(canonical.clone());
                 }
             }
+            // A rejected call has no response that could be evidence.
             ToolFact::Rejected { .. } => {
                 self.pending.remove(&at);
             }
@@ -219,10 +224,12 @@ impl RunCallReader {
                 let Some(open) = self.pending.remove(&at) else {
                     return;
                 };
+                // The verdict rests on text that no tool returned.
                 if *source == ToolResponseSource::ByHand {
                     self.edited_cells.insert(at.0);
                     return;
                 }
+                // The transcript's digest is in the cache key, so these responses need no check.
                 if *source == ToolResponseSource::Transcript {
                     return;
                 }
@@ -236,6 +243,7 @@ impl RunCallReader {
                 let planned = self.plan.cell(at.0);
                 let judge = planned.and_then(PlannedCell::judge);
                 let decl = match judge {
+                    // Without the plan, the call is kept, and only the tool's digest is missing.
                     None => None,
                     Some(judge) => match judge.tools.iter().find(|(name, _)| *name == open.tool) {
                         Some((_, digest)) => Some(digest.clone()),

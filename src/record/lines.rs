@@ -38,6 +38,7 @@ pub(super) fn read_line(
         }
         let end = memchr::memchr(b'\n', available);
         let part = &available[..end.unwrap_or(available.len())];
+        // The rest of a line above the limit is read and dropped, so that memory use stays bounded.
         let room = cap.saturating_sub(line.len()).min(part.len());
         line.extend_from_slice(&part[..room]);
         length += part.len();
@@ -57,11 +58,13 @@ pub(super) fn read_line(
 ///
 /// A reader that wants few kinds skips the other lines without parsing them.
 pub(super) fn peek_seq_and_tag(line: &[u8]) -> Option<(u64, &str)> {
+    // This is the exact layout of `LogWriter::append_line`.
     let rest = line.strip_prefix(br#"{"seq":"#)?;
     let (seq, rest) = parse_number(rest)?;
     let rest = rest.strip_prefix(br#","at":"#)?;
     let (_, rest) = parse_number(rest)?;
     let rest = rest.strip_prefix(br#","kind":{""#)?;
+    // Tags contain no escapes, so the next quote ends the tag.
     let end = memchr::memchr(b'"', rest)?;
     // Check that the line is whole, because a reader would skip a cut line without a warning.
     line.ends_with(b"}}")

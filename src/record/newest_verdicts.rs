@@ -152,6 +152,8 @@ impl NewestVerdicts {
                 Some(known) => {
                     let then = self.get(known).map(|cell| &cell.run);
                     let newer = then < Some(&cell.run);
+                    // Within one run, the first name in the alphabet is chosen, so that the result does not
+                    // depend on a map's order.
                     if newer || (then == Some(&cell.run) && name < known.as_str()) {
                         name.clone_into(known);
                     }
@@ -186,9 +188,11 @@ impl NewestVerdicts {
 
     /// Adds a new result, as a live run produces it.
     pub fn insert(&mut self, name: String, cell: RecordedResult) {
+        // The index is out of date after a change.
         self.newest_by_decision = OnceLock::new();
         let before = self.cells.remove(&name);
         let verdict = match before {
+            // A verdict is kept once; the second place is only for a verdict behind an error.
             _ if cell.outcome.is_verdict() => None,
             Some(square) if square.newest_result.outcome.is_verdict() => Some(square.newest_result),
             Some(square) => square.newest_verdict,
@@ -213,6 +217,7 @@ impl NewestVerdicts {
         for event in run.events_with_tags(VERDICT_EVENT_TAGS)? {
             let event = event?;
             if let EventKind::RunStarted(header) = &event.kind
+                // The header is the first event, so a foreign run costs one line.
                 && !belongs(header)
             {
                 return Ok(());
@@ -231,6 +236,7 @@ impl NewestVerdicts {
                     );
                 }
                 Some(square) => {
+                    // Runs arrive newest first, so only a missing verdict is filled in.
                     if cell.outcome.is_verdict() && !square.newest_result.outcome.is_verdict() {
                         square.newest_verdict.get_or_insert(cell);
                     }
@@ -291,6 +297,7 @@ impl RunResultReader {
         let results = std::mem::take(&mut self.results);
         let mut cells = HashMap::with_capacity(results.len());
         for (cell, result) in results {
+            // A person's edit is not a verdict of the judge.
             if !result.by_human
                 && !self.edited_cells.contains(&cell)
                 && let Some((name, square)) = self.name_and_result(cell, result)
@@ -306,6 +313,7 @@ impl RunResultReader {
         cell: CellIx,
         result: CellResult,
     ) -> Option<(String, RecordedResult)> {
+        // A cell whose plan was lost has no name and cannot be compared.
         let planned = self.plan.cell(cell)?;
         let name = planned.name()?.to_string();
         let digests = &mut self.digests;

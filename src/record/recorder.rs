@@ -80,6 +80,7 @@ impl Recorder {
     ) -> Result<StartedRecording, RecordError> {
         let dir = run_dir(runs, &header)?;
         disk.ensure_dir(runs).map_err(io_error_at(runs))?;
+        // Creating the folder also reserves the run's name against other processes.
         disk.create_dir(&dir)
             .map_err(|why| dir_taken_error(&dir, why))?;
         let sealed = RedactedEvent::from_kind(EventKind::RunStarted(Box::new(header)), &redactor);
@@ -92,6 +93,7 @@ impl Recorder {
             })
             .collect();
         let begun = StartedLog::new(disk, &dir, runs, sealed, &texts, clock)
+            // A folder without a header would look like a run that cannot be read.
             .inspect_err(|_| disk.remove_unused_dir(&dir))?;
         let StartedLog {
             writer,
@@ -103,6 +105,7 @@ impl Recorder {
         let (to, queue) = mpsc::channel(QUEUE_CAPACITY);
         let (shown, events) = mpsc::channel(EVENT_STREAM_CAPACITY);
         let (finished, done) = oneshot::channel();
+        // Writing and syncing block, so the recorder has a thread of its own.
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
             .build()
@@ -131,6 +134,7 @@ impl Recorder {
     /// Waits until everything is written and synced. Every [`Emitter`] must be dropped before, and the events drained
     /// or their stream dropped.
     pub async fn finish(self) -> Result<(), RecordError> {
+        // Waiting on the channel does not block the runtime; the join afterwards returns at once.
         let ended_well = self.done.await.is_ok();
         let _panicked = self.thread.join();
         match self.failure.take() {

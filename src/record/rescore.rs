@@ -104,6 +104,7 @@ impl NewestVerdicts {
                 continue;
             };
             let now = evals.get(&(name.rubric.as_str(), name.eval.as_str()));
+            // A changed eval asks another question, so its old cells do not count.
             if now.is_some_and(|digest| **digest == *cell.eval) {
                 let (judge, repeat) = (name.judge.clone(), name.repeat);
                 let of = cells.entry(name.decision_name()).or_default();
@@ -114,6 +115,7 @@ impl NewestVerdicts {
         for (name, mut of) in cells {
             let court = courts.get(&(name.rubric.as_str(), name.eval.as_str()));
             let outcome = if let Some(court) = court {
+                // Judges that left the panel do not vote any more.
                 of.retain(|(_, judge, ..)| {
                     judge.as_ref().is_some_and(|j| court.judges.contains(j))
                 });
@@ -122,6 +124,7 @@ impl NewestVerdicts {
                     cells.map(|(_, judge, repeat, said)| (judge.as_deref(), *repeat, *said)),
                 )
             } else {
+                // Run ids begin with the time, so the greatest id is the newest run.
                 let newest = of.iter().map(|(run, ..)| *run).max().cloned();
                 of.retain(|(run, ..)| Some(*run) == newest.as_ref());
                 let cells = of.iter();
@@ -142,6 +145,7 @@ impl NewestVerdicts {
 
 impl RecordedResult {
     fn rescore(&mut self, now: EvalDecisionSettings) {
+        // Most saves change no bounds.
         if self.bounds == now.bounds {
             return;
         }
@@ -165,6 +169,7 @@ impl RecordedResult {
                 self.outcome = outcome;
                 self.error = None;
                 if let Some(stated) = self.stated {
+                    // A verdict that does not apply has no score.
                     self.score = stated.score.filter(|_| outcome.is_verdict());
                 }
             }

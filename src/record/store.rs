@@ -21,6 +21,7 @@ pub fn new_run_id(store: &RunStore, clock: &dyn Clock) -> RunId {
     let time: jiff::Timestamp = wall.0.parse().expect("a clock's wall time is RFC 3339");
     let time = time.strftime("%Y%m%dT%H%M%SZ");
     let names = store.list_run_dirs();
+    // People name runs by the letters alone, so these must be unique in the store.
     let taken: HashSet<&str> = names.iter().map(|(id, _)| id.letters()).collect();
     loop {
         // There are 456,976 names of four letters. A nearly full store needs several tries, and a full one gets a
@@ -45,6 +46,7 @@ impl RunStore {
                 dir: folder.join(&id.0),
                 id,
             })
+            // Other programs may keep folders of their own here.
             .filter(|run| run.dir.join(EVENTS_FILE).is_file())
             .collect();
         runs.sort_by(|a, b| newest_first_key(&a.id).cmp(&newest_first_key(&b.id)));
@@ -75,6 +77,7 @@ impl RunStore {
     /// Finds a run by `@` or `@2` (without robustness runs), four letters, a unique prefix of letters or id, or the
     /// path of its folder.
     pub fn resolve(&self, name: &str) -> Result<RecordedRun, RecordError> {
+        // A run's name never contains a slash, so this is a path.
         if name.contains('/') || name == "." || name == ".." {
             return open_run_at(Path::new(name));
         }
@@ -82,6 +85,7 @@ impl RunStore {
             return find_nth_newest(self.workspace_runs(), name, back);
         }
         let mut runs = self.runs();
+        // The letters of an id are lower case; people may type capitals.
         let letters = name.to_ascii_lowercase();
         let exact = |run: &RecordedRun| run.id.0 == name || run.id.letters() == letters;
         let prefix = |run: &RecordedRun| {
@@ -89,6 +93,7 @@ impl RunStore {
                 && (run.id.0.starts_with(name) || run.id.letters().starts_with(&letters))
         };
         let picked: Vec<usize> = match find_positions(&runs, exact) {
+            // Exact names take precedence, so that a full name is never ambiguous.
             none if none.is_empty() => find_positions(&runs, prefix),
             some => some,
         };

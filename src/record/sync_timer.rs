@@ -31,6 +31,7 @@ impl<'c> SyncTimer<'c> {
     pub(super) fn arm(&mut self, last: Option<Millis>, unsynced: bool) {
         if self.deadline.is_none() && unsynced {
             let now = self.clock.now();
+            // The first data of a run is synced at once, because it contains the header.
             let due = last.map_or(now, |last| last + SYNC_INTERVAL);
             self.deadline = Some((due, self.clock.sleep(due - now)));
         }

@@ -54,12 +54,14 @@ impl StartedLog {
         }
         let failure = Arc::new(RecordingFailure::default());
         let lock_path = dir.join(lock::LOCK_FILE);
+        // The lock comes first: a folder with a log but without a lock looks like an interrupted run.
         let held = disk
             .lock(&lock_path, std::process::id())
             .map_err(io_error_at(&lock_path))?;
         let blobs = BlobWriter::create(Arc::clone(disk), dir, Arc::clone(&failure))
             .map_err(io_error_at(dir))?;
         let blobs = Arc::new(blobs);
+        // The header names these blobs, so they are stored before it.
         for text in texts {
             blobs.put(text.as_bytes()).map_err(io_error_at(dir))?;
         }
@@ -126,6 +128,7 @@ impl LogWriter {
         first: RunEvent,
     ) {
         let guard = self.failure.failed.clone().drop_guard(); // a panic tells the run, too
+        // The stream becomes `None` when its receiver is gone.
         let mut shown = Some(shown);
         let clock = Arc::clone(&self.clock);
         let mut sync_due = SyncTimer::new(clock.as_ref());
@@ -169,10 +172,12 @@ impl LogWriter {
         shown: &mut Option<mpsc::Sender<Arc<Vec<RunEvent>>>>,
         sync_due: &mut SyncTimer<'_>,
     ) -> io::Result<()> {
+        // The times in a log never decrease.
         self.last_at = self.last_at.max(self.clock.now() - self.start);
         let mut events = Vec::with_capacity(queued.len());
         for envelope in queued.drain(..) {
             self.append_line(envelope, &mut events);
+            // A batch of large facts is written in parts to limit memory and delay.
             if self.lines.len() >= MAX_BATCH_BYTES {
                 self.write_lines()?;
                 self.send_events(shown, std::mem::take(&mut events), sync_due)
@@ -212,9 +217,11 @@ impl LogWriter {
             // A blob could not be stored, and the next line may name it. `failure` already has the reason.
             return Err(io::Error::other("recording failed before"));
         }
+        // This is set before the write, because a failed write may have written a part.
         self.unsynced = true;
         write_all(self.file.as_mut(), &self.lines)?;
         self.lines.clear();
+        // One large fact must not keep its memory for the rest of the run.
         self.lines.shrink_to(2 * MAX_BATCH_BYTES);
         Ok(())
     }
@@ -226,6 +233,7 @@ impl LogWriter {
         events: Vec<RunEvent>,
         sync_due: &mut SyncTimer<'_>,
     ) -> io::Result<()> {
+        // A full stream can block for long, so the sync must be able to interrupt the wait.
         sync_due.arm(self.last_sync, self.unsynced);
         let Some(to) = shown else { return Ok(()) };
         let permit = loop {
@@ -288,6 +296,7 @@ fn fit_to_line(envelope: RedactedEvent) -> RedactedEvent {
     }
     // JSON escapes line breaks inside strings, so these are between tokens.
     let json = envelope.json.replace(['\n', '\r'], " ");
+    // The event on screen must equal the line in the log.
     match EventKind::from_json(&json) {
         Ok(kind) => RedactedEvent { kind, json },
         Err(error) => note(

@@ -62,11 +62,13 @@ impl WorkspaceRubricFiles {
     }
 
     fn check_readable(&self, path: &Path) -> Result<(), RubricFileError> {
+        // Security: a shared rubric must not read other files of the user, such as keys.
         check_inside(path, self.readable_folders.iter().map(PathBuf::as_path))?;
         // A link may lead outside. If the file does not exist, reading it reports the error.
         let Ok(real) = path.canonicalize() else {
             return Ok(());
         };
+        // The folders may be links too, so both sides are resolved.
         let open: Vec<PathBuf> = self
             .readable_folders
             .iter()
@@ -85,6 +87,7 @@ fn check_inside<'f>(
         return Err(RubricFileError::Outside);
     };
     let hidden = |part: Component<'_>| part.as_os_str().as_encoded_bytes().starts_with(b".");
+    // Hidden files often hold settings and secrets, such as `.env` and `.git/config`.
     if below.components().any(hidden) {
         return Err(RubricFileError::Hidden);
     }
@@ -96,10 +99,12 @@ impl RubricFiles for WorkspaceRubricFiles {
         let path = normalize_path(&self.root.join(path));
         self.check_readable(&path)?;
         let shown = paths::display_path(&self.root, &path);
+        // Several evals may name one file. Reading it once gives all of them the same text.
         let mut read = self.read.borrow_mut();
         if let Some((_, text)) = read.texts.iter().find(|(known, _)| *known == shown) {
             return Ok(Arc::clone(text));
         }
+        // A missing file is recorded too, so that the workbench loads again when it appears.
         if !read.referenced.contains(&path) {
             read.referenced.push(path.clone());
         }

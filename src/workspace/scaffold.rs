@@ -88,6 +88,7 @@ pub fn create_workspace(file: &Path) -> Result<PathBuf, ScaffoldError> {
     let (Some(parent), Some(name)) = (file.parent(), name) else {
         return Err(ScaffoldError::NotUnicode { file });
     };
+    // In dicta.yaml the name is a glob, so wildcard characters of the name are escaped.
     let escaped = globset::escape(name);
     let (held, map) = match TranscriptFile::open(&file) {
         Ok(opened) => (profile_file(opened)?, None),
@@ -97,6 +98,7 @@ pub fn create_workspace(file: &Path) -> Result<PathBuf, ScaffoldError> {
         ),
         Err(error) => return Err(error.into()),
     };
+    // Nothing is written before the file was read, so a broken file leaves no folder behind.
     let folder = create_free_folder(parent, &file)?;
     let rubrics = folder.join("rubrics");
     fs::create_dir(&rubrics).map_err(|error| io_error(&rubrics, error))?;
@@ -104,6 +106,7 @@ pub fn create_workspace(file: &Path) -> Result<PathBuf, ScaffoldError> {
     for (name, text) in held.source_verdicts.rubric_files(held.is_complete) {
         write_new_file(&rubrics.join(format!("{name}.yaml")), &text)?;
     }
+    // dicta.yaml is the last file: without it, the folder of an interrupted call is not a workspace.
     let files =
         map.unwrap_or_else(|| format!("transcripts: [{}]", quote_yaml(&format!("../{escaped}"))));
     write_new_file(
@@ -125,6 +128,7 @@ fn create_free_folder(parent: &Path, file: &Path) -> Result<PathBuf, ScaffoldErr
             n => format!("{stem}-rubrics-{n}"),
         };
         let folder = parent.join(name);
+        // Creating is the check: of two processes, only one gets the folder.
         match fs::create_dir(&folder) {
             Ok(()) => return Ok(folder),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
@@ -154,6 +158,7 @@ fn guess_map_entry(file: &Path, escaped: &str) -> Result<String, ScaffoldError> 
     match guess_mapping(file, &format!("../{escaped}"))? {
         MappingGuess::Entry {
             yaml,
+            // An incomplete guess has placeholders that a person must fill in.
             complete: true,
         } => Ok(yaml.trim_end().to_owned()),
         MappingGuess::Entry { .. } => Err(ScaffoldError::NoMapping {
@@ -184,6 +189,7 @@ fn profile_file(mut file: TranscriptFile) -> Result<TranscriptFileProfile, Trans
     let mut at: HashMap<String, usize> = HashMap::new();
     while let Some(block) = file.next_block()? {
         for (record, bytes) in block.records() {
+            // `is_complete` stays false, so counts are not used as counts of the whole file.
             if record.span.number > MAX_PROFILED_RECORDS {
                 return Ok(held);
             }
@@ -221,6 +227,7 @@ impl TranscriptFileProfile {
         if let Some(last) = transcript.messages.iter().rev().find(assistant) {
             let text = last.text();
             self.answers += u64::from(!text.trim().is_empty());
+            // A number or a quoted word is valid JSON too, but not an answer in JSON.
             let object = text.trim_start().starts_with(['{', '[']);
             let json = object && serde_json::from_str::<serde::de::IgnoredAny>(&text).is_ok();
             self.json_answers += u64::from(json);
@@ -297,6 +304,7 @@ evals:
             quote_yaml(tool)
         );
     } else if held.json_answers > 0 && held.json_answers * 2 >= held.answers {
+        // At least half of the answers are JSON.
         out.push_str(
             "  - id: is-json
     description: The last answer is JSON

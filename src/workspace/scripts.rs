@@ -45,6 +45,7 @@ pub(super) fn prepare_scripts(
         {
             continue;
         }
+        // Only rubrics with scripts are changed; the others stay shared.
         let rubric = Arc::make_mut(shared);
         let folder = root.join(rubric.path.parent().unwrap_or(Path::new("")));
         let mut scripts = 0;
@@ -73,6 +74,7 @@ pub(super) fn prepare_scripts(
             .evals
             .iter()
             .find(|eval| eval.eval_type == SCRIPT_TYPE);
+        // One warning per rubric, at its first script.
         if let Some(first) = first.filter(|_| !allowed) {
             let what = format!(
                 "{} will be skipped: this workspace does not allow programs",
@@ -92,6 +94,8 @@ impl ScriptFiles {
         let command = eval.params.get("command").and_then(Value::as_array);
         let words = command.into_iter().flatten().filter_map(Value::as_str);
         let mut parts = eval.digest.0.clone();
+        // The digest stays unchanged if no file is part of it, so cached verdicts of other commands stay
+        // valid.
         let own = parts.len();
         for word in words.filter(|word| !word.is_empty()) {
             let path = paths::absolute(&folder.join(word));

@@ -44,6 +44,7 @@ pub(super) fn read_tools_files(
         };
         for path in found {
             let shown = paths::display_path(root, &path);
+            // Two entries may match the same file.
             if files.iter().any(|(known, _)| *known == shown) {
                 continue;
             }
@@ -104,6 +105,7 @@ fn read_entries(fields: &mut MappingDecoder<'_>) -> Vec<(String, String)> {
 fn find_tools_files(root: &Path, written: &str, env: &Env) -> Result<Vec<PathBuf>, String> {
     let whole = paths::resolve(root, written, env);
     if !whole.is_dir() {
+        // The message shows the path as written and not the expanded one.
         return Ok(globs::expand(root, &whole.to_string_lossy())
             .map_err(|why| why.replace(&*whole.to_string_lossy(), written))?
             .files);
@@ -114,6 +116,7 @@ fn find_tools_files(root: &Path, written: &str, env: &Env) -> Result<Vec<PathBuf
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| is_tools_file(path) && path.is_file())
         .collect();
+    // The order of a directory differs between file systems.
     found.sort();
     if found.is_empty() {
         return Err(format!(
@@ -142,6 +145,7 @@ pub(super) fn watched_globs(root: &Path, written: &str, env: &Env) -> Vec<String
             .map(|ending| format!("{own}/*.{ending}"));
         return below.collect();
     }
+    // A path that does not exist yet may become a file.
     vec![own]
 }
 
@@ -221,6 +225,7 @@ pub fn parse_tools_file(
 impl Workspace {
     /// Returns the files as a run records them, without the secrets in tools files.
     pub fn masked_files(&self) -> Vec<(PathBuf, Arc<str>)> {
+        // The toolbox has masked texts of its files, because it knows which values are secrets.
         let starred = |path: &PathBuf| {
             let files = &mut self.tools.recorded_files.iter();
             files

@@ -35,6 +35,7 @@ fn with_byte_range(span: SourceSpan, source: &str) -> SourceSpan {
     let start: usize = before.map(str::len).sum();
     let line = source[start..].lines().next().unwrap_or("");
     let column = (span.column as usize).saturating_sub(1);
+    // The parser counts columns in characters, and spans are in bytes.
     let at = line
         .char_indices()
         .nth(column)
@@ -71,6 +72,7 @@ fn describe_error(error: &Error) -> (&'static str, String) {
         }
         other => {
             let text = strip_location(other);
+            // These errors arrive as general messages, so dicta recognizes their texts.
             if text.contains("recursion limit") {
                 return ("too-deep", format!("nested deeper than {MAX_DEPTH} levels"));
             }

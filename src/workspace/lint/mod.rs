@@ -56,6 +56,7 @@ pub fn lint_rubrics(
             {
                 let court = eval.assign_judges(rubric, default).into_iter();
                 let members = court.flat_map(|by| by.judges);
+                // Unknown names have an error of their own.
                 let seated: Vec<&JudgeConfig> =
                     members.filter_map(|name| judges.get(name)).collect();
                 urls::lint_urls(&mut lints, of, &seated);
@@ -148,10 +149,12 @@ impl<'r> RubricLints<'r> {
     /// Returns the most exact place inside an eval that the file has. An eval of another origin, such as a prompt in
     /// a pack, only has its own place.
     fn span_inside(&self, of: LintedEval<'_>, inside: &str) -> SourceSpan {
+        // The second pointer is that of the PromptKit format.
         let lists = ["/evals", "/spec/evals"];
         let found = self.doc().and_then(|doc| {
             let at = lists.iter().map(|list| format!("{list}/{}", of.index));
             let mut at = at.filter(|at| doc.value.pointer(at).is_some());
+            // Only an equal place proves that the entry of this index is this eval.
             let at = at.find(|at| doc.key_span(at) == of.eval.span)?;
             Some(doc.span(&format!("{at}{inside}")))
         });

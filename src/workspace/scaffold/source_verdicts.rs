@@ -83,6 +83,7 @@ impl SourceVerdictTally {
                 told.is_repeated = true;
             } else {
                 told.transcripts += 1;
+                // One id more than the limit is kept: it shows that the list is too long.
                 if told.ids.len() <= MAX_NAMED_TRANSCRIPTS {
                     told.ids.push(transcript.id.to_string());
                 }
@@ -94,6 +95,7 @@ impl SourceVerdictTally {
 
     /// Returns the rubrics, each with the name of its file without ending.
     pub(super) fn rubric_files(&self, whole: bool) -> Vec<(String, String)> {
+        // `first.yaml` is the starter rubric.
         let mut names = vec!["first".to_owned()];
         self.judges
             .iter()
@@ -198,6 +200,7 @@ evals:
 impl ScorerTally {
     fn add_verdict(&mut self, verdict: &SourceVerdict) {
         let score = verdict.score.filter(|score| (0.0..=1.0).contains(score));
+        // An error is never a verdict, also if the tool recorded a score with it.
         if verdict.error.is_some() {
             self.errors += 1;
             return;
@@ -223,6 +226,7 @@ impl ScorerTally {
         if let Err(why) = check_id(&self.name) {
             return Some(format!("its name {why}"));
         }
+        // The file does not say which of the verdicts counts.
         if self.is_repeated {
             return Some("several times on one transcript".to_owned());
         }
@@ -234,6 +238,7 @@ impl ScorerTally {
             };
             return Some(all.to_owned());
         }
+        // Without the whole file, the list of ids would be incomplete.
         let many = self.ids.len() > MAX_NAMED_TRANSCRIPTS || !whole;
         (!self.is_common(of) && many).then(|| {
             format!(
@@ -254,6 +259,7 @@ impl ScorerTally {
         if self.scored == 0 || self.unscored > 0 {
             return None;
         }
+        // Without any pass, the middle is a guess; the comment in the file asks the author to change it.
         let bound = self.lowest_pass.unwrap_or(0.5);
         self.highest_fail
             .is_none_or(|fail| fail < bound)

@@ -85,6 +85,7 @@ impl<S: PartialEq> ReloadDebouncer<S> {
     }
 
     fn debounce(&mut self, now: Millis, sight: S, heard: ReloadCheck) -> ReloadAction {
+        // The same content is reported only once.
         if heard == ReloadCheck::Broken && self.reported.as_ref() == Some(&sight) {
             self.pending = None;
             return ReloadAction::Nothing;

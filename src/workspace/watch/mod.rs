@@ -119,6 +119,8 @@ async fn run_worker(mut worker: WatchWorker, tell: impl Fn(WatchEvent) -> bool) 
     let clock = Arc::clone(&worker.params.clock);
     let ear = Arc::clone(&worker.inbox);
     loop {
+        // Reading files blocks, so it runs outside the runtime's own threads. The worker moves there and
+        // back.
         let looked = tokio::task::spawn_blocking(move || {
             let events = worker.check_files();
             (worker, events)
@@ -130,8 +132,10 @@ async fn run_worker(mut worker: WatchWorker, tell: impl Fn(WatchEvent) -> bool) 
         if !events.into_iter().all(&tell) {
             return;
         }
+        // The time is fixed before the inner loop, so that unrelated notifications do not postpone the check.
         let due = worker.next_check(clock.now());
         loop {
+            // `Notify` keeps one permit, so a notification between two waits is not lost.
             let heard = ear.notified.notified();
             match due {
                 None => heard.await,
@@ -167,6 +171,7 @@ impl WatchWorker {
     /// Takes the received notifications. Returns true if one concerns the workspace's files.
     fn take_changes(&mut self) -> bool {
         let heard = self.inbox.take();
+        // This happens before the check, which then watches a new folder of the same name.
         if let Some(arms) = &mut self.watches {
             for folder in &heard.removed_folders {
                 arms.forget_folder(folder);
@@ -189,6 +194,7 @@ impl WatchWorker {
         let mut events = Vec::new();
         self.retry_at = None;
         for _ in 0..MAX_READ_TRIES {
+            // The order matters: watch, read, load. A change after the watch begins causes another check.
             events.extend(self.watch_folders());
             let sight = self.scope.read_fingerprints();
             if self.matches_last_good(&sight) {
@@ -234,6 +240,7 @@ impl WatchWorker {
                 }
             }
         }
+        // The files changed at every try, so a program is writing them. A short wait lets it finish.
         self.retry_at = Some(self.now() + RETRY_DELAY);
         events
     }
@@ -245,6 +252,7 @@ impl WatchWorker {
     /// Finds and watches the folders before any file is read. Repeats it if a folder is new, because files created
     /// before the watch began would be missed.
     fn watch_folders(&mut self) -> Option<WatchEvent> {
+        // Two rounds: the first may find new folders, and the second sees the files in them.
         for _ in 0..2 {
             self.scope = self.compute_scope();
             if self.is_polling {
@@ -286,6 +294,7 @@ impl WatchWorker {
             files.find(|(path, _)| path.as_os_str() == CONFIG_FILE)
         });
         let mut configs: Vec<Arc<str>> = now.into_iter().collect();
+        // If the present dicta.yaml is broken, the files of the last good one are still watched.
         configs.extend(good.map(|(_, text)| Arc::clone(text)));
         configs.dedup();
         let mut scope = WatchScope::from_configs(root, env, &configs);
@@ -300,6 +309,7 @@ impl WatchWorker {
         let Some(good) = &self.params.last_good else {
             return false;
         };
+        // The first match fixes the fingerprints of the last good state; the loader itself keeps only texts.
         if self.good_fingerprints.is_none()
             && match_loaded_files(sight, &good.root, &good.files)
             && sight.values().filter(|seen| seen.is_some()).count() == count_distinct_files(good)

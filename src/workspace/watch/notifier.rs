@@ -48,6 +48,7 @@ impl ChangeInbox {
     }
 
     fn add_event(&self, event: notify::Result<notify::Event>) {
+        // An error of the system may mean lost events.
         let Ok(event) = event else {
             return self.mark_everything();
         };
@@ -107,6 +108,7 @@ impl FolderWatches {
 
     /// Watches exactly these folders. Returns true if one of them is new.
     pub(super) fn watch_folders(&mut self, wanted: &BTreeSet<PathBuf>) -> Result<bool, String> {
+        // A folder of the same name may be a new one; only device and inode show that.
         let idle: Vec<PathBuf> = self
             .watched
             .iter()
@@ -123,6 +125,7 @@ impl FolderWatches {
             if self.watched.contains_key(path) {
                 continue;
             }
+            // A missing folder is no error: its parent is watched too.
             let Some(known) = folder_identity(path) else {
                 continue;
             };
