@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn written_secrets_are_starred_out_byte_for_byte() {
+    fn secrets_are_masked_byte_for_byte() {
         let cases = [
             ("  api_key: sk-é1\n", "  api_key: ******\n"),
             (

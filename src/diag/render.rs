@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_diagnostic_shows_its_line_a_caret_and_what_to_do() {
+    fn diagnostic_shows_line_caret_and_help() {
         let source = "evals:\n  - min_score: 3\n  - x\n";
         let text = render(
             &[at(source, 22..23, 2, 16).help("scores are between 0 and 1")],
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn places_that_are_off_never_panic() {
+    fn invalid_spans_never_panic() {
         for (from, to) in [(0, 0), (3, 1), (2, 900), (900, 901), (1, 2)] {
             let text = render(&[at("é\nü", from..to, 1, 1)], true, 0);
             assert!(text.contains("min_score"));

@@ -18,7 +18,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn any_fact_reads_as_it_was_written(kind in kind()) {
+    fn any_fact_round_trips(kind in kind()) {
         let json = kind.to_json().expect("facts serialise");
         prop_assert!(!json.contains('\n'), "one record, one line");
         if let Some(tag) = kind.tag() {
@@ -28,7 +28,7 @@ proptest! {
     }
 
     #[test]
-    fn a_header_reads_as_it_was_written(header in header()) {
+    fn header_round_trips(header in header()) {
         let kind = EventKind::RunStarted(Box::new(header));
         let json = kind.to_json().expect("serialises");
         prop_assert_eq!(EventKind::from_json(&json).expect("and reads"), kind);

@@ -213,7 +213,7 @@ mod tests {
     const KEY: &str = "sk-live-4711-abcdef";
 
     #[test]
-    fn every_spelling_of_a_secret_goes() {
+    fn every_spelling_of_a_secret_is_redacted() {
         let redactor = Redactor::new(["pa\"ss word+1"]);
         for text in [
             "x pa\"ss word+1 y",
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_spell_a_secret_in_ways_of_their_own() {
+    fn spellings_of_servers_are_redacted() {
         let redactor = Redactor::new(["sk/live-4711+ab=="]);
         for text in [
             r"php: sk\/live-4711+ab==",
@@ -256,12 +256,12 @@ mod tests {
     }
 
     #[test]
-    fn short_texts_are_no_secrets() {
+    fn short_texts_are_not_secrets() {
         assert_eq!(Redactor::new(["abc", ""]).redact("abcabc"), None);
     }
 
     #[test]
-    fn a_secret_learned_later_goes_too() {
+    fn later_secret_is_redacted() {
         let redactor = Redactor::new(["sk-first-1"]);
         assert_eq!(redactor.redact("ya29.later"), None);
         redactor.add_secrets(["ya29.later", "sk-first-1", "abc"]);

@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_says_plainly_that_there_is_no_reason() {
+    fn summary_line_states_that_there_is_no_rationale() {
         let mut said = CalibratedScore {
             by: "openai-decisions".to_owned(),
             probability: Some(0.93),

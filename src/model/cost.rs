@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sum_says_what_it_does_not_cover() {
+    fn cost_states_the_calls_it_does_not_cover() {
         let bill = |usd, unknown| Cost { usd, unknown };
         assert_eq!(bill(0.12, 0).to_string(), "$0.1200");
         assert_eq!(bill(0.12, 2).to_string(), "$0.1200 + unknown for 2 calls");
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_prompt_beyond_the_row_costs_is_unknown() {
+    fn cost_of_a_prompt_above_the_limit_is_unknown() {
         let pro = judge(ProviderKind::Gemini, "gemini-2.5-pro")
             .pricing()
             .expect("a row");
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn every_row_is_dated_and_means_itself_alone() {
+    fn every_price_row_is_dated_and_matches_only_itself() {
         for row in PRICE_TABLE {
             assert_eq!(row.as_of.len(), "2026-10-07".len());
             let found: Vec<_> = PRICE_TABLE

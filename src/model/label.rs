@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_for_pass_and_fail_are_the_ones_listed() {
+    fn documented_words_parse_as_pass_or_fail() {
         for (words, passed) in [
             (
                 "true yes y pass passed ok good correct 1 1.0 PASS",

@@ -79,7 +79,7 @@ mod tests {
     use Outcome::{Fail, NotApplicable, Pass};
 
     #[test]
-    fn bounds_are_inclusive_and_decide_over_what_the_judge_said() {
+    fn bounds_are_inclusive_and_take_precedence_over_the_judge() {
         let says = |passed, score| VerdictSummary {
             passed,
             score,

@@ -97,7 +97,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn controls_are_shown_and_letters_kept() {
+    fn controls_become_visible_and_letters_stay() {
         assert_eq!(
             make_visible("plain ünï עברית ✓", false),
             "plain ünï עברית ✓"
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_hides_is_counted_and_what_spells_is_not() {
+    fn invisible_characters_count_and_joiners_in_words_do_not() {
         for (text, count) in [
             ("plain", 0),
             ("\u{feff}first", 0),

@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_no_digests_never_reach_the_file_system() {
+    fn invalid_digests_never_reach_the_file_system() {
         let dir = tempfile::tempdir().expect("a folder");
         std::fs::create_dir(dir.path().join(BLOBS_DIR)).expect("made");
         std::fs::write(dir.path().join("events.jsonl"), "secret").expect("written");
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn exchanged_bytes_and_planted_links_are_refused() {
+    fn changed_blobs_and_symlinks_are_refused() {
         let dir = tempfile::tempdir().expect("a folder");
         let blobs = store(dir.path());
         let (blob, _) = blobs.put(b"what was judged").expect("stored");

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_line_does_not_touch_its_neighbours() {
+    fn long_line_does_not_affect_other_lines() {
         for buffer in [1, 2, 3, 64] {
             assert_eq!(
                 lines(b"ab\n\ncdefgh\ni\njk", 4, buffer),
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_known_by_its_beginning_only_if_it_is_whole() {
+    fn only_complete_lines_are_peeked() {
         let line = br#"{"seq":12,"at":3,"kind":{"note":{"cell":null,"text":"x"}}}"#;
         assert_eq!(peek_seq_and_tag(line), Some((12, "note")));
         assert_eq!(peek_seq_and_tag(&line[..line.len() - 4]), None);

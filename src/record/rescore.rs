@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recorded_score_is_decided_by_todays_bounds() {
+    fn recorded_score_is_rescored_with_current_bounds() {
         use Outcome::{Fail, Pass, Unparsed};
         for (cell, min, negate, want) in [
             (
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn verdicts_are_counted_by_decision_and_only_of_evals_as_they_are() {
+    fn verdicts_are_counted_per_decision_of_unchanged_evals() {
         let mut board = NewestVerdicts::default();
         for (name, run, score) in [
             ("a/r/e~j#1", "2", 0.9),

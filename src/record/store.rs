@@ -289,7 +289,7 @@ mod tests {
     const NEW: &str = "20260103T000000Z-abcd";
 
     #[test]
-    fn a_run_answers_to_every_name_of_its_own() {
+    fn run_is_found_by_each_of_its_names() {
         let shelf = Shelf::with(&[MID, OLD, NEW]);
         for (name, run) in [
             ("@", NEW),
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_run_is_never_a_self_test() {
+    fn newest_run_excludes_robustness_runs() {
         let shelf = Shelf::with(&[MID, OLD, NEW]);
         let header = serde_json::json!({"seq": 0, "at": 0, "kind": {"run_started": {
             "format": {"major": 1, "minor": 0},
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_none_says_what_could_be_meant() {
+    fn unknown_run_name_gets_a_suggestion() {
         let shelf = Shelf::with(&[OLD, MID, NEW]);
         assert_eq!(
             shelf.resolve("kv"),
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_that_are_no_runs_are_left_out_and_foreign_names_come_last() {
+    fn folders_without_log_are_skipped_and_undated_runs_come_last() {
         let shelf = Shelf::with(&["my-run", OLD, NEW]);
         std::fs::create_dir(shelf.store().dir.join("20270101T000000Z-none")).expect("made");
         let ids: Vec<String> = shelf
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_are_read_and_a_run_of_ones_own_hides_a_sample_of_its_name() {
+    fn recorded_run_takes_precedence_over_a_sample_of_its_name() {
         let (own, samples) = (Shelf::with(&[OLD]), Shelf::with(&[OLD, MID]));
         let store = RunStore {
             extra_dirs: vec![samples.store().dir],
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_id_is_utc_and_its_letters_are_free() {
+    fn new_run_id_has_utc_time_and_unused_letters() {
         let shelf = Shelf::with(&[OLD]);
         let clock = FakeClock::new();
         clock.advance(Millis::from_secs(86_399));

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_comes_from_where_the_judge_says() {
+    fn api_key_comes_from_the_configured_source() {
         let needs = judge(ApiKeySource::Env("K".into()));
         let may = judge(ApiKeySource::EnvIfSet("K".into()));
         assert_eq!(read_key(&judge(ApiKeySource::None), &env("x")), Ok(None));
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_file_is_for_its_owner_alone() {
+    fn api_key_file_must_be_private() {
         let dir = tempfile::tempdir().expect("a folder");
         let path = dir.path().join("key");
         let file = judge(ApiKeySource::File(path.clone()));

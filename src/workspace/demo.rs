@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edited_demo_is_kept_and_a_newer_one_goes_elsewhere() {
+    fn edited_demo_is_kept_and_a_newer_demo_gets_its_own_folder() {
         let dir = tempfile::tempdir().expect("a folder");
         let data = dir.path().join("data");
         let first = unpack_files(&data, &files("v1")).expect("unpacked");
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn many_at_once_unpack_it_once() {
+    fn concurrent_processes_unpack_the_demo_once() {
         let dir = tempfile::tempdir().expect("a folder");
         let content = files("v1");
         let all: Vec<_> = std::thread::scope(|scope| {
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_data_directory_that_cannot_be_made_is_told() {
+    fn uncreatable_data_directory_is_reported() {
         let dir = tempfile::tempdir().expect("a folder");
         let file = dir.path().join("file");
         fs::write(&file, "").expect("a file");

@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named() {
+    fn missing_google_settings_are_named() {
         let dir = tempfile::tempdir().expect("a folder");
         let path = dir.path().join("key.json");
         let gone = found(&judge(Some(path.clone())), &Env::default());

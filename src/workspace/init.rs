@@ -42,7 +42,7 @@ pub enum InitError {
 pub fn init(dir: &Path) -> Result<Vec<PathBuf>, InitError> {
     let wanted = STARTER_FILES
         .iter()
-        // Many folders have a `.gitignore` already; it is no reason to refuse the folder.
+        // Many folders have a `.gitignore` already; it does not prevent the command.
         .filter(|(name, _)| *name != ".gitignore" || !dir.join(name).exists());
     let wanted: Vec<(PathBuf, &str)> = wanted.map(|(name, text)| (dir.join(name), *text)).collect();
     if let Some((path, _)) = wanted

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn git_knows_first_and_the_repository_best() {
+    fn label_author_comes_from_the_repository_then_global_git() {
         let dir = tempfile::tempdir().expect("a folder");
         let work = dir.path().join("repo/deep/down");
         std::fs::create_dir_all(&work).expect("a folder");

@@ -112,7 +112,7 @@ fn expand_text(text: &str, env: &Env, unset: &mut dyn FnMut(&str)) -> String {
         };
         if let Some(name) = name.filter(|name| is_name(name)) {
             match env.get(name) {
-                Some(held) => out.push_str(held),
+                Some(value) => out.push_str(value),
                 None => unset(name),
             }
             rest = &after[name.len() + 1..];
@@ -142,11 +142,13 @@ pub(super) fn read_model_config(
     let or_env = |written: Option<String>, name: &str| {
         written.or_else(|| cx.env.get(name).map(str::to_owned))
     };
-    let project = or_env(fields.text("gcp_project_id"), EVALBENCH_PROJECT);
-    let region = or_env(fields.text("gcp_region"), EVALBENCH_REGION);
+    let location = VertexLocation {
+        project: or_env(fields.text("gcp_project_id"), EVALBENCH_PROJECT),
+        region: or_env(fields.text("gcp_region"), EVALBENCH_REGION),
+    };
     match fields.text("generator").as_deref() {
-        Some("gcp_vertex_gemini") => configure_gemini(&fields, &mut judge, (project, region), cx),
-        Some("gcp_vertex_claude") => configure_claude(&fields, &mut judge, (project, region)),
+        Some("gcp_vertex_gemini") => configure_gemini(&fields, &mut judge, location, cx),
+        Some("gcp_vertex_claude") => configure_claude(&fields, &mut judge, location),
         Some(other) => fields.error("generator", "not-yet", explain_unsupported_generator(other)),
         None => {}
     }
@@ -196,16 +198,20 @@ fn read_attempts(fields: &mut MappingDecoder<'_>) -> Option<u8> {
     u8::try_from(written.min(MAX_ATTEMPTS)).ok()
 }
 
-type VertexLocation = (Option<String>, Option<String>);
+/// The Google Cloud project and region of a judge, if they are known.
+struct VertexLocation {
+    project: Option<String>,
+    region: Option<String>,
+}
 
 fn configure_gemini(
     fields: &MappingDecoder<'_>,
     judge: &mut JudgeConfig,
-    place: VertexLocation,
+    location: VertexLocation,
     cx: &JudgeCx<'_>,
 ) {
     let has_key = cx.env.get(API_KEY).is_some();
-    let missing = match place {
+    let missing = match (location.project, location.region) {
         (Some(project), Some(region)) => {
             configure_vertex(judge, project, region);
             return;
@@ -227,8 +233,12 @@ fn configure_gemini(
     fields.warning("generator", "credentials", message);
 }
 
-fn configure_claude(fields: &MappingDecoder<'_>, judge: &mut JudgeConfig, place: VertexLocation) {
-    let (Some(project), Some(region)) = place else {
+fn configure_claude(
+    fields: &MappingDecoder<'_>,
+    judge: &mut JudgeConfig,
+    location: VertexLocation,
+) {
+    let (Some(project), Some(region)) = (location.project, location.region) else {
         let message = format!(
             "Claude on Vertex AI needs gcp_project_id and gcp_region (or {EVALBENCH_PROJECT} and {EVALBENCH_REGION})"
         );
@@ -277,11 +287,11 @@ impl fmt::Display for ModelConfigJudge {
         let Self {
             judge,
             path,
-            summary: became,
+            summary,
         } = self;
         write!(
             f,
-            "{}: evalbench model config, judge `{judge}`: {became}",
+            "{}: evalbench model config, judge `{judge}`: {summary}",
             path.display()
         )
     }
@@ -305,15 +315,15 @@ pub fn list_model_configs(workspace: &Workspace, env: &Env) -> Vec<ModelConfigJu
             files.insert(name.clone(), paths::display_path(&workspace.root, &path));
         }
     }
-    let opened = files.into_iter().filter_map(|(name, path)| {
-        let became = describe_judge(workspace.judges.get(&name)?);
+    let found = files.into_iter().filter_map(|(name, path)| {
+        let summary = describe_judge(workspace.judges.get(&name)?);
         Some(ModelConfigJudge {
             judge: name,
             path,
-            summary: became,
+            summary,
         })
     });
-    opened.collect()
+    found.collect()
 }
 
 fn describe_judge(judge: &JudgeConfig) -> String {

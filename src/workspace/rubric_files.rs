@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_rubric_names_is_read_inside_of_the_workspace_alone() {
+    fn rubric_reads_files_only_inside_the_workspace() {
         let (_dir, root) = folder();
         std::os::unix::fs::symlink(root.join("out/secret.md"), root.join("w/guides/link.md"))
             .expect("a link");
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn the_folder_of_a_rubric_elsewhere_is_open_too() {
+    fn rubric_outside_the_workspace_reads_its_own_folder() {
         let (_dir, root) = folder();
         let beside = WorkspaceRubricFiles::for_workspace(&root.join("w"), &root.join("out/r.yaml"));
         assert!(beside.read(&root.join("out/secret.md")).is_ok());

@@ -412,7 +412,7 @@ mod tests {
     );
 
     #[test]
-    fn verdicts_that_came_with_the_file_are_a_rubric_beside_the_first_one() {
+    fn source_verdicts_become_a_second_rubric() {
         let (_dir, path) = file("log.jsonl", SCORED);
         let root = create_workspace(&path).expect("made");
         let workspace = loaded(&root);
@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_is_mapped_by_a_guess_and_one_that_cannot_be_guessed_makes_nothing() {
+    fn guessable_table_is_mapped_and_another_creates_nothing() {
         let table = "ticket;Customer question;Agent answer\n1;Where is it?;It ships on Monday.\n2;Refund?;No.\n";
         let (_dir, path) = file("a {1}.csv", table);
         let root = create_workspace(&path).expect("made");
@@ -462,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn made_twice_there_are_two_folders_and_the_first_is_as_it_was() {
+    fn second_scaffold_gets_its_own_folder() {
         let (_dir, path) = file("a.jsonl", PLAIN);
         let first = create_workspace(&path).expect("made");
         fs::write(first.join("rubrics/first.yaml"), "edited").expect("written");
@@ -473,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_full_of_glob_and_yaml_characters_is_only_a_name() {
+    fn file_name_with_glob_and_yaml_characters_is_quoted() {
         let (_dir, path) = file("a [1] {x}*?\"'#: .jsonl", PLAIN);
         assert_eq!(
             loaded(&create_workspace(&path).expect("made"))
@@ -484,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_cannot_be_written_to_is_told() {
+    fn unwritable_folder_is_reported() {
         use std::os::unix::fs::PermissionsExt as _;
         let (dir, path) = file("a.jsonl", PLAIN);
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o500)).expect("mode");

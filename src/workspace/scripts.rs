@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn scripts_are_off_unless_the_workspace_says_otherwise() {
+    fn scripts_are_skipped_unless_allowed() {
         let dir = folder("print()");
         for config in ["", "allow_scripts: false\n"] {
             let off = loaded(dir.path(), config, RUBRIC).expect("loads");
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_script_is_another_eval_and_is_kept_and_watched() {
+    fn changed_script_changes_the_eval_digest() {
         let dir = folder("print(1)");
         let first = loaded(dir.path(), "allow_scripts: true\n", RUBRIC).expect("loads");
         let kept: Vec<&Path> = first.files.iter().map(|(path, _)| path.as_path()).collect();
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_transcript_may_not_choose_the_program() {
+    fn script_command_cannot_come_from_a_transcript() {
         let dir = folder("");
         let rubric =
             "evals:\n  - { id: s, type: script, params: { command: { from: metadata.c } } }\n";

@@ -96,7 +96,7 @@ pub(crate) fn judged_by(server: &WireServer) -> String {
 }
 
 #[test]
-fn the_demo_runs_with_no_key_and_no_network_and_says_what_it_is() {
+fn demo_runs_without_key_and_network() {
     let bench = Bench::new();
     let run = bench.dicta(&["run", "--format", "jsonl"]);
     let told = text(&run.stderr);
@@ -128,7 +128,7 @@ fn the_demo_runs_with_no_key_and_no_network_and_says_what_it_is() {
 }
 
 #[test]
-fn bare_without_a_terminal_does_what_run_does() {
+fn dicta_without_terminal_acts_as_run() {
     let bench = Bench::new();
     bench.workspace("", NAMES_A_RELEASE);
     let bare = bench.dicta(&[]);
@@ -138,7 +138,7 @@ fn bare_without_a_terminal_does_what_run_does() {
 }
 
 #[test]
-fn a_starter_workspace_checks_runs_and_fails_something() {
+fn starter_workspace_passes_check_and_has_a_failure() {
     let bench = Bench::new();
     assert_eq!(bench.dicta(&["init", "mine"]).status.code(), Some(0));
     assert_eq!(
@@ -157,7 +157,7 @@ fn a_starter_workspace_checks_runs_and_fails_something() {
 }
 
 #[test]
-fn result_lines_hold_every_key_in_plan_order() {
+fn result_lines_contain_every_key_in_plan_order() {
     let bench = Bench::new();
     bench.workspace(
         "",
@@ -212,7 +212,7 @@ fn result_lines_hold_every_key_in_plan_order() {
 }
 
 #[test]
-fn exit_codes_tell_outcomes_apart() {
+fn exit_codes_distinguish_outcomes() {
     let bench = Bench::new();
     let code = |evals: &str| {
         bench.workspace("", evals);
@@ -247,7 +247,7 @@ fn exit_codes_tell_outcomes_apart() {
 }
 
 #[test]
-fn a_judge_is_asked_over_http_and_its_quotes_are_looked_up() {
+fn judge_is_called_over_http_and_its_citations_are_checked() {
     let bench = Bench::new();
     let server = WireServer::openai(vec![Reply::text(PASSES), Reply::text(PASSES)]);
     bench.workspace(&judged_by(&server), POLITE);
@@ -282,7 +282,7 @@ fn a_judge_is_asked_over_http_and_its_quotes_are_looked_up() {
 }
 
 #[test]
-fn a_submitted_verdict_is_shown_without_repeats_and_known_to_the_next_run() {
+fn submitted_verdict_is_shown_once_and_cached_for_the_next_run() {
     let bench = Bench::new();
     let verdict: Value = serde_json::from_str(PASSES).expect("JSON");
     let look = serde_json::json!({"url": "https://elsewhere.example/"});
@@ -320,7 +320,7 @@ fn a_submitted_verdict_is_shown_without_repeats_and_known_to_the_next_run() {
 }
 
 #[test]
-fn why_a_judge_failed_is_told_once() {
+fn judge_failure_is_reported_once() {
     let bench = Bench::new();
     let bad_key = || Reply::status(401).body(r#"{"error": {"message": "No such key."}}"#);
     let server = WireServer::openai(vec![bad_key(), Reply::text("")]);
@@ -334,7 +334,7 @@ fn why_a_judge_failed_is_told_once() {
 }
 
 #[test]
-fn past_runs_are_listed_shown_replayed_and_compared() {
+fn recorded_runs_can_be_listed_shown_replayed_and_compared() {
     let bench = Bench::new();
     bench.workspace("", NAMES_A_RELEASE);
     bench.dicta(&["run", "-q"]);
@@ -371,7 +371,7 @@ fn past_runs_are_listed_shown_replayed_and_compared() {
 }
 
 #[test]
-fn a_request_is_printed_unsent_with_no_key_in_it() {
+fn prompt_command_prints_the_request_without_sending_or_key() {
     let bench = Bench::new();
     bench.workspace(
         "judge: m\njudges:\n  m: { provider: openai, base_url: 'http://127.0.0.1:9/v1', model: m }\n",
@@ -388,7 +388,7 @@ fn a_request_is_printed_unsent_with_no_key_in_it() {
 }
 
 #[test]
-fn a_tool_is_called_as_a_judge_would() {
+fn tool_command_calls_a_tool_like_a_judge() {
     let bench = Bench::new();
     let refused = bench.dicta(&[
         "tool",

@@ -19,7 +19,7 @@ fn transcripts(n: usize) -> String {
 }
 
 #[test]
-fn a_reader_that_goes_away_does_not_stop_the_recording() {
+fn closed_output_pipe_does_not_stop_the_recording() {
     let bench = Bench::new();
     bench.workspace("", NAMES_A_RELEASE);
     let many = transcripts(5000);
@@ -44,7 +44,7 @@ fn a_reader_that_goes_away_does_not_stop_the_recording() {
 }
 
 #[test]
-fn a_killed_run_keeps_what_it_printed_and_can_be_resumed() {
+fn killed_run_keeps_its_printed_results_and_resumes() {
     let bench = Bench::new();
     // The second request is never answered; the third is the resumed run's.
     let never = Reply::text(PASSES).pause_before(0, &Pause::new());
@@ -90,7 +90,7 @@ fn a_killed_run_keeps_what_it_printed_and_can_be_resumed() {
 }
 
 #[test]
-fn a_full_disk_is_74_and_nothing_printed_is_lost() {
+fn full_disk_exits_with_74_and_loses_no_printed_result() {
     let bench = Bench::new();
     bench.workspace("", NAMES_A_RELEASE);
     let many = transcripts(20_000);
@@ -125,7 +125,7 @@ fn a_full_disk_is_74_and_nothing_printed_is_lost() {
 }
 
 #[test]
-fn results_that_cannot_be_written_are_74_and_the_run_is_recorded() {
+fn unwritable_results_file_exits_with_74_and_keeps_the_recording() {
     let bench = Bench::new();
     bench.workspace("", NAMES_A_RELEASE);
     bench.write(
@@ -154,7 +154,7 @@ fn results_that_cannot_be_written_are_74_and_the_run_is_recorded() {
 }
 
 #[test]
-fn a_run_that_cannot_be_recorded_does_not_begin() {
+fn run_without_writable_folder_does_not_begin() {
     let bench = Bench::new();
     bench.workspace("", NAMES_A_RELEASE);
     bench.write(
@@ -173,7 +173,7 @@ fn a_run_that_cannot_be_recorded_does_not_begin() {
 }
 
 #[test]
-fn two_at_once_on_one_workspace_do_not_meet() {
+fn two_runs_of_one_workspace_do_not_interfere() {
     let bench = Bench::new();
     bench.workspace("", NAMES_A_RELEASE);
     let spawn = || {
@@ -196,7 +196,7 @@ fn two_at_once_on_one_workspace_do_not_meet() {
 }
 
 #[test]
-fn wrong_turns_are_explained() {
+fn wrong_arguments_are_explained() {
     let cases: [(&str, &str, &[&str], &[&str]); 9] = [
         ("", "", &["run", "--where", "nonsense:x"], &["nonsense"]),
         ("", "", &["show", "@"], &["no runs yet"]),
@@ -252,7 +252,7 @@ fn wrong_turns_are_explained() {
 }
 
 #[test]
-fn an_unreachable_server_is_a_judge_error_and_the_run_goes_on() {
+fn unreachable_server_is_a_judge_error_and_the_run_continues() {
     let bench = Bench::new();
     bench.workspace(
         "judge: m\njudges:\n  m: { provider: openai, base_url: 'http://127.0.0.1:1/v1', model: m, timeout_s: 1 }\n",

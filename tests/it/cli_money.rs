@@ -15,7 +15,7 @@ fn outcomes(rows: &[Value]) -> Vec<&Value> {
 }
 
 #[test]
-fn a_limit_of_calls_leaves_the_rest_pending_and_the_run_goes_on_later() {
+fn call_limit_leaves_cells_pending_and_resume_judges_them() {
     let bench = Bench::new();
     let server = WireServer::openai(vec![Reply::text(PASSES), Reply::text(PASSES)]);
     let judged = judged_by(&server);
@@ -56,7 +56,7 @@ fn a_limit_of_calls_leaves_the_rest_pending_and_the_run_goes_on_later() {
 }
 
 #[test]
-fn resuming_asks_again_for_errors_alone() {
+fn resume_judges_only_errors_again() {
     let bench = Bench::new();
     let server = WireServer::openai(vec![
         Reply::text("no verdict at all"),
@@ -83,7 +83,7 @@ fn resuming_asks_again_for_errors_alone() {
 }
 
 #[test]
-fn a_limit_of_money_is_kept_and_one_that_cannot_be_is_refused() {
+fn cost_limit_holds_and_is_refused_without_known_prices() {
     let bench = Bench::new();
     let server = WireServer::openai(vec![Reply::text(PASSES), Reply::text(PASSES)]);
     let priced = judged_by(&server).replace("model: m }", PRICED);
@@ -117,7 +117,7 @@ fn a_limit_of_money_is_kept_and_one_that_cannot_be_is_refused() {
 }
 
 #[test]
-fn a_cells_limit_ends_that_cell_alone() {
+fn cell_limit_ends_only_its_cell() {
     let bench = Bench::new();
     let look = serde_json::json!({"url": "https://elsewhere.example/"});
     let verdict: Value = serde_json::from_str(PASSES).expect("JSON");
@@ -143,7 +143,7 @@ fn a_cells_limit_ends_that_cell_alone() {
 }
 
 #[test]
-fn the_end_and_show_tell_the_same_of_judges_and_tools() {
+fn run_summary_and_show_report_the_same_statistics() {
     let bench = Bench::new();
     let server = WireServer::openai(vec![Reply::text(PASSES), Reply::text("nothing")]);
     let priced = judged_by(&server).replace("model: m }", PRICED);

@@ -6,7 +6,7 @@ const JUDGED: &str = "  - {id: brief, type: llm_judge, params: {criteria: \"The 
 const RULES: &str = "judge: quick\njudges: {quick: {provider: rules}}\n";
 
 #[test]
-fn a_judge_is_told_under_its_name_and_says_each_thing_once() {
+fn judge_is_reported_by_name_and_each_problem_once() {
     let bench = Bench::new();
     bench.workspace(RULES, JUDGED);
     let run = bench.dicta(&["run"]);
@@ -36,7 +36,7 @@ fn a_judge_is_told_under_its_name_and_says_each_thing_once() {
 }
 
 #[test]
-fn a_vote_is_one_test_case_as_the_exit_code_counts_it() {
+fn junit_counts_a_vote_as_one_test_case() {
     let bench = Bench::new();
     bench.workspace(RULES, JUDGED);
     let run = bench.dicta(&["run", "-q", "--repeat", "3", "--format", "junit"]);
@@ -52,7 +52,7 @@ fn a_vote_is_one_test_case_as_the_exit_code_counts_it() {
 }
 
 #[test]
-fn check_names_the_ids_that_are_taken_and_counts_in_plain_english() {
+fn check_reports_duplicate_ids_and_counts_in_words() {
     let bench = Bench::new();
     bench.workspace(RULES, JUDGED);
     bench.write(
@@ -77,7 +77,7 @@ fn check_names_the_ids_that_are_taken_and_counts_in_plain_english() {
 }
 
 #[test]
-fn a_syntax_error_shows_the_line_it_is_on() {
+fn syntax_error_shows_its_line() {
     let bench = Bench::new();
     bench.workspace(RULES, JUDGED);
     bench.write("r.yaml", "id: r\nevals:\n  - id: a\n   type: regex\n");
@@ -91,7 +91,7 @@ fn a_syntax_error_shows_the_line_it_is_on() {
 }
 
 #[test]
-fn the_manual_page_holds_every_command_with_its_flags() {
+fn manual_page_lists_every_command_with_its_flags() {
     let bench = Bench::new();
     let page = text(&bench.dicta(&["man"]).stdout);
     assert_eq!(page.matches(".TH ").count(), 1, "one page");
@@ -106,7 +106,7 @@ fn the_manual_page_holds_every_command_with_its_flags() {
 }
 
 #[test]
-fn themes_are_listed_and_their_files_printed_to_start_from() {
+fn themes_command_lists_themes_and_prints_their_files() {
     let bench = Bench::new();
     let listed = text(&bench.dicta(&["themes"]).stdout);
     for name in ["dark", "light", "high-contrast", "colour-blind", "ansi"] {

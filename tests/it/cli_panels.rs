@@ -85,7 +85,7 @@ fn run(bench: &Bench, server: &WireServer) -> (Value, Vec<String>) {
 }
 
 #[test]
-fn a_jury_asks_as_many_as_it_needs_and_tells_each() {
+fn jury_asks_only_the_members_it_needs() {
     let says: Says = |model, criterion| match (criterion, model) {
         ("split", "mb" | "mc") | ("tie" | "unan", "mb") => "fail",
         ("tie", "mc") => "prose",
@@ -115,7 +115,7 @@ fn a_jury_asks_as_many_as_it_needs_and_tells_each() {
 }
 
 #[test]
-fn how_they_decide_is_changed_for_nothing_and_a_new_member_is_asked_alone() {
+fn changed_vote_rule_costs_nothing_and_a_new_member_is_asked_alone() {
     let bench = Bench::new();
     let server = server(|model, _| match model {
         "ma" => "pass 0.75",
@@ -150,7 +150,7 @@ fn how_they_decide_is_changed_for_nothing_and_a_new_member_is_asked_alone() {
 }
 
 #[test]
-fn members_that_are_configured_alike_each_have_a_vote_of_their_own() {
+fn members_with_equal_settings_have_separate_votes() {
     let bench = Bench::new();
     let asked = std::sync::atomic::AtomicUsize::new(0);
     let server = WireServer::answering(Dialect::Openai, move |_| {
@@ -176,7 +176,7 @@ fn members_that_are_configured_alike_each_have_a_vote_of_their_own() {
 }
 
 #[test]
-fn repeats_inside_a_jury_stop_when_each_members_vote_is_settled() {
+fn repeats_in_a_jury_stop_when_a_members_vote_is_settled() {
     let bench = Bench::new();
     let server = server(|model, _| if model == "mb" { "fail" } else { "pass" });
     eval(
@@ -191,7 +191,7 @@ fn repeats_inside_a_jury_stop_when_each_members_vote_is_settled() {
 }
 
 #[test]
-fn people_see_who_decided_and_only_decisions_among_the_failures() {
+fn report_shows_the_deciding_member_and_lists_only_decisions_as_failures() {
     let bench = Bench::new();
     let server = server(|model, _| if model == "mb" { "gone" } else { "pass 0.55" });
     let evals = concat!(
@@ -230,7 +230,7 @@ fn people_see_who_decided_and_only_decisions_among_the_failures() {
 }
 
 #[test]
-fn what_was_left_undecided_is_no_failure_and_goes_on_later() {
+fn undecided_panel_is_not_a_failure_and_resumes() {
     let bench = Bench::new();
     let server = server(|model, _| if model == "mb" { "fail" } else { "pass" });
     let keys = "jury: { judges: [b, a, c] }, params: { criteria: CRIT-x holds }";
@@ -264,7 +264,7 @@ fn what_was_left_undecided_is_no_failure_and_goes_on_later() {
 }
 
 #[test]
-fn one_judge_stands_in_the_place_of_all_and_one_members_prompt_is_shown() {
+fn judge_option_replaces_the_panel_and_prompt_shows_one_member() {
     let bench = Bench::new();
     let server = server(|_, _| "pass");
     eval(
@@ -291,7 +291,7 @@ fn one_judge_stands_in_the_place_of_all_and_one_members_prompt_is_shown() {
 }
 
 #[test]
-fn a_recorded_jury_is_replayed_member_by_member() {
+fn recorded_jury_replays_each_member() {
     let bench = Bench::new();
     let server = server(|model, _| if model == "mb" { "fail" } else { "pass" });
     let keys = "jury: { judges: [a, b, c] }, params: { criteria: CRIT-x holds }";
@@ -337,7 +337,7 @@ fn a_recorded_jury_is_replayed_member_by_member() {
 }
 
 #[test]
-fn thresholds_of_a_cascade_leave_out_what_another_judge_would_have_to_say() {
+fn cascade_thresholds_exclude_decisions_that_need_another_judge() {
     let bench = Bench::new();
     let server = server(|model, _| {
         if model == "ma" {
@@ -367,7 +367,7 @@ fn thresholds_of_a_cascade_leave_out_what_another_judge_would_have_to_say() {
 }
 
 #[test]
-fn what_makes_no_panel_is_told_at_its_place() {
+fn invalid_panel_is_reported_at_its_place() {
     let bench = Bench::new();
     let server = server(|_, _| "pass");
     for (keys, said) in [

@@ -9,7 +9,7 @@ fn json(bytes: &[u8]) -> Value {
 }
 
 #[test]
-fn tools_are_listed_as_each_provider_is_told_with_the_judges_that_have_them() {
+fn tools_command_lists_provider_names_and_judges() {
     let bench = Bench::new();
     bench.workspace(
         "judges:\n  reader: { provider: openai, base_url: http://127.0.0.1:9/v1, model: m, tools: [fetch_url] }\n",
@@ -43,7 +43,7 @@ fn tools_are_listed_as_each_provider_is_told_with_the_judges_that_have_them() {
 }
 
 #[test]
-fn a_rejected_call_says_by_which_rule_and_shows_what_was_read() {
+fn rejected_call_shows_its_rule_and_arguments() {
     let bench = Bench::new();
     let output = bench.dicta(&["tool", "fetch_url", r#"{ "url": 5 }"#, "--format", "json"]);
     assert_eq!(output.status.code(), Some(1));
@@ -60,7 +60,7 @@ fn a_rejected_call_says_by_which_rule_and_shows_what_was_read() {
 }
 
 #[test]
-fn a_tool_that_nothing_declares_is_rejected_as_a_judges_call_would_be() {
+fn undeclared_tool_is_rejected_like_a_judges_call() {
     let bench = Bench::new();
     let output = bench.dicta(&["tool", "fetch_ulr", "{'a': 1}", "--format", "json"]);
     assert_eq!(output.status.code(), Some(1));
@@ -78,7 +78,7 @@ fn a_tool_that_nothing_declares_is_rejected_as_a_judges_call_would_be() {
 }
 
 #[test]
-fn a_folder_with_nothing_but_tools_is_enough_and_only_what_concerns_the_call_is_said() {
+fn tool_command_works_in_a_folder_with_only_tools() {
     let bench = Bench::new();
     bench.write("sub/dicta.yaml", "tools: [tools.yaml]\n");
     bench.write("sub/shop.db", "");
@@ -146,7 +146,7 @@ tools:
 }
 
 #[test]
-fn of_a_tools_file_that_cannot_be_read_nothing_is_said_to_be_unknown() {
+fn unreadable_tools_file_causes_no_unknown_tool_errors() {
     let bench = Bench::new();
     bench.workspace(
         "tools: [tools.yaml]\njudges:\n  j: { provider: openai, base_url: http://127.0.0.1:9/v1, model: m, tools: [find] }\n",

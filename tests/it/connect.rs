@@ -32,7 +32,7 @@ fn scripted(request: &Request) -> Reply {
 }
 
 #[test]
-fn each_judge_is_tried_once_and_what_came_of_it_is_told() {
+fn judges_command_tries_each_judge_once_and_reports_the_result() {
     let server = WireServer::answering(Dialect::Openai, scripted);
     let bench = Bench::new();
     let judges = [
@@ -123,7 +123,7 @@ fn each_judge_is_tried_once_and_what_came_of_it_is_told() {
 }
 
 #[test]
-fn for_people_it_says_what_to_do_and_the_exit_code_is_of_the_worst() {
+fn judges_command_suggests_fixes_and_exits_with_the_worst_code() {
     let server = WireServer::answering(Dialect::Openai, scripted);
     let bench = Bench::new();
     let judges = [judge("plain", &server, ""), judge("nokey", &server, "")].concat();
@@ -182,7 +182,7 @@ fn say(text: &str) {
 }
 
 #[test]
-fn live_services_answer_where_their_keys_are_at_hand() {
+fn live_services_answer_if_their_keys_are_set() {
     let asked_for = std::env::var("DICTA_LIVE").is_ok_and(|value| value == "1");
     let mut run = 0;
     for (variable, judge) in SERVICES {

@@ -29,7 +29,7 @@ fn summary(rows: &[Value]) -> Value {
 }
 
 #[test]
-fn a_cell_whose_key_is_unchanged_takes_its_verdict_and_names_the_run() {
+fn cell_with_unchanged_key_reuses_its_verdict_and_names_the_run() {
     let server = WireServer::answering(Dialect::Openai, |_| Reply::text(PASSES));
     let asked = || server.requests().len();
     let bench = Bench::new();
@@ -91,7 +91,7 @@ fn a_cell_whose_key_is_unchanged_takes_its_verdict_and_names_the_run() {
 }
 
 #[test]
-fn the_parts_of_a_key_are_printed_and_move_with_what_they_are_of() {
+fn key_command_prints_parts_that_change_with_their_inputs() {
     let server = WireServer::answering(Dialect::Openai, |_| Reply::text(PASSES));
     let bench = Bench::new();
     let parts = |dicta: &str, evals: &str| -> Vec<String> {
@@ -170,7 +170,7 @@ fn evidence(rows: &[Value]) -> (Value, Value) {
 }
 
 #[test]
-fn frozen_evidence_answers_and_its_misses_are_told_as_such() {
+fn frozen_run_replays_responses_and_reports_misses() {
     let server = WireServer::answering(Dialect::Openai, fetches);
     let bench = Bench::new();
     let dicta = judged_by(&server).replace("model: m }", "model: m, tools: [fetch_url] }");

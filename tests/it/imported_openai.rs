@@ -39,7 +39,7 @@ fn outcomes(fixture: &str, transcript: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_codex_session_has_its_times_tokens_and_failures() {
+fn codex_session_keeps_times_tokens_and_failures() {
     let found = outcomes("codex/rollout.jsonl", "s-1");
     assert_eq!(
         found,
@@ -49,7 +49,7 @@ fn a_codex_session_has_its_times_tokens_and_failures() {
 }
 
 #[test]
-fn a_log_of_requests_has_what_its_replies_and_its_own_keys_say() {
+fn request_log_keeps_replies_and_its_own_keys() {
     let found = outcomes("openai/pairs.jsonl", "a");
     assert_eq!(found[..4], ["pass", "pass", "pass", "pass"]);
     assert_eq!(
@@ -60,7 +60,7 @@ fn a_log_of_requests_has_what_its_replies_and_its_own_keys_say() {
 }
 
 #[test]
-fn a_gemini_reply_has_its_tokens() {
+fn gemini_reply_keeps_its_token_counts() {
     let found = outcomes("gemini/reply.json", "r1");
     assert_eq!(
         found,

@@ -198,7 +198,7 @@ fn all_keys(value: &Value, keys: &mut Vec<String>) {
 }
 
 #[tokio::test]
-async fn without_tools_one_request_with_no_tool_key_makes_the_verdict() {
+async fn judge_without_tools_reaches_a_verdict_with_one_request() {
     for dialect in ALL {
         let bench = Bench::new(dialect, false, vec![Reply::text(verdict(true).to_string())]);
         let judged = bench.judge().await;
@@ -226,7 +226,7 @@ async fn without_tools_one_request_with_no_tool_key_makes_the_verdict() {
 }
 
 #[tokio::test]
-async fn with_tools_a_page_is_read_before_the_verdict() {
+async fn judge_with_tools_reads_a_page_before_its_verdict() {
     for dialect in ALL {
         let url = json!({"url": "https://releases.example"});
         let replies = vec![
@@ -251,7 +251,7 @@ async fn with_tools_a_page_is_read_before_the_verdict() {
 }
 
 #[tokio::test]
-async fn broken_arguments_go_back_in_a_form_the_server_takes() {
+async fn broken_arguments_are_sent_back_as_valid_json() {
     for dialect in ALL {
         // Gemini's arguments are JSON by its protocol; what can be broken there is their kind.
         let broken = match dialect {
@@ -296,7 +296,7 @@ async fn broken_arguments_go_back_in_a_form_the_server_takes() {
 }
 
 #[tokio::test]
-async fn a_cut_stream_and_prose_are_never_a_verdict() {
+async fn cut_stream_and_prose_never_become_a_verdict() {
     for dialect in ALL {
         let judged = Bench::new(dialect, false, vec![Reply::text("PASS. I would pass it.")])
             .judge()
@@ -321,7 +321,7 @@ async fn a_cut_stream_and_prose_are_never_a_verdict() {
 }
 
 #[tokio::test]
-async fn the_state_of_a_run_holds_the_whole_trace() {
+async fn run_state_holds_the_whole_trace() {
     for dialect in ALL {
         let replies = vec![
             Reply::call("fetch_url", json!({"url": "https://releases.example"})),
@@ -356,7 +356,7 @@ async fn the_state_of_a_run_holds_the_whole_trace() {
 }
 
 #[tokio::test]
-async fn a_cancelled_trace_leaves_no_connection() {
+async fn cancelled_trace_closes_its_connection() {
     for dialect in ALL {
         let pause = Pause::new();
         let reply = Reply::text(verdict(true).to_string()).pause_before(1, &pause);

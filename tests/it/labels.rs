@@ -23,7 +23,7 @@ fn bench(labels: &str) -> Bench {
 }
 
 #[test]
-fn decisions_are_counted_against_labels() {
+fn run_compares_decisions_with_labels() {
     let bench = bench(
         "{\"transcript\":\"one\",\"eval\":\"hello\",\"passed\":true}\n{\"transcript\":\"one\",\"eval\":\"brief\",\"passed\":true}\n",
     );
@@ -88,7 +88,7 @@ fn decisions_are_counted_against_labels() {
 }
 
 #[test]
-fn a_label_of_no_transcript_is_an_error_once_all_were_read() {
+fn label_of_a_missing_transcript_is_an_error_after_all_were_read() {
     let bench = bench("{\"transcript\":\"onne\",\"eval\":\"hello\",\"passed\":true}\n");
     let wrong =
         "l.jsonl:1:1: a label for the transcript `onne`, which is not here; did you mean `one`?";
@@ -117,7 +117,7 @@ fn a_label_of_no_transcript_is_an_error_once_all_were_read() {
 }
 
 #[test]
-fn labels_of_a_map_are_counted_and_one_of_no_eval_stops_a_run_alone() {
+fn labels_of_a_mapping_count_and_a_label_of_a_missing_eval_stops_the_run() {
     let bench = bench("");
     let config = |eval: &str| {
         bench.write(

@@ -63,7 +63,7 @@ fn told(output: &Output) -> String {
 }
 
 #[test]
-fn a_tool_is_called_by_the_servers_name_and_by_one_of_a_file_with_what_the_server_takes() {
+fn mcp_tool_is_called_by_server_name_and_by_file_name() {
     let tools = format!(
         "sources:\n  small: {}\ntools:\n  say: {{kind: mcp, source: small, tool: echo}}\n  lost: {{kind: mcp, source: small, tool: ecko}}\n",
         as_server("plain", &json!({}))
@@ -110,7 +110,7 @@ fn a_tool_is_called_by_the_servers_name_and_by_one_of_a_file_with_what_the_serve
 }
 
 #[test]
-fn a_server_finds_no_key_and_runs_where_its_file_is() {
+fn mcp_server_gets_no_key_and_runs_in_its_folder() {
     let bench = Bench::new();
     let program = std::env::current_exe().expect("this program");
     bench.write(
@@ -139,7 +139,7 @@ fn a_server_finds_no_key_and_runs_where_its_file_is() {
 }
 
 #[test]
-fn a_judge_calls_it_and_the_trace_tells_every_step() {
+fn judge_calls_an_mcp_tool_and_the_trace_records_every_step() {
     let wire = WireServer::openai(vec![
         Reply::raw_call("my_echo", "{'text': 'x',}").and_raw_call("my_echo", r#"{"text":5}"#),
         Reply::verdict(serde_json::from_str::<Value>(PASSES).expect("JSON")),
@@ -190,7 +190,7 @@ fn a_judge_calls_it_and_the_trace_tells_every_step() {
 }
 
 #[test]
-fn what_cannot_be_used_says_why_and_what_to_do() {
+fn unusable_mcp_server_reports_the_reason_and_the_fix() {
     for (source, says) in [
         (
             json!({"command": "no-such-program"}),

@@ -40,7 +40,7 @@ fn mapped() -> Bench {
 }
 
 #[test]
-fn a_table_is_guessed_checked_and_judged() {
+fn guessed_mapping_of_a_table_passes_check_and_run() {
     let bench = mapped();
     let refused = Bench::new();
     refused.write("data.csv", CSV);
@@ -98,7 +98,7 @@ fn a_table_is_guessed_checked_and_judged() {
 }
 
 #[test]
-fn files_of_several_shapes_become_one_of_ours() {
+fn import_merges_several_formats_into_one_native_file() {
     let bench = mapped();
     bench.write(
         "t.json",
@@ -147,7 +147,7 @@ fn files_of_several_shapes_become_one_of_ours() {
 }
 
 #[test]
-fn a_map_can_be_typed_and_its_faults_are_shown() {
+fn import_reads_a_mapping_from_the_command_line_and_reports_its_errors() {
     let bench = Bench::new();
     bench.write("a.jsonl", "{\"q\": \"x\", \"a\": \"y\"}\n{\"q\": \"x\"}\n");
     let import = bench.dicta(&["import", "a.jsonl", "--map", "input: q, output: a"]);
@@ -177,7 +177,7 @@ fn a_map_can_be_typed_and_its_faults_are_shown() {
 }
 
 #[test]
-fn what_cannot_be_read_is_named_and_nothing_is_written_over() {
+fn import_names_unreadable_files_and_overwrites_nothing() {
     let bench = Bench::new();
     bench.write("good.jsonl", "{\"id\":\"a\",\"messages\":[]}\n");
     bench.write("bad.jsonl", "{\"messages\": 3}\n{\"messages\": [\n");
@@ -264,7 +264,7 @@ fn shown(language: &str, begin: &str) -> &'static str {
 }
 
 #[test]
-fn the_table_of_the_docs_becomes_what_they_show() {
+fn documented_table_imports_as_documented() {
     let bench = Bench::new();
     bench.write("support.csv", shown("csv", "conversation_id"));
     let guess = bench.dicta(&["map", "support.csv"]);
@@ -293,7 +293,7 @@ fn the_table_of_the_docs_becomes_what_they_show() {
 }
 
 #[test]
-fn the_native_lines_of_the_docs_stay_as_they_are() {
+fn documented_native_lines_import_unchanged() {
     let bench = Bench::new();
     for (name, begin) in [
         ("a.jsonl", "{\"id\":\"order-17\""),

@@ -12,7 +12,7 @@ use asking::{ask, cx, one, prepared, read, source, tool};
 use server::{Machine, Plan, Server, plan};
 
 #[test]
-fn the_tests_are_skipped_with_a_reason_where_no_server_can_be_started() {
+fn postgres_tests_report_the_reason_if_no_server_starts() {
     let bin = Some(PathBuf::from("/pg/bin"));
     let machine = Machine {
         bin: bin.clone(),
@@ -58,7 +58,7 @@ fn the_tests_are_skipped_with_a_reason_where_no_server_can_be_started() {
 }
 
 #[tokio::test]
-async fn values_go_in_by_their_parameters_type_and_come_back_exact() {
+async fn values_are_bound_by_parameter_type_and_returned_exactly() {
     let Some(server) = Server::start() else {
         return;
     };
@@ -187,7 +187,7 @@ async fn values_go_in_by_their_parameters_type_and_come_back_exact() {
 }
 
 #[tokio::test]
-async fn a_read_only_source_reads_and_a_writable_one_keeps_what_it_wrote() {
+async fn read_only_source_reads_and_writable_source_commits() {
     let Some(server) = Server::start() else {
         return;
     };
@@ -290,7 +290,7 @@ async fn a_read_only_source_reads_and_a_writable_one_keeps_what_it_wrote() {
 }
 
 #[tokio::test]
-async fn a_statement_is_stopped_at_its_time_when_abandoned_and_when_it_says_too_much() {
+async fn statement_stops_at_timeout_cancellation_and_size_limit() {
     let Some(server) = Server::start() else {
         return;
     };
@@ -355,7 +355,7 @@ async fn a_statement_is_stopped_at_its_time_when_abandoned_and_when_it_says_too_
 }
 
 #[tokio::test]
-async fn a_login_that_fails_says_no_secret_and_one_that_works_says_what_is_there() {
+async fn failed_login_shows_no_secret() {
     let Some(server) = Server::start() else {
         return;
     };
@@ -445,7 +445,7 @@ async fn a_login_that_fails_says_no_secret_and_one_that_works_says_what_is_there
 }
 
 #[test]
-fn a_source_is_read_strictly() {
+fn source_settings_are_checked_strictly() {
     let base = json!({"host": "db.test", "user": "u", "database": "d"});
     for (more, expected) in [
         (

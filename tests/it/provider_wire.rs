@@ -49,7 +49,7 @@ fn assert_no_tool_key(of: &str, bench: &Bench) {
 }
 
 #[tokio::test]
-async fn a_judge_without_tools_sends_no_tool_key() {
+async fn judge_without_tools_sends_no_tool_key() {
     for (kind, model, dialect) in KINDS {
         for stream in [true, false] {
             let server = WireServer::scripted(dialect, vec![Reply::text("ok"), Reply::text("ok")]);
@@ -83,7 +83,7 @@ async fn a_judge_without_tools_sends_no_tool_key() {
 }
 
 #[tokio::test]
-async fn the_key_travels_in_its_header_alone() {
+async fn key_is_sent_only_in_its_header() {
     for (dialect, header, value) in [
         (Dialect::Openai, "authorization", format!("Bearer {KEY}")),
         (Dialect::Gemini, "x-goog-api-key", KEY.to_owned()),
@@ -100,7 +100,7 @@ async fn the_key_travels_in_its_header_alone() {
 }
 
 #[tokio::test]
-async fn a_reply_is_the_same_however_its_bytes_arrive() {
+async fn reply_does_not_depend_on_how_its_bytes_are_split() {
     let reply = || {
         Reply::call("fetch_url", json!({"url": "https://a.example/é"}))
             .and_call("fetch_url", json!({"url": "b"}))
@@ -125,7 +125,7 @@ async fn a_reply_is_the_same_however_its_bytes_arrive() {
 }
 
 #[tokio::test]
-async fn a_reply_that_is_not_streamed_is_read_too() {
+async fn unstreamed_reply_is_read() {
     for (kind, server) in [
         (
             ProviderKind::Openai,
@@ -147,7 +147,7 @@ async fn a_reply_that_is_not_streamed_is_read_too() {
 
 /// As aimock says of every reply whose fixture gives no figures.
 #[tokio::test]
-async fn a_server_that_counts_no_tokens_is_not_believed_to_be_free() {
+async fn server_without_token_counts_has_unknown_cost() {
     for dialect in ALL {
         let bench = Bench::of(dialect, vec![Reply::text("ok").usage(0, 0)]);
         let usage = bench.send().await.expect("a reply").usage;
@@ -156,7 +156,7 @@ async fn a_server_that_counts_no_tokens_is_not_believed_to_be_free() {
 }
 
 #[tokio::test]
-async fn text_is_told_while_the_model_thinks() {
+async fn deltas_arrive_while_the_model_reasons() {
     let pause = Pause::new();
     // Pieces: the role, then the text in one.
     let reply = Reply::text("first").piece_len(5).pause_before(2, &pause);
@@ -196,7 +196,7 @@ async fn text_is_told_while_the_model_thinks() {
 
 /// The server answers 500 to any past argument that is not JSON; a judge of any kind never lets it come to that.
 #[tokio::test]
-async fn no_kind_of_judge_sends_past_arguments_that_are_no_json() {
+async fn no_provider_sends_earlier_arguments_that_are_not_json() {
     for (kind, model, dialect) in KINDS {
         // Gemini's arguments are JSON by its protocol.
         let said = match dialect {
@@ -234,7 +234,7 @@ async fn no_kind_of_judge_sends_past_arguments_that_are_no_json() {
 }
 
 #[tokio::test]
-async fn past_arguments_that_are_no_json_never_reach_the_server() {
+async fn earlier_arguments_that_are_not_json_never_reach_the_server() {
     let bench = Bench::openai(vec![
         Reply::raw_call("fetch_url", r#"{"url": "https://a.example"#),
         Reply::raw_call("fetch_url", "nonsense"),
@@ -277,7 +277,7 @@ async fn past_arguments_that_are_no_json_never_reach_the_server() {
 }
 
 #[tokio::test]
-async fn declarations_are_rendered_once_and_every_body_shares_them() {
+async fn tool_declarations_are_rendered_once_per_judge() {
     for dialect in ALL {
         let bench = Bench::of(dialect, vec![Reply::call("f", json!({}))]);
         let tools = [decl("f"), decl("submit_verdict")];
@@ -306,7 +306,7 @@ async fn declarations_are_rendered_once_and_every_body_shares_them() {
 }
 
 #[tokio::test]
-async fn what_a_judge_sets_is_sent_in_every_dialect() {
+async fn every_dialect_sends_the_settings_of_the_judge() {
     for (server, kind) in [
         (
             WireServer::openai(vec![Reply::text("ok")]),
@@ -340,7 +340,7 @@ async fn what_a_judge_sets_is_sent_in_every_dialect() {
 }
 
 #[tokio::test]
-async fn signatures_survive_tool_turns() {
+async fn reply_signatures_survive_tool_turns() {
     let bench = Bench::gemini(vec![
         Reply::call("f", json!({"n": 1}))
             .and_call("f", json!({"n": 2}))
@@ -381,7 +381,7 @@ async fn signatures_survive_tool_turns() {
 }
 
 #[tokio::test]
-async fn a_users_headers_are_sent_and_their_values_hidden() {
+async fn configured_headers_are_sent_and_their_values_redacted() {
     let server = WireServer::openai(vec![Reply::status(403).body("no: gateway-secret-1")]);
     let bench = Bench::with(server, ProviderKind::Openai, |config| {
         config

@@ -35,7 +35,7 @@ fn outcomes(bench: &Bench) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn checks_of_numbers_work_on_promptfoo_results() {
+fn number_checks_work_on_promptfoo_results() {
     let bench = Bench::new();
     bench.write("out.json", &fixture("promptfoo/v3.json"));
     bench.write(
@@ -64,7 +64,7 @@ fn checks_of_numbers_work_on_promptfoo_results() {
 }
 
 #[test]
-fn checks_of_numbers_and_calls_work_on_runs_of_evalbench() {
+fn number_and_call_checks_work_on_evalbench_runs() {
     let bench = Bench::new();
     for name in ["evals.csv", "scores.csv"] {
         bench.write(

@@ -8,7 +8,7 @@ use crate::cli::{Bench, NAMES_A_RELEASE, POLITE, judged_by, of_type, rows, text}
 use crate::support::wire::{Reply, WireServer};
 
 #[test]
-fn check_tries_examples_and_tells_what_is_worth_knowing() {
+fn check_runs_examples_and_reports_lints() {
     let bench = Bench::new();
     let evals = "
   - id: names
@@ -80,7 +80,7 @@ fn polite(more: &str) -> String {
 }
 
 #[test]
-fn judged_examples_are_asked_of_free_judges_and_recorded_nowhere() {
+fn check_asks_free_judges_about_examples_and_records_nothing() {
     let bench = Bench::new();
     let evals = polite(TWO_EXAMPLES).replace("is polite.", "mentions \"day\".");
     bench.workspace("judge: rules\n", &evals);
@@ -119,7 +119,7 @@ fn judged_examples_are_asked_of_free_judges_and_recorded_nowhere() {
 }
 
 #[test]
-fn a_judge_that_costs_is_asked_about_examples_only_if_that_is_meant() {
+fn check_asks_paid_judges_about_examples_only_on_request() {
     let bench = Bench::new();
     let verdict = |passed: bool| {
         let score = f64::from(u8::from(passed));
@@ -157,7 +157,7 @@ fn a_judge_that_costs_is_asked_about_examples_only_if_that_is_meant() {
 }
 
 #[test]
-fn examples_are_no_cells() {
+fn examples_do_not_become_cells() {
     let bench = Bench::new();
     let eval = NAMES_A_RELEASE.replace("} }\n", "}, examples: [{ text: a, expect: pass }] }\n");
     bench.workspace("", &eval);
@@ -168,7 +168,7 @@ fn examples_are_no_cells() {
 }
 
 #[test]
-fn the_shipped_workspaces_have_nothing_to_say() {
+fn shipped_workspaces_have_no_problems() {
     let bench = Bench::new();
     let demo = bench.dicta(&["check", "--strict"]);
     assert_eq!(demo.status.code(), Some(0), "{}", text(&demo.stderr));
@@ -180,7 +180,7 @@ fn the_shipped_workspaces_have_nothing_to_say() {
 }
 
 #[test]
-fn an_eval_that_says_the_same_of_everything_is_told_after_a_run_and_from_the_board() {
+fn eval_with_the_same_verdict_everywhere_is_reported_after_a_run() {
     let bench = Bench::new();
     bench.workspace(
         "",
@@ -221,7 +221,7 @@ fn deciding(threshold: &str, more: &str, params: &str) -> String {
 }
 
 #[test]
-fn what_only_decides_is_decided_anew_from_the_record_with_no_judge_there() {
+fn changed_decision_settings_rescore_without_a_judge() {
     let bench = Bench::new();
     let server = WireServer::openai([0.6, 0.9, 0.2].map(scored).to_vec());
     bench.workspace(&judged_by(&server), POLITE);
@@ -337,7 +337,7 @@ fn what_only_decides_is_decided_anew_from_the_record_with_no_judge_there() {
 }
 
 #[test]
-fn thresholds_are_shown_with_what_labels_say() {
+fn threshold_table_counts_agreement_with_labels() {
     let bench = Bench::new();
     let server = WireServer::openai([0.4, 0.8].map(scored).to_vec());
     bench.workspace(&format!("{}labels: l.jsonl\n", judged_by(&server)), POLITE);
@@ -403,7 +403,7 @@ fn thresholds_are_shown_with_what_labels_say() {
 }
 
 #[test]
-fn a_pack_is_checked_as_what_it_is() {
+fn check_accepts_a_prompt_pack() {
     let bench = Bench::new();
     let pack = json!({
         "id": "desk",

@@ -43,7 +43,7 @@ fn outcomes(fixture: &str) -> String {
 }
 
 #[test]
-fn numbers_survive_the_import() {
+fn import_keeps_numbers_exactly() {
     assert_eq!(outcomes("otlp/agents.jsonl"), "pppppf");
     assert_eq!(outcomes("arena/run.json"), "pppppf");
     // Nothing says what a call cost.

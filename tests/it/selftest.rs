@@ -48,7 +48,7 @@ fn row<'c>(card: &'c Value, name: &str) -> &'c Value {
 }
 
 #[test]
-fn a_judge_that_obeys_flips_on_every_attack_and_one_that_does_not_on_none() {
+fn selftest_flips_an_obedient_judge_and_not_a_robust_one() {
     let obedient = WireServer::answering(Dialect::Openai, |request| {
         verdict(request, request.number >= BASE || is_right(request))
     });
@@ -128,7 +128,7 @@ These attacks are fixed and not adapted to this judge. An adapted attack can hav
 ";
 
 #[test]
-fn what_fails_is_never_counted_as_resistance() {
+fn selftest_does_not_count_errors_as_resistance() {
     let failing = WireServer::answering(Dialect::Openai, |request| {
         if request.number < BASE {
             verdict(request, is_right(request))
@@ -144,7 +144,7 @@ fn what_fails_is_never_counted_as_resistance() {
 }
 
 #[test]
-fn where_nothing_can_be_measured_the_exit_code_says_so() {
+fn selftest_exit_code_reports_an_unmeasurable_judge() {
     let dead = WireServer::answering(Dialect::Openai, |_| Reply::status(400));
     let bench = bench(&dead);
     let run = bench.dicta(&["selftest", "m"]);
@@ -156,7 +156,7 @@ fn where_nothing_can_be_measured_the_exit_code_says_so() {
 }
 
 #[test]
-fn a_rubric_is_attacked_on_the_workspaces_own_transcripts_and_told_beforehand() {
+fn selftest_attacks_a_rubric_on_the_workspaces_transcripts() {
     let bench = Bench::new();
     bench.workspace(
         "judge: rules\n",

@@ -139,7 +139,7 @@ fn run(bench: &Bench) {
 }
 
 #[test]
-fn each_call_is_told_in_order_and_a_rejected_one_never_starts() {
+fn tool_facts_are_in_order_and_a_rejected_call_never_starts() {
     let turn = Reply::raw_call("order", r#"{"id":1}"#)
         .and_raw_call("order", "{'id': 2,}")
         .and_raw_call("order", r#"{ "id": 1 }"#)
@@ -219,7 +219,7 @@ fn each_call_is_told_in_order_and_a_rejected_one_never_starts() {
 }
 
 #[test]
-fn a_call_that_was_no_json_is_sent_back_as_it_was_read_and_one_that_cannot_be_read_as_nothing() {
+fn repaired_call_is_sent_back_repaired_and_unreadable_call_as_empty() {
     for dialect in [Dialect::Openai, Dialect::Anthropic, Dialect::Responses] {
         let turn = Reply::raw_call("order", "{'id': 2,}")
             .and_raw_call("order", "{id: 0}")
@@ -267,7 +267,7 @@ fn parsed(text: &Value) -> Value {
 }
 
 #[test]
-fn another_statement_is_judged_anew_and_the_same_one_is_not() {
+fn changed_statement_is_judged_again_and_an_unchanged_one_is_cached() {
     let (bench, server) = bench(Dialect::Openai, Vec::new());
     let server_says = |_: &crate::support::wire::Request| {
         Reply::verdict(json!({"citations": [], "reasoning": "r", "passed": true, "score": 1.0}))

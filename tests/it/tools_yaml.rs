@@ -36,7 +36,7 @@ fn tried(bench: &Bench, tool: &str, json: &str) -> (Option<i32>, Value) {
 }
 
 #[test]
-fn a_broken_tool_that_nobody_uses_stops_check_and_run_and_answers_with_what_is_wrong() {
+fn unused_broken_tool_stops_check_and_run() {
     let tools = format!(
         "{API}tools:\n  fine: {{kind: http, source: api, method: GET, path: /, description: d}}\n  \
          bad: {{kind: http, source: api, method: GET, path: /, description: d, parameters: [{{name: n, type: integer, description: n, default: x}}]}}\n"
@@ -68,7 +68,7 @@ fn a_broken_tool_that_nobody_uses_stops_check_and_run_and_answers_with_what_is_w
 }
 
 #[test]
-fn a_folder_of_both_forms_and_json_is_one_toolbox_and_unknown_names_are_told_with_what_there_is() {
+fn folder_of_tools_files_is_one_toolbox_and_unknown_names_get_suggestions() {
     let bench = Bench::new();
     let judges = |tools: &str| {
         bench.workspace(
@@ -119,7 +119,7 @@ fn a_folder_of_both_forms_and_json_is_one_toolbox_and_unknown_names_are_told_wit
 }
 
 #[test]
-fn rules_hold_strictly_and_the_model_is_told_them_beforehand() {
+fn parameter_rules_are_enforced_and_declared_to_the_model() {
     let tools = format!(
         "{API}tools:\n  t:\n    kind: http\n    source: api\n    method: POST\n    path: /\n    description: d\n    parameters:\n      \
          - {{name: n, type: integer, description: n, allowedValues: [1, 2]}}\n      \
@@ -180,7 +180,7 @@ fn rules_hold_strictly_and_the_model_is_told_them_beforehand() {
 }
 
 #[test]
-fn a_claim_fills_its_parameter_unseen_and_no_token_shows() {
+fn token_claim_fills_its_parameter_and_no_token_is_shown() {
     let tools = format!(
         "{API}authServices:\n  idp: {{kind: generic, audience: dicta, issuer: 'https://id.example', jwks: keys.json}}\ntools:\n  \
          mine: {{kind: http, source: api, method: POST, path: /, description: d, authRequired: [idp], parameters: [{{name: who, type: string, description: w, authServices: [{{name: idp, field: sub}}]}}]}}\n"
@@ -221,7 +221,7 @@ fn a_claim_fills_its_parameter_unseen_and_no_token_shows() {
 }
 
 #[test]
-fn a_variable_that_is_not_set_is_named_with_its_place_and_a_set_one_never_shows() {
+fn unset_variable_is_reported_at_its_place_and_set_values_stay_hidden() {
     let tools = API.replace(
         "allowPrivate: true",
         "allowPrivate: true, headers: {X-Key: '${SHOP_KEY}'}, more: 1",

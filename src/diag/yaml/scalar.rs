@@ -94,7 +94,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn words_are_what_the_core_schema_says_and_nothing_changes_unnoticed() {
+    fn plain_words_follow_the_yaml_core_schema() {
         let values = [
             ("0", json!(0)),
             ("-7", json!(-7)),

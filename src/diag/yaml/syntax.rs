@@ -105,7 +105,7 @@ mod tests {
     use std::sync::Arc;
 
     #[test]
-    fn a_syntax_error_shows_its_own_line() {
+    fn yaml_syntax_error_shows_its_line() {
         let text: Arc<str> = "a: 1\nü: 2\n  b: 3\n".into();
         let problems =
             super::super::read_document(&text, Path::new("x.yaml")).expect_err("not YAML");

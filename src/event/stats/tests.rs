@@ -176,7 +176,7 @@ fn answer(source: ToolResponseSource, is_error: bool, took: u64) -> ToolFact {
 }
 
 #[test]
-fn a_judges_calls_tokens_and_money_are_counted_with_the_failed_ones() {
+fn judge_statistics_include_failed_calls() {
     let mut run = Story::new(vec![model("a"), model("b")], &[0, 0, 1]);
     run.call(0, 100, CELL, 0, tokens(10, 3));
     run.turn(100, CELL, 1, TurnFact::AttemptStarted { attempt: 1 });
@@ -220,7 +220,7 @@ fn a_judges_calls_tokens_and_money_are_counted_with_the_failed_ones() {
 }
 
 #[test]
-fn what_an_open_cell_costs_is_unknown_until_it_ends() {
+fn cost_of_a_cell_in_progress_is_unknown() {
     let mut run = Story::new(vec![model("a")], &[0, 0]);
     run.call(0, 10, CELL, 0, tokens(1, 1));
     run.end(CELL, |result| result.cost_usd = Some(0.25));
@@ -234,7 +234,7 @@ fn what_an_open_cell_costs_is_unknown_until_it_ends() {
 }
 
 #[test]
-fn a_recalled_verdict_is_cached_and_costs_nothing_again() {
+fn cached_verdict_costs_nothing() {
     let mut run = Story::new(vec![model("a")], &[0, 0]);
     run.end(CELL, |result| {
         result.cached = Some(RunId("20261120T000000Z-wxyz".into()));
@@ -246,7 +246,7 @@ fn a_recalled_verdict_is_cached_and_costs_nothing_again() {
 }
 
 #[test]
-fn a_rejected_verdict_counts_once_whichever_way_it_was_stated() {
+fn rejected_verdict_counts_once_per_turn() {
     let mut run = Story::new(vec![model("a")], &[0]);
     let text = "no".to_owned();
     let rule = "verdict".to_owned();
@@ -263,7 +263,7 @@ fn a_rejected_verdict_counts_once_whichever_way_it_was_stated() {
 }
 
 #[test]
-fn a_tools_calls_are_counted_by_how_they_ended() {
+fn tool_calls_are_counted_by_their_end() {
     let mut run = Story::new(vec![model("a")], &[0]);
     let canonical = || RawJson::parse("{}").expect("JSON");
     let repaired = |changes| ToolFact::Repaired {
@@ -320,7 +320,7 @@ fn percentiles_are_the_nearest_ranks() {
 }
 
 #[test]
-fn a_free_judge_costs_nothing_and_a_replayed_one_asks_nobody() {
+fn free_judge_costs_nothing_and_replayed_judge_has_no_calls() {
     let mut local = model("local");
     local.base_url = Some("http://127.0.0.1:1/v1".into());
     let replay = JudgeConfig::new("again", ProviderKind::Replay);

@@ -126,7 +126,7 @@ fn a_jury_by_unanimity_passes_only_with_all_and_fails_with_one() {
 }
 
 #[test]
-fn two_of_three_are_asked_at_first_each_with_its_certain_repeats() {
+fn jury_first_asks_two_of_three_members() {
     let jury = terms(PanelRule::Majority, &THREE, 3);
     assert_eq!(jury.needed_cells(&[]), [(7, 2), (3, 2)]);
     let mut cells = Vec::new();
@@ -150,7 +150,7 @@ fn two_of_three_are_asked_at_first_each_with_its_certain_repeats() {
 }
 
 #[test]
-fn every_member_is_shown_with_its_own_verdict() {
+fn panel_decision_lists_every_member() {
     let near = |score| Ballot {
         score: Some(score),
         ..said(Outcome::from_passed(score > 0.5))
@@ -178,7 +178,7 @@ fn every_member_is_shown_with_its_own_verdict() {
 }
 
 #[test]
-fn a_cascade_goes_on_only_while_the_judge_is_unsure() {
+fn cascade_continues_only_after_an_uncertain_judge() {
     let score = |score: f64| Ballot {
         score: Some(score),
         ..said(Outcome::from_passed(score >= 0.5))
@@ -230,7 +230,7 @@ fn a_cascade_goes_on_only_while_the_judge_is_unsure() {
 }
 
 #[test]
-fn a_probability_is_what_the_margin_is_held_against_where_no_bound_decides() {
+fn margin_applies_to_the_probability_without_bounds() {
     // A service states 0.58 of what it scores 0.9 on a scale of its own, and the other way round.
     let stated = |score, probability| Ballot {
         score: Some(score),
@@ -254,7 +254,7 @@ fn a_probability_is_what_the_margin_is_held_against_where_no_bound_decides() {
 }
 
 #[test]
-fn who_is_to_be_asked_next_is_told_once_all_have_answered() {
+fn next_judge_is_known_after_all_cells_end() {
     let score = |score: f64| Ballot {
         score: Some(score),
         ..said(Pass)
@@ -280,7 +280,7 @@ fn who_is_to_be_asked_next_is_told_once_all_have_answered() {
 }
 
 #[test]
-fn repeats_that_disagree_are_unsure_and_another_margin_decides_anew_for_nothing() {
+fn split_repeats_are_uncertain_and_a_new_margin_needs_no_call() {
     let cell = |judge, repeat, score: f64| CellVote {
         repeat: Some(repeat),
         ..cast(
@@ -302,7 +302,7 @@ fn repeats_that_disagree_are_unsure_and_another_margin_decides_anew_for_nothing(
 }
 
 #[test]
-fn what_is_skipped_is_skipped_and_cells_of_no_member_are_a_plain_vote() {
+fn skipped_cells_stay_skipped_and_foreign_cells_vote_plainly() {
     let jury = terms(PanelRule::Majority, &THREE, 1);
     let skipped = [cast(7, said(Outcome::Skipped))];
     let decision = jury.decide(&skipped).expect("decided");

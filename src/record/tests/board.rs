@@ -43,7 +43,7 @@ fn stands(board: &NewestVerdicts, name: &str) -> Option<(Outcome, String)> {
 }
 
 #[tokio::test]
-async fn the_newest_result_of_every_cell_stands_on_the_board() {
+async fn newest_result_of_every_cell_is_kept() {
     let runs = tempfile::tempdir().expect("a folder");
     let first = vec![
         planned("t", 0),
@@ -115,7 +115,7 @@ async fn a_cancelled_cell_hides_no_flip() {
 }
 
 #[tokio::test]
-async fn what_a_person_changed_enters_neither_board_nor_cache_nor_evidence() {
+async fn edited_cells_enter_neither_results_nor_cache_nor_evidence() {
     let runs = tempfile::tempdir().expect("a folder");
     let mut kinds = vec![planned("t", 0), started(0, "a"), started(1, "b")];
     kinds.push(resumed(0, "go"));
@@ -149,7 +149,7 @@ async fn what_a_person_changed_enters_neither_board_nor_cache_nor_evidence() {
 }
 
 #[tokio::test]
-async fn runs_of_other_workspaces_and_unreadable_ones_stay_off_the_board() {
+async fn runs_of_other_workspaces_and_unreadable_runs_are_skipped() {
     let runs = tempfile::tempdir().expect("a folder");
     let kinds = || vec![planned("t", 0), settled(0, Outcome::Pass), end()];
     record(runs.path(), FIRST, kinds()).await;
@@ -169,7 +169,7 @@ async fn runs_of_other_workspaces_and_unreadable_ones_stay_off_the_board() {
 }
 
 #[tokio::test]
-async fn the_cache_knows_the_newest_verdict_of_a_key_and_what_it_rests_on() {
+async fn cache_has_the_newest_verdict_per_key_with_its_evidence() {
     let runs = tempfile::tempdir().expect("a folder");
     for (id, outcome, page) in [
         (FIRST, Outcome::Pass, "old page"),
@@ -211,7 +211,7 @@ async fn the_cache_knows_the_newest_verdict_of_a_key_and_what_it_rests_on() {
 }
 
 #[tokio::test]
-async fn frozen_evidence_is_every_answered_call_in_its_canonical_form() {
+async fn recorded_calls_have_canonical_arguments() {
     let runs = tempfile::tempdir().expect("a folder");
     let repaired = RawJson::parse(r#"{"url":"v"}"#).expect("valid");
     let mut kinds = vec![planned("t", 0), started(1, "key")];
@@ -266,7 +266,7 @@ async fn frozen_evidence_is_every_answered_call_in_its_canonical_form() {
 }
 
 #[tokio::test]
-async fn the_receipt_of_a_verdict_is_no_evidence() {
+async fn verdict_confirmation_is_not_evidence() {
     let runs = tempfile::tempdir().expect("a folder");
     let mut kinds = vec![planned("t", 0), started(1, "key")];
     kinds.extend(called(

@@ -47,7 +47,7 @@ mod tests {
     use crate::workspace::labels::entries::LabelsEntry;
 
     #[test]
-    fn every_bad_line_is_told_with_its_number() {
+    fn every_broken_label_line_is_reported_with_its_number() {
         let text = Arc::from(concat!(
             "{\"transcript\":\"a\",\"eval\":\"x\",\"passed\":true}\n",
             "\n",

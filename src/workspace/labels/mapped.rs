@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{LABEL_CODE, LoadedLabels, MAX_LABELS_BYTES};
+use super::{LABEL_CODE, LabelPlace, LoadedLabels, MAX_LABELS_BYTES};
 use crate::diag::{Diagnostic, SourceSpan};
 use crate::model::{Label, pluralize};
 use crate::transcript::{FieldMappings, TranscriptError};
@@ -27,18 +27,18 @@ pub(in crate::workspace) fn read_mapped_labels(
         if !maps.0.get(path).is_some_and(|map| map.has_labels()) {
             continue;
         }
-        let shown = paths::display_path(root, path);
+        let shown_path = paths::display_path(root, path);
         if path
             .metadata()
             // The places of the labels below need the whole file in memory.
             .is_ok_and(|meta| meta.len() > MAX_LABELS_BYTES)
         {
-            let file = shown.display();
+            let file = shown_path.display();
             let message = format!(
                 "its labels are not read: it is larger than {} MiB; `dicta import {file} -o FILE --labels labels.jsonl` writes them where they are",
                 MAX_LABELS_BYTES >> 20
             );
-            let warning = Diagnostic::warning(LABEL_CODE, &*shown, message);
+            let warning = Diagnostic::warning(LABEL_CODE, &*shown_path, message);
             found.problems.push(warning);
             continue;
         }
@@ -64,10 +64,13 @@ pub(in crate::workspace) fn read_mapped_labels(
             found.labels.truncate(before);
             continue;
         }
-        let of: Arc<Path> = Arc::from(&*shown);
+        let file: Arc<Path> = Arc::from(&*shown_path);
         // The reader knows only byte offsets, and a problem needs a line number.
         let spans = spans_at_offsets(path, &offsets);
-        let places = spans.into_iter().map(|span| (Arc::clone(&of), span));
+        let places = spans.into_iter().map(|span| LabelPlace {
+            file: Arc::clone(&file),
+            span,
+        });
         found.places.extend(places);
         if taken > 0 {
             let labels = pluralize(taken, "label");
@@ -79,7 +82,7 @@ pub(in crate::workspace) fn read_mapped_labels(
             let message = format!(
                 "{labels} of {of} with an id that an earlier one has {count} for nothing: give each its own `id`"
             );
-            let warning = Diagnostic::warning(LABEL_CODE, &*shown, message);
+            let warning = Diagnostic::warning(LABEL_CODE, &*shown_path, message);
             found.problems.push(warning);
         }
     }
@@ -91,7 +94,7 @@ pub(in crate::workspace) fn read_mapped_labels(
 fn for_each_label(
     path: &Path,
     maps: &FieldMappings,
-    tell: &mut dyn FnMut(Option<Label>, u64),
+    visit: &mut dyn FnMut(Option<Label>, u64),
     ids: &mut HashSet<String>,
 ) -> Result<(), TranscriptError> {
     let mut file = maps.open(path)?;
@@ -108,7 +111,7 @@ fn for_each_label(
                     transcript: id.clone(),
                     ..label.clone()
                 });
-                tell(label, record.span.offset);
+                visit(label, record.span.offset);
             }
         }
     }

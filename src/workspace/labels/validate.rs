@@ -14,8 +14,13 @@ use crate::model::{Label, make_visible};
 use crate::rubric::{Rubric, Trigger};
 use crate::workspace::Workspace;
 
-/// The transcript, rubric and eval of a label.
-type LabelTarget<'l> = (&'l str, Option<&'l str>, &'l str);
+/// The decision that a label is about.
+#[derive(PartialEq, Eq, Hash)]
+struct LabelTarget<'l> {
+    transcript: &'l str,
+    rubric: Option<&'l str>,
+    eval: &'l str,
+}
 
 /// The maximum number of problems of one kind that dicta reports one by one, because a wrong column affects every
 /// row.
@@ -46,31 +51,31 @@ pub(in crate::workspace) fn check_labels_against_rubrics(
                 continue;
             }
             errors.push(with_location(
-                Diagnostic::error(LABEL_CODE, &*place.0, message.as_str()),
-                &place.1,
-                texts(&place.0),
+                Diagnostic::error(LABEL_CODE, &*place.file, message.as_str()),
+                &place.span,
+                texts(&place.file),
             ));
             continue;
         }
-        let of = (
-            label.transcript.as_str(),
-            label.rubric.as_deref(),
-            label.eval.as_str(),
-        );
-        if let Some((passed, before)) = first.insert(of, (label.passed, place))
+        let target = LabelTarget {
+            transcript: &label.transcript,
+            rubric: label.rubric.as_deref(),
+            eval: &label.eval,
+        };
+        if let Some((passed, before)) = first.insert(target, (label.passed, place))
             && passed != label.passed
         {
             let message = format!(
                 "this label of `{}` on `{}` contradicts the one in {}:{}; the last one counts",
                 label.eval,
                 label.transcript,
-                make_visible(&before.0.display().to_string(), false),
-                before.1.line
+                make_visible(&before.file.display().to_string(), false),
+                before.span.line
             );
             warnings.push(with_location(
-                Diagnostic::warning(LABEL_CODE, &*place.0, message),
-                &place.1,
-                texts(&place.0),
+                Diagnostic::warning(LABEL_CODE, &*place.file, message),
+                &place.span,
+                texts(&place.file),
             ));
         }
     }
@@ -173,11 +178,11 @@ fn explain_unmatched_label(
 /// Reports labels whose transcript does not exist, each at its place. `ids` are the ids of all transcripts, made
 /// unique as in a run.
 pub(crate) fn find_stray_labels(workspace: &Workspace, ids: &HashSet<String>) -> Vec<Diagnostic> {
-    let mut told: HashSet<&str> = HashSet::new();
+    let mut reported: HashSet<&str> = HashSet::new();
     let mut problems = Vec::new();
     for (label, place) in workspace.labels.iter().zip(&workspace.label_places) {
         // One report per transcript is enough, also if it has many labels.
-        if ids.contains(&label.transcript) || !told.insert(&label.transcript) {
+        if ids.contains(&label.transcript) || !reported.insert(&label.transcript) {
             continue;
         }
         // dicta shows only the first problems, so only these need a suggestion.
@@ -196,8 +201,8 @@ pub(crate) fn find_stray_labels(workspace: &Workspace, ids: &HashSet<String>) ->
             let found = files.find(|(path, _)| **path == *place.0);
             found.map(|(_, text)| Arc::clone(text))
         };
-        let problem = Diagnostic::error(LABEL_CODE, &*place.0, message);
-        problems.push(with_location(problem, &place.1, text()));
+        let problem = Diagnostic::error(LABEL_CODE, &*place.file, message);
+        problems.push(with_location(problem, &place.span, text()));
     }
     cap_problems(
         &mut problems,

@@ -72,7 +72,7 @@ fn one(eval: &str) -> Vec<&'static str> {
 }
 
 #[test]
-fn what_every_score_or_text_satisfies_cannot_fail() {
+fn lint_finds_bounds_and_patterns_that_always_pass() {
     let judged =
         |bounds: &str| format!("id: a, type: llm_judge, params: {{criteria: c, {bounds}}}");
     let regex = |params: &str| format!("id: a, type: regex, params: {{{params}}}");
@@ -114,7 +114,7 @@ fn what_every_score_or_text_satisfies_cannot_fail() {
 }
 
 #[test]
-fn a_pattern_that_the_empty_text_satisfies_is_told() {
+fn lint_finds_patterns_that_match_the_empty_text() {
     let regex = |params: &str| format!("id: a, type: regex, params: {{{params}}}");
     for (eval, lints) in [
         (regex("pattern: '^$'"), &["empty-match"][..]),
@@ -134,7 +134,7 @@ fn a_pattern_that_the_empty_text_satisfies_is_told() {
 }
 
 #[test]
-fn a_threshold_of_nothing_cannot_fail() {
+fn lint_finds_a_threshold_of_zero() {
     let with = |threshold: &str, required: &str| {
         let text =
             format!("threshold: {threshold}\nevals:\n  - {{id: a, type: json_valid{required}}}\n");
@@ -149,7 +149,7 @@ fn a_threshold_of_nothing_cannot_fail() {
 }
 
 #[test]
-fn addresses_need_a_judge_that_opens_them() {
+fn lint_finds_addresses_that_no_judge_can_open() {
     let judged = |params: &str| format!("id: a, type: llm_judge, params: {{{params}}}");
     let page = "criteria: 'Names the release on https://beam.example/get.'";
     for (eval, lints) in [
@@ -182,7 +182,7 @@ fn addresses_need_a_judge_that_opens_them() {
 }
 
 #[test]
-fn two_evals_of_one_digest_are_told_unless_something_tells_them_apart() {
+fn lint_finds_duplicate_evals() {
     let regex = "type: regex, params: {pattern: x}";
     let judged = "type: llm_judge, params: {criteria: c}";
     for (first, second, lints) in [
@@ -229,7 +229,7 @@ fn two_evals_of_one_digest_are_told_unless_something_tells_them_apart() {
 }
 
 #[test]
-fn a_lint_stands_where_its_cause_is_written() {
+fn lint_is_placed_at_its_cause() {
     let text = "kind: PromptConfig
 spec:
   evals:
@@ -281,7 +281,7 @@ fn observed(rubric: &Arc<Rubric>, transcripts: &[Transcript<'_>]) -> Vec<Diagnos
 }
 
 #[test]
-fn tools_that_no_transcript_calls_are_told_with_the_nearest() {
+fn lint_suggests_the_nearest_tool_for_an_uncalled_one() {
     let all = [
         transcript("a", &[], &["get_order"]),
         transcript("b", &[], &["search", "get_order"]),
@@ -319,7 +319,7 @@ fn tools_that_no_transcript_calls_are_told_with_the_nearest() {
 }
 
 #[test]
-fn a_tool_is_looked_for_wherever_a_type_names_one() {
+fn lint_finds_tool_names_in_every_eval_type() {
     let all = [transcript("a", &[], &["get_order"])];
     for (kind, params, told) in [
         ("trajectory_match", "expected: [get_ordr]", true),
@@ -369,7 +369,7 @@ fn a_tool_is_looked_for_wherever_a_type_names_one() {
 }
 
 #[test]
-fn selectors_that_select_nothing_are_told_once() {
+fn lint_reports_an_empty_selector_once() {
     let all = [
         transcript("a", &["beam"], &["search"]),
         transcript("b", &["shop"], &[]),
@@ -419,7 +419,7 @@ fn selectors_that_select_nothing_are_told_once() {
 }
 
 #[test]
-fn the_same_verdict_everywhere_is_told_from_ten_on() {
+fn lint_reports_equal_verdicts_from_ten_decisions_on() {
     let tally = |pass, fail| EvalTally {
         rubric: "r".to_owned(),
         eval: "a".to_owned(),
@@ -448,7 +448,7 @@ fn the_same_verdict_everywhere_is_told_from_ten_on() {
 }
 
 #[test]
-fn an_eval_that_misses_its_own_example_is_told_with_what_it_found() {
+fn lint_reports_a_missed_example_with_its_outcome() {
     let example = json!({"text": "a 1", "expect": "fail", "why": "one is no year"});
     let regex = |allow: &str| {
         format!(

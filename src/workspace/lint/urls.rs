@@ -87,7 +87,7 @@ mod tests {
     use super::find_address;
 
     #[test]
-    fn addresses_and_hosts_are_told_from_files_and_numbers() {
+    fn addresses_are_distinguished_from_files_and_numbers() {
         for (text, found) in [
             (
                 "as on https://beam.apache.org/get (today)",

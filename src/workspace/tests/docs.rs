@@ -125,7 +125,7 @@ fn own_data(block: &str) -> (Folder, Env) {
 }
 
 #[test]
-fn own_data_and_labels_of_the_docs_load_and_satisfy_the_schema() {
+fn documented_mappings_and_labels_load_and_satisfy_the_schema() {
     let schema = crate::schema::CompiledSchema::compile(&json_schema()).expect("a schema");
     let keys = ["transcripts:", "labels:"];
     let pages = [TRANSCRIPTS, LABELS, include_str!("../../../README.md")];
@@ -150,7 +150,7 @@ fn own_data_and_labels_of_the_docs_load_and_satisfy_the_schema() {
 }
 
 #[test]
-fn transcripts_of_the_docs_satisfy_their_schema() {
+fn documented_transcripts_satisfy_their_schema() {
     let schema = crate::schema::CompiledSchema::compile(&transcript_schema()).expect("a schema");
     let blocks = begin(TRANSCRIPTS, "json", &["{\"id\""]);
     let found: Vec<&str> = blocks.iter().flat_map(|block| block.lines()).collect();

@@ -33,7 +33,7 @@ fn told(folder: &Folder) -> Vec<String> {
 }
 
 #[test]
-fn tools_come_from_files_folders_and_globs_each_once() {
+fn tools_files_folders_and_globs_are_read_once() {
     let files = [
         ("tools/b.yaml", MORE),
         ("tools/a.yml", SAY),
@@ -83,7 +83,7 @@ fn tools_come_from_files_folders_and_globs_each_once() {
 }
 
 #[test]
-fn a_judge_names_what_the_files_declare() {
+fn judge_uses_tools_that_the_files_declare() {
     let judge = |tools: &str| {
         format!(
             "tools: tools.yaml\njudges:\n  j: {{provider: openai, model: m, tools: [{tools}]}}\n"
@@ -143,7 +143,7 @@ fn a_judge_names_what_the_files_declare() {
 }
 
 #[test]
-fn a_model_config_of_evalbench_names_them_too() {
+fn model_config_uses_tools_that_the_files_declare() {
     let config = "tools: tools.yaml\njudges: {e: model.yaml}\n";
     let model = |tool: &str| {
         format!(
@@ -164,7 +164,7 @@ fn a_model_config_of_evalbench_names_them_too() {
 }
 
 #[test]
-fn a_broken_tool_refuses_the_workspace_and_can_still_be_looked_at() {
+fn broken_tool_refuses_the_workspace_and_can_be_listed() {
     let file = SAY.replace("says: hello", "sais: hello");
     let folder = folder(
         "tools: tools.yaml\njudges:\n  j: {provider: openai, model: m, tools: [say]}\n",
@@ -179,7 +179,7 @@ fn a_broken_tool_refuses_the_workspace_and_can_still_be_looked_at() {
 }
 
 #[test]
-fn what_is_recorded_of_the_files_holds_no_written_secret() {
+fn recorded_files_contain_no_secret() {
     let file = SAY.replace("'${DB_PASSWORD:geheim}'", "ge1m");
     let workspace = folder(
         "tools: [tools.yaml, more.yaml]\n",

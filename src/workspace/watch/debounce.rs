@@ -51,8 +51,13 @@ impl<S> Default for ReloadDebouncer<S> {
 
 impl<S: PartialEq> ReloadDebouncer<S> {
     /// Returns the action after a check.
-    pub(super) fn on_check(&mut self, now: Millis, sight: S, heard: ReloadCheck) -> ReloadAction {
-        match heard {
+    pub(super) fn on_check(
+        &mut self,
+        now: Millis,
+        fingerprints: S,
+        check: ReloadCheck,
+    ) -> ReloadAction {
+        match check {
             ReloadCheck::Unchanged => {
                 self.pending = None;
                 match self.reported.take() {
@@ -62,7 +67,7 @@ impl<S: PartialEq> ReloadDebouncer<S> {
             }
             ReloadCheck::Loads => self.apply(),
             ReloadCheck::LoadsWithMissingFile | ReloadCheck::Broken => {
-                self.debounce(now, sight, heard)
+                self.debounce(now, fingerprints, check)
             }
         }
     }
@@ -84,28 +89,28 @@ impl<S: PartialEq> ReloadDebouncer<S> {
         ReloadAction::Apply
     }
 
-    fn debounce(&mut self, now: Millis, sight: S, heard: ReloadCheck) -> ReloadAction {
+    fn debounce(&mut self, now: Millis, fingerprints: S, check: ReloadCheck) -> ReloadAction {
         // The same content is reported only once.
-        if heard == ReloadCheck::Broken && self.reported.as_ref() == Some(&sight) {
+        if check == ReloadCheck::Broken && self.reported.as_ref() == Some(&fingerprints) {
             self.pending = None;
             return ReloadAction::Nothing;
         }
         match &self.pending {
-            Some((doubted, since)) if *doubted == sight => {
+            Some((doubted, since)) if *doubted == fingerprints => {
                 if now < *since + DEBOUNCE {
                     return ReloadAction::Nothing;
                 }
-                if heard == ReloadCheck::LoadsWithMissingFile {
+                if check == ReloadCheck::LoadsWithMissingFile {
                     return self.apply();
                 }
                 self.pending = None;
-                self.reported = Some(sight);
+                self.reported = Some(fingerprints);
                 ReloadAction::Report
             }
             // Only other content restarts the wait. Otherwise dicta would never report a file that a program touches
             // continuously.
             _ => {
-                self.pending = Some((sight, now));
+                self.pending = Some((fingerprints, now));
                 ReloadAction::Nothing
             }
         }
@@ -137,13 +142,13 @@ mod tests {
         }
 
         fn look(&mut self) {
-            let heard = match self.file {
+            let check = match self.file {
                 same if same == self.good => ReloadCheck::Unchanged,
                 "" | "ha!" => ReloadCheck::Broken,
                 "gone" => ReloadCheck::LoadsWithMissingFile,
                 _ => ReloadCheck::Loads,
             };
-            let act = self.quiet.on_check(self.now, self.file, heard);
+            let act = self.quiet.on_check(self.now, self.file, check);
             if act == ReloadAction::Apply {
                 self.good = self.file;
             }
@@ -172,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_torn_save_is_applied_once_and_never_told_within_the_quiet_time() {
+    fn partial_save_is_applied_once_and_not_reported_within_the_debounce() {
         for gap in [0, 1, 20, 100, 199] {
             for first_noticed in [true, false] {
                 let mut driver = Driver::new();
@@ -186,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_longer_gap_is_told_and_goes_away() {
+    fn longer_gap_is_reported_and_recovers() {
         let mut driver = Driver::new();
         driver.write("", true);
         driver.pass(300);
@@ -202,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn another_broken_content_waits_anew_and_the_same_one_is_told_once() {
+    fn new_broken_content_restarts_the_wait_and_is_reported_once() {
         let mut driver = Driver::new();
         driver.write("", true);
         driver.pass(150);
@@ -216,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_gone_for_a_moment_is_not_a_removal() {
+    fn briefly_missing_file_is_not_a_removal() {
         let mut driver = Driver::new();
         driver.write("gone", true);
         driver.pass(50);
@@ -236,7 +241,7 @@ mod tests {
     /// Tries every sequence of up to four writes, each noticed or not, with gaps shorter and longer than the quiet
     /// time. The last write is always noticed, and its content must be the final state.
     #[test]
-    fn whatever_the_interleaving_the_last_content_is_what_holds() {
+    fn last_content_applies_after_any_sequence_of_writes() {
         const CONTENTS: [&str; 5] = ["", "ha!", "gone", "half", "old"];
         const GAPS: [u64; 3] = [0, 120, 260];
         let steps: Vec<(&str, u64, bool)> = CONTENTS

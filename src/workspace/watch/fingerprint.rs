@@ -161,12 +161,12 @@ fn text_items(value: Option<&Value>) -> impl Iterator<Item = &str> {
 
 /// Returns true if all files that both sides contain are equal.
 pub(super) fn match_loaded_files(
-    sight: &FileFingerprints,
+    fingerprints: &FileFingerprints,
     root: &Path,
     files: &[(PathBuf, Arc<str>)],
 ) -> bool {
     files.iter().all(|(path, text)| {
-        sight
+        fingerprints
             .get(&root.join(path))
             // The load may read files that were not watched yet.
             .is_none_or(|seen| seen.as_ref() == Some(&Digest::hash_bytes(text.as_bytes())))

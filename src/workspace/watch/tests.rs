@@ -123,7 +123,7 @@ fn runs_root(dir: &tempfile::TempDir) -> PathBuf {
 }
 
 #[tokio::test]
-async fn no_save_by_rename_is_lost() {
+async fn save_by_rename_is_noticed() {
     let mut bed = Bed::new();
     for number in 1..=10 {
         write(&bed.path(""), ".tmp", &rubric(number));
@@ -134,7 +134,7 @@ async fn no_save_by_rename_is_lost() {
 }
 
 #[tokio::test]
-async fn no_torn_save_is_lost_and_none_is_an_error() {
+async fn partial_save_is_noticed_and_is_not_an_error() {
     let mut bed = Bed::new();
     for number in 1..=10 {
         write(&bed.path(""), "rubrics/beam.yaml", "");
@@ -146,7 +146,7 @@ async fn no_torn_save_is_lost_and_none_is_an_error() {
 }
 
 #[tokio::test]
-async fn a_save_in_pieces_ends_in_its_whole() {
+async fn save_in_several_writes_loads_the_final_content() {
     use std::io::Write as _;
     let mut bed = Bed::new();
     for number in 1..=10 {
@@ -163,7 +163,7 @@ async fn a_save_in_pieces_ends_in_its_whole() {
 }
 
 #[tokio::test]
-async fn the_backup_dance_of_an_editor_is_one_save() {
+async fn save_with_a_backup_file_is_one_reload() {
     let mut bed = Bed::new();
     for number in 1..=10 {
         let (file, backup) = (
@@ -179,7 +179,7 @@ async fn the_backup_dance_of_an_editor_is_one_save() {
 }
 
 #[tokio::test]
-async fn a_broken_save_is_told_after_the_quiet_time_and_goes_away() {
+async fn broken_save_is_reported_after_the_debounce_and_recovers() {
     let mut bed = Bed::new();
     write(&bed.path(""), "rubrics/beam.yaml", "evals:\n  - id: [\n");
     bed.waits().await;
@@ -232,7 +232,7 @@ async fn a_new_rubric_and_a_new_folder_are_seen() {
 }
 
 #[tokio::test]
-async fn what_was_saved_before_the_first_look_is_found() {
+async fn save_before_the_first_check_is_found() {
     let dir = Bed::files();
     let good = loaded(&dir.path().join("w"));
     write(&dir.path().join("w"), "rubrics/beam.yaml", &rubric(3));
@@ -241,7 +241,7 @@ async fn what_was_saved_before_the_first_look_is_found() {
 }
 
 #[tokio::test]
-async fn a_workspace_that_never_loaded_is_mended() {
+async fn workspace_that_never_loaded_loads_after_a_fix() {
     let dir = Bed::files();
     write(&dir.path().join("w"), "dicta.yaml", "rubrics: [\n");
     let mut bed = Bed::over(dir, None);
@@ -253,7 +253,7 @@ async fn a_workspace_that_never_loaded_is_mended() {
 }
 
 #[tokio::test]
-async fn where_nothing_can_be_watched_files_are_read_each_second() {
+async fn unwatchable_files_are_polled_each_second() {
     let dir = Bed::files();
     let root = runs_root(&dir);
     let clock = FakeClock::new();
@@ -292,7 +292,7 @@ async fn where_nothing_can_be_watched_files_are_read_each_second() {
 }
 
 #[tokio::test]
-async fn a_look_that_is_asked_for_reads_what_no_event_told() {
+async fn requested_check_finds_changes_without_a_notification() {
     let mut bed = Bed::new();
     bed.watcher.check_now();
     write(&bed.path(""), "rubrics/beam.yaml", &rubric(1));
@@ -305,7 +305,7 @@ const BY_FILE: &str = "evals:
 ";
 
 #[tokio::test]
-async fn what_a_rubric_names_is_watched_too() {
+async fn files_named_by_a_rubric_are_watched() {
     let dir = Bed::files();
     write(&runs_root(&dir), "rubrics/beam.yaml", BY_FILE);
     write(&runs_root(&dir), "guides/tone.md", "Polite");
@@ -350,7 +350,7 @@ async fn what_a_rubric_names_is_watched_too() {
 }
 
 #[tokio::test]
-async fn a_tools_file_reloads_and_a_bad_one_keeps_the_last_good() {
+async fn broken_tools_file_keeps_the_last_good_workspace() {
     let dir = Bed::files();
     let root = dir.path().join("w");
     write(&root, "dicta.yaml", &format!("{CONFIG_TEXT}tools: tools\n"));

@@ -26,7 +26,7 @@ fn bench(server: &TlsServer, host: &str) -> Bench {
 }
 
 #[test]
-fn an_opened_host_is_fetched_with_a_warning_and_no_proxy() {
+fn allowed_private_host_is_fetched_with_a_warning_and_no_proxy() {
     let server = TlsServer::serving(
         &["xn--bcher-kva.test"],
         vec![("/", Response::page("text/plain", "found"))],
@@ -85,7 +85,7 @@ fn an_opened_host_is_fetched_with_a_warning_and_no_proxy() {
 }
 
 #[test]
-fn addresses_given_by_hand_are_judged_like_any() {
+fn addresses_on_the_command_line_pass_the_same_guard() {
     let bench = Bench::new();
     let call = |url: &str, resolve: &[&str]| {
         let json_url = format!(r#"{{"url":"{url}"}}"#);

@@ -48,7 +48,7 @@ fn opened(urls: &[String], names: &Arc<Names>) -> AddressGuard {
 }
 
 #[tokio::test]
-async fn headers_go_to_the_first_origin_alone_and_do_not_come_back() {
+async fn headers_are_sent_only_to_the_first_origin() {
     let (second, heard_second) = serve(|request| {
         let back = request.lines().find_map(|l| l.strip_prefix("x-never: "));
         assert_eq!(back, None);
@@ -101,7 +101,7 @@ async fn headers_go_to_the_first_origin_alone_and_do_not_come_back() {
 }
 
 #[tokio::test]
-async fn what_changes_something_is_never_sent_on() {
+async fn unsafe_methods_are_not_redirected() {
     for code in [301, 302, 303, 307, 308] {
         let server =
             TlsServer::serving(&["wiki.test"], vec![("/", Response::redirect(code, "/b"))]);
@@ -134,7 +134,7 @@ async fn what_changes_something_is_never_sent_on() {
 }
 
 #[tokio::test]
-async fn an_opened_origin_opens_itself_and_nothing_beside_it() {
+async fn allowed_origin_allows_only_itself() {
     let (port, heard) = serve(|_| reply(200, "", "in"));
     let own = format!("http://wiki.test:{port}");
     let guard = opened(std::slice::from_ref(&own), &Names::all_at(LOOPBACK));
@@ -166,7 +166,7 @@ async fn an_opened_origin_opens_itself_and_nothing_beside_it() {
 }
 
 #[tokio::test]
-async fn headers_of_the_connection_and_odd_methods_are_not_sent() {
+async fn connection_headers_and_unknown_methods_are_not_sent() {
     let (port, heard) = serve(|_| reply(200, "", "in"));
     let url = format!("http://127.0.0.1:{port}/");
     let guard = opened(std::slice::from_ref(&url), &Names::all_at(LOOPBACK));
@@ -191,7 +191,7 @@ async fn headers_of_the_connection_and_odd_methods_are_not_sent() {
 }
 
 #[tokio::test]
-async fn a_thousand_turning_answers_are_looked_up_once_and_dialled_where_they_were_judged() {
+async fn changing_dns_answers_are_resolved_once_and_the_checked_address_is_used() {
     let (port, heard) = serve(|_| reply(200, "", "right"));
     // The canary stands where every second answer points.
     let turned = "127.0.0.2".parse().expect("an address");
@@ -218,7 +218,7 @@ async fn a_thousand_turning_answers_are_looked_up_once_and_dialled_where_they_we
 }
 
 #[tokio::test]
-async fn events_are_read_as_they_come_and_silence_has_an_end() {
+async fn server_sent_events_arrive_at_once_and_silence_times_out() {
     let hold = Arc::new(Hold::default());
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
     let steps = vec![
@@ -284,7 +284,7 @@ async fn events_are_read_as_they_come_and_silence_has_an_end() {
 }
 
 #[tokio::test]
-async fn no_spelling_of_a_private_place_is_reached_by_any_redirect() {
+async fn no_redirect_reaches_a_private_address_in_any_spelling() {
     use super::spellings::{HOSTS, TEXTS};
     let trap = canary(std::net::Ipv4Addr::UNSPECIFIED.into(), 0).expect("any port");
     let trap_port = trap.local_addr().expect("bound").port().to_string();

@@ -301,7 +301,7 @@ fn canary(address: impl Into<SocketAddr>) -> Option<TcpListener> {
 }
 
 #[tokio::test]
-async fn no_spelling_of_a_private_place_is_dialled() {
+async fn no_spelling_of_a_private_address_is_connected() {
     let high = canary((Ipv4Addr::UNSPECIFIED, 0)).expect("any port");
     let port = high.local_addr().expect("bound").port();
     // Where port 443 may be taken, what slips through is seen; where not, a refusal is still demanded of each.
@@ -346,7 +346,7 @@ async fn no_spelling_of_a_private_place_is_dialled() {
 }
 
 #[tokio::test]
-async fn a_private_address_is_refused_under_any_public_name() {
+async fn private_address_is_refused_under_any_public_name() {
     for address in [
         "127.0.0.1",
         "10.1.2.3",

@@ -42,13 +42,13 @@ exec "$@"
 "#;
 
 #[test]
-fn nothing_private_is_reached_in_a_network_that_has_it() {
+fn private_addresses_are_unreachable_in_a_real_network() {
     let ours = std::env::current_exe().expect("a running test");
     let asked = Command::new("unshare")
         .args(["-Urn", "sh", "-c", SETUP, "sh"])
         .arg(ours)
         .args(["--exact", "--nocapture"])
-        .arg("fetch::world::every_spelling_on_every_way")
+        .arg("fetch::world::every_spelling_of_a_private_address_is_refused")
         .env(INSIDE, "1")
         .output();
     let output = match asked {
@@ -103,7 +103,7 @@ fn a_canary_hears(canaries: &[TcpListener]) {
 
 /// What the test above runs, in its network; nothing anywhere else.
 #[tokio::test]
-async fn every_spelling_on_every_way() {
+async fn every_spelling_of_a_private_address_is_refused() {
     if std::env::var_os(INSIDE).is_none() {
         return;
     }

@@ -103,7 +103,7 @@ fn faults() -> Vec<(String, Reply)> {
 }
 
 #[tokio::test]
-async fn no_fault_becomes_a_number() {
+async fn broken_anthropic_reply_never_becomes_a_score() {
     let faults = faults();
     assert!(faults.len() >= 60, "{}", faults.len());
     for (what, reply) in faults {
@@ -124,7 +124,7 @@ async fn no_fault_becomes_a_number() {
 }
 
 #[tokio::test]
-async fn a_fault_after_a_tool_turn_is_no_number_either() {
+async fn broken_reply_after_a_tool_turn_never_becomes_a_score() {
     for reply in [
         Reply::call("submit_verdict", verdict(true)).finish("max_tokens"),
         Reply::call("submit_verdict", verdict(true)).finish("refusal"),

@@ -41,7 +41,7 @@ fn answered(kind: ProviderKind, p: &str) -> Reply {
 }
 
 #[tokio::test]
-async fn one_request_makes_a_verdict_and_its_facts() {
+async fn decision_needs_one_request_and_emits_its_facts() {
     for kind in KINDS {
         let bench = bench(kind, vec![answered(kind, "0.93")]);
         let judged = bench.judge().await;
@@ -106,7 +106,7 @@ async fn in_time(bench: &Bench) -> Judged {
 }
 
 #[tokio::test]
-async fn no_fault_yields_a_number() {
+async fn broken_decision_reply_never_becomes_a_score() {
     for kind in KINDS {
         let good = answered(kind, "0.93");
         for (what, reply, outcome) in [
@@ -140,7 +140,7 @@ async fn no_fault_yields_a_number() {
 }
 
 #[tokio::test]
-async fn a_busy_service_is_asked_again() {
+async fn busy_decisions_service_is_retried() {
     let kind = ProviderKind::OpenaiDecisions;
     let bench = bench(
         kind,

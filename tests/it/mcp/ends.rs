@@ -80,7 +80,7 @@ fn busy(args: &[&str], kind: &str, wire: &WireServer) -> Busy {
 }
 
 #[test]
-fn no_process_is_left_after_a_signal_whatever_the_program_was_at() {
+fn signal_leaves_no_child_process() {
     if !Path::new("/proc/self/stat").exists() {
         println!("skipped: no /proc here to look for processes in");
         return;
@@ -120,7 +120,7 @@ fn no_process_is_left_after_a_signal_whatever_the_program_was_at() {
 }
 
 #[test]
-fn no_process_is_left_where_a_command_ends_by_itself() {
+fn finished_command_leaves_no_child_process() {
     if !Path::new("/proc/self/stat").exists() {
         println!("skipped: no /proc here to look for processes in");
         return;

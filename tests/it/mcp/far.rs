@@ -119,7 +119,7 @@ fn serve(stream: TcpStream, way: Way, log: &Mutex<Vec<(String, String)>>) -> std
 }
 
 #[test]
-fn both_forms_of_a_reply_carry_the_answer_in_a_session() {
+fn mcp_session_reads_json_and_event_stream_replies() {
     for way in [Way::Json, Way::Events] {
         let far = Far::start(way);
         let bench = far.bench();
@@ -147,7 +147,7 @@ fn both_forms_of_a_reply_carry_the_answer_in_a_session() {
 }
 
 #[test]
-fn a_forgotten_session_is_begun_anew() {
+fn expired_mcp_session_is_started_again() {
     let far = Far::start(Way::Forgets);
     let (report, output) = tool(&far.bench(), "echo", r#"{"text": "again"}"#);
     assert_eq!(report["text"], "again", "{}", told(&output));
@@ -155,7 +155,7 @@ fn a_forgotten_session_is_begun_anew() {
 }
 
 #[test]
-fn what_a_server_does_wrong_is_told_at_once_and_not_as_a_timeout() {
+fn mcp_protocol_error_is_reported_at_once() {
     for (way, name, says) in [
         (
             Way::Json,

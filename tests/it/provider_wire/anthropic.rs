@@ -12,7 +12,7 @@ fn bench(replies: Vec<Reply>) -> Bench {
 }
 
 #[tokio::test]
-async fn a_request_says_who_asks_and_which_version_and_nothing_of_tools() {
+async fn anthropic_request_has_key_and_version_and_no_tool_key() {
     let bench = Bench::with(
         WireServer::anthropic(vec![Reply::text("ok"), Reply::text("ok")]),
         ProviderKind::Anthropic,
@@ -49,7 +49,7 @@ async fn a_request_says_who_asks_and_which_version_and_nothing_of_tools() {
 }
 
 #[tokio::test]
-async fn a_users_headers_win() {
+async fn configured_headers_take_precedence() {
     let server = WireServer::anthropic(vec![Reply::text("ok")]);
     let bench = Bench::with(server, ProviderKind::Anthropic, |config| {
         let mut set = |name: &str, value: &str| {
@@ -78,7 +78,7 @@ fn thoughtful() -> Reply {
 }
 
 #[tokio::test]
-async fn a_reply_is_the_same_however_its_bytes_arrive() {
+async fn reply_does_not_depend_on_how_its_bytes_are_split() {
     let splits = [1, 2, 3, 7, 64, 100_000];
     let replies = splits.map(|n| thoughtful().split_every(n));
     let bench = bench(replies.into_iter().collect());
@@ -107,7 +107,7 @@ async fn a_reply_is_the_same_however_its_bytes_arrive() {
 }
 
 #[tokio::test]
-async fn thinking_blocks_survive_three_tool_turns_byte_for_byte() {
+async fn thinking_blocks_are_sent_back_byte_for_byte() {
     let turn = |n: u32| {
         Reply::call("fetch_url", json!({"n": n}))
             .and_call("fetch_url", json!({}))
@@ -154,7 +154,7 @@ async fn thinking_blocks_survive_three_tool_turns_byte_for_byte() {
 }
 
 #[tokio::test]
-async fn past_inputs_that_are_no_objects_never_reach_the_server() {
+async fn earlier_inputs_that_are_not_objects_never_reach_the_server() {
     let bench = bench(vec![
         Reply::raw_call("fetch_url", r#"{"url": "https://a.example"#),
         Reply::raw_call("fetch_url", "nonsense"),
@@ -192,7 +192,7 @@ async fn past_inputs_that_are_no_objects_never_reach_the_server() {
 }
 
 #[tokio::test]
-async fn a_reply_that_is_not_streamed_is_the_same_reply() {
+async fn unstreamed_reply_equals_the_streamed_one() {
     let server = WireServer::anthropic(vec![thoughtful()]);
     let whole = Bench::with(server, ProviderKind::Anthropic, |config| {
         config.stream = false;
@@ -206,7 +206,7 @@ async fn a_reply_that_is_not_streamed_is_the_same_reply() {
 
 /// A body cut at every byte: an error, or the very same reply. Both ways an end can come: as if complete, and broken.
 #[tokio::test]
-async fn a_stream_cut_at_every_byte_is_an_error_or_the_same_reply() {
+async fn anthropic_stream_cut_at_any_byte_is_an_error_or_the_same_reply() {
     let short = || {
         Reply::call("f", json!({"n": 1}))
             .thinking("hm")
@@ -237,7 +237,7 @@ async fn a_stream_cut_at_every_byte_is_an_error_or_the_same_reply() {
 }
 
 #[tokio::test]
-async fn errors_are_read_in_both_shapes_and_tried_again_by_their_status() {
+async fn errors_of_both_layouts_are_retried_by_status() {
     let anthropic = |kind: &str| {
         json!({"type": "error", "error": {"type": kind, "message": "boom"}, "request_id": "r"})
             .to_string()
@@ -327,7 +327,7 @@ async fn errors_are_read_in_both_shapes_and_tried_again_by_their_status() {
 }
 
 #[tokio::test]
-async fn what_the_service_refuses_is_left_out_and_recorded() {
+async fn refused_anthropic_setting_is_left_out_and_recorded() {
     let refusal = |message: &str| {
         let error = json!({"type": "error", "error": {"type": "invalid_request_error", "message": message}});
         Reply::status(400).body(error.to_string())

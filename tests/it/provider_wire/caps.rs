@@ -19,7 +19,7 @@ fn peak() -> Option<u64> {
 }
 
 #[tokio::test]
-async fn what_never_ends_ends_at_its_cap_and_takes_little_memory() {
+async fn endless_reply_ends_at_its_limit_in_little_memory() {
     let row = "x".repeat(64 << 10);
     let cases = [
         ("an endless line", row.clone(), "1 MiB for a line"),
@@ -74,7 +74,7 @@ async fn what_never_ends_ends_at_its_cap_and_takes_little_memory() {
 }
 
 #[tokio::test]
-async fn endless_headers_and_refusals_end() {
+async fn endless_headers_and_error_bodies_end() {
     // What the program itself takes for an exchange and for a refusal is not what is measured.
     let warm = Bench::openai(vec![Reply::text("x"), Reply::status(400)]);
     assert!(warm.send().await.is_ok() && warm.send().await.is_err());
@@ -101,7 +101,7 @@ async fn endless_headers_and_refusals_end() {
 }
 
 #[tokio::test]
-async fn a_compressed_reply_is_not_unpacked() {
+async fn compressed_reply_is_not_unpacked() {
     let reply = Reply::text("x").header("content-encoding", "gzip");
     let bench = Bench::openai(vec![reply.endless()]);
     let error = bench.send().await.expect_err("a bomb");
@@ -111,7 +111,7 @@ async fn a_compressed_reply_is_not_unpacked() {
 }
 
 #[tokio::test]
-async fn a_reply_that_always_goes_on_ends_after_fifteen_minutes() {
+async fn slow_endless_reply_ends_after_fifteen_minutes() {
     // It says that it is alive, or a little more; each piece comes 50 s after the one before.
     for piece in [": ping\n\n", "data: {\"choices\":[]}\n\n"] {
         let pauses: Vec<Pause> = (0..20).map(|_| Pause::new()).collect();
@@ -158,7 +158,7 @@ async fn a_reply_that_always_goes_on_ends_after_fifteen_minutes() {
 }
 
 #[tokio::test]
-async fn an_error_body_that_stands_still_is_not_waited_for() {
+async fn stalled_error_body_is_not_awaited() {
     let pause = Pause::new();
     let reply = Reply::status(400).body("{\"error\":{\"message\":\"half a rea");
     let reply = reply.split_every(10).pause_before(2, &pause);
@@ -178,7 +178,7 @@ async fn an_error_body_that_stands_still_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn a_redirect_is_not_followed_with_a_key() {
+async fn redirect_is_not_followed_with_a_key() {
     let elsewhere = WireServer::openai(vec![Reply::text("thanks for the key")]);
     for status in [301, 302, 303, 307, 308] {
         let to = format!("{}/chat/completions", elsewhere.base_url());
@@ -195,7 +195,7 @@ async fn a_redirect_is_not_followed_with_a_key() {
 }
 
 #[tokio::test]
-async fn a_connection_that_cannot_be_trusted_is_never_made_in_the_open() {
+async fn untrusted_certificate_never_falls_back_to_plain_http() {
     // It speaks plain HTTP and would gladly take the request.
     let server = WireServer::openai(vec![Reply::text("in the open")]);
     let address = server.address();

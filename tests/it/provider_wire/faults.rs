@@ -29,7 +29,7 @@ fn fault_of(error: &ProviderError) -> Fault {
 }
 
 #[tokio::test]
-async fn each_fault_is_its_own_error_and_never_a_reply() {
+async fn each_broken_reply_has_its_own_error() {
     let verdict = || Reply::text(r#"{"passed": true, "score": 1.0, "reasoning": "all good"}"#);
     let boom = || json!({"code": 503, "message": "boom"});
     let both = [
@@ -119,13 +119,13 @@ async fn each_fault_is_its_own_error_and_never_a_reply() {
 }
 
 #[tokio::test]
-async fn a_missing_end_mark_is_forgiven_where_a_reason_came() {
+async fn missing_end_marker_is_accepted_after_a_stop_reason() {
     let bench = Bench::openai(vec![Reply::text("fine").no_done()]);
     assert_eq!(bench.send().await.expect("a reply").reply.text, "fine");
 }
 
 #[tokio::test]
-async fn a_cut_reply_says_what_it_cost() {
+async fn cut_reply_reports_its_cost() {
     let usage =
         "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":7,\"completion_tokens\":1}}\n\n";
     let bench = Bench::openai(vec![Reply::text("x").then_raw(usage)]);
@@ -140,7 +140,7 @@ async fn a_cut_reply_says_what_it_cost() {
 }
 
 #[tokio::test]
-async fn a_cancelled_call_leaves_nothing_behind() {
+async fn cancelled_call_closes_its_connection() {
     for dialect in ALL {
         let pause = Pause::new();
         let reply = Reply::text("some text")
@@ -178,7 +178,7 @@ async fn a_cancelled_call_leaves_nothing_behind() {
 }
 
 #[tokio::test]
-async fn an_endless_reply_ends_at_the_cap_and_is_not_asked_for_again() {
+async fn endless_reply_ends_at_the_limit_without_a_retry() {
     let mut bench = Bench::openai(vec![Reply::text("x").endless().finish("").no_done()]);
     // Nobody reads the deltas of 64 MiB here; a sequencer that is gone swallows them.
     bench.facts.close();
@@ -191,7 +191,7 @@ async fn an_endless_reply_ends_at_the_cap_and_is_not_asked_for_again() {
 }
 
 #[tokio::test]
-async fn a_silent_server_is_given_up_on_our_clock() {
+async fn silent_server_times_out_on_the_judges_clock() {
     let pause = Pause::new();
     let reply = Reply::text("some text")
         .piece_len(2)

@@ -221,7 +221,7 @@ async fn scene(dialect: Dialect, stage: Stage, end: End) {
 }
 
 #[tokio::test]
-async fn nothing_is_left_wherever_a_trace_is_ended() {
+async fn ended_trace_leaves_no_task_or_file() {
     // What the runtime itself opens once is not counted.
     scene(Dialect::Openai, Stage::Streaming, End::Quit).await;
     let before = files();
@@ -250,7 +250,7 @@ async fn nothing_is_left_wherever_a_trace_is_ended() {
 }
 
 #[tokio::test]
-async fn nothing_is_left_after_an_error() {
+async fn failed_trace_leaves_no_task_or_file() {
     for (dialect, status) in ALL.into_iter().flat_map(|of| [(of, 400), (of, 401)]) {
         let before = tasks();
         let server = WireServer::scripted(dialect, vec![Reply::status(status)]);

@@ -362,7 +362,7 @@ fn with_criteria(id: &str) -> String {
 }
 
 #[test]
-fn no_fault_of_the_wire_or_of_the_text_is_a_verdict() {
+fn broken_connection_or_text_never_becomes_a_verdict() {
     for speaker in SPEAKERS {
         let mut faults = vec![("good".to_owned(), Reply::verdict(verdict()), "pass")];
         faults.extend(of_the_text());
@@ -373,7 +373,7 @@ fn no_fault_of_the_wire_or_of_the_text_is_a_verdict() {
 
 /// The two that answer with probabilities: nothing is streamed, and every number counts.
 #[test]
-fn no_fault_of_a_decision_is_a_verdict() {
+fn broken_decision_never_becomes_a_verdict() {
     for (speaker, good, bad) in DECIDERS {
         let answer = |answers: &str| {
             // Longer than any cut below.
@@ -408,7 +408,7 @@ fn no_fault_of_a_decision_is_a_verdict() {
 }
 
 #[test]
-fn no_fault_of_a_call_is_a_verdict() {
+fn broken_verdict_call_never_becomes_a_verdict() {
     for speaker in SPEAKERS {
         let mut faults = vec![("good".to_owned(), Reply::verdict(verdict()), "pass")];
         faults.extend(of_the_call(speaker));
@@ -423,7 +423,7 @@ fn no_fault_of_a_call_is_a_verdict() {
 }
 
 #[test]
-fn no_criterion_left_out_or_said_twice_is_a_verdict() {
+fn missing_or_repeated_criterion_never_becomes_a_verdict() {
     for speaker in SPEAKERS {
         let good = json!({"criteria": [{"index": 1, "reasoning": "r", "passed": true},
             {"index": 2, "reasoning": "r", "passed": true}], "reasoning": "r"});

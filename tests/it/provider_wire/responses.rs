@@ -44,7 +44,7 @@ fn items(turn: usize) -> [String; 2] {
 }
 
 #[tokio::test]
-async fn the_request_has_its_shape_and_no_tool_key_without_tools() {
+async fn responses_request_has_no_tool_key_without_tools() {
     let server = WireServer::openai(vec![Reply::raw(said("ok")), Reply::raw(said("ok"))]);
     let bench = Bench::with(server, ProviderKind::OpenaiResponses, |config| {
         config.seed = Some(4);
@@ -81,7 +81,7 @@ async fn the_request_has_its_shape_and_no_tool_key_without_tools() {
 }
 
 #[tokio::test]
-async fn encrypted_reasoning_survives_three_tool_turns_byte_for_byte() {
+async fn encrypted_reasoning_is_sent_back_byte_for_byte() {
     let turn = |at: usize| {
         let [reasoning, call] = items(at);
         Reply::raw(stream(&[done(0, &reasoning), done(1, &call)]))
@@ -111,7 +111,7 @@ async fn encrypted_reasoning_survives_three_tool_turns_byte_for_byte() {
 }
 
 #[tokio::test]
-async fn a_stream_cut_at_any_byte_is_an_error_or_the_same_reply() {
+async fn responses_stream_cut_at_any_byte_is_an_error_or_the_same_reply() {
     let [reasoning, call] = items(1);
     let fixtures = [
         said("a verdict é"),
@@ -137,7 +137,7 @@ async fn a_stream_cut_at_any_byte_is_an_error_or_the_same_reply() {
 }
 
 #[tokio::test]
-async fn no_fault_is_a_reply() {
+async fn broken_responses_stream_is_never_a_reply() {
     let event = |data: Value| Reply::raw(format!("data: {data}\n\n"));
     let good = || said(r#"{"passed": true, "score": 1.0}"#);
     for (what, reply) in [
@@ -177,7 +177,7 @@ async fn no_fault_is_a_reply() {
 }
 
 #[tokio::test]
-async fn what_a_server_refuses_is_left_out_and_remembered() {
+async fn refused_setting_is_left_out_and_remembered() {
     let refused = json!({"error": {"message": "Encrypted content is not supported with this model.",
         "type": "invalid_request_error", "param": "include", "code": null}});
     let mut bench = bench(vec![
@@ -198,7 +198,7 @@ async fn what_a_server_refuses_is_left_out_and_remembered() {
 }
 
 #[tokio::test]
-async fn a_reply_that_is_not_streamed_is_read_too() {
+async fn unstreamed_reply_is_read() {
     let item = json!({"type": "message", "content": [{"type": "output_text", "text": "whole"}]});
     let body = json!({"status": "completed", "error": null, "output": [item]});
     let server = WireServer::openai(vec![Reply::raw(body.to_string())]);

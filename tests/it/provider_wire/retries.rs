@@ -9,7 +9,7 @@ use super::bench::{Bench, KEY, deltas, failures};
 use crate::support::wire::{Reply, WireServer};
 
 #[tokio::test]
-async fn a_429_is_tried_again_after_the_wait_it_asks_for() {
+async fn status_429_is_retried_after_its_stated_delay() {
     let mut bench = Bench::openai(vec![
         Reply::status(429).header("retry-after", "2"),
         Reply::text("ok"),
@@ -24,7 +24,7 @@ async fn a_429_is_tried_again_after_the_wait_it_asks_for() {
 }
 
 #[tokio::test]
-async fn gemini_says_its_wait_in_the_body() {
+async fn gemini_states_the_retry_delay_in_the_body() {
     let details =
         json!([{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "3.5s"}]);
     let body = json!({"error": {"code": 429, "message": "slow", "status": "RESOURCE_EXHAUSTED", "details": details}});
@@ -38,7 +38,7 @@ async fn gemini_says_its_wait_in_the_body() {
 }
 
 #[tokio::test]
-async fn four_attempts_are_all() {
+async fn model_call_has_at_most_four_attempts() {
     let mut bench = Bench::openai((0..9).map(|_| Reply::status(502)).collect());
     let (result, facts, waits) = bench.call().await;
     let error = result.expect_err("never better");
@@ -53,7 +53,7 @@ async fn four_attempts_are_all() {
 }
 
 #[tokio::test]
-async fn what_waiting_does_not_mend_is_not_tried_again() {
+async fn permanent_error_is_not_retried() {
     let quota =
         r#"{"error":{"message":"you exceeded your current quota","code":"insufficient_quota"}}"#;
     let daily = json!({"error": {"code": 429, "message": "daily", "details": [
@@ -93,7 +93,7 @@ async fn what_waiting_does_not_mend_is_not_tried_again() {
 }
 
 #[tokio::test]
-async fn a_judges_own_figure_counts() {
+async fn max_attempts_of_the_judge_applies() {
     for most in [1, 2, 6] {
         let server = WireServer::openai((0..9).map(|_| Reply::status(502)).collect());
         let mut bench = Bench::with(server, ProviderKind::Openai, |config| {
@@ -107,7 +107,7 @@ async fn a_judges_own_figure_counts() {
 }
 
 #[tokio::test]
-async fn a_server_here_that_says_500_twice_means_the_request() {
+async fn local_server_with_two_500s_is_not_retried() {
     let said = r#"{"error":{"code":500,"message":"'messages' is required","type":"server_error"}}"#;
     let mut bench = Bench::openai((0..4).map(|_| Reply::status(500).body(said)).collect());
     let (result, _, waits) = bench.call().await;
@@ -135,7 +135,7 @@ async fn a_server_here_that_says_500_twice_means_the_request() {
 }
 
 #[tokio::test]
-async fn a_server_that_says_try_again_is_asked_again() {
+async fn error_that_asks_for_a_retry_is_retried() {
     let again = Reply::status(418).header("x-should-retry", "true");
     let mut bench = Bench::openai(vec![again, Reply::text("ok")]);
     let (result, _, waits) = bench.call().await;
@@ -144,7 +144,7 @@ async fn a_server_that_says_try_again_is_asked_again() {
 }
 
 #[tokio::test]
-async fn a_limit_with_nothing_left_says_when_to_come_back() {
+async fn exhausted_limit_header_delays_the_retry() {
     let refused = Reply::status(429)
         .header("x-ratelimit-remaining-requests", "0")
         .header("x-ratelimit-reset-requests", "7.5s");
@@ -156,7 +156,7 @@ async fn a_limit_with_nothing_left_says_when_to_come_back() {
 
 /// What an attempt's exchange was like, golden.
 #[tokio::test]
-async fn each_attempt_tells_its_exchange() {
+async fn each_attempt_records_its_http_exchange() {
     let mut bench = Bench::openai(vec![
         Reply::status(429)
             .body(r#"{"error":"slow"}"#)
@@ -212,7 +212,7 @@ async fn each_attempt_tells_its_exchange() {
 }
 
 #[tokio::test]
-async fn a_cut_attempt_is_void_and_the_next_one_counts() {
+async fn cut_attempt_is_void_and_the_next_attempt_counts() {
     let mut bench = Bench::openai(vec![
         Reply::text("the first that was never finished").cut_at(600),
         Reply::text("the second"),
@@ -233,7 +233,7 @@ async fn a_cut_attempt_is_void_and_the_next_one_counts() {
 }
 
 #[tokio::test]
-async fn a_setting_the_server_does_not_take_is_left_out_and_remembered() {
+async fn unsupported_setting_is_left_out_and_remembered() {
     let refused = json!({"error": {"message": "Unsupported value: 'temperature' does not support 0 with this model.",
         "type": "invalid_request_error", "param": "temperature", "code": "unsupported_value"}});
     let renamed = json!({"error": {"message": "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
@@ -270,7 +270,7 @@ async fn a_setting_the_server_does_not_take_is_left_out_and_remembered() {
 }
 
 #[tokio::test]
-async fn no_server_is_a_connection_error_that_names_the_address() {
+async fn missing_server_is_a_connection_error_with_the_address() {
     let server = WireServer::openai(Vec::new());
     let free = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback");
     let address = free.local_addr().expect("bound");

@@ -182,7 +182,7 @@ fn decoded(text: &str) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_service_account_signs_for_a_token_that_is_used_until_it_is_old() {
+async fn service_account_token_is_reused_until_it_expires() {
     let server = cloud(|_, _| Reply::text("ok"));
     let credentials = GoogleCredentials::parse(&account(&server), "sa.json").expect("an account");
     let bench = Bench::new(server, credentials);
@@ -241,7 +241,7 @@ async fn a_service_account_signs_for_a_token_that_is_used_until_it_is_old() {
 }
 
 #[tokio::test]
-async fn a_users_file_is_enough_and_many_who_wait_ask_once() {
+async fn concurrent_calls_request_one_token_from_a_user_file() {
     let bench = Bench::of_user(|_, _| Reply::text("ok"));
     let all = (0..8).map(|_| bench.send());
     for sent in futures_util::future::join_all(all).await {
@@ -267,7 +267,7 @@ async fn a_users_file_is_enough_and_many_who_wait_ask_once() {
 }
 
 #[tokio::test]
-async fn a_refused_token_is_replaced_once() {
+async fn refused_token_is_replaced_once() {
     let mut bench = Bench::of_user(|_, given| match given {
         1 => Reply::status(401),
         _ => Reply::text("ok"),
@@ -291,7 +291,7 @@ async fn a_refused_token_is_replaced_once() {
 }
 
 #[tokio::test]
-async fn what_a_token_server_says_is_told_without_secrets() {
+async fn token_server_error_is_reported_without_secrets() {
     let refusing = |status: u16| {
         let server = WireServer::answering(Dialect::Gemini, move |request| {
             let said = json!({"error": "invalid_grant", "error_description": format!("no: {}", request.body)});
@@ -326,7 +326,7 @@ async fn what_a_token_server_says_is_told_without_secrets() {
 }
 
 #[tokio::test]
-async fn the_metadata_server_gives_tokens_and_an_impostor_none() {
+async fn metadata_server_gives_tokens_and_an_impostor_is_refused() {
     let server = cloud(|_, _| Reply::text("ok"));
     let host = server.address().to_string();
     let bench = Bench::new(server, GoogleCredentials::from_metadata_server(Some(&host)));
@@ -364,7 +364,7 @@ async fn the_metadata_server_gives_tokens_and_an_impostor_none() {
 }
 
 #[tokio::test]
-async fn express_mode_sends_a_key_and_no_project() {
+async fn vertex_api_key_is_sent_without_a_project() {
     let server = WireServer::gemini(vec![Reply::text("whole")]);
     let bench = super::bench::Bench::with(server, ProviderKind::Vertex, |config| {
         config.stream = false;
@@ -380,7 +380,7 @@ async fn express_mode_sends_a_key_and_no_project() {
 }
 
 #[tokio::test]
-async fn a_users_own_authorization_needs_no_token() {
+async fn configured_authorization_header_needs_no_token() {
     let server = cloud(|_, _| Reply::text("ok"));
     let credentials = GoogleCredentials::parse(&user(&server), "adc.json").expect("a user's file");
     let bench = Bench::with(server, credentials, |config| {
@@ -402,7 +402,7 @@ fn frame(parts: &str, more: &str) -> String {
 }
 
 #[tokio::test]
-async fn signatures_survive_three_tool_turns_byte_for_byte() {
+async fn gemini_signatures_survive_three_tool_turns_byte_for_byte() {
     let turns: Vec<String> = (0..3)
         .map(|n| {
             [
@@ -449,7 +449,7 @@ async fn signatures_survive_three_tool_turns_byte_for_byte() {
 }
 
 #[tokio::test]
-async fn a_reply_that_stops_in_the_middle_is_asked_for_its_rest() {
+async fn interrupted_reply_is_continued() {
     let going_on = |n: usize| {
         format!(
             "{}data: {{\"usageMetadata\":{{\"promptTokenCount\":10,\"candidatesTokenCount\":1}}}}\n\n",

@@ -6,7 +6,7 @@ use super::{Bench, bearer, cloud, token, user};
 use crate::support::wire::Reply;
 
 #[tokio::test]
-async fn claude_answers_on_vertex_in_its_own_dialect() {
+async fn claude_on_vertex_uses_the_anthropic_dialect() {
     let reply = r#"{"type":"message","role":"assistant","content":[{"type":"text","text":"I am Claude."}],"stop_reason":"end_turn","usage":{"input_tokens":3,"output_tokens":4}}"#;
     let server = cloud(move |_, _| Reply::raw(reply));
     let credentials = GoogleCredentials::parse(&user(&server), "adc.json").expect("a user's file");

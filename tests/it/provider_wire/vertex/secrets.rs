@@ -8,7 +8,7 @@ use crate::support::wire::Reply;
 
 /// Everything a run leaves behind, and everything it prints, holds neither token nor key.
 #[test]
-fn no_credential_is_written_anywhere() {
+fn google_credentials_are_written_nowhere() {
     for kind in ["service_account", "authorized_user"] {
         let line = KEY.lines().next().expect("a line");
         let own = match kind {
