@@ -69,11 +69,11 @@ proptest! {
         for turn in state.cells.iter().flat_map(|cell| &cell.judge_trace) {
             let Some(AttemptReply { attempt, reply }) = &turn.finished else { continue };
             seen += 1;
-            let said = &turn.attempts[attempt];
-            prop_assert_eq!(&said.text, &reply.text);
-            prop_assert_eq!(&said.thought, &reply.thought);
+            let attempt_state = &turn.attempts[attempt];
+            prop_assert_eq!(&attempt_state.text, &reply.text);
+            prop_assert_eq!(&attempt_state.thought, &reply.thought);
             for (call, made) in (0..).map(CallIx).zip(&reply.calls) {
-                prop_assert_eq!(said.args.get(&call).map_or("", String::as_str), &made.raw);
+                prop_assert_eq!(attempt_state.args.get(&call).map_or("", String::as_str), &made.raw);
             }
             for (_, failed) in turn.attempts.iter().filter(|(n, _)| *n != attempt) {
                 prop_assert!(failed.failed.is_some(), "deltas of other attempts are void");

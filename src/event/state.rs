@@ -313,6 +313,7 @@ impl RunState {
                 fact,
             } => {
                 self.update_cell(*cell, |c| c.apply_tool_fact(*turn, *call, fact, event.at));
+                // This follows the fact itself, because it needs the call's name.
                 self.mark_missed(*cell, *turn, *call, fact);
             }
             EventKind::Paused { cell, at } => {
@@ -447,12 +448,14 @@ impl CellState {
     }
 
     fn apply_turn_fact(&mut self, turn: TurnIx, fact: &TurnFact, at: Millis) {
+        // The phase is a copy, because `turn_mut` borrows the whole cell until the end of the match.
         let mut phase = self.phase;
         let Some(state) = self.turn_mut(turn) else {
             return;
         };
         match fact {
             TurnFact::Started { request, dropped } => {
+                // `clone_from` reuses the memory of an earlier value.
                 state.request.clone_from(request);
                 state.dropped.clone_from(dropped);
                 state.started = at;
@@ -476,6 +479,7 @@ impl CellState {
                     .entry(*attempt)
                     .or_default()
                     .push(*part, text);
+                // The first delta shows that the server has begun to reply.
                 phase = CellPhase::Streaming;
             }
             TurnFact::AttemptFailed {

@@ -156,9 +156,16 @@ struct OpenCellStats {
     request_bytes: u64,
     attempt_began: Option<Millis>,
     /// The tool name of each call.
-    tools: HashMap<(TurnIx, CallIx), String>,
+    tools: HashMap<CallKey, String>,
     /// The last turn whose verdict call was rejected.
     rejected: Option<TurnIx>,
+}
+
+/// The position of a tool call in a judge trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct CallKey {
+    turn: TurnIx,
+    call: CallIx,
 }
 
 impl RunStats {
@@ -184,7 +191,13 @@ impl RunStats {
                 turn,
                 call,
                 fact,
-            } => self.apply_tool_fact(*cell, (*turn, *call), fact),
+            } => {
+                let position = CallKey {
+                    turn: *turn,
+                    call: *call,
+                };
+                self.apply_tool_fact(*cell, position, fact);
+            }
             _ => {}
         }
     }
@@ -297,7 +310,7 @@ impl RunStats {
         }
     }
 
-    fn apply_tool_fact(&mut self, cell: CellIx, which: (TurnIx, CallIx), fact: &ToolFact) {
+    fn apply_tool_fact(&mut self, cell: CellIx, position: CallKey, fact: &ToolFact) {
         let Some(open) = self.open_cells.get_mut(&cell) else {
             return;
         };
@@ -313,20 +326,22 @@ impl RunStats {
             {
                 self.tools.entry(name.clone()).or_default().calls += 1;
             }
-            open.tools.insert(which, name);
+            open.tools.insert(position, name);
             return;
         }
-        let Some(name) = open.tools.get(&which) else {
+        // Later facts do not repeat the tool's name.
+        let Some(name) = open.tools.get(&position) else {
             return;
         };
         // The call that submits the verdict counts for the judge; it is not a tool.
         if name == SUBMIT_VERDICT {
-            if matches!(fact, ToolFact::Rejected { .. }) && open.rejected != Some(which.0) {
-                open.rejected = Some(which.0);
+            if matches!(fact, ToolFact::Rejected { .. }) && open.rejected != Some(position.turn) {
+                open.rejected = Some(position.turn);
                 judge.rejected += 1;
             }
             return;
         }
+        // Above the limit of names, calls are not counted.
         let Some(tool) = self.tools.get_mut(name) else {
             return;
         };
@@ -349,6 +364,7 @@ impl RunStats {
                     .saturating_add(stored_text_len(&answer.text));
                 if matches!(
                     source,
+                    // Only tools that ran have a duration and received bytes.
                     ToolResponseSource::Live | ToolResponseSource::Transcript
                 ) {
                     tool.times.push(*elapsed);

@@ -256,11 +256,11 @@ pub const VERDICT_SOURCES: [&str; 5] = ["inspect", "promptfoo", "evalbench", "ar
 /// Returns the built-in source judge of a tool.
 pub fn find_source_judge(name: &str) -> Option<&'static JudgeConfig> {
     static ALL: LazyLock<Vec<JudgeConfig>> = LazyLock::new(|| {
-        let of = |name: &str| JudgeConfig {
+        let source_judge = |name: &str| JudgeConfig {
             source: Some(name.to_owned()),
             ..JudgeConfig::new(name, ProviderKind::Source)
         };
-        VERDICT_SOURCES.into_iter().map(of).collect()
+        VERDICT_SOURCES.into_iter().map(source_judge).collect()
     });
     ALL.iter().find(|judge| judge.name == name)
 }

@@ -43,7 +43,7 @@ impl BlobSource for FolderBlobs {
     fn get(&self, hash: &Digest) -> io::Result<Vec<u8>> {
         // Security: a log may come from someone else, so a digest with `../` must not become a path.
         let name = blob_file_name(hash)?;
-        let told = |error: io::Error| {
+        let with_digest = |error: io::Error| {
             io::Error::new(error.kind(), format!("blob {}: {error}", hash.short()))
         };
         // Do not follow a planted symlink, and do not block on a planted fifo.
@@ -52,22 +52,24 @@ impl BlobSource for FolderBlobs {
             .read(true)
             .custom_flags(flags.bits().cast_signed())
             .open(self.dir.join(name))
-            .map_err(told)?;
-        let meta = file.metadata().map_err(told)?;
+            .map_err(with_digest)?;
+        let meta = file.metadata().map_err(with_digest)?;
         if !meta.is_file() {
-            return Err(told(invalid_data("it is not a file")));
+            return Err(with_digest(invalid_data("it is not a file")));
         }
         let mut bytes = Vec::new();
         // One byte more than the limit shows that the file is too large.
         file.take(MAX_BLOB_BYTES + 1)
             .read_to_end(&mut bytes)
-            .map_err(told)?;
+            .map_err(with_digest)?;
         if bytes.len() as u64 > MAX_BLOB_BYTES {
-            return Err(told(invalid_data("it is larger than 256 MiB")));
+            return Err(with_digest(invalid_data("it is larger than 256 MiB")));
         }
         // A recording is evidence, so a changed file is an error and not a text.
         if Digest::hash_bytes(&bytes) != *hash {
-            return Err(told(invalid_data("its bytes are not what its name says")));
+            return Err(with_digest(invalid_data(
+                "its bytes are not what its name says",
+            )));
         }
         Ok(bytes)
     }

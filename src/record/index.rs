@@ -172,9 +172,17 @@ fn digest_piece(text: &StoredText) -> Digest {
 #[derive(Default)]
 struct RunCallReader {
     plan: RecordedPlan,
-    pending: HashMap<(CellIx, TurnIx, CallIx), PendingToolCall>,
+    pending: HashMap<CallKey, PendingToolCall>,
     calls: Vec<RecordedToolCall>,
     edited_cells: HashSet<CellIx>,
+}
+
+/// The position of a tool call in a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct CallKey {
+    cell: CellIx,
+    turn: TurnIx,
+    call: CallIx,
 }
 
 /// A call without a response.
@@ -192,7 +200,14 @@ impl RunCallReader {
                 turn,
                 call,
                 fact,
-            } => self.apply_tool_fact((*cell, *turn, *call), fact),
+            } => {
+                let position = CallKey {
+                    cell: *cell,
+                    turn: *turn,
+                    call: *call,
+                };
+                self.apply_tool_fact(position, fact);
+            }
             // Every action except `go` changes the trace.
             EventKind::Resumed { cell, how } if how.by == "human" && how.what != "go" => {
                 self.edited_cells.insert(*cell);
@@ -201,7 +216,7 @@ impl RunCallReader {
         }
     }
 
-    fn apply_tool_fact(&mut self, at: (CellIx, TurnIx, CallIx), fact: &ToolFact) {
+    fn apply_tool_fact(&mut self, position: CallKey, fact: &ToolFact) {
         match fact {
             ToolFact::Received { name, raw, .. } => {
                 let open = PendingToolCall {
@@ -209,24 +224,24 @@ impl RunCallReader {
                     raw_args: raw.clone(),
                     canonical_args: None,
                 };
-                self.pending.insert(at, open);
+                self.pending.insert(position, open);
             }
             ToolFact::Repaired { canonical, .. } => {
-                if let Some(open) = self.pending.get_mut(&at) {
+                if let Some(open) = self.pending.get_mut(&position) {
                     open.canonical_args = Some(canonical.clone());
                 }
             }
             // A rejected call has no response that could be evidence.
             ToolFact::Rejected { .. } => {
-                self.pending.remove(&at);
+                self.pending.remove(&position);
             }
             ToolFact::Finished { answer, source, .. } => {
-                let Some(open) = self.pending.remove(&at) else {
+                let Some(open) = self.pending.remove(&position) else {
                     return;
                 };
                 // The verdict rests on text that no tool returned.
                 if *source == ToolResponseSource::ByHand {
-                    self.edited_cells.insert(at.0);
+                    self.edited_cells.insert(position.cell);
                     return;
                 }
                 // The transcript's digest is in the cache key, so these responses need no check.
@@ -240,7 +255,7 @@ impl RunCallReader {
                 else {
                     return;
                 };
-                let planned = self.plan.cell(at.0);
+                let planned = self.plan.cell(position.cell);
                 let judge = planned.and_then(PlannedCell::judge);
                 let decl = match judge {
                     // Without the plan, the call is kept, and only the tool's digest is missing.
@@ -253,7 +268,7 @@ impl RunCallReader {
                     },
                 };
                 self.calls.push(RecordedToolCall {
-                    cell: at.0,
+                    cell: position.cell,
                     cell_name: planned
                         .and_then(PlannedCell::name)
                         .map(|name| name.to_string()),

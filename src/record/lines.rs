@@ -32,6 +32,7 @@ pub(super) fn read_line(
         if available.is_empty() {
             return Ok(match length {
                 0 => None,
+                // `length` counts the dropped bytes too.
                 n if n > cap => Some(LogLineKind::TooLong),
                 _ => Some(LogLineKind::Unterminated),
             });
@@ -42,6 +43,7 @@ pub(super) fn read_line(
         let room = cap.saturating_sub(line.len()).min(part.len());
         line.extend_from_slice(&part[..room]);
         length += part.len();
+        // The line break is consumed, but it is not part of the line.
         let used = part.len() + usize::from(end.is_some());
         input.consume(used);
         if end.is_some() {

@@ -320,6 +320,7 @@ impl EventReader {
         struct Formatted {
             format: LogFormat,
         }
+        // Only the first event is a header.
         if self.read > 0 {
             return Ok(());
         }

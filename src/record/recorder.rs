@@ -103,7 +103,7 @@ impl Recorder {
 
         let failure = Arc::clone(&writer.failure);
         let (to, queue) = mpsc::channel(QUEUE_CAPACITY);
-        let (shown, events) = mpsc::channel(EVENT_STREAM_CAPACITY);
+        let (stream, events) = mpsc::channel(EVENT_STREAM_CAPACITY);
         let (finished, done) = oneshot::channel();
         // Writing and syncing block, so the recorder has a thread of its own.
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -113,7 +113,7 @@ impl Recorder {
         let thread = std::thread::Builder::new()
             .name("recorder".to_owned())
             .spawn(move || {
-                runtime.block_on(writer.run(queue, shown, first));
+                runtime.block_on(writer.run(queue, stream, first));
                 let _nobody_waits = finished.send(());
             })
             .map_err(io_error_at(&dir))?;

@@ -62,11 +62,11 @@ impl RunStore {
     /// Returns the runs of the workspace, newest first, without robustness runs, whose cases are made up. Lazy,
     /// because it must read a header per run.
     fn workspace_runs(&self) -> impl Iterator<Item = RecordedRun> {
-        let own = |run: &RecordedRun| {
+        let is_workspace_run = |run: &RecordedRun| {
             !run.read_header()
                 .is_ok_and(|header| header.is_robustness_run())
         };
-        self.runs().into_iter().filter(own)
+        self.runs().into_iter().filter(is_workspace_run)
     }
 
     /// Returns the newest run that is not a robustness run.
@@ -181,6 +181,7 @@ fn find_nth_newest(
                 ))
             })?,
     };
+    // Each step reads a header, so the search stops at the wanted run.
     let mut there = 0;
     for run in runs {
         there += 1;
@@ -385,15 +386,18 @@ mod tests {
 
     #[test]
     fn recorded_run_takes_precedence_over_a_sample_of_its_name() {
-        let (own, samples) = (Shelf::with(&[OLD]), Shelf::with(&[OLD, MID]));
+        let (is_workspace_run, samples) = (Shelf::with(&[OLD]), Shelf::with(&[OLD, MID]));
         let store = RunStore {
             extra_dirs: vec![samples.store().dir],
-            ..own.store()
+            ..is_workspace_run.store()
         };
         let dirs: Vec<_> = store.runs().into_iter().map(|run| run.dir).collect();
         assert_eq!(
             dirs,
-            [samples.store().dir.join(MID), own.store().dir.join(OLD)]
+            [
+                samples.store().dir.join(MID),
+                is_workspace_run.store().dir.join(OLD)
+            ]
         );
     }
 

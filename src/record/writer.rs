@@ -45,6 +45,7 @@ impl StartedLog {
         clock: Arc<dyn Clock>,
     ) -> Result<Self, RecordError> {
         let path = dir.join(EVENTS_FILE);
+        // Redaction replaces a header that it breaks with a note, and a log without a header cannot be read.
         if !matches!(header.kind, EventKind::RunStarted(_)) || header.json.len() > MAX_FACT_BYTES {
             let why = "dicta can't record the run's header: it is larger than 16 MiB, or redaction of a secret broke its format";
             return Err(io_error_at(&path)(io::Error::new(
@@ -55,7 +56,7 @@ impl StartedLog {
         let failure = Arc::new(RecordingFailure::default());
         let lock_path = dir.join(lock::LOCK_FILE);
         // The lock comes first: a folder with a log but without a lock looks like an interrupted run.
-        let held = disk
+        let run_lock = disk
             .lock(&lock_path, std::process::id())
             .map_err(io_error_at(&lock_path))?;
         let blobs = BlobWriter::create(Arc::clone(disk), dir, Arc::clone(&failure))
@@ -66,6 +67,7 @@ impl StartedLog {
             blobs.put(text.as_bytes()).map_err(io_error_at(dir))?;
         }
         let file = disk.create(&path).map_err(io_error_at(&path))?;
+        // The header is written before `new` returns, so every folder with a log has a header.
         let mut writer = LogWriter {
             disk: Arc::clone(disk),
             file,
@@ -80,7 +82,7 @@ impl StartedLog {
             unsynced: false,
             last_sync: None,
             failure,
-            _lock: held,
+            _lock: run_lock,
         };
         let mut first = Vec::with_capacity(1);
         writer.append_line(header, &mut first);
@@ -124,17 +126,17 @@ impl LogWriter {
     pub(super) async fn run(
         mut self,
         mut queue: mpsc::Receiver<RedactedEvent>,
-        shown: mpsc::Sender<Arc<Vec<RunEvent>>>,
+        stream: mpsc::Sender<Arc<Vec<RunEvent>>>,
         first: RunEvent,
     ) {
         let guard = self.failure.failed.clone().drop_guard(); // a panic tells the run, too
         // The stream becomes `None` when its receiver is gone.
-        let mut shown = Some(shown);
+        let mut stream = Some(stream);
         let clock = Arc::clone(&self.clock);
         let mut sync_due = SyncTimer::new(clock.as_ref());
         let mut queued = Vec::with_capacity(MAX_BATCH_FACTS);
         let result = async {
-            self.send_events(&mut shown, vec![first], &mut sync_due)
+            self.send_events(&mut stream, vec![first], &mut sync_due)
                 .await?;
             self.sync_when_due(&mut sync_due)?;
             loop {
@@ -145,7 +147,7 @@ impl LogWriter {
                         if n == 0 {
                             return self.sync();
                         }
-                        self.write_batch(&mut queued, &mut shown, &mut sync_due).await?;
+                        self.write_batch(&mut queued, &mut stream, &mut sync_due).await?;
                         self.sync_when_due(&mut sync_due)?;
                         if n > 1 {
                             // Many facts arrive: the pause saves the sender of the next fact from waking this thread.
@@ -169,7 +171,7 @@ impl LogWriter {
     async fn write_batch(
         &mut self,
         queued: &mut Vec<RedactedEvent>,
-        shown: &mut Option<mpsc::Sender<Arc<Vec<RunEvent>>>>,
+        stream: &mut Option<mpsc::Sender<Arc<Vec<RunEvent>>>>,
         sync_due: &mut SyncTimer<'_>,
     ) -> io::Result<()> {
         // The times in a log never decrease.
@@ -180,7 +182,7 @@ impl LogWriter {
             // A batch of large facts is written in parts to limit memory and delay.
             if self.lines.len() >= MAX_BATCH_BYTES {
                 self.write_lines()?;
-                self.send_events(shown, std::mem::take(&mut events), sync_due)
+                self.send_events(stream, std::mem::take(&mut events), sync_due)
                     .await?;
             }
         }
@@ -188,7 +190,7 @@ impl LogWriter {
             return Ok(());
         }
         self.write_lines()?;
-        self.send_events(shown, events, sync_due).await
+        self.send_events(stream, events, sync_due).await
     }
 
     /// Numbers a fact and adds its line to the batch.
@@ -229,13 +231,13 @@ impl LogWriter {
     /// Passes events on, and syncs while it waits. Recording continues without a receiver.
     async fn send_events(
         &mut self,
-        shown: &mut Option<mpsc::Sender<Arc<Vec<RunEvent>>>>,
+        stream: &mut Option<mpsc::Sender<Arc<Vec<RunEvent>>>>,
         events: Vec<RunEvent>,
         sync_due: &mut SyncTimer<'_>,
     ) -> io::Result<()> {
         // A full stream can block for long, so the sync must be able to interrupt the wait.
         sync_due.arm(self.last_sync, self.unsynced);
-        let Some(to) = shown else { return Ok(()) };
+        let Some(to) = stream else { return Ok(()) };
         let permit = loop {
             tokio::select! {
                 biased;
@@ -245,7 +247,7 @@ impl LogWriter {
         };
         let listens = permit.map(|permit| permit.send(Arc::new(events))).is_ok();
         if !listens {
-            *shown = None;
+            *stream = None;
         }
         Ok(())
     }

@@ -75,9 +75,9 @@ fn unpack_files(
             .and_then(|()| fs::write(&path, bytes))
             .map_err(|error| fail(&path, error))?;
     }
-    let marker = temp.path().join(MARKER_FILE);
+    let marker_path = temp.path().join(MARKER_FILE);
     // The marker is the last file; a folder that has it is complete.
-    fs::write(&marker, &digest.0).map_err(|error| fail(&marker, error))?;
+    fs::write(&marker_path, &digest.0).map_err(|error| fail(&marker_path, error))?;
     match fs::rename(temp.path(), &folder) {
         Ok(()) => {
             // The folder has been renamed, so there is nothing left to delete.

@@ -156,22 +156,23 @@ impl ListedFiles {
                 Value::Object(entry) if key == "transcripts" => {
                     // A broken mapping reports its own problems, so only an absent one counts as missing.
                     let has_map = entry.contains_key("map");
-                    let mut own = MappingDecoder::new(
+                    let mut entry_fields = MappingDecoder::new(
                         doc,
                         &format!("{}/{at}", fields.mapping_pointer()),
                         problems,
                     )
                     .accepting(MAPPED_FILE_KEYS);
-                    let path = own.text("path");
-                    let map = own.mapping("map").and_then(FieldMapping::parse);
-                    if !own.has("path") {
-                        own.error_at_mapping("missing", "`path` is missing: a file or a glob");
+                    let path = entry_fields.text("path");
+                    let map = entry_fields.mapping("map").and_then(FieldMapping::parse);
+                    if !entry_fields.has("path") {
+                        entry_fields
+                            .error_at_mapping("missing", "`path` is missing: a file or a glob");
                     }
                     if !has_map {
                         let why = "`map` is missing: what the fields of a record mean (`dicta map FILE` prints a guess); without one, list the path alone";
-                        own.error_at_mapping("missing", why);
+                        entry_fields.error_at_mapping("missing", why);
                     }
-                    own.finish();
+                    entry_fields.finish();
                     // The path is expanded even if the mapping is broken, so that both kinds of problems show
                     // at once.
                     let Some(path) = path else { continue };

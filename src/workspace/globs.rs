@@ -25,12 +25,12 @@ pub(super) struct GlobMatches {
 
 /// Returns the files of a glob or of a plain path, relative to `root` or absolute. The error is a sentence.
 pub(super) fn expand(root: &Path, written: &str) -> Result<GlobMatches, String> {
-    let whole = super::paths::absolute(&root.join(written));
+    let full_path = super::paths::absolute(&root.join(written));
     // A name that exists is taken literally, even if it contains wildcard characters.
-    match whole.metadata() {
+    match full_path.metadata() {
         Ok(meta) if meta.is_file() => {
             return Ok(GlobMatches {
-                files: vec![whole],
+                files: vec![full_path],
                 skipped: Vec::new(),
             });
         }
@@ -52,7 +52,7 @@ pub(super) fn expand(root: &Path, written: &str) -> Result<GlobMatches, String> 
         Err(_) => {}
     }
     // The walk begins at the deepest folder without a wildcard, not at `/`.
-    let parts = GlobParts::split(root, &whole);
+    let parts = GlobParts::split(root, &full_path);
     let glob = GlobBuilder::new(&parts.pattern())
         .literal_separator(true)
         .build()
@@ -75,11 +75,11 @@ pub(super) fn expand_from_home(
     env: &Env,
 ) -> Result<GlobMatches, String> {
     // Only `~/` needs the expanded path; `expand` joins all other paths with `root` itself.
-    let whole = super::paths::resolve(root, written, env);
-    let whole = whole.to_string_lossy();
+    let full_path = super::paths::resolve(root, written, env);
+    let full_path = full_path.to_string_lossy();
     // The expanded path would surprise the author, so the message shows the path as written.
     if written.starts_with("~/") {
-        return expand(root, &whole).map_err(|why| why.replace(&*whole, written));
+        return expand(root, &full_path).map_err(|why| why.replace(&*full_path, written));
     }
     expand(root, written)
 }
@@ -90,12 +90,12 @@ pub(super) fn find_watch_folders(
     root: &Path,
     written: &str,
 ) -> (Vec<PathBuf>, Option<GlobMatcher>) {
-    let whole = super::paths::absolute(&root.join(written));
-    let parts = GlobParts::split(root, &whole);
+    let full_path = super::paths::absolute(&root.join(written));
+    let parts = GlobParts::split(root, &full_path);
     // The folder of the file is watched, because editors replace a file when they save it.
     if parts.rest.is_empty() {
         return (
-            whole.parent().map(Path::to_owned).into_iter().collect(),
+            full_path.parent().map(Path::to_owned).into_iter().collect(),
             None,
         );
     }
@@ -136,22 +136,25 @@ struct GlobParts {
 impl GlobParts {
     /// Splits a glob. The part that it shares with the workspace's own path is literal, whatever characters it
     /// contains.
-    fn split(root: &Path, whole: &Path) -> Self {
+    fn split(root: &Path, full_path: &Path) -> Self {
         let text = |c: Component<'_>| c.as_os_str().to_string_lossy().into_owned();
-        let components: Vec<Component<'_>> = whole.components().collect();
-        let own = root
+        let components: Vec<Component<'_>> = full_path.components().collect();
+        let shared_count = root
             .components()
             .zip(&components)
             .take_while(|(a, b)| a == *b)
             .count();
         // Only what the author wrote below the workspace's path may contain wildcards.
-        let fixed = components[own..]
+        let fixed = components[shared_count..]
             .iter()
             .take_while(|c| !is_glob(&text(**c)))
             .count();
         Self {
-            base: components[..own + fixed].iter().collect(),
-            rest: components[own + fixed..].iter().map(|c| text(*c)).collect(),
+            base: components[..shared_count + fixed].iter().collect(),
+            rest: components[shared_count + fixed..]
+                .iter()
+                .map(|c| text(*c))
+                .collect(),
         }
     }
 

@@ -54,8 +54,8 @@ impl JudgeNames {
                 new.push((given.clone(), path.clone()));
                 given
             });
-            let shown = paths::display_path(&self.root, &path);
-            rubric.judges.insert(given.clone(), shown);
+            let shown_path = paths::display_path(&self.root, &path);
+            rubric.judges.insert(given.clone(), shown_path);
             renamed.insert(name, given);
         }
         for eval in &mut rubric.evals {

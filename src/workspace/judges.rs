@@ -149,6 +149,7 @@ fn read_model_keys(
         fields.error_at_mapping("missing", format!("judge `{}` needs a `model`", judge.name));
     }
     judge.model = fields.text("model").unwrap_or_default();
+    // The server and its key.
     judge.base_url = read_base_url(fields);
     judge.key = read_key_source(fields, judge, cx);
     judge.verdict = fields.choice("verdict", VERDICT_MODES).unwrap_or_default();
@@ -191,6 +192,7 @@ fn read_model_keys(
     } else if let Some(n) = fields.integer("max_output_tokens", 1..=i64::from(u32::MAX)) {
         judge.max_output_tokens = u32::try_from(n).ok();
     }
+    // Settings of the request body.
     judge.reasoning = read_reasoning(fields);
     judge.seed = fields.integer("seed", i64::MIN..=i64::MAX);
     judge.headers = read_headers(fields);
@@ -209,6 +211,7 @@ fn read_model_keys(
     judge.prices = fields
         .mapping("prices")
         .and_then(|prices| read_prices(prices.accepting(PRICE_KEYS)));
+    // Settings of the connection.
     judge.stream = fields.boolean("stream").unwrap_or(judge.stream);
     judge.requests_per_minute = fields
         .integer("requests_per_minute", 1..=i64::from(u32::MAX))
@@ -312,11 +315,11 @@ fn read_key_source(
 
 fn is_local(judge: &JudgeConfig) -> bool {
     // Without prices, a judge is free only if its base_url is a loopback address.
-    let bare = JudgeConfig {
+    let without_prices = JudgeConfig {
         prices: None,
         ..judge.clone()
     };
-    bare.is_free()
+    without_prices.is_free()
 }
 
 fn read_headers(fields: &mut MappingDecoder<'_>) -> IndexMap<String, String> {
@@ -372,9 +375,9 @@ fn read_prices(mut fields: MappingDecoder<'_>) -> Option<Prices> {
 
 /// Reads the advanced keys into the judge.
 fn read_advanced_keys(fields: &mut MappingDecoder<'_>, judge: &mut JudgeConfig, cx: &JudgeCx<'_>) {
-    let whole = |n: Option<i64>| n.and_then(|n| u64::try_from(n).ok());
-    judge.tokens_per_minute = whole(fields.integer("tokens_per_minute", 1..=i64::MAX));
-    judge.context_window = whole(fields.integer("context_window", 1..=i64::MAX));
+    let to_count = |n: Option<i64>| n.and_then(|n| u64::try_from(n).ok());
+    judge.tokens_per_minute = to_count(fields.integer("tokens_per_minute", 1..=i64::MAX));
+    judge.context_window = to_count(fields.integer("context_window", 1..=i64::MAX));
     judge.max_attempts = fields
         .integer("max_attempts", 1..=20)
         .and_then(|n| u8::try_from(n).ok());

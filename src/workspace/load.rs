@@ -57,10 +57,10 @@ pub(super) fn load_with_referenced_files(
         )]
     })?;
     // What snippets are cut from never holds a key that someone wrote into the file.
-    let shown: Arc<str> = mask_secrets(&text).into();
-    let mut doc =
-        yaml::read_document(&text, config).map_err(|problems| replace_sources(problems, &shown))?;
-    doc.source = api_keys::mask_secrets(&doc, &shown);
+    let masked_text: Arc<str> = mask_secrets(&text).into();
+    let mut doc = yaml::read_document(&text, config)
+        .map_err(|problems| replace_sources(problems, &masked_text))?;
+    doc.source = api_keys::mask_secrets(&doc, &masked_text);
     if doc.value.is_null() {
         let message = "the file is empty; it needs `transcripts` and `rubrics`";
         return Err(vec![doc.error("", "empty", message)]);
@@ -295,6 +295,7 @@ impl WorkspaceLoader<'_> {
         }
         judges
             .entry("rules".to_owned())
+            // The built-in judge exists in every workspace.
             .or_insert_with(|| JudgeConfig::new("rules", ProviderKind::Rules));
         judges
     }
@@ -323,10 +324,10 @@ impl WorkspaceLoader<'_> {
     /// is unreadable.
     fn read_judge_file(&mut self, name: &str, path: &Path) -> Result<JudgeConfig, String> {
         let text = files::read_text(path, MAX_BYTES as u64).map_err(|error| error.to_string())?;
-        let shown = paths::display_path(self.root, path);
+        let shown_path = paths::display_path(self.root, path);
         let masked: Arc<str> = mask_secrets(&text).into();
-        self.keep_file(shown.clone(), Arc::clone(&text));
-        let mut config = match yaml::read_document(&text, &shown) {
+        self.keep_file(shown_path.clone(), Arc::clone(&text));
+        let mut config = match yaml::read_document(&text, &shown_path) {
             Ok(config) => config,
             Err(found) => {
                 self.problems.extend(replace_sources(found, &masked));
@@ -334,23 +335,23 @@ impl WorkspaceLoader<'_> {
             }
         };
         config.source = masked;
-        let own = DiagnosticCollector::from_doc(&config);
-        model_config::expand_env_variables(&mut config, self.env, &own);
+        let config_problems = DiagnosticCollector::from_doc(&config);
+        model_config::expand_env_variables(&mut config, self.env, &config_problems);
         let cx = JudgeCx {
             root: self.root,
             env: self.env,
             toolbox: self.toolbox,
             resolver: self.resolver,
         };
-        let judge = model_config::read_model_config(&config, name, &own, &cx);
-        self.problems.extend(own.into_sorted());
+        let judge = model_config::read_model_config(&config, name, &config_problems, &cx);
+        self.problems.extend(config_problems.into_sorted());
         Ok(judge)
     }
 
     /// Keeps the text of a file that was read, once.
-    fn keep_file(&mut self, shown: PathBuf, text: Arc<str>) {
-        if self.files.iter().all(|(known, _)| *known != shown) {
-            self.files.push((shown, text));
+    fn keep_file(&mut self, shown_path: PathBuf, text: Arc<str>) {
+        if self.files.iter().all(|(known, _)| *known != shown_path) {
+            self.files.push((shown_path, text));
         }
     }
 
@@ -368,18 +369,18 @@ impl WorkspaceLoader<'_> {
         let mut first: HashMap<String, PathBuf> = HashMap::new();
         let mut more: Vec<(PathBuf, Arc<str>)> = Vec::new();
         for path in paths {
-            let shown = paths::display_path(self.root, &path);
+            let shown_path = paths::display_path(self.root, &path);
             let text = match files::read_text(&path, MAX_BYTES as u64) {
                 Ok(text) => text,
                 Err(why) => {
-                    let message = format!("the rubric {} {why}", shown.display());
+                    let message = format!("the rubric {} {why}", shown_path.display());
                     problems.error(doc.span("/rubrics"), "io", message);
                     continue;
                 }
             };
-            self.keep_file(shown.clone(), Arc::clone(&text));
+            self.keep_file(shown_path.clone(), Arc::clone(&text));
             let beside = WorkspaceRubricFiles::for_workspace(self.root, &path);
-            let (rubric, found) = rubric::load_with_files(text, &shown, self.catalog, &beside);
+            let (rubric, found) = rubric::load_with_files(text, &shown_path, self.catalog, &beside);
             let read = beside.into_read();
             self.referenced.extend(read.referenced);
             for problem in found {
@@ -396,7 +397,7 @@ impl WorkspaceLoader<'_> {
                     judges.insert(name, judge);
                 }
             }
-            if let Some(other) = first.insert(rubric.id.clone(), shown.clone()) {
+            if let Some(other) = first.insert(rubric.id.clone(), shown_path.clone()) {
                 self.problems
                     .push(cross_checks::duplicate_rubric_error(&rubric, &other));
                 continue;
@@ -414,8 +415,8 @@ impl WorkspaceLoader<'_> {
 fn check_labels(found: &labels::LoadedLabels, rubrics: &[Arc<Rubric>]) -> Vec<Diagnostic> {
     let text = |path: &Path| {
         let mut files = found.files.iter();
-        let of = files.find(|(known, _)| *known == path);
-        of.map(|(_, text)| Arc::clone(text))
+        let found_file = files.find(|(known, _)| *known == path);
+        found_file.map(|(_, text)| Arc::clone(text))
     };
     labels::check_labels_against_rubrics(
         &found.labels,

@@ -139,6 +139,7 @@ pub(super) fn read_model_config(
     if fields.is_mapping() && !fields.has("generator") {
         fields.error_at_mapping("missing", "a model config needs a `generator`");
     }
+    // The file takes precedence over the environment.
     let or_env = |written: Option<String>, name: &str| {
         written.or_else(|| cx.env.get(name).map(str::to_owned))
     };
@@ -166,6 +167,7 @@ pub(super) fn read_model_config(
     if let Some(n) = fields.integer("max_tokens", 1..=i64::from(u32::MAX)) {
         judge.max_output_tokens = u32::try_from(n).ok();
     }
+    // The remaining keys are limits and the keys that dicta does not use.
     judge.max_attempts = read_attempts(&mut fields);
     allow_unseen_urls(&mut judge);
     let limit = |x: f64| x > 0.0 && x <= 86_400.0;

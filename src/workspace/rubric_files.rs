@@ -98,10 +98,10 @@ impl RubricFiles for WorkspaceRubricFiles {
     fn read(&self, path: &Path) -> Result<Arc<str>, RubricFileError> {
         let path = normalize_path(&self.root.join(path));
         self.check_readable(&path)?;
-        let shown = paths::display_path(&self.root, &path);
+        let shown_path = paths::display_path(&self.root, &path);
         // Several evals may name one file. Reading it once gives all of them the same text.
         let mut read = self.read.borrow_mut();
-        if let Some((_, text)) = read.texts.iter().find(|(known, _)| *known == shown) {
+        if let Some((_, text)) = read.texts.iter().find(|(known, _)| *known == shown_path) {
             return Ok(Arc::clone(text));
         }
         // A missing file is recorded too, so that the workbench loads again when it appears.
@@ -113,7 +113,7 @@ impl RubricFiles for WorkspaceRubricFiles {
                 source: Arc::new(error),
             }
         })?;
-        read.texts.push((shown, Arc::clone(&text)));
+        read.texts.push((shown_path, Arc::clone(&text)));
         Ok(text)
     }
 

@@ -90,7 +90,7 @@ pub fn create_workspace(file: &Path) -> Result<PathBuf, ScaffoldError> {
     };
     // In dicta.yaml the name is a glob, so wildcard characters of the name are escaped.
     let escaped = globset::escape(name);
-    let (held, map) = match TranscriptFile::open(&file) {
+    let (profile, map) = match TranscriptFile::open(&file) {
         Ok(opened) => (profile_file(opened)?, None),
         Err(TranscriptError::Unmapped { .. }) => (
             TranscriptFileProfile::default(),
@@ -102,8 +102,8 @@ pub fn create_workspace(file: &Path) -> Result<PathBuf, ScaffoldError> {
     let folder = create_free_folder(parent, &file)?;
     let rubrics = folder.join("rubrics");
     fs::create_dir(&rubrics).map_err(|error| io_error(&rubrics, error))?;
-    write_new_file(&rubrics.join("first.yaml"), &rubric_yaml(&held))?;
-    for (name, text) in held.source_verdicts.rubric_files(held.is_complete) {
+    write_new_file(&rubrics.join("first.yaml"), &rubric_yaml(&profile))?;
+    for (name, text) in profile.source_verdicts.rubric_files(profile.is_complete) {
         write_new_file(&rubrics.join(format!("{name}.yaml")), &text)?;
     }
     // dicta.yaml is the last file: without it, the folder of an interrupted call is not a workspace.
@@ -111,7 +111,7 @@ pub fn create_workspace(file: &Path) -> Result<PathBuf, ScaffoldError> {
         map.unwrap_or_else(|| format!("transcripts: [{}]", quote_yaml(&format!("../{escaped}"))));
     write_new_file(
         &folder.join("dicta.yaml"),
-        &config_yaml(&files, &held.source_verdicts.judges()),
+        &config_yaml(&files, &profile.source_verdicts.judges()),
     )?;
     Ok(folder)
 }
@@ -185,21 +185,21 @@ struct TranscriptFileProfile {
 }
 
 fn profile_file(mut file: TranscriptFile) -> Result<TranscriptFileProfile, TranscriptError> {
-    let mut held = TranscriptFileProfile::default();
+    let mut profile = TranscriptFileProfile::default();
     let mut at: HashMap<String, usize> = HashMap::new();
     while let Some(block) = file.next_block()? {
         for (record, bytes) in block.records() {
             // `is_complete` stays false, so counts are not used as counts of the whole file.
             if record.span.number > MAX_PROFILED_RECORDS {
-                return Ok(held);
+                return Ok(profile);
             }
             if let Ok(transcript) = record.parse(bytes, &file.default_id(record.span.number)) {
-                held.add_transcript(&transcript, &mut at);
+                profile.add_transcript(&transcript, &mut at);
             }
         }
     }
-    held.is_complete = true;
-    Ok(held)
+    profile.is_complete = true;
+    Ok(profile)
 }
 
 impl TranscriptFileProfile {
@@ -210,6 +210,7 @@ impl TranscriptFileProfile {
         for part in transcript.messages.iter().flat_map(|m| &m.parts) {
             match part {
                 TranscriptPart::ToolCall(call) if !called.contains(&&*call.name) => {
+                    // A tool counts once per transcript, however often it is called.
                     called.push(&call.name);
                 }
                 TranscriptPart::ToolResult(_) => self.has_tool_results = true,
@@ -279,7 +280,7 @@ judge: rules
     )
 }
 
-fn rubric_yaml(held: &TranscriptFileProfile) -> String {
+fn rubric_yaml(profile: &TranscriptFileProfile) -> String {
     let mut out = String::from(
         "id: first
 description: A beginning. Change a line, save, and see in the workbench what flips
@@ -292,7 +293,8 @@ evals:
     params: { min: 20 }                  # characters
 ",
     );
-    if let Some((tool, count)) = held.most_called_tool() {
+    // The second eval depends on the file: a tool, else JSON, else a text check.
+    if let Some((tool, count)) = profile.most_called_tool() {
         let _infallible = write!(
             out,
             "  - id: uses-the-tool
@@ -300,10 +302,10 @@ evals:
     type: tools_called
     params: {{ tool_names: [{}] }}
 ",
-            held.transcripts,
+            profile.transcripts,
             quote_yaml(tool)
         );
-    } else if held.json_answers > 0 && held.json_answers * 2 >= held.answers {
+    } else if profile.json_answers > 0 && profile.json_answers * 2 >= profile.answers {
         // At least half of the answers are JSON.
         out.push_str(
             "  - id: is-json
@@ -325,7 +327,7 @@ evals:
   # Decided by a judge.
 ",
     );
-    out.push_str(if held.has_tool_results {
+    out.push_str(if profile.has_tool_results {
         "  - id: grounded
     description: Nothing is promised that no tool said
     type: llm_judge_session

@@ -68,6 +68,7 @@ pub(super) fn prepare_scripts(
                     .problems
                     .push(problem.with_span(eval.span.clone(), &rubric.source));
             }
+            // The content of the programs is part of the eval's digest, so a changed program is judged again.
             found.digest_command_files(root, &folder, eval);
         }
         let first = rubric
@@ -96,7 +97,7 @@ impl ScriptFiles {
         let mut parts = eval.digest.0.clone();
         // The digest stays unchanged if no file is part of it, so cached verdicts of other commands stay
         // valid.
-        let own = parts.len();
+        let base_len = parts.len();
         for word in words.filter(|word| !word.is_empty()) {
             let path = paths::absolute(&folder.join(word));
             // An argument may name a file too: `python3 checks/tone.py`.
@@ -109,19 +110,19 @@ impl ScriptFiles {
             parts.push('+');
             parts.push_str(&digest.0);
         }
-        if parts.len() > own {
+        if parts.len() > base_len {
             eval.digest = Digest::hash_bytes(parts.as_bytes());
         }
     }
 
     fn digest_file(&mut self, root: &Path, path: &Path) -> Option<Digest> {
-        let shown = paths::display_path(root, path);
-        if let Some((_, text)) = self.files.iter().find(|(known, _)| *known == shown) {
+        let shown_path = paths::display_path(root, path);
+        if let Some((_, text)) = self.files.iter().find(|(known, _)| *known == shown_path) {
             return Some(Digest::hash_bytes(text.as_bytes()));
         }
         if let Ok(text) = files::read_text(path, MAX_BYTES as u64) {
             let digest = Digest::hash_bytes(text.as_bytes());
-            self.files.push((shown, text));
+            self.files.push((shown_path, text));
             return Some(digest);
         }
         // A binary or large file is part of the digest, but it is neither kept nor watched.
@@ -179,9 +180,9 @@ mod tests {
         for config in ["", "allow_scripts: false\n"] {
             let off = loaded(dir.path(), config, RUBRIC).expect("loads");
             assert!(!off.allow_scripts);
-            let told: Vec<String> = off.warnings.iter().map(ToString::to_string).collect();
+            let warning_texts: Vec<String> = off.warnings.iter().map(ToString::to_string).collect();
             assert_eq!(
-                told,
+                warning_texts,
                 [
                     "rubrics/r.yaml:2:5: 2 scripts will be skipped: this workspace does not allow programs"
                 ]

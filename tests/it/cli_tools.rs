@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::cli::Bench;
+use crate::cli::TestDir;
 
 fn json(bytes: &[u8]) -> Value {
     serde_json::from_slice(bytes).expect("JSON on standard output")
@@ -10,22 +10,22 @@ fn json(bytes: &[u8]) -> Value {
 
 #[test]
 fn tools_command_lists_provider_names_and_judges() {
-    let bench = Bench::new();
-    bench.workspace(
+    let test_dir = TestDir::new();
+    test_dir.workspace(
         "judges:\n  reader: { provider: openai, base_url: http://127.0.0.1:9/v1, model: m, tools: [fetch_url] }\n",
         "  - { id: a, type: contains, params: { patterns: [x] } }\n",
     );
-    let output = bench.dicta(&["tools", "--format", "json"]);
+    let output = test_dir.dicta(&["tools", "--format", "json"]);
     assert_eq!(output.status.code(), Some(0));
     let list = json(&output.stdout);
-    let of = |name: &str| {
+    let find_tool = |name: &str| {
         let all = list.as_array().expect("a list");
         let found = all.iter().find(|tool| tool["name"] == name);
         found.unwrap_or_else(|| panic!("{name} in {list}")).clone()
     };
-    let fetch = of("fetch_url");
+    let fetch = find_tool("fetch_url");
     assert_eq!(fetch["judges"], serde_json::json!(["reader"]));
-    assert_eq!(of("read_message")["judges"], serde_json::json!([]));
+    assert_eq!(find_tool("read_message")["judges"], serde_json::json!([]));
     assert_eq!(fetch["from"], "built in");
     for (provider, at) in [
         ("openai", "/0/function/parameters"),
@@ -36,7 +36,7 @@ fn tools_command_lists_provider_names_and_judges() {
         let declared = fetch["declared"][provider].pointer(at);
         assert_eq!(declared, Some(&fetch["schema"]), "{provider}");
     }
-    let output = bench.dicta(&["tools", "--provider", "anthropic"]);
+    let output = test_dir.dicta(&["tools", "--provider", "anthropic"]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(text.contains("input_schema"), "{text}");
     assert!(text.contains("built in · judges: reader"), "{text}");
@@ -44,8 +44,8 @@ fn tools_command_lists_provider_names_and_judges() {
 
 #[test]
 fn rejected_call_shows_its_rule_and_arguments() {
-    let bench = Bench::new();
-    let output = bench.dicta(&["tool", "fetch_url", r#"{ "url": 5 }"#, "--format", "json"]);
+    let test_dir = TestDir::new();
+    let output = test_dir.dicta(&["tool", "fetch_url", r#"{ "url": 5 }"#, "--format", "json"]);
     assert_eq!(output.status.code(), Some(1));
     let report = json(&output.stdout);
     assert_eq!(report["outcome"], "rejected");
@@ -53,7 +53,7 @@ fn rejected_call_shows_its_rule_and_arguments() {
     assert_eq!(report["canonical"]["url"], 5);
     assert_eq!(report["values"], Value::Null);
     assert_eq!(report["retried"], Value::Null);
-    let output = bench.dicta(&["tool", "fetch_url", r#"{ "url": 5 }"#]);
+    let output = test_dir.dicta(&["tool", "fetch_url", r#"{ "url": 5 }"#]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(text.contains("canonical  {\"url\":5}"), "{text}");
     assert!(text.contains("rule       schema"), "{text}");
@@ -61,8 +61,8 @@ fn rejected_call_shows_its_rule_and_arguments() {
 
 #[test]
 fn undeclared_tool_is_rejected_like_a_judges_call() {
-    let bench = Bench::new();
-    let output = bench.dicta(&["tool", "fetch_ulr", "{'a': 1}", "--format", "json"]);
+    let test_dir = TestDir::new();
+    let output = test_dir.dicta(&["tool", "fetch_ulr", "{'a': 1}", "--format", "json"]);
     assert_eq!(output.status.code(), Some(1));
     let report = json(&output.stdout);
     assert_eq!(report["outcome"], "rejected");
@@ -70,7 +70,7 @@ fn undeclared_tool_is_rejected_like_a_judges_call() {
     assert_eq!(report["canonical"], serde_json::json!({"a": 1}));
     let error = report["error"].as_str().expect("text");
     assert!(error.contains("did you mean `fetch_url`?"), "{error}");
-    let output = bench.dicta(&["tool", "fetch_ulr", "{}"]);
+    let output = test_dir.dicta(&["tool", "fetch_ulr", "{}"]);
     assert_eq!(output.status.code(), Some(1));
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(text.contains("available tools: `fetch_url`"), "{text}");
@@ -79,10 +79,10 @@ fn undeclared_tool_is_rejected_like_a_judges_call() {
 
 #[test]
 fn tool_command_works_in_a_folder_with_only_tools() {
-    let bench = Bench::new();
-    bench.write("sub/dicta.yaml", "tools: [tools.yaml]\n");
-    bench.write("sub/shop.db", "");
-    bench.write(
+    let test_dir = TestDir::new();
+    test_dir.write("sub/dicta.yaml", "tools: [tools.yaml]\n");
+    test_dir.write("sub/shop.db", "");
+    test_dir.write(
         "sub/tools.yaml",
         "\
 sources:
@@ -108,19 +108,22 @@ tools:
 ",
     );
     let tool = |name: &str, arguments: &str| {
-        let output = bench.dicta(&["tool", name, arguments, "-w", "sub", "--format", "json"]);
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        (output.status.code(), json(&output.stdout), said)
+        let output = test_dir.dicta(&["tool", name, arguments, "-w", "sub", "--format", "json"]);
+        let stderr_text = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.code(), json(&output.stdout), stderr_text)
     };
-    let (code, report, said) = tool("plain", "{}");
-    assert_eq!((code, said.as_str()), (Some(0), ""), "{report}");
-    let (code, _, said) = tool("find", r#"{"q":"tea"}"#);
+    let (code, report, stderr_text) = tool("plain", "{}");
+    assert_eq!((code, stderr_text.as_str()), (Some(0), ""), "{report}");
+    let (code, _, stderr_text) = tool("find", r#"{"q":"tea"}"#);
     assert_eq!(code, Some(0));
-    assert!(said.starts_with("warning: tools.yaml:8:"), "{said}");
+    assert!(
+        stderr_text.starts_with("warning: tools.yaml:8:"),
+        "{stderr_text}"
+    );
     let (code, report, _) = tool("bad", "{n: 1}");
     assert_eq!((code, &report["rule"]), (Some(1), &Value::from("broken")));
     assert_eq!(report["canonical"], serde_json::json!({"n": 1}));
-    let (code, report, said) = tool("plan", "{}");
+    let (code, report, stderr_text) = tool("plan", "{}");
     assert_eq!(
         (code, &report["rule"]),
         (Some(1), &Value::from("unknown_tool"))
@@ -128,11 +131,11 @@ tools:
     let error = report["error"].as_str().expect("text");
     assert!(error.contains("did you mean `plain`?"), "{error}");
     assert!(
-        said.contains("error") && !said.contains("warning"),
-        "{said}"
+        stderr_text.contains("error") && !stderr_text.contains("warning"),
+        "{stderr_text}"
     );
 
-    let output = bench.dicta(&["tools", "-w", "sub"]);
+    let output = test_dir.dicta(&["tools", "-w", "sub"]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     for part in [
         "file, sqlite source shop · no judge uses it",
@@ -147,16 +150,16 @@ tools:
 
 #[test]
 fn unreadable_tools_file_causes_no_unknown_tool_errors() {
-    let bench = Bench::new();
-    bench.workspace(
+    let test_dir = TestDir::new();
+    test_dir.workspace(
         "tools: [tools.yaml]\njudges:\n  j: { provider: openai, base_url: http://127.0.0.1:9/v1, model: m, tools: [find] }\n",
         "  - { id: a, type: contains, params: { patterns: [x] } }\n",
     );
-    bench.write("tools.yaml", "tools: [\n");
-    let output = bench.dicta(&["check"]);
+    test_dir.write("tools.yaml", "tools: [\n");
+    let output = test_dir.dicta(&["check"]);
     assert_eq!(output.status.code(), Some(2));
-    let told = String::from_utf8_lossy(&output.stdout).into_owned()
+    let output_text = String::from_utf8_lossy(&output.stdout).into_owned()
         + &String::from_utf8_lossy(&output.stderr);
-    assert!(told.contains("tools.yaml:1:8"), "{told}");
-    assert!(!told.contains("unknown tool"), "{told}");
+    assert!(output_text.contains("tools.yaml:1:8"), "{output_text}");
+    assert!(!output_text.contains("unknown tool"), "{output_text}");
 }

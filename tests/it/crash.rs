@@ -74,8 +74,8 @@ async fn log_cut_at_any_byte_keeps_its_complete_records() {
         let log = parse_log(Cursor::new(tail), Path::new("log"))
             .unwrap_or_else(|error| panic!("cut at {cut}: {error}"));
         assert_eq!(log.events, shown[kept..whole], "cut at {cut}");
-        let told = log.warnings.iter().any(|warning| warning.contains("torn"));
-        assert_eq!(told, torn, "cut at {cut}: {:?}", log.warnings);
+        let warned = log.warnings.iter().any(|warning| warning.contains("torn"));
+        assert_eq!(warned, torn, "cut at {cut}: {:?}", log.warnings);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Deterministic evals on files that other tools wrote: the numbers that a source has are found where evals look.
 
-use crate::cli::{Bench, of_type, rows, text};
+use crate::cli::{TestDir, of_type, rows, text};
 
 const EVALS: &str = "id: r
 evals:
@@ -14,27 +14,27 @@ evals:
 
 /// Outcomes by the evals' order, of one transcript of a fixture.
 fn outcomes(fixture: &str, transcript: &str) -> Vec<String> {
-    let bench = Bench::new();
+    let test_dir = TestDir::new();
     let fixture = format!("{}/tests/fixtures/{fixture}", env!("CARGO_MANIFEST_DIR"));
-    bench.write(
+    test_dir.write(
         "dicta.yaml",
         &format!("transcripts: ['{fixture}']\nrubrics: [r.yaml]\nruns: runs\n"),
     );
-    bench.write("r.yaml", EVALS);
-    let run = bench.dicta(&["run", "--format", "jsonl"]);
+    test_dir.write("r.yaml", EVALS);
+    let run = test_dir.dicta(&["run", "--format", "jsonl"]);
     let rows = rows(&run);
     let results = of_type(&rows, "result");
-    let of = |eval: &str| {
-        let mut of = results
+    let matching = |eval: &str| {
+        let mut matching = results
             .iter()
             .filter(|r| r["transcript"] == transcript && r["eval"] == eval);
-        of.next().map_or_else(
+        matching.next().map_or_else(
             || panic!("no {eval} of {transcript}: {}", text(&run.stderr)),
             |row| row["outcome"].as_str().unwrap_or("-").to_owned(),
         )
     };
     ["latency", "whole", "tokens", "cost", "tool", "errors"]
-        .map(of)
+        .map(matching)
         .into()
 }
 

@@ -343,15 +343,15 @@ async fn statement_stops_at_timeout_cancellation_and_size_limit() {
     let cx = cx();
     let running =
         "SELECT count(*) AS x FROM pg_stat_activity WHERE query = $1 AND state = 'active'";
-    let of = format!("{{\"q\": \"{sleeping}\"}}");
+    let arguments = format!("{{\"q\": \"{sleeping}\"}}");
     let watch = self::source(&server, &json!({}));
     let watching = async {
-        while one(&watch, running, &of).await != "1" {}
+        while one(&watch, running, &arguments).await != "1" {}
         cx.cancel.cancel();
     };
     let (answer, ()) = tokio::join!(tool.call(&prepared, CallIx(0), &cx), watching);
     assert_eq!(answer.text, "Error: the call was cancelled");
-    while one(&watch, running, &of).await != "0" {}
+    while one(&watch, running, &arguments).await != "0" {}
 }
 
 #[tokio::test]
@@ -368,10 +368,10 @@ async fn failed_login_shows_no_secret() {
         "{there}"
     );
     let wrong_tool = tool(&source, "SELECT * FROM nowhere", &[]).expect("reads");
-    let told = source.probe(&cx()).await.expect_err("a bad statement");
+    let error_text = source.probe(&cx()).await.expect_err("a bad statement");
     assert!(
-        told.ends_with("tool `t`: 42P01 relation \"nowhere\" does not exist"),
-        "{told}"
+        error_text.ends_with("tool `t`: 42P01 relation \"nowhere\" does not exist"),
+        "{error_text}"
     );
     drop(wrong_tool);
 
@@ -413,8 +413,8 @@ async fn failed_login_shows_no_secret() {
             Ok(expected) => assert_eq!(answer, expected, "{keys}"),
             Err(why) => {
                 assert_eq!(answer, "Error: cannot connect to the database", "{keys}");
-                let told = source.probe(&cx()).await.expect_err("refused");
-                assert!(told.to_lowercase().contains(why), "{told}");
+                let error_text = source.probe(&cx()).await.expect_err("refused");
+                assert!(error_text.to_lowercase().contains(why), "{error_text}");
             }
         }
     }
@@ -439,8 +439,11 @@ async fn failed_login_shows_no_secret() {
         let answer = ask(&source, "SELECT 1", "{}").await;
         assert_eq!(answer.text, format!("Error: {model}"));
         assert_eq!(answer.transient, keys.get("port").is_some());
-        let told = source.probe(&cx()).await.expect_err("refused");
-        assert!(told.contains(person) && !told.contains("wr0ng"), "{told}");
+        let error_text = source.probe(&cx()).await.expect_err("refused");
+        assert!(
+            error_text.contains(person) && !error_text.contains("wr0ng"),
+            "{error_text}"
+        );
     }
 }
 
@@ -486,11 +489,11 @@ fn source_settings_are_checked_strictly() {
         for (key, value) in more.as_object().expect("keys") {
             keys[key] = value.clone();
         }
-        let (source, told) = read(&keys);
+        let (source, error_text) = read(&keys);
         assert!(
-            told.contains(expected) && told.is_empty() == expected.is_empty(),
-            "{keys}: {told}"
+            error_text.contains(expected) && error_text.is_empty() == expected.is_empty(),
+            "{keys}: {error_text}"
         );
-        assert!(source.is_some() || !told.is_empty());
+        assert!(source.is_some() || !error_text.is_empty());
     }
 }

@@ -446,11 +446,11 @@ pub fn describe_value(value: &Value) -> String {
         Value::Bool(b) => b.to_string(),
         Value::Number(n) => n.to_string(),
         Value::String(s) => {
-            let mut shown: String = s.chars().take(40).collect();
-            if shown.len() < s.len() {
-                shown.push('…');
+            let mut excerpt: String = s.chars().take(40).collect();
+            if excerpt.len() < s.len() {
+                excerpt.push('…');
             }
-            format!("the text {shown:?}")
+            format!("the text {excerpt:?}")
         }
         Value::Array(_) => "a list".to_owned(),
         Value::Object(_) => "a mapping".to_owned(),

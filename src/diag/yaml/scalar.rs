@@ -84,8 +84,8 @@ pub(super) fn resolve_scalar(word: &str) -> PlainScalar {
 }
 
 fn too_big(word: &str) -> String {
-    let shown: String = word.chars().take(40).collect();
-    format!("the number {shown} does not fit; quote it if it is text")
+    let excerpt: String = word.chars().take(40).collect();
+    format!("the number {excerpt} does not fit; quote it if it is text")
 }
 
 #[cfg(test)]

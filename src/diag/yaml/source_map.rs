@@ -163,6 +163,7 @@ impl YamlDoc {
             self.spans.insert(at.to_owned(), place);
         }
         let mut count = 1;
+        // The two pointers grow together: one names the source, the other the target.
         let mut below = |step: &str, value: &Value| {
             let (at, pointer) = (format!("{at}/{step}"), format!("{pointer}/{step}"));
             count += self.copy_entry_spans(&at, from, &pointer, value, shift);

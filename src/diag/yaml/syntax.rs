@@ -109,10 +109,10 @@ mod tests {
         let text: Arc<str> = "a: 1\nü: 2\n  b: 3\n".into();
         let problems =
             super::super::read_document(&text, Path::new("x.yaml")).expect_err("not YAML");
-        let shown = crate::diag::render(&problems, false, 80);
+        let rendered = crate::diag::render(&problems, false, 80);
         assert!(
-            shown.contains("x.yaml:3:4") && shown.contains("b: 3"),
-            "{shown}"
+            rendered.contains("x.yaml:3:4") && rendered.contains("b: 3"),
+            "{rendered}"
         );
     }
 }

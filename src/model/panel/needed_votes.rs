@@ -14,7 +14,7 @@ const POSSIBLE_OUTCOMES: [Outcome; 12] = Outcome::ALL;
 
 /// Returns the outcome of a vote.
 pub(super) fn vote_outcome(outcomes: &[Outcome]) -> Option<Outcome> {
-    let said: Vec<Ballot> = outcomes
+    let ballots: Vec<Ballot> = outcomes
         .iter()
         .map(|outcome| Ballot {
             outcome: *outcome,
@@ -23,7 +23,7 @@ pub(super) fn vote_outcome(outcomes: &[Outcome]) -> Option<Outcome> {
             doubt: None,
         })
         .collect();
-    decide_by_vote(&said).map(|decision| decision.outcome)
+    decide_by_vote(&ballots).map(|decision| decision.outcome)
 }
 
 /// Returns true if no `left` further votes can change the outcome.

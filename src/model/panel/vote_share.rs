@@ -46,7 +46,7 @@ impl Decision {
             Outcome::NotApplicable => na,
             _ => return None,
         };
-        let of = pass + fail + na + error;
-        Some(VoteShare { won, total: of })
+        let total = pass + fail + na + error;
+        Some(VoteShare { won, total })
     }
 }

@@ -87,13 +87,13 @@ pub(in crate::workspace) fn read_tool_uses(
     }
     let deps = tool_deps(cx);
     // The problem of a broken tool is reported in the tool's own file.
-    let whole = deps
+    let all_tools_valid = deps
         .toolbox
         .tools
         .values()
         .all(|tool| tool.errors.is_empty());
     // The joint check would repeat or hide the problems of single tools, so it needs correct ones.
-    if is_good && whole {
+    if is_good && all_tools_valid {
         for why in tools::check_tools(&uses, &deps) {
             fields.error("tools", "tools", why);
         }

@@ -92,6 +92,7 @@ pub(super) fn read_labels(
         match globs::expand_from_home(root, &entry.path, env) {
             Ok(files) => {
                 for file in files.files {
+                    // The error is placed at the entry in dicta.yaml, because the file could not be read.
                     if let Err(why) = found.file(root, &file, &entry) {
                         let shown_path = paths::display_path(root, &file);
                         let message = format!("`{}` {why}", shown_path.display());
@@ -102,6 +103,7 @@ pub(super) fn read_labels(
             Err(why) => problems.error(doc.span(&at), "io", why),
         }
     }
+    // The default file is read only if no listed file receives new labels.
     if found.file.is_none() {
         let path = root.join(DEFAULT_LABELS_FILE);
         if path.is_file()
@@ -110,6 +112,7 @@ pub(super) fn read_labels(
             let problem = Diagnostic::error("io", DEFAULT_LABELS_FILE, format!("the file {why}"));
             found.problems.push(problem);
         }
+        // The file may not exist yet; the first label creates it.
         found.file = Some(path);
     }
     found

@@ -53,6 +53,7 @@ struct ScoutUuidIndex {
 impl ScoutUuidIndex {
     fn index_file(&mut self, path: &Path, maps: &FieldMappings) -> Result<(), TranscriptError> {
         let mut file = maps.open(path)?;
+        // Only Inspect's logs contain these uuids.
         if !file.format().contains("Inspect") {
             return Ok(());
         }

@@ -98,6 +98,7 @@ pub(in crate::workspace) fn check_map_labels(
     for (nth, entry) in entries.iter().enumerate() {
         let at = format!("/transcripts/{nth}/map/label");
         let written: Vec<(String, &Value)> = match entry.pointer("/map/label") {
+            // A mapping has one label entry or a list of them.
             Some(Value::Array(all)) => {
                 let all = all.iter().enumerate();
                 all.map(|(nth, one)| (format!("{at}/{nth}"), one)).collect()
@@ -198,7 +199,7 @@ pub(crate) fn find_stray_labels(workspace: &Workspace, ids: &HashSet<String>) ->
         );
         let text = || {
             let mut files = workspace.files.iter();
-            let found = files.find(|(path, _)| **path == *place.0);
+            let found = files.find(|(path, _)| **path == *place.file);
             found.map(|(_, text)| Arc::clone(text))
         };
         let problem = Diagnostic::error(LABEL_CODE, &*place.file, message);

@@ -162,13 +162,14 @@ pub fn report_misses(rubrics: &[Arc<Rubric>], trials: &[ExampleResult]) -> Vec<D
     let mut all = Vec::new();
     for rubric in rubrics {
         let mut lints = RubricLints::new(rubric);
-        let own: Vec<&ExampleResult> = trials
+        // Examples that the author allows to miss are not reported.
+        let misses: Vec<&ExampleResult> = trials
             .iter()
             .filter(|trial| trial.rubric == rubric.id && trial.is_reportable_miss())
             .collect();
         for (at, eval) in enabled_evals(rubric).filter(|(_, eval)| !eval.examples.is_empty()) {
-            for trial in own.iter().filter(|trial| trial.eval == eval.id) {
-                let said = match trial.author_note.as_str() {
+            for trial in misses.iter().filter(|trial| trial.eval == eval.id) {
+                let help_text = match trial.author_note.as_str() {
                     "" => "fix the eval or the example".to_owned(),
                     why => format!("the example says why: {why}"),
                 };
@@ -178,11 +179,12 @@ pub fn report_misses(rubrics: &[Arc<Rubric>], trials: &[ExampleResult]) -> Vec<D
                     LintMessage {
                         lint: "misses-example",
                         message: format!("`{}` misses {}", eval.id, trial.sentence()),
-                        help: said,
+                        help: help_text,
                     },
                 );
             }
         }
+        // A lint never refuses a rubric.
         let found = lints.finish();
         debug_assert!(found.iter().all(|d| d.severity == Severity::Warning));
         all.extend(found);

@@ -23,7 +23,7 @@ fn evals(evals: &[&str]) -> Arc<Rubric> {
     rubric(&format!("id: r\nevals:\n{}\n", lines.join("\n")))
 }
 
-fn told(found: &[Diagnostic]) -> Vec<String> {
+fn lint_texts(found: &[Diagnostic]) -> Vec<String> {
     let place = |d: &Diagnostic| d.span.as_ref().map_or(0, |span| span.line);
     found
         .iter()
@@ -138,7 +138,7 @@ fn lint_finds_a_threshold_of_zero() {
     let with = |threshold: &str, required: &str| {
         let text =
             format!("threshold: {threshold}\nevals:\n  - {{id: a, type: json_valid{required}}}\n");
-        told(&at_load(&rubric(&text)))
+        lint_texts(&at_load(&rubric(&text)))
     };
     assert_eq!(with("0", ""), ["1:cannot-fail"]);
     assert!(with("0.1", "").is_empty());
@@ -224,7 +224,7 @@ fn lint_finds_duplicate_evals() {
         ),
     ] {
         let both = evals(&[&format!("id: a, {first}"), &format!("id: b, {second}")]);
-        assert_eq!(told(&at_load(&both)), lints, "{second}");
+        assert_eq!(lint_texts(&at_load(&both)), lints, "{second}");
     }
 }
 
@@ -239,7 +239,7 @@ spec:
         pattern: 'x*'
 ";
     let found = at_load(&rubric(text));
-    assert_eq!(told(&found), ["7:cannot-fail"]);
+    assert_eq!(lint_texts(&found), ["7:cannot-fail"]);
     assert_eq!(
         found[0].help.as_deref(),
         Some(
@@ -248,7 +248,7 @@ spec:
     );
     let pack =
         "prompts:\n  p:\n    evals:\n      - {id: a, type: regex, params: {pattern: 'x*'}}\n";
-    assert_eq!(told(&at_load(&rubric(pack))), ["4:cannot-fail"]);
+    assert_eq!(lint_texts(&at_load(&rubric(pack))), ["4:cannot-fail"]);
 }
 
 fn transcript(id: &str, tags: &[&'static str], tools: &[&'static str]) -> Transcript<'static> {
@@ -289,8 +289,8 @@ fn lint_suggests_the_nearest_tool_for_an_uncalled_one() {
     let called = |names: &str, more: &str| {
         let eval = format!("id: a, type: tools_called, params: {{tool_names: [{names}]}}{more}");
         let found = observed(&evals(&[&eval]), &all);
-        let told: Vec<String> = found.iter().map(|d| d.message.clone()).collect();
-        told
+        let lint_texts: Vec<String> = found.iter().map(|d| d.message.clone()).collect();
+        lint_texts
     };
     assert_eq!(
         called("get_order, get_ordr, lookup", ""),
@@ -321,7 +321,7 @@ fn lint_suggests_the_nearest_tool_for_an_uncalled_one() {
 #[test]
 fn lint_finds_tool_names_in_every_eval_type() {
     let all = [transcript("a", &[], &["get_order"])];
-    for (kind, params, told) in [
+    for (kind, params, is_reported) in [
         ("trajectory_match", "expected: [get_ordr]", true),
         ("trajectory_match", "expected: [{tool: get_ordr}]", true),
         (
@@ -364,7 +364,7 @@ fn lint_finds_tool_names_in_every_eval_type() {
             &evals(&[&format!("id: a, type: {kind}, params: {{{params}}}")]),
             &all,
         );
-        assert_eq!(!found.is_empty(), told, "{kind} {params}: {found:?}");
+        assert_eq!(!found.is_empty(), is_reported, "{kind} {params}: {found:?}");
     }
 }
 
@@ -391,17 +391,17 @@ fn lint_reports_an_empty_selector_once() {
         (", trigger: sample_turns, sample_percentage: 1", &[]),
     ] {
         let found = observed(&evals(&[&format!("{regex}{eval}")]), &all);
-        assert_eq!(told(&found), lints, "{eval}");
+        assert_eq!(lint_texts(&found), lints, "{eval}");
     }
-    let whole = |tag: &str| {
+    let transcript_with_tag = |tag: &str| {
         let text = format!(
             "applies_to: {{tags: [{tag}]}}\nevals:\n  - {{{regex}, applies_to: {{tags: [shop]}}}}\n"
         );
         observed(&rubric(&text), &all)
     };
-    let found = whole("beem");
+    let found = transcript_with_tag("beem");
     assert_eq!(
-        told(&found),
+        lint_texts(&found),
         ["1:selects-nothing"],
         "not for each of its evals as well"
     );
@@ -411,11 +411,11 @@ fn lint_reports_an_empty_selector_once() {
         "{help}"
     );
     assert_eq!(
-        told(&whole("beam")),
+        lint_texts(&transcript_with_tag("beam")),
         ["3:selects-nothing"],
         "both must hold for one transcript"
     );
-    assert!(whole("shop").is_empty());
+    assert!(transcript_with_tag("shop").is_empty());
 }
 
 #[test]
@@ -427,24 +427,24 @@ fn lint_reports_equal_verdicts_from_ten_decisions_on() {
         fail,
     };
     let eval = "id: a, type: json_valid";
-    let said = |eval: &str, tally| {
+    let lint_messages = |eval: &str, tally| {
         let found = lint_same_verdict(&[evals(&[eval])], &[tally]);
-        let told: Vec<String> = found.iter().map(|d| d.message.clone()).collect();
-        told
+        let lint_texts: Vec<String> = found.iter().map(|d| d.message.clone()).collect();
+        lint_texts
     };
     assert_eq!(
-        said(eval, tally(10, 0)),
+        lint_messages(eval, tally(10, 0)),
         ["`a` passed everywhere, in all 10 decisions"]
     );
     assert_eq!(
-        said(eval, tally(0, 12)),
+        lint_messages(eval, tally(0, 12)),
         ["`a` failed everywhere, in all 12 decisions"]
     );
     for other in [tally(9, 0), tally(0, 9), tally(10, 1), tally(0, 0)] {
-        assert!(said(eval, other).is_empty());
+        assert!(lint_messages(eval, other).is_empty());
     }
     let meant = "id: a, type: json_valid, allow: [same-verdict]";
-    assert!(said(meant, tally(10, 0)).is_empty());
+    assert!(lint_messages(meant, tally(10, 0)).is_empty());
 }
 
 #[test]
@@ -463,7 +463,7 @@ fn lint_reports_a_missed_example_with_its_outcome() {
     let tried = run_code_examples(&rubrics, &EvalTypeRegistry::builtin());
     assert_eq!((tried.as_expected, tried.missed), (1, 1));
     assert_eq!((tried.left_to_judges, tried.left_to_programs), (1, 1));
-    assert_eq!(told(&tried.problems), ["3:misses-example"]);
+    assert_eq!(lint_texts(&tried.problems), ["3:misses-example"]);
     assert_eq!(
         tried.problems[0].message,
         "`a` misses example 2: expected fail, got pass (matches \"1\" at message 0, bytes 2..3)"

@@ -67,29 +67,30 @@ impl SourceVerdictTally {
                     ..SourceJudgeTally::default()
                 },
             );
-            let own = &mut self.judges[judge];
+            let judge_tally = &mut self.judges[judge];
             let scorer = find_or_insert(
-                &mut own.index_by_name,
-                &mut own.scorers,
+                &mut judge_tally.index_by_name,
+                &mut judge_tally.scorers,
                 &verdict.eval,
                 |name| ScorerTally {
                     name,
                     ..ScorerTally::default()
                 },
             );
-            own.transcripts += u64::from(!seen.iter().any(|(at, _)| *at == judge));
-            let told = &mut own.scorers[scorer];
+            // `seen` counts a transcript once per judge and once per scorer.
+            judge_tally.transcripts += u64::from(!seen.iter().any(|(at, _)| *at == judge));
+            let scorer_tally = &mut judge_tally.scorers[scorer];
             if seen.contains(&(judge, scorer)) {
-                told.is_repeated = true;
+                scorer_tally.is_repeated = true;
             } else {
-                told.transcripts += 1;
+                scorer_tally.transcripts += 1;
                 // One id more than the limit is kept: it shows that the list is too long.
-                if told.ids.len() <= MAX_NAMED_TRANSCRIPTS {
-                    told.ids.push(transcript.id.to_string());
+                if scorer_tally.ids.len() <= MAX_NAMED_TRANSCRIPTS {
+                    scorer_tally.ids.push(transcript.id.to_string());
                 }
             }
             seen.push((judge, scorer));
-            told.add_verdict(verdict);
+            scorer_tally.add_verdict(verdict);
         }
     }
 
@@ -164,6 +165,7 @@ impl SourceJudgeTally {
         }
         let name = make_visible(&self.name, false);
         let mut evals = String::new();
+        // Scorers that cannot decide are listed as comments, so that the author sees them.
         let mut left_out = String::new();
         for scorer in &self.scorers {
             match scorer.explain_exclusion(self.transcripts, whole) {
@@ -267,7 +269,7 @@ impl ScorerTally {
     }
 
     fn write_eval(&self, judge: &str, of: u64, out: &mut String) {
-        let mut told = Vec::new();
+        let mut counts = Vec::new();
         for (count, word) in [
             (self.passed, "passed"),
             (self.failed, "failed"),
@@ -276,28 +278,29 @@ impl ScorerTally {
             (self.errors, "errors"),
         ] {
             if count > 0 {
-                told.push(format!("{count} {word}"));
+                counts.push(format!("{count} {word}"));
             }
         }
         let on = pluralize(self.transcripts, "transcript");
-        let told = quote_yaml(&format!("Recorded on {on}: {}", told.join(", ")));
+        let description = quote_yaml(&format!("Recorded on {on}: {}", counts.join(", ")));
         // In criteria, braces would begin a template.
-        let asked = format!("what {judge} recorded as {}", self.name);
-        let asked = quote_yaml(&asked.replace(['{', '}'], ""));
+        let criteria = format!("what {judge} recorded as {}", self.name);
+        let criteria = quote_yaml(&criteria.replace(['{', '}'], ""));
         let _infallible = write!(
             out,
             "  - id: {}
-    description: {told}
+    description: {description}
     type: llm_judge_session
 ",
             quote_yaml(&self.name)
         );
+        // Other transcripts have no verdict of this scorer.
         if !self.is_common(of) {
             let ids = self.ids.iter().map(|id| quote_yaml(&globset::escape(id)));
             let ids: Vec<String> = ids.collect();
             let _infallible = writeln!(out, "    applies_to: {{ ids: [{}] }}", ids.join(", "));
         }
-        let _infallible = writeln!(out, "    params:\n      criteria: {asked}");
+        let _infallible = writeln!(out, "    params:\n      criteria: {criteria}");
         if let Some(bound) = self.deciding_bound() {
             let why = if self.lowest_pass.is_some() {
                 "the lowest score it passed; it says no pass or fail of some"

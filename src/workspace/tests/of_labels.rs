@@ -153,7 +153,7 @@ fn labels_of_a_mapping_count_and_their_errors_are_at_the_mapping() {
         "evals:\n  - {id: a, type: regex, params: {pattern: x}}\n",
     );
     let workspace = folder.load().unwrap_or_else(|p| panic!("{:?}", lines(&p)));
-    let said: Vec<_> = workspace
+    let passed_by_label: Vec<_> = workspace
         .labels
         .iter()
         .zip(&workspace.label_places)
@@ -161,7 +161,7 @@ fn labels_of_a_mapping_count_and_their_errors_are_at_the_mapping() {
         .collect();
     // A label that a person wrote counts after the label in the transcript file.
     assert_eq!(
-        said,
+        passed_by_label,
         [
             ("one", Some(true), 2),
             ("a:4", Some(false), 6),
@@ -180,16 +180,16 @@ fn labels_of_a_mapping_count_and_their_errors_are_at_the_mapping() {
         "dicta.yaml",
         &map("[{eval: aa, passed: ok}, {eval: a, rubric: s, passed: ok}]"),
     );
-    let told = folder.problems();
+    let messages = folder.problems();
     assert!(
-        told[0].ends_with("a label for the eval `aa`, which is not here; did you mean `a`?")
-            && told[1]
+        messages[0].ends_with("a label for the eval `aa`, which is not here; did you mean `a`?")
+            && messages[1]
                 .ends_with("a label for the rubric `s`, which is not here; did you mean `r`?")
-            && told
+            && messages
                 .iter()
                 .take(2)
                 .all(|line| line.starts_with("dicta.yaml:1:")),
-        "{told:?}"
+        "{messages:?}"
     );
     folder.write("dicta.yaml", &map("{eval: a, passed: ok}"));
     let large = std::fs::File::create(folder.root().join("a.csv")).expect("a file");
@@ -213,11 +213,11 @@ fn unmatched_label_does_not_refuse_a_rubric() {
     );
     let workspace = folder.load().unwrap_or_else(|p| panic!("{:?}", lines(&p)));
     assert_eq!(workspace.warnings, []);
-    let told = lines(&workspace.label_problems);
+    let messages = lines(&workspace.label_problems);
     assert!(
-        told[0].starts_with("labels.jsonl:1:1: a label for the eval `gone`")
-            && told[1].starts_with("labels.jsonl:2:"),
-        "{told:?}"
+        messages[0].starts_with("labels.jsonl:1:1: a label for the eval `gone`")
+            && messages[1].starts_with("labels.jsonl:2:"),
+        "{messages:?}"
     );
     // Problems of other files are reported with it.
     folder.write("r.yaml", "evals: [{id: a, type: regexx}]\n");
@@ -262,12 +262,15 @@ fn label_table_accepts_unsure_and_refuses_promptfoo_csv() {
     );
     folder.write("m.csv", "transcript,eval,passed\nt,a,Unsure\nu,a,Correct\n");
     let workspace = folder.load().unwrap_or_else(|p| panic!("{:?}", lines(&p)));
-    let said: Vec<_> = workspace.labels.iter().map(|label| label.passed).collect();
-    assert_eq!(said, [None, Some(true)]);
+    let passed_by_label: Vec<_> = workspace.labels.iter().map(|label| label.passed).collect();
+    assert_eq!(passed_by_label, [None, Some(true)]);
     folder.write(
         "m.csv",
         "Description,word,Status,Score,Named Scores,Status,Score\n,a,PASS,1,,FAIL,0\n",
     );
-    let told = folder.problems();
-    assert!(told[0].contains("export the eval as JSON"), "{told:?}");
+    let messages = folder.problems();
+    assert!(
+        messages[0].contains("export the eval as JSON"),
+        "{messages:?}"
+    );
 }

@@ -36,8 +36,15 @@ pub(super) enum ReloadAction {
 /// files.
 #[derive(Debug, Clone)]
 pub(super) struct ReloadDebouncer<S> {
-    pending: Option<(S, Millis)>,
+    pending: Option<PendingContent<S>>,
     reported: Option<S>,
+}
+
+/// Doubtful content, and the time of its first check.
+#[derive(Debug, Clone)]
+struct PendingContent<S> {
+    content: S,
+    since: Millis,
 }
 
 impl<S> Default for ReloadDebouncer<S> {
@@ -74,12 +81,14 @@ impl<S: PartialEq> ReloadDebouncer<S> {
 
     /// Returns the time of the next check without a notification.
     pub(super) fn next_check(&self) -> Option<Millis> {
-        self.pending.as_ref().map(|(_, since)| *since + DEBOUNCE)
+        self.pending
+            .as_ref()
+            .map(|pending| pending.since + DEBOUNCE)
     }
 
     /// Returns true if the present problems have been reported.
     #[cfg(test)]
-    pub(super) fn has_told(&self) -> bool {
+    pub(super) fn has_reported(&self) -> bool {
         self.reported.is_some()
     }
 
@@ -96,8 +105,8 @@ impl<S: PartialEq> ReloadDebouncer<S> {
             return ReloadAction::Nothing;
         }
         match &self.pending {
-            Some((doubted, since)) if *doubted == fingerprints => {
-                if now < *since + DEBOUNCE {
+            Some(pending) if pending.content == fingerprints => {
+                if now < pending.since + DEBOUNCE {
                     return ReloadAction::Nothing;
                 }
                 if check == ReloadCheck::LoadsWithMissingFile {
@@ -110,7 +119,10 @@ impl<S: PartialEq> ReloadDebouncer<S> {
             // Only other content restarts the wait. Otherwise dicta would never report a file that a program touches
             // continuously.
             _ => {
-                self.pending = Some((fingerprints, now));
+                self.pending = Some(PendingContent {
+                    content: fingerprints,
+                    since: now,
+                });
                 ReloadAction::Nothing
             }
         }
@@ -127,7 +139,7 @@ mod tests {
         good: &'static str,
         file: &'static str,
         now: Millis,
-        acts: Vec<(u64, ReloadAction, &'static str)>,
+        actions: Vec<(u64, ReloadAction, &'static str)>,
     }
 
     impl Driver {
@@ -137,7 +149,7 @@ mod tests {
                 good: "old",
                 file: "old",
                 now: Millis(0),
-                acts: Vec::new(),
+                actions: Vec::new(),
             }
         }
 
@@ -148,12 +160,12 @@ mod tests {
                 "gone" => ReloadCheck::LoadsWithMissingFile,
                 _ => ReloadCheck::Loads,
             };
-            let act = self.quiet.on_check(self.now, self.file, check);
-            if act == ReloadAction::Apply {
+            let action = self.quiet.on_check(self.now, self.file, check);
+            if action == ReloadAction::Apply {
                 self.good = self.file;
             }
-            if act != ReloadAction::Nothing {
-                self.acts.push((self.now.0, act, self.file));
+            if action != ReloadAction::Nothing {
+                self.actions.push((self.now.0, action, self.file));
             }
         }
 
@@ -185,7 +197,7 @@ mod tests {
                 driver.pass(gap);
                 driver.write("new", true);
                 driver.pass(1000);
-                assert_eq!(driver.acts, [(gap, ReloadAction::Apply, "new")], "{gap}");
+                assert_eq!(driver.actions, [(gap, ReloadAction::Apply, "new")], "{gap}");
             }
         }
     }
@@ -198,7 +210,7 @@ mod tests {
         driver.write("old", true);
         driver.pass(1000);
         assert_eq!(
-            driver.acts,
+            driver.actions,
             [
                 (200, ReloadAction::Report, ""),
                 (300, ReloadAction::Recovered, "old")
@@ -217,7 +229,7 @@ mod tests {
         driver.pass(1000);
         driver.write("ha!", true);
         driver.pass(1000);
-        assert_eq!(driver.acts, [(350, ReloadAction::Report, "ha!")]);
+        assert_eq!(driver.actions, [(350, ReloadAction::Report, "ha!")]);
     }
 
     #[test]
@@ -230,7 +242,7 @@ mod tests {
         driver.write("gone", true);
         driver.pass(1000);
         assert_eq!(
-            driver.acts,
+            driver.actions,
             [
                 (50, ReloadAction::Apply, "new"),
                 (1250, ReloadAction::Apply, "gone")
@@ -274,12 +286,15 @@ mod tests {
         driver.pass(1000);
         if end == "final" {
             assert_eq!(driver.good, "final", "{sequence:?}");
-            assert!(!driver.quiet.has_told(), "{sequence:?}");
+            assert!(!driver.quiet.has_reported(), "{sequence:?}");
         } else {
-            assert!(driver.quiet.has_told(), "{sequence:?}");
+            assert!(driver.quiet.has_reported(), "{sequence:?}");
         }
-        let told = driver.acts.iter().filter(|a| a.1 == ReloadAction::Report);
-        for (at, _, content) in told {
+        let reports = driver
+            .actions
+            .iter()
+            .filter(|a| a.1 == ReloadAction::Report);
+        for (at, _, content) in reports {
             assert!(
                 *at >= DEBOUNCE.0,
                 "{content} was told at {at}: {sequence:?}"

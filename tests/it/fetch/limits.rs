@@ -182,9 +182,9 @@ async fn stalled_handshake_ends_at_the_deadline() {
     fetcher.clock = Arc::new(clock.clone());
     let url = format!("https://wiki.test:{port}/");
     let silent = async {
-        let held = listener.accept().await.expect("a connection");
+        let connection = listener.accept().await.expect("a connection");
         clock.advance(Millis::from_secs(10));
-        held
+        connection
     };
     let (text, _held) = tokio::join!(fetcher.text(&url), silent);
     assert_eq!(text, format!("Error: timeout after 10s fetching {url}"));
@@ -206,9 +206,9 @@ async fn stalled_name_lookup_ends_after_five_seconds() {
     let guard =
         dicta::net::AddressGuard::new(dicta::net::AddressPolicy::default(), Arc::new(Silent));
     let ours: Arc<dyn dicta::clock::Clock> = Arc::new(clock.clone());
-    let told = super::plain::Told::default();
+    let recorded_hops = super::plain::RecordedHops::default();
     let limits = dicta::net::FetchLimits::default();
-    let fetching = guard.get("https://beam.apache.org/", &ours, limits, &told);
+    let fetching = guard.get("https://beam.apache.org/", &ours, limits, &recorded_hops);
     let late = async { clock.advance(Millis::from_secs(5)) };
     let (ended, ()) = tokio::join!(fetching, late);
     let error = ended.expect_err("nobody answers");

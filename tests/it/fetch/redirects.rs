@@ -52,12 +52,12 @@ async fn redirect_of_every_code_to_a_private_address_is_refused() {
             let fetcher = Fetcher::of(&server, &names);
             let (answer, hops) = fetcher.call(&wiki(&server, "/")).await.expect("called");
             assert!(answer.is_error, "{code} {target}: {}", answer.text);
-            let told: Vec<_> = hops
+            let hop_results: Vec<_> = hops
                 .iter()
                 .map(|h| (h.status, h.refused.as_deref()))
                 .collect();
-            let [(Some(first), None), (None, Some(why))] = told[..] else {
-                panic!("{code} {target}: {told:?}");
+            let [(Some(first), None), (None, Some(why))] = hop_results[..] else {
+                panic!("{code} {target}: {hop_results:?}");
             };
             assert_eq!(first, code);
             assert!(why.starts_with(rule), "{code} {target}: {why}");

@@ -284,9 +284,9 @@ pub(super) const TEXTS: &[&str] = &[
 
 /// Keeps what the guard told.
 #[derive(Default)]
-struct Told(Mutex<Vec<Hop>>);
+struct RecordedHops(Mutex<Vec<Hop>>);
 
-impl HopObserver for Told {
+impl HopObserver for RecordedHops {
     fn record_hop(&self, hop: Hop) -> BoxFuture<'_, ()> {
         self.0.lock().expect("no panic").push(hop);
         Box::pin(std::future::ready(()))
@@ -327,13 +327,15 @@ async fn no_spelling_of_a_private_address_is_connected() {
     let guard = AddressGuard::new(AddressPolicy::default(), names);
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     for url in &urls {
-        let told = Told::default();
-        let ended = guard.get(url, &clock, FetchLimits::default(), &told).await;
+        let recorded_hops = RecordedHops::default();
+        let ended = guard
+            .get(url, &clock, FetchLimits::default(), &recorded_hops)
+            .await;
         assert!(
             matches!(ended, Err(FetchError::Refused(_))),
             "{url:?}: {ended:?}"
         );
-        let hops = told.0.into_inner().expect("no panic");
+        let hops = recorded_hops.0.into_inner().expect("no panic");
         let [hop] = hops.as_slice() else {
             panic!("{url:?}: {hops:?}");
         };
@@ -366,9 +368,11 @@ async fn private_address_is_refused_under_any_public_name() {
         let resolver: Arc<dyn dicta::net::Resolver> = Arc::<Names>::clone(&names);
         let guard = AddressGuard::new(AddressPolicy::default(), resolver);
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-        let told = Told::default();
+        let recorded_hops = RecordedHops::default();
         let url = "https://beam.apache.org/";
-        let ended = guard.get(url, &clock, FetchLimits::default(), &told).await;
+        let ended = guard
+            .get(url, &clock, FetchLimits::default(), &recorded_hops)
+            .await;
         let Err(FetchError::Refused(refusal)) = ended else {
             panic!("{address}: {ended:?}");
         };

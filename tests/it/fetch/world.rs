@@ -11,7 +11,7 @@ use futures_util::StreamExt as _;
 use serde_json::json;
 
 use super::spellings::{HOSTS, TEXTS};
-use super::{Fetcher, LOOPBACK, Names, plain::Told};
+use super::{Fetcher, LOOPBACK, Names, plain::RecordedHops};
 use crate::support::tls::{Response, TlsServer};
 
 /// Where the canaries sit.
@@ -55,14 +55,17 @@ fn private_addresses_are_unreachable_in_a_real_network() {
         Ok(output) => output,
         Err(error) => return println!("skipped: unshare cannot be run: {error}"),
     };
-    let said = String::from_utf8_lossy(&output.stdout);
+    let stdout_text = String::from_utf8_lossy(&output.stdout);
     let blamed = String::from_utf8_lossy(&output.stderr);
-    let began = said.contains("running 1 test");
+    let began = stdout_text.contains("running 1 test");
     if !began && (output.status.code() == Some(NO_NETWORK) || blamed.contains("unshare")) {
         return println!("skipped: no network namespace here: {}", blamed.trim());
     }
-    assert!(output.status.success() && began, "{said}\n{blamed}");
-    assert!(said.contains("0 connections at"), "{said}\n{blamed}");
+    assert!(output.status.success() && began, "{stdout_text}\n{blamed}");
+    assert!(
+        stdout_text.contains("0 connections at"),
+        "{stdout_text}\n{blamed}"
+    );
 }
 
 fn canaries() -> Vec<TcpListener> {
@@ -127,8 +130,10 @@ async fn every_spelling_of_a_private_address_is_refused() {
             let resolver: Arc<dyn Resolver> = names;
             let guard = AddressGuard::new(AddressPolicy::default(), resolver);
             for url in &urls {
-                let told = Told::default();
-                let ended = guard.get(url, &clock, FetchLimits::default(), &told).await;
+                let recorded_hops = RecordedHops::default();
+                let ended = guard
+                    .get(url, &clock, FetchLimits::default(), &recorded_hops)
+                    .await;
                 assert!(
                     matches!(ended, Err(FetchError::Refused(_))),
                     "{url:?}: {ended:?}"

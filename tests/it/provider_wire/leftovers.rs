@@ -20,7 +20,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::bench::{ALL, KEY, kind};
+use super::harness::{ALL, KEY, kind};
 use crate::support::wire::{Dialect, Pause, Reply, WireServer};
 
 /// A tool that has started something and never answers.
@@ -65,7 +65,7 @@ enum End {
     Quit,
 }
 
-fn ask() -> JudgeRequest {
+fn question() -> JudgeRequest {
     let say = |role, text: &'static str| TranscriptMessage {
         role,
         parts: vec![TranscriptPart::Text(text.into())],
@@ -177,9 +177,9 @@ async fn scene(dialect: Dialect, stage: Stage, end: End) {
         cell: CellIx(0),
         turn: TurnIx(0),
     };
-    let ask = ask();
+    let question = question();
     {
-        let mut judging = Box::pin(judge.judge(&ask, &cx));
+        let mut judging = Box::pin(judge.judge(&question, &cx));
         tokio::select! {
             result = &mut judging => panic!("it ended early: {result:?}"),
             () = stands(stage, &pause, &mut facts) => {}
@@ -268,7 +268,7 @@ async fn failed_trace_leaves_no_task_or_file() {
             cell: CellIx(0),
             turn: TurnIx(0),
         };
-        let result = judge.judge(&ask(), &cx).await;
+        let result = judge.judge(&question(), &cx).await;
         assert_eq!(result.outcome, Outcome::JudgeError);
         drop((judge, cx));
         server.all_closed().await;
