@@ -257,17 +257,17 @@ mod tests {
     use crate::clock::FakeClock;
     use crate::model::Millis;
 
-    struct Shelf(tempfile::TempDir);
+    struct TestStore(tempfile::TempDir);
 
-    impl Shelf {
+    impl TestStore {
         fn with(names: &[&str]) -> Self {
-            let shelf = Self(tempfile::tempdir().expect("a folder"));
+            let test_store = Self(tempfile::tempdir().expect("a folder"));
             for name in names {
-                let dir = shelf.0.path().join("runs").join(name);
+                let dir = test_store.0.path().join("runs").join(name);
                 std::fs::create_dir_all(&dir).expect("made");
                 std::fs::write(dir.join(EVENTS_FILE), "").expect("written");
             }
-            shelf
+            test_store
         }
 
         fn store(&self) -> RunStore {
@@ -291,7 +291,7 @@ mod tests {
 
     #[test]
     fn run_is_found_by_each_of_its_names() {
-        let shelf = Shelf::with(&[MID, OLD, NEW]);
+        let test_store = TestStore::with(&[MID, OLD, NEW]);
         for (name, run) in [
             ("@", NEW),
             ("@1", NEW),
@@ -304,12 +304,12 @@ mod tests {
             ("20260102", MID),
             (MID, MID),
         ] {
-            assert_eq!(shelf.resolve(name).as_deref(), Ok(run), "{name}");
+            assert_eq!(test_store.resolve(name).as_deref(), Ok(run), "{name}");
         }
-        let path = shelf.0.path().join("runs").join(OLD);
+        let path = test_store.0.path().join("runs").join(OLD);
         for path in [path.clone(), path.join(EVENTS_FILE)] {
             assert_eq!(
-                shelf.resolve(&path.display().to_string()).as_deref(),
+                test_store.resolve(&path.display().to_string()).as_deref(),
                 Ok(OLD)
             );
         }
@@ -317,7 +317,7 @@ mod tests {
 
     #[test]
     fn newest_run_excludes_robustness_runs() {
-        let shelf = Shelf::with(&[MID, OLD, NEW]);
+        let test_store = TestStore::with(&[MID, OLD, NEW]);
         let header = serde_json::json!({"seq": 0, "at": 0, "kind": {"run_started": {
             "format": {"major": 1, "minor": 0},
             "dicta": "0",
@@ -332,40 +332,40 @@ mod tests {
             "evals": [],
             "plan": {},
         }}});
-        let log = shelf.store().dir.join(NEW).join(EVENTS_FILE);
+        let log = test_store.store().dir.join(NEW).join(EVENTS_FILE);
         std::fs::write(log, format!("{header}\n")).expect("written");
         for (name, run) in [("@", MID), ("@2", OLD), ("abcd", NEW)] {
-            assert_eq!(shelf.resolve(name).as_deref(), Ok(run), "{name}");
+            assert_eq!(test_store.resolve(name).as_deref(), Ok(run), "{name}");
         }
         assert_eq!(
-            shelf.resolve("@3"),
+            test_store.resolve("@3"),
             Err("there is no `@3`: there are 2 runs only".to_owned())
         );
         assert_eq!(
-            shelf.store().newest().map(|run| run.id.0),
+            test_store.store().newest().map(|run| run.id.0),
             Some(MID.to_owned())
         );
     }
 
     #[test]
     fn unknown_run_name_gets_a_suggestion() {
-        let shelf = Shelf::with(&[OLD, MID, NEW]);
+        let test_store = TestStore::with(&[OLD, MID, NEW]);
         assert_eq!(
-            shelf.resolve("kv"),
+            test_store.resolve("kv"),
             Err(format!("`kv` could be 2 runs: {MID}, {OLD}"))
         );
         assert_eq!(
-            shelf.resolve("kvqb"),
+            test_store.resolve("kvqb"),
             Err("no run is named `kvqb`; did you mean `kvqa`?".to_owned())
         );
         assert_eq!(
-            shelf.resolve("@4"),
+            test_store.resolve("@4"),
             Err("there is no `@4`: there are 3 runs only".to_owned())
         );
-        assert!(shelf.resolve("@0").is_err());
-        assert!(shelf.resolve("").is_err(), "nothing is no prefix");
-        assert!(shelf.resolve("./nowhere").is_err());
-        let empty = Shelf::with(&[]);
+        assert!(test_store.resolve("@0").is_err());
+        assert!(test_store.resolve("").is_err(), "nothing is no prefix");
+        assert!(test_store.resolve("./nowhere").is_err());
+        let empty = TestStore::with(&[]);
         for name in ["@", "kvqa"] {
             assert_eq!(empty.resolve(name), Err(explain_no_runs()));
         }
@@ -373,9 +373,9 @@ mod tests {
 
     #[test]
     fn folders_without_log_are_skipped_and_undated_runs_come_last() {
-        let shelf = Shelf::with(&["my-run", OLD, NEW]);
-        std::fs::create_dir(shelf.store().dir.join("20270101T000000Z-none")).expect("made");
-        let ids: Vec<String> = shelf
+        let test_store = TestStore::with(&["my-run", OLD, NEW]);
+        std::fs::create_dir(test_store.store().dir.join("20270101T000000Z-none")).expect("made");
+        let ids: Vec<String> = test_store
             .store()
             .runs()
             .into_iter()
@@ -386,27 +386,24 @@ mod tests {
 
     #[test]
     fn recorded_run_takes_precedence_over_a_sample_of_its_name() {
-        let (is_workspace_run, samples) = (Shelf::with(&[OLD]), Shelf::with(&[OLD, MID]));
+        let (runs, samples) = (TestStore::with(&[OLD]), TestStore::with(&[OLD, MID]));
         let store = RunStore {
             extra_dirs: vec![samples.store().dir],
-            ..is_workspace_run.store()
+            ..runs.store()
         };
         let dirs: Vec<_> = store.runs().into_iter().map(|run| run.dir).collect();
         assert_eq!(
             dirs,
-            [
-                samples.store().dir.join(MID),
-                is_workspace_run.store().dir.join(OLD)
-            ]
+            [samples.store().dir.join(MID), runs.store().dir.join(OLD)]
         );
     }
 
     #[test]
     fn new_run_id_has_utc_time_and_unused_letters() {
-        let shelf = Shelf::with(&[OLD]);
+        let test_store = TestStore::with(&[OLD]);
         let clock = FakeClock::new();
         clock.advance(Millis::from_secs(86_399));
-        let id = new_run_id(&shelf.store(), &clock);
+        let id = new_run_id(&test_store.store(), &clock);
         assert!(id.0.starts_with("19700101T235959Z-"), "{id}");
         assert_eq!(id.letters().len(), 4);
         assert_ne!(id.letters(), "kvqa");

@@ -25,7 +25,7 @@ fn folder(config: &str, files: &[(&str, &str)]) -> Folder {
     folder
 }
 
-fn told(folder: &Folder) -> Vec<String> {
+fn problem_lines(folder: &Folder) -> Vec<String> {
     match folder.load() {
         Ok(workspace) => workspace.warnings.iter().map(ToString::to_string).collect(),
         Err(problems) => problems.iter().map(ToString::to_string).collect(),
@@ -73,7 +73,7 @@ fn tools_files_folders_and_globs_are_read_once() {
         ("tools: null", ""),
         ("tools: []", ""),
     ] {
-        let found = told(&folder(&format!("{config}\n"), &[]));
+        let found = problem_lines(&folder(&format!("{config}\n"), &[]));
         assert_eq!(
             found.first().map_or("", String::as_str),
             expected,
@@ -99,7 +99,7 @@ fn judge_uses_tools_that_the_files_declare() {
         "readers, fetch_url",
         "{readers: {allow: [say]}}",
     ] {
-        let found = told(&folder(&judge(tools), &[("tools.yaml", &file)]));
+        let found = problem_lines(&folder(&judge(tools), &[("tools.yaml", &file)]));
         assert_eq!(found, Vec::<String>::new(), "{tools}");
     }
     for (tools, expected) in [
@@ -124,7 +124,7 @@ fn judge_uses_tools_that_the_files_declare() {
             "dicta.yaml:5:43: loud: it is a source of kind echo; name its tools, or a toolset",
         ),
     ] {
-        let found = told(&folder(&judge(tools), &[("tools.yaml", &file)]));
+        let found = problem_lines(&folder(&judge(tools), &[("tools.yaml", &file)]));
         assert!(
             found.len() == 1 && found[0] == expected,
             "{tools}: {found:?}"
@@ -135,7 +135,7 @@ fn judge_uses_tools_that_the_files_declare() {
         &[("a.yaml", SAY), ("b.yaml", MORE)],
     );
     assert_eq!(
-        told(&both),
+        problem_lines(&both),
         [
             "dicta.yaml:5:35: `after` comes after `say`, which this judge does not have: add it to its `tools:`"
         ]
@@ -151,7 +151,7 @@ fn model_config_uses_tools_that_the_files_declare() {
         )
     };
     let files = |tool: &str| {
-        told(&folder(
+        problem_lines(&folder(
             config,
             &[("tools.yaml", SAY), ("model.yaml", &model(tool))],
         ))
@@ -171,7 +171,7 @@ fn broken_tool_refuses_the_workspace_and_can_be_listed() {
         &[("tools.yaml", &file)],
     );
     let expected = "tools.yaml:4:58: unknown key `sais`; did you mean `says`?";
-    assert_eq!(told(&folder), [expected]);
+    assert_eq!(problem_lines(&folder), [expected]);
     let resolver: Arc<dyn Resolver> = Arc::new(SystemResolver);
     let (toolbox, found) = load_tools(&folder.root(), &data(), &resolver);
     assert_eq!(toolbox.tools["say"].errors, [expected]);

@@ -135,7 +135,7 @@ mod tests {
 
     /// A test driver with a fake clock. Like the watcher, it checks after every change and after every wait.
     struct Driver {
-        quiet: ReloadDebouncer<&'static str>,
+        debouncer: ReloadDebouncer<&'static str>,
         good: &'static str,
         file: &'static str,
         now: Millis,
@@ -145,7 +145,7 @@ mod tests {
     impl Driver {
         fn new() -> Self {
             Self {
-                quiet: ReloadDebouncer::default(),
+                debouncer: ReloadDebouncer::default(),
                 good: "old",
                 file: "old",
                 now: Millis(0),
@@ -160,7 +160,7 @@ mod tests {
                 "gone" => ReloadCheck::LoadsWithMissingFile,
                 _ => ReloadCheck::Loads,
             };
-            let action = self.quiet.on_check(self.now, self.file, check);
+            let action = self.debouncer.on_check(self.now, self.file, check);
             if action == ReloadAction::Apply {
                 self.good = self.file;
             }
@@ -172,7 +172,7 @@ mod tests {
         /// Advances the clock and runs the checks that become due.
         fn pass(&mut self, gap: u64) {
             let until = self.now + Millis(gap);
-            while let Some(due) = self.quiet.next_check().filter(|due| *due <= until) {
+            while let Some(due) = self.debouncer.next_check().filter(|due| *due <= until) {
                 self.now = self.now.max(due);
                 self.look();
             }
@@ -286,9 +286,9 @@ mod tests {
         driver.pass(1000);
         if end == "final" {
             assert_eq!(driver.good, "final", "{sequence:?}");
-            assert!(!driver.quiet.has_reported(), "{sequence:?}");
+            assert!(!driver.debouncer.has_reported(), "{sequence:?}");
         } else {
-            assert!(driver.quiet.has_reported(), "{sequence:?}");
+            assert!(driver.debouncer.has_reported(), "{sequence:?}");
         }
         let reports = driver
             .actions
@@ -300,6 +300,6 @@ mod tests {
                 "{content} was told at {at}: {sequence:?}"
             );
         }
-        assert_eq!(driver.quiet.next_check(), None);
+        assert_eq!(driver.debouncer.next_check(), None);
     }
 }

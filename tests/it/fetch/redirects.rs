@@ -10,7 +10,7 @@ fn ip(text: &str) -> IpAddr {
 }
 
 /// `wiki.test` is the server; `metadata.test` and `lan.test` are where no judge may go.
-fn world(host: &str) -> Vec<IpAddr> {
+fn resolve_host(host: &str) -> Vec<IpAddr> {
     match host {
         "wiki.test" => vec![LOOPBACK],
         "metadata.test" => vec![ip("169.254.169.254")],
@@ -48,7 +48,7 @@ async fn redirect_of_every_code_to_a_private_address_is_refused() {
                 &["wiki.test"],
                 vec![("/", Response::redirect(code, target))],
             );
-            let names = Names::answering(|host, _| world(host));
+            let names = Names::answering(|host, _| resolve_host(host));
             let fetcher = Fetcher::of(&server, &names);
             let (answer, hops) = fetcher.call(&wiki(&server, "/")).await.expect("called");
             assert!(answer.is_error, "{code} {target}: {}", answer.text);
