@@ -52,6 +52,7 @@ fn find_secret_start(line: &str) -> Option<usize> {
             || ["-key", "-token", "_token", "_secret", "-secret", "_key"]
                 .iter()
                 .any(|end| word.ends_with(end));
+        // The first secret key counts: everything after it is masked to the end of the line.
         secret.then_some(colon + 1)
     });
     let user = lower.find("://").and_then(|at| {

@@ -126,6 +126,7 @@ impl YamlDoc {
             if let Some(place) = self.spans.get(at) {
                 return Some((at, place));
             }
+            // Each step removes the last part of the pointer.
             at = &at[..at.rfind('/')?];
         }
     }

@@ -84,6 +84,7 @@ impl Labels {
 
     /// Returns the label of a decision. A label that names the rubric takes precedence over one that does not.
     pub fn find(&self, transcript: &str, rubric: &str, eval: &str) -> Option<&Label> {
+        // A lookup in a map with tuple keys needs owned texts.
         let key = (transcript.to_owned(), eval.to_owned());
         let found = self.by_transcript_and_eval.get(&key)?.iter();
         found

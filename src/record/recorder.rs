@@ -169,6 +169,7 @@ fn run_dir(runs: &Path, header: &RunHeader) -> Result<PathBuf, RecordError> {
 /// Returns the reason why the folder could not be created, for example another owner.
 fn dir_taken_error(dir: &Path, why: io::Error) -> RecordError {
     match lock::find_lock_holder(dir) {
+        // The owner is only interesting if the folder's existence is the reason.
         Some(pid) if why.kind() == io::ErrorKind::AlreadyExists => RecordError::Locked {
             path: dir.to_owned(),
             pid,

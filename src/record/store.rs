@@ -120,6 +120,7 @@ impl RunStore {
             for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
                 if let Ok(name) = entry.file_name().into_string()
                     && !name.starts_with('.')
+                    // The store's own folder comes first, so a user's run hides a sample of the same name.
                     && seen.insert(name.clone())
                 {
                     all.push((RunId(name), folder.as_path()));
@@ -197,6 +198,7 @@ fn find_nth_newest(
 }
 
 fn open_run_at(path: &Path) -> Result<RecordedRun, RecordError> {
+    // The folder's real name is the run's id, also if the path ends in `.` or a link.
     let dir = path.canonicalize().map_err(|why| RecordError::Io {
         path: path.to_owned(),
         why,

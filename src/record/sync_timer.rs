@@ -59,6 +59,7 @@ impl<'c> SyncTimer<'c> {
                 if !self.fired && *due > self.clock.now() {
                     sleep.as_mut().await;
                 }
+                // A finished future must not be polled again, so the timer remembers its end.
                 self.fired = true;
             }
             None => std::future::pending().await,

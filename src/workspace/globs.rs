@@ -100,6 +100,7 @@ pub(super) fn find_watch_folders(
         );
     }
     let mut folders = vec![parts.base.clone()];
+    // Only `**` reaches folders at any depth.
     let deep = parts.rest.iter().any(|part| part.contains("**"));
     if deep || parts.rest.len() > 1 {
         let depth = if deep {
@@ -159,6 +160,8 @@ impl GlobParts {
     }
 
     fn pattern(&self) -> String {
+        // The literal part may contain wildcard characters, for example in the name of the workspace's
+        // folder.
         let base = globset::escape(&self.base.to_string_lossy());
         format!("{}/{}", base.trim_end_matches('/'), self.rest.join("/"))
     }
@@ -176,8 +179,10 @@ fn walk_folders(parts: &GlobParts, matcher: &GlobMatcher) -> GlobMatches {
     let mut found = GlobMatches::default();
     let mut links = LinkGuard::new(base);
     let entries = WalkDir::new(base)
+        // Users link folders of transcripts into a workspace; `LinkGuard` prevents endless walks.
         .follow_links(true)
         .max_depth(depth)
+        // The walk in a fixed order visits the same link first each time.
         .sort_by_file_name()
         .into_iter()
         .filter_entry(|entry| {

@@ -112,6 +112,7 @@ pub fn load_google_credentials(
             }
         }
     };
+    // Google's libraries also take the project to charge from this variable.
     let credentials = found.with_quota_project(env.get("GOOGLE_CLOUD_QUOTA_PROJECT"));
     // A service account file names its project, so this check needs the credentials.
     if judge.project.is_none() && credentials.project().is_none() {
@@ -163,6 +164,7 @@ fn find_credentials_file(named: Option<&Path>, env: &Env) -> Option<(PathBuf, &'
         return Some((PathBuf::from(path), VARIABLE));
     }
     let folder = match (env.get("CLOUDSDK_CONFIG"), env.get("HOME")) {
+        // gcloud itself uses this variable to move its folder.
         (Some(folder), _) => PathBuf::from(folder),
         (None, Some(home)) => Path::new(home).join(".config/gcloud"),
         (None, None) => return None,

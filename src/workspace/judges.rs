@@ -241,6 +241,7 @@ fn read_base_url(fields: &mut MappingDecoder<'_>) -> Option<String> {
         Ok(url) if !url.username().is_empty() || url.password().is_some() => {
             "base_url must not hold a user or password: use api_key_env or headers"
         }
+        // The dialects append their paths to this URL, which would end inside the query.
         Ok(url) if url.query().is_some() || url.fragment().is_some() => {
             "base_url must not hold `?` or `#`"
         }
@@ -278,6 +279,7 @@ fn read_key_source(
         fields.text("api_key_env")
     };
     let file = fields.text("api_key_file");
+    // One of the two would be ignored without notice.
     if let (Some(_), Some(_)) = (&variable, &file) {
         fields.error(
             "api_key_file",
@@ -338,6 +340,7 @@ fn read_headers(fields: &mut MappingDecoder<'_>) -> IndexMap<String, String> {
             Value::String(text) if is_token && !text.chars().any(char::is_control) => {
                 headers.insert(name.clone(), text.clone());
             }
+            // These are the characters that RFC 9110 allows in a header name.
             _ if !is_token => fields.error(
                 "headers",
                 "header",

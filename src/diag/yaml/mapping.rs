@@ -154,6 +154,7 @@ impl<'d> MappingDecoder<'d> {
 
     /// Makes a key known and returns its value as written.
     pub fn value(&mut self, key: &'static str) -> Option<&'d Value> {
+        // An absent key becomes known too, so that suggestions include it.
         self.known.push(key);
         self.map.and_then(|map| map.get(key))
     }

@@ -52,9 +52,11 @@ impl<'s> LabelFileReader<'s> {
 
     /// Adds a label, with the defaults for absent keys.
     pub(super) fn add_label(&mut self, mut label: Label, span: SourceSpan) {
+        // The label still counts in the list; the error prevents the run.
         if label.score.is_some_and(|s| !(0.0..=1.0).contains(&s)) {
             self.error(span.clone(), "score must be between 0 and 1");
         }
+        // A key of the label itself takes precedence over the default.
         let entry = self.defaults;
         label.rubric = label.rubric.or_else(|| entry.rubric.clone());
         label.by = label.by.or_else(|| entry.by.clone());

@@ -219,6 +219,7 @@ fn parse_target_key(key: &str) -> Option<&str> {
     if matches!(key, "target" | "labels") {
         return Some("");
     }
+    // A case with several values has one key per value, such as `target_name`.
     let prefixes = ["target_", "target.", "label_", "label."];
     let name = prefixes
         .iter()

@@ -31,6 +31,7 @@ pub(super) fn lint_patterns(lints: &mut RubricLints<'_>, linted: LintedEval<'_>)
         .find(|(kind, _)| *kind == eval.eval_type);
     let type_params = type_params.map_or(&[][..], |(_, params)| params);
     let mut empty = Vec::new();
+    // Texts of the agent are compared as they are and are not patterns.
     let into = |key: &str| !AGENT_CONTENT_PARAMS.contains(&key);
     for_each_text(&eval.params, "", &into, &mut |pointer, text| {
         let mut steps = pointer.split('/').skip(1);

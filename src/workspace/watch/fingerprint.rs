@@ -39,6 +39,7 @@ impl WatchScope {
     /// Collects what the given texts of dicta.yaml name.
     pub(super) fn from_configs(root: &Path, env: &Env, configs: &[Arc<str>]) -> Self {
         let mut scope = Self::default();
+        // dicta.yaml counts always, also if it is missing.
         scope.add_file(&root.join(CONFIG_FILE));
         for text in configs {
             // A broken dicta.yaml names nothing; the caller adds the last good text.

@@ -215,6 +215,7 @@ impl WatchWorker {
                 &mut named,
             );
             named.sort();
+            // A sorted list without repeats can be compared with the last one.
             named.dedup();
             if self.referenced != named {
                 // Watch before reading, so that a change during the read is noticed.
@@ -272,6 +273,7 @@ impl WatchWorker {
                 Ok(true) => {}
                 Ok(false) => return None,
                 Err(why) => {
+                    // Without the watches, the files are read at every interval until the watcher stops.
                     self.is_polling = true;
                     self.watches = None;
                     let message = format!(
@@ -299,6 +301,7 @@ impl WatchWorker {
         let mut configs: Vec<Arc<str>> = now.into_iter().collect();
         // If the present dicta.yaml is broken, the files of the last good one are still watched.
         configs.extend(good.map(|(_, text)| Arc::clone(text)));
+        // The present text is usually the last good one.
         configs.dedup();
         let mut scope = WatchScope::from_configs(root, env, &configs);
         for path in &self.referenced {
