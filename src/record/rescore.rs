@@ -91,8 +91,17 @@ struct RunBallot<'b> {
     ballot: Ballot,
 }
 
-/// The numbers of passes and fails of each eval, by rubric and eval.
-pub type VerdictCounts = BTreeMap<(String, String), (u64, u64)>;
+/// The numbers of decisions of one eval that passed and failed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PassFailCount {
+    /// The number of passes.
+    pub pass: u64,
+    /// The number of fails.
+    pub fail: u64,
+}
+
+/// The counts of each eval, by rubric and eval.
+pub type VerdictCounts = BTreeMap<(String, String), PassFailCount>;
 
 impl NewestVerdicts {
     /// Counts the decisions with a verdict, of the evals that are unchanged. `evals` lists these by rubric and eval;
@@ -144,9 +153,9 @@ impl NewestVerdicts {
                 )
             };
             let outcome = outcome.map(|decision| decision.outcome);
-            let (pass, fail) = verdicts.entry((name.rubric, name.eval)).or_default();
-            *pass += u64::from(outcome == Some(Outcome::Pass));
-            *fail += u64::from(outcome == Some(Outcome::Fail));
+            let count = verdicts.entry((name.rubric, name.eval)).or_default();
+            count.pass += u64::from(outcome == Some(Outcome::Pass));
+            count.fail += u64::from(outcome == Some(Outcome::Fail));
         }
         verdicts
     }
@@ -322,6 +331,9 @@ mod tests {
         let verdicts =
             board.count_verdicts(&HashMap::from([(("r", "e"), &digest)]), &HashMap::new());
         let key = ("r".to_owned(), "e".to_owned());
-        assert_eq!(verdicts, BTreeMap::from([(key, (1, 1))]));
+        assert_eq!(
+            verdicts,
+            BTreeMap::from([(key, PassFailCount { pass: 1, fail: 1 })])
+        );
     }
 }

@@ -132,23 +132,29 @@ pub(super) fn explain_missing_location() -> String {
     )
 }
 
-/// Returns a short description of the source of a judge's credentials, and a warning about the file if there is one.
-pub fn find_google_credentials_source(
-    judge: &JudgeConfig,
-    env: &Env,
-) -> Option<(String, Option<String>)> {
+/// The source of a judge's Google credentials.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CredentialsSource {
+    /// A short description of the source.
+    pub description: String,
+    /// The warning about the file, if other users can read it.
+    pub warning: Option<String>,
+}
+
+/// Returns the source of a judge's Google credentials; `None` if the judge uses another kind of key.
+pub fn find_google_credentials_source(judge: &JudgeConfig, env: &Env) -> Option<CredentialsSource> {
     let ApiKeySource::Google(named) = &judge.key else {
         return None;
     };
     Some(match find_credentials_file(named.as_deref(), env) {
-        None => (
-            "the metadata server, if this machine has one".to_owned(),
-            None,
-        ),
-        Some((path, from)) => (
-            format!("{} ({from})", path.display()),
-            explain_open_permissions(&path),
-        ),
+        None => CredentialsSource {
+            description: "the metadata server, if this machine has one".to_owned(),
+            warning: None,
+        },
+        Some((path, from)) => CredentialsSource {
+            description: format!("{} ({from})", path.display()),
+            warning: explain_open_permissions(&path),
+        },
     })
 }
 
@@ -280,12 +286,12 @@ mod tests {
         assert!(found(&nowhere, &Env::default()).contains("needs a location"));
         assert_eq!(
             find_google_credentials_source(&judge(Some(path.clone())), &Env::default())
-                .and_then(|s| s.1),
+                .and_then(|source| source.warning),
             None
         );
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("mode");
-        let open =
-            find_google_credentials_source(&judge(Some(path)), &Env::default()).and_then(|s| s.1);
+        let open = find_google_credentials_source(&judge(Some(path)), &Env::default())
+            .and_then(|source| source.warning);
         assert!(open.is_some_and(|why| why.ends_with("(mode 644): chmod 600 them")));
     }
 }

@@ -482,7 +482,10 @@ fn broken_workspace_still_lists_its_runs() {
     assert!(folder.load().is_err());
     assert_eq!(
         find_run_folders(folder.dir.path(), &data()),
-        Some((folder.root().join("here"), Vec::new()))
+        Some(RunFolders {
+            dir: folder.root().join("here"),
+            extra_dirs: Vec::new()
+        })
     );
     let broken = Folder::new(&[("dicta.yaml", "a: [\n")]);
     let name = broken
@@ -494,7 +497,10 @@ fn broken_workspace_still_lists_its_runs() {
     let default = default_runs_folder(Path::new("/data"), &broken.root(), &name);
     assert_eq!(
         find_run_folders(broken.dir.path(), &data()),
-        Some((default, Vec::new()))
+        Some(RunFolders {
+            dir: default,
+            extra_dirs: Vec::new()
+        })
     );
     assert_eq!(
         find_run_folders(Path::new("/nowhere/at/all"), &data()),
