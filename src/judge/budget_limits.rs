@@ -28,12 +28,14 @@ pub(super) async fn emit_conclude_if_near(
     verdict_mode: VerdictMode,
     cx: &CallCx,
 ) -> bool {
+    // Without tools the only turn is already the one with the verdict.
     if verdict_mode != VerdictMode::Call {
         return false;
     }
     let Some((reached, is_new)) = meter.check_near(cx.turn.0 > 0) else {
         return false;
     };
+    // One event without a cell for the run, then one for each cell that concludes.
     if reached.is_first_report && !reached.is_cell_limit {
         cx.out.send(reached.to_event(None, false)).await;
     }
@@ -45,6 +47,7 @@ pub(super) async fn emit_conclude_if_near(
 
 /// Records a reached limit and returns the result of the cell that it ends.
 pub(super) async fn end_out_of_budget(reached: LimitReached, cx: &CallCx) -> CellResult {
+    // A limit of the run ends many cells, but only the first of them records it.
     if reached.is_cell_limit {
         cx.out.send(reached.to_event(Some(cx.cell), true)).await;
     } else if reached.is_first_report {
@@ -56,6 +59,7 @@ pub(super) async fn end_out_of_budget(reached: LimitReached, cx: &CallCx) -> Cel
 
 /// Returns the result of a cell whose turns are used up, or were cut short by a limit.
 pub(super) fn end_out_of_turns(meter: &UsageMeter<'_>, max_turns: u16) -> CellResult {
+    // The budget cut the turns short, so the outcome is `budget` and not `turn_limit`.
     if meter.is_concluding() {
         let why = "asked to conclude because a limit is near, the judge called another tool";
         return CellResult::from_error(Outcome::Budget, why);

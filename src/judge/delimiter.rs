@@ -34,6 +34,7 @@ impl DelimiterSecret {
     pub fn load_or_create(path: &Path) -> io::Result<Self> {
         match Self::load(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            // Any error except "not found" must not lead to a new secret: it would change every delimiter.
             done => return done,
         }
         let folder = path.parent().unwrap_or(Path::new("."));
@@ -43,13 +44,16 @@ impl DelimiterSecret {
             .mode(0o700)
             .create(folder)?;
         let mut bytes = [0; 32];
+        // The system's random source; no crate is necessary for 32 bytes.
         fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
         // Temporary files have mode 0600, and linking one into place never overwrites another process's file.
         let mut file = tempfile::NamedTempFile::new_in(folder)?;
         file.write_all(&bytes)?;
+        // Write the bytes to disk first: a crash must not leave an empty secret under its final name.
         file.as_file().sync_all()?;
         match file.persist_noclobber(path) {
             Ok(_) => Ok(Self(bytes)),
+            // Another process was faster, so use its secret.
             Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Self::load(path),
             Err(error) => Err(error.error),
         }
@@ -88,11 +92,13 @@ impl Delimiter {
             hasher.update(text.as_bytes());
         }
         let digest = hasher.finalize();
+        // Hash the data once; each counter then only hashes the digest.
         (0..u64::MAX)
             .map(|counter| {
                 let mut hasher = blake3::Hasher::new_keyed(&secret.0);
                 hasher.update(digest.as_bytes());
                 hasher.update(&counter.to_le_bytes());
+                // 16 hex digits are 64 bits: short in the prompt, and impossible to guess.
                 Self(hasher.finalize().to_hex()[..16].to_owned())
             })
             .find(|marker| {
@@ -141,6 +147,7 @@ impl Delimiter {
         if !contains_ignore_case(text, &self.0) {
             return Cow::Borrowed(text);
         }
+        // ASCII lower case keeps byte positions, so matches in `lower` are valid in `text`.
         let lower = text.to_ascii_lowercase();
         let mut out = String::with_capacity(text.len());
         let mut from = 0;
@@ -183,6 +190,7 @@ pub(super) fn escape_name(name: &str) -> String {
     let escaped: String = cut
         .chars()
         .flat_map(|c| {
+            // These could end the delimiting line or hide text in it.
             let hide = c.is_control() || !c.is_ascii() || "<>\"\\".contains(c);
             let text = if hide {
                 format!("\\u{{{:x}}}", u32::from(c))

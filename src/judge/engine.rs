@@ -128,6 +128,7 @@ impl JudgeEngine {
             // Keys differ between users and don't change verdicts.
             .filter(|(name, _)| !crate::model::is_secret_name(name))
             .collect();
+        // Every judge setting that can change the reply. The order is fixed, because the key hashes the text.
         let mut judge = json!({
             "provider": c.provider,
             "model": ask.params.model.as_ref().unwrap_or(&c.model),
@@ -155,6 +156,7 @@ impl JudgeEngine {
             .collect();
         // A tool's digest covers its implementation too: another SQL statement or URL is another tool.
         let own = setup.tools.tools.iter();
+        // The verdict format is in the key as `form`, so its tool would only repeat it.
         let own = own.filter(|tool| tool.decl().name != crate::model::SUBMIT_VERDICT);
         let decls: Vec<Value> = own.map(|tool| describe_tool_identity(&**tool)).collect();
         let tools = json!({"declared": decls, "settings": settings});
@@ -180,6 +182,7 @@ impl JudgeEngine {
         let repeat = ask.repeat.filter(|nth| *nth > 1);
         let nth = match ask.duplicate_index {
             0 => format!("{repeat:?}"),
+            // Two identical evals ask twice and must not share one recorded verdict.
             twin => format!("{repeat:?} twin {twin}"),
         };
         let parts = vec![
@@ -200,6 +203,7 @@ impl JudgeEngine {
 
     /// Prepares a cell; shows the transcript whole or as a summary, depending on the model's context window.
     fn prepare_cell(&self, ask: &JudgeRequest) -> Result<CellSetup<'_>, ProviderError> {
+        // An eval that names a model needs that model's own provider.
         let provider = match &ask.params.model {
             Some(model) if *model != self.config.model => {
                 self.models.get(model).ok_or_else(|| {
@@ -218,6 +222,7 @@ impl JudgeEngine {
                 self.prepare_cell_with(ask, &**provider, Some(room))
             }
             TranscriptPresentation::IfItFits(tokens) => {
+                // The size is known only after rendering, so render the whole prompt first.
                 let whole = self.prepare_cell_with(ask, &**provider, None)?;
                 if context_fit::fits_window(&whole.prompt, &whole.tool_decls, &self.config, tokens)
                 {
@@ -241,6 +246,7 @@ impl JudgeEngine {
         let has_tools = summary.is_some() || !self.tools.tools.is_empty();
         let mode =
             provider::resolve_verdict_mode(self.config.verdict, has_tools, provider.capabilities());
+        // A judge with tools must submit by call, and a judge without tools can't.
         if (mode == VerdictMode::Call) != has_tools {
             return Err(ProviderError::Request(format!(
                 "judge {}: `verdict: call` requires tools, `verdict: schema` and `verdict: text` don't work with tools",
@@ -250,8 +256,10 @@ impl JudgeEngine {
         // `rules` answers "not applicable" for criteria it can't parse, even if the eval's author didn't allow it.
         let allow_na = ask.allow_not_applicable || self.config.provider == ProviderKind::Rules;
         let form = VerdictFormat::from_params(&ask.params, allow_na);
+        // A copy, because transcript tools and `submit_verdict` belong to this cell only.
         let mut tools = self.tools.clone();
         let own = tools.decls();
+        // Without tools no second turn can add anything.
         let max_turns = if has_tools {
             self.config.max_turns.max(1)
         } else {
@@ -277,9 +285,12 @@ impl JudgeEngine {
                     self.config.name
                 )));
             }
+            // Replace the prompt: the frame above asks for a written verdict, which these endpoints never
+            // return.
             prompt = calibrated::render_prompt(ask, &self.config.base_prompt, &self.deps.secret);
             questions = calibrated::build_questions(ask, &form)?;
         }
+        // A summary in the prompt requires the tools that read the rest.
         if let Some(book) = &prompt.judged_messages {
             tools
                 .tools
@@ -304,6 +315,7 @@ impl JudgeEngine {
 
     /// Judges one cell: prepares it, runs its trace, and adds usage, cost and duration.
     async fn run(&self, ask: &JudgeRequest, cx: &CallCx) -> CellResult {
+        // Measure from here, so that preparing the prompt counts too.
         let began = cx.clock.now();
         let deadline = CellDeadline::new(Arc::clone(&cx.clock), self.config.timeout);
         let model = ask.params.model.as_deref();
@@ -340,6 +352,7 @@ impl JudgeEngine {
         };
         let (usage, bill) = meter.totals();
         result.usage = Some(usage);
+        // The cost is exact only if every call has a bill.
         result.cost_usd = bill.exact_usd();
         result.bill = (bill.unknown > 0).then_some(bill);
         // The wait for a place at the server is not the judge's time.
@@ -366,6 +379,7 @@ impl JudgeBackend for JudgeEngine {
 /// Returns a tool's contribution to the cache key: its digest, and the rules on its calls if it has any.
 fn describe_tool_identity(tool: &dyn Tool) -> Value {
     match (tool.prerequisites(), tool.max_calls()) {
+        // A tool without rules keeps the form that earlier recordings have in their keys.
         ([], None) => json!(tool.digest()),
         (after, most) => json!({"tool": tool.digest(), "after": after, "max_calls": most}),
     }

@@ -84,6 +84,7 @@ impl LiveEvidence {
 
     fn remember(&self, cell: CellIx, key: EvidenceKey, answer: &ToolResponse) {
         let mut cells = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // The digest alone shows whether the evidence changed; the text is in the recording.
         let digest = Digest::hash_bytes(answer.text.as_bytes());
         cells.entry(cell).or_default().push((key, digest));
     }
@@ -154,6 +155,7 @@ impl ReplayedEvidence {
             miss_policy: miss,
             used: LiveEvidence::default(),
         };
+        // The clone ends the borrow of `evidence`.
         evidence.insert_calls(&evidence.run.clone(), calls);
         evidence
     }
@@ -229,6 +231,7 @@ impl EvidenceStore for ReplayedEvidence {
     }
 
     fn put(&self, cell: CellIx, key: EvidenceKey, answer: &ToolResponse) {
+        // A verdict on replayed responses is cached like one on live responses.
         self.used.remember(cell, key, answer);
     }
 }

@@ -20,6 +20,7 @@ pub(super) fn describe_hidden_text(ask: &JudgeRequest, pages: &[String]) -> Vec<
 fn describe_in_transcript(ask: &JudgeRequest) -> Option<String> {
     let end = ask.end.min(ask.transcript.messages.len());
     let hide_calls = ask.params.hide_calls;
+    // Count only parts that the prompt shows: hidden calls can't influence the judge.
     let count = |part: &TranscriptPart<'_>| match part {
         TranscriptPart::Text(text) | TranscriptPart::Reasoning(text) => count_invisible(text),
         TranscriptPart::ToolCall(call) if !hide_calls => count_invisible(&call.arguments),
@@ -34,6 +35,7 @@ fn describe_in_transcript(ask: &JudgeRequest) -> Option<String> {
         .map(|(n, message)| (n, message.parts.iter().map(count).sum()))
         .filter(|(_, count)| *count > 0)
         .collect();
+    // One sentence with the total, because a list of every message would be too long.
     let all: usize = found.iter().map(|(_, count)| count).sum();
     let named: Vec<String> = found
         .iter()
@@ -64,6 +66,7 @@ pub(super) fn describe_in_page(number: usize, answer: &ToolResponse) -> Option<S
         0 => None,
         n => Some(format_invisible_count(n)),
     };
+    // Text that HTML hides, as opposed to characters without a glyph.
     let unshown = match answer.hidden {
         0 => None,
         n => Some(format!(

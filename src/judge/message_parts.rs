@@ -29,11 +29,13 @@ pub(super) fn label_message_parts(
     output: Option<usize>,
     hide_calls: bool,
 ) -> Vec<MessagePart> {
+    // Tool names by call id, because a tool result contains only the id.
     let mut names: HashMap<&str, &str> = HashMap::new();
     let mut parts = Vec::new();
     for (n, message) in messages.iter().enumerate() {
         let role = match &message.role {
             MessageRole::Other(name) => escape_name(name),
+            // Only names of unknown roles come from the file, so only these need escaping.
             known => known.as_str().to_owned(),
         };
         let mark = if output == Some(n) {
@@ -41,6 +43,7 @@ pub(super) fn label_message_parts(
         } else {
             ""
         };
+        // Remember the count, to see below whether this message has any line.
         let before = parts.len();
         let hidden_part = |part: &&TranscriptPart<'_>| {
             hide_calls
@@ -99,6 +102,7 @@ pub(super) fn label_message_parts(
                     format!("[{n}] {role} attaches {}, not shown", escape_name(kind)),
                     String::new(),
                 ),
+                // A cut keeps a large unknown part, such as an image, from filling the prompt.
                 TranscriptPart::Other(raw) => {
                     let cut: String = raw.get().chars().take(MAX_OTHER_CHARS).collect();
                     let note = if cut.len() < raw.get().len() {
@@ -117,7 +121,6 @@ pub(super) fn label_message_parts(
                 text,
             });
         }
-        // Every message has a line, and the output has one even without text: the task refers to its number.
         // Every message has a line, and the output has one even without text: the task refers to its number.
         if parts.len() == before || (output == Some(n) && message.text().is_empty()) {
             parts.push(MessagePart {
@@ -161,6 +164,7 @@ pub(super) fn write_message_parts(out: &mut String, marker: &Delimiter, parts: &
     for part in parts {
         marker.write_line(out, &part.label);
         out.push_str(&part.text);
+        // The next delimiting line must begin a line, or the model can't recognize it.
         if !part.text.is_empty() && !part.text.ends_with('\n') {
             out.push('\n');
         }

@@ -141,6 +141,7 @@ pub(super) fn describe_subject(ask: &JudgeRequest) -> String {
 /// Returns the number of the message to be judged; `None` for a session, or without an assistant message.
 fn find_output(ask: &JudgeRequest) -> Option<usize> {
     let messages = &ask.transcript.messages[..ask.end.min(ask.transcript.messages.len())];
+    // A session is judged as a whole, so no single message is the output.
     (!ask.params.session)
         .then(|| {
             messages
@@ -174,11 +175,13 @@ fn render_blocks(
     let output = find_output(ask);
     let pieces = message_parts::label_message_parts(messages, output, ask.params.hide_calls);
     let metadata = render_metadata(ask);
+    // Collect all untrusted texts first: the delimiter must occur in none of them.
     let mut data = vec![
         ask.params.criteria.as_str(),
         ask.params.guide.as_str(),
         &metadata,
     ];
+    // The base prompt is not enclosed, but the delimiter must not occur in it either.
     data.push(base_prompt);
     data.extend(ask.params.prompt_blocks.iter().map(|m| m.text.as_str()));
     data.extend(
@@ -191,6 +194,7 @@ fn render_blocks(
     // The capacity for everything with its delimiting lines: a prompt can have megabytes, and growing would copy it.
     let text: usize = data.iter().map(|text| text.len()).sum();
     let mut user = String::with_capacity(text + 64 * (pieces.len() + data.len()) + TASK_BYTES);
+    // The base prompt comes first, before the marker is introduced.
     if !base_prompt.is_empty() {
         user.push_str(base_prompt);
         user.push_str("\n\n");
@@ -208,6 +212,7 @@ fn render_blocks(
         user.push_str(&marker.enclose("metadata", "", &metadata));
         user.push('\n');
     }
+    // Eval-specific blocks come after the standard ones and before the transcript.
     for material in &ask.params.prompt_blocks {
         user.push_str(&marker.enclose(&material.label, "", &material.text));
         user.push('\n');
@@ -221,6 +226,7 @@ fn render_blocks(
             user.push_str(&marker.delimiter_line("end transcript"));
             None
         }
+        // A summary: the same parts stay available to the tools that read the transcript.
         Some(room) => {
             let book = JudgedMessages {
                 parts: pieces,
@@ -251,6 +257,7 @@ fn render_system(ask: &JudgeRequest, frame: &PromptFrame<'_>) -> String {
         "{}\n\n{MATERIAL}{more}\n{DECIDING}",
         opening.trim_end()
     );
+    // How to read the transcript comes before the judge's own tools.
     if frame.summary_tokens.is_some() {
         text.push_str(&transcript_summary::render_instructions(
             !frame.tools.is_empty(),
@@ -276,6 +283,7 @@ fn render_system(ask: &JudgeRequest, frame: &PromptFrame<'_>) -> String {
          - `citations`: the passages it rests on. `source` is `message N`, `fetch N` or `rubric`; `quote` is copied character \
          by character, a short passage, without ellipses. Each quote is checked. Empty if there is nothing to quote.\n",
     );
+    // With parts, the overall verdict follows from them, so the prompt doesn't ask for one.
     if let Some(parts) = frame.verdict_format.parts {
         text.push_str(&parts.render_instructions());
     } else {
@@ -331,6 +339,7 @@ fn render_task(ask: &JudgeRequest, frame: &PromptFrame<'_>, output: Option<usize
 
 fn describe_output(ask: &JudgeRequest, output: Option<usize>) -> String {
     match (ask.params.session, output) {
+        // An eval type may state its own task, for example about calls.
         _ if ask.params.task.is_some() => ask.params.task.unwrap_or_default().to_owned(),
         (true, _) => "Judge the whole conversation above, as one session.".to_owned(),
         (false, Some(n)) => {

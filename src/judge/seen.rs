@@ -21,6 +21,7 @@ pub(super) fn collect_seen_urls(ask: &JudgeRequest) -> SeenUrls {
             TranscriptPart::Text(text) | TranscriptPart::Reasoning(text) => seen.add_text(text),
             TranscriptPart::ToolCall(call) => seen.add_text(&call.arguments),
             TranscriptPart::ToolResult(result) => seen.add_text(&result.content),
+            // Media has no text, and a part of an unknown kind is no source of addresses.
             TranscriptPart::Media { .. } | TranscriptPart::Other(_) => {}
         }
     }

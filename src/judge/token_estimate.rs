@@ -8,6 +8,7 @@
 
 /// Estimates the tokens of a text, rather too high than too low.
 pub(super) fn estimate_tokens(text: &str) -> u64 {
+    // English has about four letters per token, other scripts and digits far fewer.
     let light = text
         .bytes()
         .filter(|b| b.is_ascii_alphabetic() || *b == b' ')

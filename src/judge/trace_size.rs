@@ -44,6 +44,7 @@ impl TraceSize {
     )]
     fn check_bytes(&self, request: usize) -> Result<(), CellResult> {
         let mib = |bytes: usize| bytes.div_ceil(1 << 20);
+        // What was received so far comes first: it explains why the request grew.
         let why = if self.reply_bytes + self.result_bytes > MAX_RECEIVED {
             format!(
                 "the trace took in more than {} MiB ({} MiB of replies, {} MiB of tool results)",

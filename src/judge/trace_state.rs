@@ -61,7 +61,9 @@ impl TraceState {
         prompt_delimiter: &Delimiter,
         secret: &DelimiterSecret,
     ) -> ToolResponse {
+        // Errors count too, because they are part of the next request.
         self.size.add_result(&response.text);
+        // An error is no source, so it gets no number and can't be cited.
         if response.is_error {
             let text = prompt_delimiter.neutralize(&response.text).into_owned();
             return ToolResponse { text, ..response };
@@ -75,6 +77,7 @@ impl TraceState {
         }
         self.fetch_count += 1;
         let number = self.fetch_count;
+        // The text without delimiters: quotes must match what the page says.
         self.sources.add_fetched(number, &response.text);
         self.seen.add_response(&response.text, call.arguments);
         let text = prompt_delimiter.neutralize(&response.text);

@@ -33,6 +33,7 @@ pub(super) fn render_summary(
     let mut text = String::from(
         "This is a summary made by the evaluation tool, not the transcript. Texts are cut after their first words.\n",
     );
+    // The facts come first: size, roles, tool calls. Then the beginnings of messages.
     let bytes: usize = book.parts.iter().map(|leaf| leaf.text.len()).sum();
     _ = writeln!(text, "size: {bytes} bytes in all");
     let mut roles: IndexMap<String, usize> = IndexMap::new();
@@ -65,6 +66,7 @@ pub(super) fn render_summary(
     if !calls.is_empty() {
         _ = writeln!(text, "calls by tool: {}", format_counts(calls));
     }
+    // A short transcript has no gap between its first and last messages.
     if book.message_count <= FIRST_MESSAGES + LAST_MESSAGES {
         text.push_str("all messages:\n");
         text.push_str(&book.list_parts(0, book.message_count));
@@ -79,6 +81,7 @@ pub(super) fn render_summary(
         &format_message_count(book.message_count),
         &text,
     );
+    // A session has no single output to show.
     let Some(n) = output else { return all };
     all.push('\n');
     let judged: Vec<MessagePart> = book
@@ -88,6 +91,7 @@ pub(super) fn render_summary(
         .cloned()
         .collect();
     let judged = render_message_parts(marker, &judged);
+    // Show the judged output whole if it fits, because every verdict depends on it.
     if estimate_tokens(&all) + estimate_tokens(&judged) <= room {
         let label = format!(": message {n} alone, whole");
         all.push_str(&marker.enclose("transcript", &label, &judged));

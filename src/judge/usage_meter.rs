@@ -84,10 +84,12 @@ impl<'a> UsageMeter<'a> {
 
     /// Waits until the budget admits a request, and reserves its estimate. The cell's time doesn't run meanwhile.
     pub(super) async fn admit(&self, body: &RequestBody) -> Result<(), LimitReached> {
+        // The first attempt of a turn was admitted before the turn began.
         if !self.limited || self.lock().reservation.is_some() {
             return Ok(());
         }
         let mut admission = Box::pin(self.budget.admit(self.estimate(body), self.cell_spend()));
+        // Poll once: only a real wait pauses the deadline.
         let answer = if let Some(answer) = (&mut admission).now_or_never() {
             answer
         } else {
@@ -135,6 +137,7 @@ impl<'a> UsageMeter<'a> {
         let usd = self.pricing.map(|p| p.token_cost(input, self.reply_tokens));
         CallEstimate {
             spend: BudgetSpend {
+                // Without a price the cost is unknown, so only tokens and calls are limited.
                 usd: if self.free { 0.0 } else { usd.unwrap_or(0.0) },
                 tokens: input.saturating_add(self.reply_tokens),
                 calls: 1,
@@ -256,6 +259,7 @@ impl MeteredAttempt<'_, '_> {
 
 impl Drop for MeteredAttempt<'_, '_> {
     fn drop(&mut self) {
+        // A future that is dropped in the middle has sent its request, so a bill may follow.
         if self.open {
             self.meter.record_unknown_bill(self.reservation.take());
         }
@@ -294,11 +298,11 @@ impl Provider for MeteredProvider<'_> {
         cx: &'a CallCx,
     ) -> BoxFuture<'a, Result<RequestPermit, ProviderError>> {
         Box::pin(async move {
+            // Only the cell's first request queues without using its time.
             if !self.awaits_first_request.swap(false, Ordering::Relaxed) {
                 return self.inner.wait_for_permit(body, cx).await;
             }
             let began = cx.clock.now();
-            // Before the first request the cell only queues behind others; later waits belong to its own work.
             // Before the first request the cell only queues behind others; later waits belong to its own work.
             let _pause = self.deadline.pause();
             let permit = self.inner.wait_for_permit(body, cx).await;
@@ -343,8 +347,10 @@ impl Provider for MeteredProvider<'_> {
                 open: true,
             };
             let done = self.inner.send(body, attempt, cx).await;
+            // Read before the next attempt replaces it.
             let exchange_info = self.inner.last_exchange(cx.cell).unwrap_or_default();
             let reservation = sending.complete();
+            // The bill: reported, unknown, or none, by how far the request got.
             match &done {
                 Ok(finished) => self.meter.record_bill(&finished.usage, reservation),
                 Err(ProviderError::Cut {

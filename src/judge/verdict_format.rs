@@ -62,6 +62,8 @@ impl VerdictFormat {
                 }
             }
         });
+        // Models write fields in schema order: first quotes and reasons, then the verdict that follows from
+        // them.
         let mut required = vec!["citations"];
         let mut ask = |name: &'static str, field: Value| {
             properties[name] = field;
@@ -129,6 +131,7 @@ impl VerdictFormat {
             .as_str()
             .unwrap_or_default();
         find_words_after(text, ["From", "to"])
+            // Both numbers or neither: half a range has no meaning.
             .and_then(|[low, high]| low.parse().ok().zip(high.parse().ok()))
             .unwrap_or((0.0, 1.0))
     }

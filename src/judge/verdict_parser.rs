@@ -47,6 +47,7 @@ pub fn parse_verdict_object(
     json: &str,
     form: &VerdictFormat,
 ) -> Result<Verdict, VerdictParseError> {
+    // serde would also accept an array for this struct.
     if !json.trim_start().starts_with('{') {
         return verdict_error("the verdict is not a JSON object");
     }
@@ -78,6 +79,7 @@ fn parse_whole_verdict(
             "the score must be from {low} to {high} (got {score})"
         ));
     }
+    // A "not applicable" verdict needs neither `passed` nor `score`.
     if !not_applicable {
         if form.needs_score && stated.score.is_none() {
             return verdict_error(
@@ -100,6 +102,7 @@ fn parse_whole_verdict(
     Ok(Verdict {
         passed,
         score: score.map(|score| match form.scale {
+            // dicta's score is from 0 to 1; `raw_score` keeps the eval's own scale.
             Some((low, high)) if high > low => (score - low) / (high - low),
             _ => score,
         }),
@@ -118,6 +121,7 @@ fn parse_verdict_with_parts(
     form: PartsFormat,
     not_applicable: bool,
 ) -> Result<Verdict, VerdictParseError> {
+    // Parts of an eval that doesn't apply have no meaning.
     if not_applicable {
         return Ok(stated.into_verdict());
     }
@@ -171,6 +175,7 @@ impl RawVerdict {
 ///
 /// The object is the whole reply, is in one code fence, or is on its own lines in prose that states no other verdict.
 pub fn parse_verdict_text(text: &str, form: &VerdictFormat) -> Result<Verdict, VerdictParseError> {
+    // Some servers begin a reply with a byte order mark.
     let text = text.trim_start_matches('\u{feff}').trim();
     if text.is_empty() {
         return verdict_error("the reply is empty");
@@ -209,6 +214,7 @@ fn find_verdict_object<'t>(
     let mut found: Option<(usize, usize)> = None;
     let mut at = 0;
     while let Some(open) = text[at..].find('{').map(|n| at + n) {
+        // The streaming deserializer stops after one value and ignores the prose behind it.
         let mut values = serde_json::Deserializer::from_str(&text[open..]).into_iter::<&RawValue>();
         let Some(Ok(object)) = values.next() else {
             at = open + 1;
@@ -227,6 +233,7 @@ fn find_verdict_object<'t>(
     let Some((from, to)) = found else {
         return verdict_error("the reply holds no verdict: expected one JSON object with `passed`");
     };
+    // The text on the same line as the object, before and after it.
     let before = text[..from].lines().next_back().unwrap_or_default();
     let before = if text[..from].ends_with('\n') {
         ""
@@ -286,6 +293,7 @@ pub fn apply_bounds(verdict: &Verdict, params: &JudgedParams) -> CellResult {
         Ok(outcome) => CellResult::new(outcome, render_explanation(verdict, params)),
         Err(why) => CellResult::from_error(Outcome::Unparsed, why),
     };
+    // An outcome such as "not applicable" has no score, even if the judge wrote one.
     if result.outcome.is_verdict() {
         result.score = score;
     }
@@ -299,6 +307,7 @@ fn render_explanation(verdict: &Verdict, params: &JudgedParams) -> String {
         .calibrated
         .as_ref()
         .map(CalibratedScore::summary_line);
+    // A calibrated verdict has no reasoning, so its summary replaces it.
     if verdict.parts.is_empty() {
         return calibrated.unwrap_or_else(|| verdict.reasoning.clone());
     }

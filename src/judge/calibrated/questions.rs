@@ -33,6 +33,7 @@ pub(in super::super) fn build_questions(
     form: &VerdictFormat,
 ) -> Result<Vec<ProbabilityQuestion>, ProviderError> {
     let matter = prompt::describe_subject(ask);
+    // An eval without parts has one overall question, and at most one about the score.
     let Some(parts) = form.parts else {
         return Ok(build_overall_questions(ask, form, &matter));
     };
@@ -40,6 +41,7 @@ pub(in super::super) fn build_questions(
         PartsFormat::Criteria(_) => ("criterion", "It is met.", "It is not met."),
         PartsFormat::Goals(Some(_)) => ("goal", "It is met in full.", "It is not met in full."),
         PartsFormat::Calls(_) => ("call", "It has no issue.", "It has an issue."),
+        // These need written text, which a Decisions endpoint never returns.
         PartsFormat::Goals(None) | PartsFormat::Behaviors => {
             return Err(ProviderError::Request(
                 "this judge answers with probabilities alone: it can neither name goals nor count; list the goals, or \
@@ -60,6 +62,7 @@ pub(in super::super) fn build_questions(
             PartsFormat::Calls(_) => {
                 format!("Is call number {number} of those listed without an issue?")
             }
+            // The words must agree with `met` above, which describes the answer "yes".
             _ => format!("Is {one} number {number} of those listed met?"),
         };
         yes_no_question(
@@ -74,6 +77,7 @@ pub(in super::super) fn build_questions(
     let mut all: Vec<ProbabilityQuestion> = (1..=parts.numbered_count().unwrap_or(0))
         .map(asked)
         .collect();
+    // `applicable` comes last, so that the numbered questions keep the order of the parts.
     if form.allow_na {
         all.push(yes_no_question(
             "applicable".to_owned(),
@@ -89,6 +93,7 @@ fn build_overall_questions(
     form: &VerdictFormat,
     matter: &str,
 ) -> Vec<ProbabilityQuestion> {
+    // Name only the standards that the eval has.
     let by = match (ask.params.criteria.is_empty(), ask.params.guide.is_empty()) {
         (false, true) => "the criteria",
         (true, _) => "the scoring guide",
@@ -99,6 +104,7 @@ fn build_overall_questions(
         "It meets them.",
         "It does not, or the material does not show that it does.",
     ];
+    // Three options instead of yes or no, because "not applicable" is neither.
     let mut all = vec![if form.allow_na {
         let option = |name: &str, means: &str| (name.to_owned(), means.to_owned());
         ProbabilityQuestion {
@@ -116,8 +122,10 @@ fn build_overall_questions(
     } else {
         yes_no_question("met".to_owned(), instructions, [met, failed])
     }];
+    // A score on the eval's own scale is a question of its own.
     if form.scale.is_some() {
         let levels = list_scale_levels(form.score_range());
+        // The scoring guide's own words describe a level best; otherwise only both ends have words.
         let last = levels.len() - 1;
         let described = levels.iter().enumerate().map(|(at, level)| {
             let said = find_level_description(&ask.params.guide, *level);
@@ -149,6 +157,7 @@ fn yes_no_question(id: String, instructions: String, [yes, no]: [&str; 2]) -> Pr
 /// Lists the levels of a scale in ascending order: its whole numbers if there are 3 to 255 of them.
 pub(super) fn list_scale_levels((low, high): (f64, f64)) -> Vec<f64> {
     let steps = high - low;
+    // Whole numbers only if both ends are whole and the endpoint accepts that many levels.
     let whole = low.fract() == 0.0 && high.fract() == 0.0 && (2.0..MAX_LEVELS).contains(&steps);
     if whole {
         let mut all = vec![low];
@@ -169,6 +178,7 @@ pub(super) fn list_scale_levels((low, high): (f64, f64)) -> Vec<f64> {
 /// Returns the guide's text about a level, from the line that begins with it.
 fn find_level_description(guide: &str, level: f64) -> Option<&str> {
     guide.lines().find_map(|line| {
+        // Guides list levels as `- 3: text`, `3. text`, `3 – text`.
         let line = line.trim_start_matches(|c: char| c.is_whitespace() || "-*•".contains(c));
         let end = line
             .find(|c: char| !c.is_ascii_digit() && c != '.')
@@ -176,6 +186,7 @@ fn find_level_description(guide: &str, level: f64) -> Option<&str> {
         let number: f64 = line[..end].trim_end_matches('.').parse().ok()?;
         let said =
             line[end..].trim_start_matches(|c: char| c.is_whitespace() || ".:)–—-=".contains(c));
+        // Levels between whole numbers are rounded, so compare with a tolerance.
         ((number - level).abs() < 1e-9 && !said.is_empty()).then_some(said)
     })
 }

@@ -66,6 +66,7 @@ pub(super) fn check_clause(
         parts,
     };
     match cx.run_check(check) {
+        // Negate only here, so that the checks themselves know nothing of negation.
         ClauseResult::Checked { holds, why, quotes } => ClauseResult::Checked {
             holds: holds != clause.negated,
             why,
@@ -107,6 +108,7 @@ impl ClauseCheckCx<'_> {
             ClauseCheck::Grounded(kinds) => self.check_grounded(kinds),
             ClauseCheck::QuotesSource => self.check_quotes_source(),
             ClauseCheck::Json => {
+                // `IgnoredAny` checks the syntax without building the value.
                 match serde_json::from_str::<serde::de::IgnoredAny>(self.joined_text().trim()) {
                     Ok(_) => checked_result(true, "it is JSON", Vec::new()),
                     Err(error) => {
@@ -162,6 +164,7 @@ impl ClauseCheckCx<'_> {
                 None => missing.push(format!("“{phrase}” is not there")),
             }
         }
+        // `and` needs all phrases, `or` needs one of them.
         let holds = if every {
             missing.is_empty()
         } else {
@@ -177,6 +180,7 @@ impl ClauseCheckCx<'_> {
             CountUnit::Sentences => (split_sentences(&text).len(), "sentence"),
             CountUnit::Words => (
                 text.split_whitespace()
+                    // A dash or a bullet between spaces is not a word.
                     .filter(|w| w.chars().any(char::is_alphanumeric))
                     .count(),
                 "word",
@@ -226,6 +230,7 @@ impl ClauseCheckCx<'_> {
                 }),
                 AskTarget::For(what) => split_sentences(&part.text).into_iter().find(|s| {
                     find_phrase(s, what).is_some()
+                        // "Never share your PIN" names the thing but doesn't ask for it.
                         && !is_declined(s, what)
                         && (s.trim_end().ends_with('?') || REQUEST.is_match(s))
                 }),
@@ -245,6 +250,7 @@ impl ClauseCheckCx<'_> {
     }
 
     fn check_newest(&self, date: bool, product: &[String], url: &str) -> ClauseResult {
+        // The caller fetches the page and checks the clause again.
         let Some(page) = self.pages.iter().find(|p| p.url == url) else {
             return ClauseResult::NeedsPage(url.to_owned());
         };
@@ -256,6 +262,7 @@ impl ClauseCheckCx<'_> {
         };
         let fetch = format!("fetch {number}");
         if date {
+            // Without a year a date can't be compared, so only complete dates of the page count.
             let newest = find_dates(text)
                 .into_iter()
                 .filter(|(_, d)| d.0.is_some())
@@ -289,6 +296,7 @@ impl ClauseCheckCx<'_> {
                 ),
             };
         }
+        // Not a date, so the clause asks for a version.
         let Some(newest) = find_newest_version(text, product) else {
             return ClauseResult::Unclear(format!(
                 "the page {url} names no version that rules can find"
@@ -308,6 +316,7 @@ impl ClauseCheckCx<'_> {
                     quotes.push((format_source(part), found.as_str().to_owned()));
                     return checked_result(true, why, quotes);
                 }
+                // Only versions of the page are a wrong answer; others can belong to another product.
                 if newest.listed.contains(&parse_version(found.as_str()).0) {
                     others.push((format_source(part), found.as_str().to_owned()));
                 }
@@ -316,6 +325,7 @@ impl ClauseCheckCx<'_> {
         let instead = others
             .first()
             .map_or(String::new(), |(_, other)| format!(" and names {other}"));
+        // One wrong version is enough as evidence.
         quotes.extend(others.into_iter().take(1));
         let why = format!(
             "the newest on the page is {}; the answer does not name it{instead}",
@@ -381,6 +391,7 @@ impl ClauseCheckCx<'_> {
     }
 
     fn check_links_to(&self, address: &str) -> ClauseResult {
+        // The scheme, the case and a last slash don't make another address.
         let plain = |url: &str| {
             let url = url.to_lowercase();
             let url = url
@@ -397,6 +408,7 @@ impl ClauseCheckCx<'_> {
                 let there = plain(url);
                 let below = there
                     .strip_prefix(&wanted)
+                    // A longer host such as `example.com.evil.org` must not match.
                     .is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?', '#']));
                 if below {
                     return checked_result(
@@ -436,6 +448,7 @@ impl ClauseCheckCx<'_> {
         }
         let names: Vec<&str> = kinds.iter().map(|k| k.name()).collect();
         match (held, missing.len()) {
+            // Without facts nothing is invented, so the clause holds.
             (0, 0) => checked_result(
                 true,
                 format!("the answer holds none ({})", names.join(", ")),
@@ -449,6 +462,7 @@ impl ClauseCheckCx<'_> {
             (_, m) => {
                 missing.dedup();
                 let more = if missing.len() > 5 { ", …" } else { "" };
+                // Five examples show the problem; more would only lengthen the verdict.
                 missing.truncate(5);
                 quotes.truncate(5);
                 let why = format!(
@@ -466,6 +480,7 @@ impl ClauseCheckCx<'_> {
         for part in &self.parts {
             for found in find_facts(&part.text, &[FactKind::Quote]) {
                 let text = &part.text[found.range.clone()];
+                // A single quoted word occurs in any page by chance.
                 if text.split_whitespace().count() > 1 && ground.contains(&found) {
                     return checked_result(
                         true,
@@ -486,6 +501,7 @@ impl ClauseCheckCx<'_> {
         let text = self.joined_text();
         let (text, wanted) = (normalize_phrase(&text), normalize_phrase(phrase));
         let holds = match (phrase, start) {
+            // The grammar stores `ends with a question` as the phrase `?`.
             ("?", false) => self.joined_text().trim_end().ends_with('?'),
             (_, true) => text.starts_with(&wanted),
             (_, false) => text.ends_with(&wanted),

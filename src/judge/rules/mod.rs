@@ -165,6 +165,7 @@ impl Provider for RulesProvider {
                         }
                     }
                 }
+                // Tool responses contain no name, so they are paired with the calls of the reply before.
                 HistoryItem::Model { reply: view, .. } => calls = &view.calls,
                 HistoryItem::ToolResponses(answers) => {
                     results.extend(calls.iter().zip(answers).map(|(call, answer)| {
@@ -178,6 +179,7 @@ impl Provider for RulesProvider {
                 }
             }
         }
+        // The schema describes the scale and the parts, whether the verdict is a text or a call.
         let schema = match &turn.tool_choice {
             ToolChoice::Schema(schema) => Some(schema),
             _ => turn
@@ -215,6 +217,7 @@ impl Provider for RulesProvider {
         cx: &'a CallCx,
     ) -> BoxFuture<'a, Result<CompletedReply, ProviderError>> {
         Box::pin(async move {
+            // Read the body and not the turn, because a person may have edited the body.
             let request: RulesRequest = serde_json::from_str(&body.text()).map_err(|e| {
                 ProviderError::Request(format!("this is not a request of rules: {e}"))
             })?;
@@ -253,6 +256,7 @@ impl Provider for RulesProvider {
                     thought: work.reasoning,
                     calls: work.calls,
                 },
+                // `rules` uses no tokens.
                 usage: TokenUsage::default(),
             })
         })
@@ -275,6 +279,7 @@ fn build_reply(request: &RulesRequest) -> Option<RulesReply> {
         .map(|c| clause_check::check_clause(c, &material, &pages))
         .collect();
     let may_fetch = request.answer == "any" && request.tools.iter().any(|t| t == FETCH);
+    // A clause that can't be parsed makes the result "not applicable", so fetching pages is useless.
     let readable = clauses.iter().all(|c| c.check.is_ok());
     let mut missing_pages: Vec<&str> = Vec::new();
     for ruling in &rulings {
@@ -285,6 +290,7 @@ fn build_reply(request: &RulesRequest) -> Option<RulesReply> {
         }
     }
     let first = pages.is_empty();
+    // Fetch all missing pages in one turn.
     if may_fetch && readable && !missing_pages.is_empty() {
         let mut thought = format!("{HEAD}\n");
         for url in &missing_pages {
@@ -308,6 +314,7 @@ fn build_reply(request: &RulesRequest) -> Option<RulesReply> {
         None => state_verdict(&clauses, &rulings, request.scale),
         Some(asks) => state_verdict_in_parts(&clauses, &rulings, &owners, asks),
     };
+    // A turn before this one already wrote the first line.
     let mut thought = if first {
         format!("{HEAD}\n")
     } else {
@@ -315,6 +322,7 @@ fn build_reply(request: &RulesRequest) -> Option<RulesReply> {
     };
     thought.push_str(&verdict.explanation);
     let arguments = verdict.json.to_string();
+    // The verdict is the reply's text for structured output, otherwise a call.
     let (text, calls) = if request.answer == "text" {
         (arguments, Vec::new())
     } else {
@@ -361,6 +369,7 @@ fn collect_pages(results: &[RulesToolResult]) -> Vec<FetchedPage> {
 
 /// Removes the delimiting lines of a tool response.
 fn strip_delimiters(result: &str) -> &str {
+    // The first line, then the last line: both begin with the delimiter.
     let inner = result
         .strip_prefix("<<<")
         .and_then(|rest| rest.split_once('\n'))

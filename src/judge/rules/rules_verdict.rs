@@ -51,6 +51,7 @@ pub(super) fn collect_clauses(
         negated: false,
         check: Err(why.to_owned()),
     };
+    // `rules` can't judge calls, so one unreadable clause makes the verdict "not applicable".
     if material.judges_calls {
         let why = "rules reads what was said, and this eval is about calls";
         return (vec![unreadable(&material.criteria, why)], vec![0]);
@@ -72,6 +73,7 @@ pub(super) fn collect_clauses(
         if own.is_empty() {
             own.push(unreadable(criterion, "it holds no clause"));
         }
+        // One owner for each new clause, so that both lists stay in step.
         owners.resize(owners.len() + own.len(), owner);
         clauses.append(&mut own);
     }
@@ -104,6 +106,7 @@ fn report_clauses(clauses: &[Clause], rulings: &[ClauseResult]) -> ClauseReport 
         holds: Vec::new(),
     };
     for (clause, ruling) in clauses.iter().zip(rulings) {
+        // Declared here, because `why` borrows it until the end of the iteration.
         let not_yet;
         let (mark, why) = match ruling {
             ClauseResult::Checked { holds, why, quotes } => {
@@ -138,6 +141,7 @@ fn report_clauses(clauses: &[Clause], rulings: &[ClauseResult]) -> ClauseReport 
 fn undecided_verdict(holds: &[Option<bool>], lines: &str) -> Option<Value> {
     let (open, total) = (holds.iter().filter(|h| h.is_none()).count(), holds.len());
     let why = match (open, total) {
+        // This case is first: without clauses, 0 open ones would look like a verdict.
         (_, 0) => "The rubric holds no clause.".to_owned(),
         (0, _) => return None,
         _ => format!(
@@ -165,6 +169,7 @@ pub(super) fn state_verdict(
             "citations": report.citations,
             "reasoning": format!("{HEAD}\n{lines}{holding} of {total} clauses hold."),
             "passed": holding == total,
+            // The share of clauses that hold, on the eval's scale. `total` is not 0 here.
             "score": low + (high - low) * holding as f64 / total as f64,
             "applicable": true
         })

@@ -71,7 +71,9 @@ pub(super) fn is_declined(sentence: &str, what: &str) -> bool {
 ///
 /// `2.6` is not found in `2.69` or `2.6.1`.
 pub(super) fn find_phrase<'t>(text: &'t str, phrase: &str) -> Option<&'t str> {
+    // The phrase is the author's text, so its special characters must match literally.
     let words: Vec<String> = phrase.split_whitespace().map(regex::escape).collect();
+    // Typographic and plain apostrophes are equal.
     let pattern = words.join(r"\s+").replace('\'', "['’]");
     let pattern = Regex::new(&format!("(?i){pattern}")).ok()?;
     let digit_end = phrase.ends_with(|c: char| c.is_ascii_digit());
@@ -88,12 +90,14 @@ pub(super) fn find_phrase<'t>(text: &'t str, phrase: &str) -> Option<&'t str> {
             && edge(found.as_str().chars().next_back(), next);
         // `2.6` is not in `2.6.1`, which is another version.
         let longer = digit_end && next == Some('.') && second.is_some_and(|c| c.is_ascii_digit());
+        // `69` is not in `2.69`.
         let tail = before == Some('.')
             && text[..found.start() - 1].ends_with(|c: char| c.is_ascii_digit());
         let inner = tail && phrase.starts_with(|c: char| c.is_ascii_digit());
         if whole && !longer && !inner {
             return Some(found.as_str());
         }
+        // Continue after this match, at least one byte later.
         at = found.end().max(found.start() + 1);
         if found.is_empty() || !text.is_char_boundary(at) {
             return None;
@@ -138,7 +142,9 @@ pub(super) fn find_newest_version<'t>(
             continue;
         }
         let (parts, pre) = parse_version(found.as_str());
+        // A product's name is close to its version; 120 bytes bound the search.
         let mut from = found.start().saturating_sub(120);
+        // The subtraction can end inside a character.
         while !page.is_char_boundary(from) {
             from -= 1;
         }
@@ -154,6 +160,7 @@ pub(super) fn find_newest_version<'t>(
             &page[start..found.end()],
         ));
     }
+    // The order of preference: after the product's name, final, highest number.
     let best = all
         .iter()
         .max_by(|a, b| (a.0, a.1, &a.2).cmp(&(b.0, b.1, &b.2)))?;
