@@ -29,8 +29,10 @@ pub async fn call_with_retries(
         last_error: None,
         left_out: Vec::new(),
     };
+    // The body without refused settings, once a server refused one.
     let mut shorter_body: Option<RequestBody> = None;
     loop {
+        // Check before each attempt, so that a cancelled cell sends nothing more.
         if cx.cancel.is_cancelled() {
             return Err(ProviderError::Cancelled);
         }
@@ -39,8 +41,10 @@ pub async fn call_with_retries(
             Ok(finished) => return Ok((state.attempt, finished)),
             Err(error) => error,
         };
+        // The headers of the failed attempt: advice about retries and the rate limits.
         let exchange_info = provider.last_exchange(cx.cell).unwrap_or_default();
         provider.forget_exchange(cx.cell);
+        // Before the retry rules: a refused setting is no reason to wait or to give up.
         if let Some(shorter) = state.without_refused_setting(body, &error) {
             let what = shorter.dropped.last().map_or("it", |d| d.what.as_str());
             let why = format!("{error}; asking again without `{what}`");
@@ -59,6 +63,7 @@ pub async fn call_with_retries(
         };
         tokio::select! {
             biased;
+            // `biased` checks for cancellation first, so that a zero wait can't win over it.
             () = cx.cancel.cancelled() => return Err(ProviderError::Cancelled),
             () = cx.clock.sleep(wait) => {}
         }
@@ -88,6 +93,7 @@ impl CallAttempts<'_> {
         self.counted_attempts = self.counted_attempts.saturating_add(1);
         let attempt = self.attempt;
         let pass = self.provider.wait_for_permit(body, self.cx).await;
+        // Record the start even if the permit failed, so that every failure has an attempt.
         self.cx.turn(TurnFact::AttemptStarted { attempt }).await;
         // The place at the server is held until this attempt has its reply.
         let _held = pass?;
@@ -108,6 +114,7 @@ impl CallAttempts<'_> {
             return None;
         }
         self.left_out.push(what);
+        // `send` has counted the refused attempt already.
         self.counted_attempts = self.counted_attempts.saturating_sub(1);
         Some(shorter)
     }
@@ -130,6 +137,7 @@ impl CallAttempts<'_> {
             is_same_error: self.last_error.as_ref() == Some(&message),
             jitter: derive_jitter(cx.cell.0, cx.turn.0, self.attempt),
         });
+        // The message without further text, so that the same error compares equal next time.
         self.last_error = Some(message);
         let more = match next {
             RetryAction::Retry {
@@ -175,6 +183,7 @@ impl CallAttempts<'_> {
                 retry_in,
                 billed: error.billed_usage(),
                 wait_why,
+                // An attempt without an answer has no details to record.
                 exchange: (*exchange_info != known).then(|| exchange_info.exchange.clone()),
             })
             .await;
@@ -184,6 +193,7 @@ impl CallAttempts<'_> {
 /// Formats the moment that is this far ahead, to the second.
 fn format_moment_ahead(cx: &CallCx, ahead: Millis) -> String {
     let now: Option<jiff::Timestamp> = cx.clock.wall_time().0.parse().ok();
+    // Round up, so that the stated moment is never too early.
     let seconds = i64::try_from(ahead.0.div_ceil(1000)).unwrap_or(i64::MAX);
     let then = now.and_then(|now| {
         now.checked_add(jiff::SignedDuration::from_secs(seconds))

@@ -20,6 +20,7 @@ struct ModelLimitation {
 ///
 /// From the vendors' model pages as of 2026-11, and reports of their 400s.
 const LIMITATIONS: &[ModelLimitation] = &[
+    // gpt-5-chat takes a temperature, unlike the rest of `gpt-5`.
     new_openai_limitation("gpt-5-chat", "", ""),
     new_openai_limitation("gpt-5-chat", "reasoning", "gpt-5-chat does not reason"),
     new_openai_limitation(
@@ -93,6 +94,7 @@ pub(super) fn find_capabilities(config: &JudgeConfig) -> (ModelCapabilities, Vec
     {
         return claude::find_capabilities(config);
     }
+    // Gateways put the vendor before the name: `openai/gpt-5`.
     let model = config.model.rsplit('/').next().unwrap_or_default();
     let provider = if on_vertex {
         ProviderKind::Gemini
@@ -106,10 +108,12 @@ pub(super) fn find_capabilities(config: &JudgeConfig) -> (ModelCapabilities, Vec
     let exception = rows.iter().find(|row| row.lacks.is_empty());
     let lacks = |what: &str| {
         let row = rows.iter().find(|row| row.lacks == what)?;
+        // A row of the exception itself still counts; rows of the wider family don't.
         let own = exception.is_none_or(|exception| row.prefix == exception.prefix);
         own.then_some(row.why)
     };
     let mut caps = ModelCapabilities {
+        // An unknown model counts as capable; a refusal by its server corrects that.
         structured_output: lacks("schema").is_none(),
         forced_call: true,
         dropped: Vec::new(),
@@ -128,6 +132,7 @@ pub(super) fn find_capabilities(config: &JudgeConfig) -> (ModelCapabilities, Vec
             });
         }
     }
+    // The protocol lacks the seed, whatever the model is.
     if config.provider == ProviderKind::OpenaiResponses && config.seed.is_some() {
         known.push("seed");
         caps.dropped.push(DroppedSetting {

@@ -149,6 +149,7 @@ impl ProviderClient {
         http: LlmClient,
     ) -> Self {
         let mut headers = vec![("content-type".to_owned(), "application/json".to_owned())];
+        // The same choice as `stream` in the body.
         let accept = if config.stream {
             "text/event-stream"
         } else {
@@ -175,6 +176,7 @@ impl ProviderClient {
             .into_iter()
             .chain(config.headers.values().map(String::as_str));
         let missing_key_reason = match (key, &config.key) {
+            // A header of the user may contain a key, so its absence can't be claimed.
             _ if !config.headers.is_empty() => None,
             (None, ApiKeySource::EnvIfSet(name)) => {
                 Some(format!("no key was sent: {name} is not set"))
@@ -231,6 +233,7 @@ impl ProviderClient {
             read = self.request_reply(body, &mut *reader, &mut exchange_info, cx, deltas) => read,
             () = cx.clock.sleep(WHOLE) => Err(truncated_error(format!("{OVERDUE}{WHOLE}"))),
         };
+        // Take the counts before `finish` consumes the reader.
         let billed = reader.billed_usage().map(TokenUsage::without_zero_counts);
         let done = read
             .and_then(|()| reader.finish())
@@ -239,6 +242,7 @@ impl ProviderClient {
                 ..finished
             })
             .map_err(|error| self.redact_error(error, billed));
+        // `|=`, because a connection error has set it already.
         exchange_info.exchange.cost_unknown |= match &done {
             Ok(_) => false,
             Err(error) => error.may_be_billed() && billed.is_none(),
@@ -255,10 +259,12 @@ impl ProviderClient {
         cx: &CallCx,
         deltas: &mut DeltaCoalescer<'_>,
     ) -> Result<(), ProviderError> {
+        // `Bytes`, because a second attempt with a new token sends the same body again.
         let mut text = bytes::Bytes::from(body.text());
         loop {
             let mut response = self.post_with_auth(&text, exchange_info, cx).await?;
             self.read_response_headers(&response, exchange_info, cx);
+            // Redirects count as errors: following one could send the key to another host.
             if !(200..300).contains(&response.status) {
                 return Err(self.status_error(response, cx, exchange_info).await);
             }
@@ -277,6 +283,7 @@ impl ProviderClient {
                 self.read_document(&mut response, reader, exchange_info, cx, deltas)
                     .await?;
             }
+            // Only Gemini ends a reply in the middle; the reader then asks for the rest.
             let rest = reader.take_continuation();
             let Some(longer) =
                 rest.and_then(|member| posting_auth::append_member(&body.text(), &member))
@@ -310,6 +317,7 @@ impl ProviderClient {
             }
             pushed.map_err(framing_error)?;
         }
+        // The stream ended without an end mark; its last frames are incomplete.
         framing.finish(&mut frames).map_err(framing_error)?;
         read_frames(&mut frames, reader, deltas).await?;
         Ok(())
@@ -360,6 +368,7 @@ impl Provider for ProviderClient {
     }
 
     fn build_body(&self, turn: &TurnRequest<'_>) -> Result<RequestBody, ProviderError> {
+        // Copy under the lock and release it, because building a body takes time.
         let (mut omit, learned) = {
             let learned = self.learned();
             (learned.omitted.clone(), learned.dropped.clone())
@@ -412,7 +421,9 @@ impl Provider for ProviderClient {
         if !(matches!(status, 400 | 422) || *status == 500 && is_loopback_url(&self.shown_url)) {
             return None;
         }
+        // The message must name a setting that this dialect can omit.
         let param = server_error::find_refused_setting(self.dialect.omittable_settings(), message)?;
+        // Some servers know the same setting only under its other name.
         let rename = param
             .replacement_key
             .is_some_and(|other| message.contains(other));
@@ -420,6 +431,7 @@ impl Provider for ProviderClient {
             what: param.setting.to_owned(),
             why: format!("the server refused it: {message}"),
         };
+        // Returns `None` if the body lacks the setting, so the refusal is about something else.
         let shorter = server_error::remove_setting(body, param, rename, dropped.clone())?;
         let mut learned = self.learned();
         let omit = &mut learned.omitted;
@@ -428,6 +440,7 @@ impl Provider for ProviderClient {
         } else {
             &mut omit.refused
         };
+        // Parallel cells can learn of the same refusal; record it once.
         if !list.contains(&param.setting) {
             list.push(param.setting);
             learned.dropped.push(dropped);
@@ -443,6 +456,7 @@ async fn next_chunk(
     cx: &CallCx,
     deltas: &mut DeltaCoalescer<'_>,
 ) -> Result<Option<bytes::Bytes>, ProviderError> {
+    // Pinned outside the loop, so that a flush doesn't restart the read.
     let mut coming = pin!(response.next_chunk());
     loop {
         let due = deltas.time_until_flush();
@@ -473,6 +487,7 @@ async fn read_frames(
     let mut new = NewDeltas::new();
     for frame in frames.drain(..) {
         let progress = reader.read_frame(frame, &mut new);
+        // Show the text before a fault ends the reply.
         for (part, text) in new.drain(..) {
             deltas.push(part, &text).await;
         }
@@ -486,6 +501,7 @@ async fn read_frames(
 /// The body broke off, or is too large.
 fn broken_body_error(error: &NetError) -> ProviderError {
     let why = match error {
+        // The words begin with `CAPPED`, by which the retry rules recognize a size limit.
         NetError::TooLarge { limit, .. } => format!("{CAPPED}{} MiB", limit >> 20),
         other => other.to_string(),
     };

@@ -54,6 +54,7 @@ impl BodyBuilder {
         let Some(declared) = declared else {
             return false;
         };
+        // The key belongs to the piece before, so the declarations alone are the shared piece.
         self.write_key("tools");
         self.close_piece();
         self.closed_pieces.push(declared);
@@ -75,6 +76,7 @@ impl BodyBuilder {
     }
 
     fn write_key(&mut self, key: &str) {
+        // The first member has no comma before it.
         if !(self.closed_pieces.is_empty() && self.open_piece == "{") {
             self.open_piece.push(',');
         }
@@ -142,6 +144,7 @@ pub(super) fn parse_extra_body(config: &JudgeConfig) -> Result<Map<String, Value
             )));
         }
     };
+    // Gemini has some of these keys one level deeper.
     let generation = map.get("generationConfig").and_then(Value::as_object);
     let inner = generation.into_iter().flat_map(Map::keys);
     match map
@@ -164,6 +167,7 @@ pub(super) fn merge_settings(
     params: &[OmittableSetting],
     omit: &OmittedSettings,
 ) {
+    // The user's `extra_body` wins over dicta's settings, except for what the server refused.
     merge_deep(settings, extra);
     for param in params.iter().filter(|p| omit.refused.contains(&p.setting)) {
         for path in param.body_paths {

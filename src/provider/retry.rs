@@ -96,9 +96,11 @@ pub fn choose_retry_action(failed: &FailedAttempt<'_>) -> RetryAction {
     {
         return RetryAction::WaitTooLong(delay);
     }
+    // After the check of the delay, because "limited until …" explains more than a count of attempts.
     if attempt >= failed.max_attempts {
         return RetryAction::Stop;
     }
+    // Up to a tenth more than the server asked, so that waiting cells don't return together.
     let wait = if let Some(delay) = asked {
         delay + scale_by_jitter(delay.0 / 10, failed.jitter)
     } else {
@@ -106,6 +108,7 @@ pub fn choose_retry_action(failed: &FailedAttempt<'_>) -> RetryAction {
         let doublings = u32::from(attempt.saturating_sub(1)).min(10);
         scale_by_jitter(base << doublings, failed.jitter)
     };
+    // A call never waits longer than `MAX_WAIT` in all.
     let wait = wait.min(MAX_WAIT.since(waited));
     match failed.time_left {
         Some(left) if wait >= left => RetryAction::NoTime(wait),
@@ -119,6 +122,7 @@ pub fn choose_retry_action(failed: &FailedAttempt<'_>) -> RetryAction {
 /// Returns the server's delay and the first back-off in milliseconds, or the reason to stop.
 fn plan_delay(failed: &FailedAttempt<'_>) -> Result<(Option<Millis>, u64), RetryAction> {
     match failed.error {
+        // Before the status, because an exhausted quota is also a 429.
         ProviderError::Status { terminal: true, .. } => Err(RetryAction::Stop),
         ProviderError::Status {
             status,
@@ -127,6 +131,7 @@ fn plan_delay(failed: &FailedAttempt<'_>) -> Result<(Option<Millis>, u64), Retry
             ..
         } => match status {
             _ if failed.server_advice == Some(false) => Err(RetryAction::Stop),
+            // Overload: the first wait is longer than after other failures. 529 is Anthropic's own status.
             429 | 503 | 529 => Ok((*retry_after, 2000)),
             // Servers that run models locally answer 500 to mistakes of their clients.
             500 if failed.is_same_error && is_loopback_url(url) => Err(RetryAction::SameError),

@@ -47,6 +47,7 @@ pub(super) fn delay_from_headers<'h>(
     header: impl Fn(&str) -> Option<&'h str>,
     now: Option<i64>,
 ) -> Option<Millis> {
+    // This header is more precise than the standard one.
     if let Some(ms) = header("retry-after-ms").and_then(parse_number) {
         return Some(Millis::from_secs_f64(ms / 1000.0));
     }
@@ -55,6 +56,7 @@ pub(super) fn delay_from_headers<'h>(
         return Some(Millis::from_secs_f64(secs));
     }
     let until = parse_http_date(text)?;
+    // The server's own clock, because the local one may be wrong.
     let from = header("date").and_then(parse_http_date).or(now)?;
     Some(Millis::from_secs(u64::try_from(until - from).unwrap_or(0)))
 }
@@ -101,11 +103,13 @@ pub(super) fn rate_limits_from_headers<'h>(
             .iter()
             .find_map(|kind| {
                 left(&|part| format!("{kind}-{part}-{what}"))
+                    // OpenAI writes `remaining-requests`, Anthropic `requests-remaining`.
                     .or_else(|| left(&|part| format!("{kind}-{what}-{part}")))
             })
     };
     RateLimitStatus {
         requests: of("requests").or_else(|| left(&|part| format!("x-ratelimit-{part}"))),
+        // Anthropic also reports input and output apart; a judge sends far more than it receives.
         tokens: of("tokens").or_else(|| of("input-tokens")),
     }
 }
@@ -177,6 +181,7 @@ pub(super) fn is_quota_exhausted(error: &Value) -> bool {
         .filter_map(|failure| failure.get("violations")?.as_array())
         .flatten()
         .filter_map(|violation| violation.get("quotaId")?.as_str())
+        // Google names the period only in the quota's id.
         .any(|id| id.contains("PerDay"))
 }
 

@@ -35,6 +35,7 @@ impl ToolDeclarationCache {
             return Some(Arc::clone(piece));
         }
         let piece: Arc<str> = render(tools).into();
+        // A full cache keeps its entries: further lists are rendered each time.
         if kept.len() < MAX_CACHED_LISTS {
             kept.push((tools.to_vec(), Arc::clone(&piece)));
         }

@@ -64,6 +64,7 @@ fn build_model_url(
     let place = match auth {
         RequestAuth::Key(_) => None,
         RequestAuth::GoogleTokens(own) => {
+            // The judge's own setting wins over the credentials file.
             let project = config.project.as_deref().or(*own).ok_or_else(|| {
                 refused(
                     "Vertex AI needs a project: set `project`, or GOOGLE_CLOUD_PROJECT".to_owned(),
@@ -80,6 +81,7 @@ fn build_model_url(
         }
     };
     if let Some((project, location)) = place {
+        // Both become parts of the host and the path, so they must not change where the request goes.
         for (what, word) in [("project", project), ("location", location)] {
             if !is_path_word(what, word) {
                 return Err(refused(format!(
@@ -90,6 +92,7 @@ fn build_model_url(
     }
     let mut url =
         request_body::parse_base_url(config, &build_host(place.map(|(_, location)| location)))?;
+    // Anthropic's models are served under another version of the API.
     let version = if is_claude(&config.model) {
         CLAUDE_API_VERSION
     } else {
@@ -111,6 +114,7 @@ fn build_model_url(
 fn build_host(location: Option<&str>) -> String {
     match location {
         None | Some("global") => "https://aiplatform.googleapis.com".to_owned(),
+        // Multi-regions have hosts of another form.
         Some(region @ ("us" | "eu")) => format!("https://aiplatform.{region}.rep.googleapis.com"),
         Some(region) => format!("https://{region}-aiplatform.googleapis.com"),
     }

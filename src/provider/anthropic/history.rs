@@ -40,6 +40,7 @@ pub(super) fn render_messages(
                 let blocks = join_paragraphs(blocks);
                 for block in blocks {
                     match block {
+                        // Only the first item fills `system`: the protocol has one place for instructions.
                         HistoryBlock::System(text) if at == 0 => match &mut system {
                             Some(all) => {
                                 all.push_str("\n\n");
@@ -58,6 +59,7 @@ pub(super) fn render_messages(
                 reply: view,
             } => {
                 said = view;
+                // The arguments in call order, to repair a native block that isn't an object.
                 let mut calls = view.calls.iter().map(|call| call.raw.as_str());
                 for block in native {
                     push_block(
@@ -68,6 +70,7 @@ pub(super) fn render_messages(
                 }
             }
             HistoryItem::ToolResponses(answers) => {
+                // The service refuses a call without a result and a result without a call.
                 if answers.len() != said.calls.len() {
                     return Err(unpaired_responses_error(answers.len(), said.calls.len()));
                 }
@@ -89,6 +92,7 @@ pub(super) fn render_messages(
 
 fn push_block(all: &mut Vec<AnthropicRequestMessage>, role: &'static str, block: String) {
     match all.last_mut() {
+        // Neighbors of one role become one message: all results of a turn must be in the next user message.
         Some(last) if last.role == role => last.content.push(block),
         _ => all.push(AnthropicRequestMessage {
             role,
@@ -132,6 +136,7 @@ fn render_native_block<'v>(block: &RawValue, calls: &mut impl Iterator<Item = &'
         return text.to_owned();
     }
     let canonical = calls.next().filter(|c| is_object(c)).unwrap_or("{}");
+    // A block with an object as input goes back byte for byte.
     let Some(input) = used.input.map(RawValue::get).filter(|i| !is_object(i)) else {
         return text.to_owned();
     };

@@ -79,6 +79,7 @@ impl AnthropicEndpoint {
     fn from_config(config: &JudgeConfig) -> Result<Self, ProviderError> {
         let mut url = parse_base_url(config, DEFAULT_BASE)?;
         let path = url.path().trim_end_matches('/');
+        // A base URL may be the whole address, the version, or only the host.
         if !path.ends_with("/messages") {
             let path = append_version(&url, "v1");
             url.set_path(&format!("{path}/messages"));
@@ -114,6 +115,7 @@ impl AnthropicDialect {
         endpoint: AnthropicEndpoint,
     ) -> Result<Self, ProviderError> {
         let limit = config.max_output_tokens;
+        // The protocol requires `max_tokens`, so there is always a limit.
         let limit = limit.unwrap_or_else(|| claude::default_max_tokens(&config.model));
         Ok(Self {
             thinking_settings: build_thinking_settings(config, limit)?,
@@ -138,6 +140,7 @@ impl AnthropicDialect {
     ) -> Map<String, Value> {
         let mut map = Map::new();
         if let ToolChoice::ForcedTool(name) = &turn.tool_choice
+            // The service refuses a forced call together with thinking.
             && !self.is_thinking(omit)
             && !omit.contains("tool_choice")
         {
@@ -149,6 +152,7 @@ impl AnthropicDialect {
             let format = json!({"type": "json_schema", "schema": schema});
             output.insert("format".to_owned(), format);
         }
+        // `effort` belongs into `output_config`; the other keys are at the top level.
         if !omit.contains("reasoning") {
             for (key, value) in &self.thinking_settings {
                 let into = if key == "effort" {
@@ -201,6 +205,7 @@ fn build_thinking_settings(
         (ThinkingMode::Adaptive { .. }, _) if claude::is_thinking_off(effort) => {
             set("thinking", json!({"type": "disabled"}));
         }
+        // These models don't think unless a request asks for it, so no key is necessary.
         (ThinkingMode::Budget, _) if claude::is_thinking_off(effort) => {}
         (
             ThinkingMode::Adaptive {
@@ -229,6 +234,7 @@ fn build_thinking_settings(
             let effort = if effort == "minimal" { "low" } else { effort };
             set("effort", json!(effort));
         }
+        // An explicit budget works in both modes, except for the newest models above.
         (_, Some(tokens)) => {
             if tokens < LEAST_BUDGET || tokens >= limit {
                 return refuse(format!(
@@ -244,6 +250,7 @@ fn build_thinking_settings(
                 "medium" => 8192,
                 _ => 24_576,
             };
+            // Thinking counts towards the limit, so at least half of it stays for the reply.
             let room = limit / 2;
             if room < LEAST_BUDGET && claude::is_thinking(config) {
                 return refuse(format!(
@@ -293,6 +300,7 @@ impl Dialect for AnthropicDialect {
         omit: &OmittedSettings,
     ) -> Result<Vec<Arc<str>>, ProviderError> {
         let all = check_declared_tools(turn)?;
+        // Without a forced call, dicta declares only that function and asks for it in words.
         let unforced = match &turn.tool_choice {
             ToolChoice::ForcedTool(name)
                 if self.is_thinking(omit) || omit.contains("tool_choice") =>
@@ -322,6 +330,7 @@ impl Dialect for AnthropicDialect {
         });
         let (system, messages) = history::render_messages(turn.history, nudge.as_deref())?;
         let mut body = BodyBuilder::new();
+        // On Vertex AI the URL names the model, and the body names the version.
         match self.endpoint.version_in_body {
             Some(version) => body.add_member("anthropic_version", &version),
             None => body.add_member("model", &self.config.model),

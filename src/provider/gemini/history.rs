@@ -31,6 +31,8 @@ pub(super) fn render_contents(
                 let mut parts = Vec::new();
                 for block in blocks {
                     match block {
+                        // Only the first item fills `systemInstruction`: the protocol has one place for
+                        // instructions.
                         HistoryBlock::System(text) if at == 0 => match &mut system {
                             Some(all) => {
                                 all.push_str("\n\n");
@@ -58,6 +60,7 @@ pub(super) fn render_contents(
                 calls = view.calls.iter().map(called).collect();
                 all.extend(render_foreign_turn(view));
             }
+            // Native parts go back byte for byte, because the service checks their signatures.
             HistoryItem::Model { native, .. } => {
                 calls = native
                     .iter()
@@ -70,6 +73,7 @@ pub(super) fn render_contents(
                 }
             }
             HistoryItem::ToolResponses(answers) => {
+                // The service refuses a turn in which calls and responses don't match.
                 if answers.len() != calls.len() {
                     return Err(unpaired_responses_error(answers.len(), calls.len()));
                 }
@@ -95,8 +99,10 @@ fn is_foreign(native: &[Arc<RawValue>], view: &ModelReply) -> bool {
     }
     let is_other = |item: &Arc<RawValue>| {
         let item: Result<Other, _> = serde_json::from_str(item.get());
+        // An item that isn't an object is not a part either.
         item.map_or(true, |item| item.role.is_some() || item.kind.is_some())
     };
+    // Recordings without native items still have the reply as dicta read it.
     let says_something = !view.text.is_empty() || !view.calls.is_empty();
     native.iter().any(is_other) || native.is_empty() && says_something
 }
@@ -115,6 +121,7 @@ fn render_foreign_turn(view: &ModelReply) -> Option<String> {
             "{}"
         };
         let name = text_of(&call.name);
+        // The service checks only the first call of a turn for a signature.
         let mark = if at == 0 {
             format!(r#","thoughtSignature":"{NOT_SIGNED}""#)
         } else {
@@ -148,6 +155,7 @@ fn parse_function_call(part: &RawValue) -> Option<GeminiFunctionCall> {
     }
     let call = serde_json::from_str::<Part>(part.get()).ok()?.call?;
     Some(GeminiFunctionCall {
+        // An empty id counts as none, as in the stream reader.
         id: call.id.filter(|id| !id.is_empty()),
         ..call
     })
@@ -159,6 +167,7 @@ fn render_function_responses(answers: &[ToolResponse], calls: &[GeminiFunctionCa
         .iter()
         .zip(calls)
         .map(|(answer, call)| {
+            // The names that Google's documentation gives to a function's result.
             let key = if answer.is_error { "error" } else { "output" };
             let response = json!({ key: answer.text });
             match &call.id {

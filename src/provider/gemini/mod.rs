@@ -97,6 +97,7 @@ impl GeminiDialect {
         config: &JudgeConfig,
         mut url: url::Url,
     ) -> Result<Self, ProviderError> {
+        // Without `alt=sse` the service streams one JSON array instead of events.
         let method = if config.stream {
             url.query_pairs_mut().append_pair("alt", "sse");
             "streamGenerateContent"
@@ -132,6 +133,7 @@ impl GeminiDialect {
         }
         if let ToolChoice::Schema(schema) = &turn.tool_choice {
             let setting = "structured output";
+            // The service needs both keys, so both belong to one omittable setting.
             set(setting, "responseMimeType", json!("application/json"));
             set(setting, "responseJsonSchema", schema.clone());
         }
@@ -157,6 +159,7 @@ impl GeminiDialect {
 /// can't turn thinking off, and 128 is its minimum. Later models use a level. A number is a budget for any model.
 fn build_thinking_config(model: &str, effort: &str) -> Value {
     let budget = |tokens: i64| json!({"includeThoughts": true, "thinkingBudget": tokens});
+    // A number is a budget for every model.
     if let Ok(tokens) = effort.parse() {
         return budget(tokens);
     }
@@ -165,6 +168,7 @@ fn build_thinking_config(model: &str, effort: &str) -> Value {
     }
     match effort {
         "none" | "off" if model.contains("pro") => budget(128),
+        // Without thinking there are no thoughts to include.
         "none" | "off" => json!({"thinkingBudget": 0}),
         "minimal" | "low" => budget(1024),
         "medium" => budget(8192),
@@ -209,6 +213,7 @@ impl Dialect for GeminiDialect {
             body.add_member("systemInstruction", &json!({"parts": [{"text": system}]}));
         }
         body.add_array("contents", contents);
+        // The service refuses `toolConfig` without functions.
         if body.add_tools(tools) {
             let calling = match &turn.tool_choice {
                 ToolChoice::ForcedTool(name) => {

@@ -117,6 +117,7 @@ impl GeminiReplyReader {
         let chunk: GeminiChunk<'_> = serde_json::from_str(text)
             .map_err(|_| malformed_error("an event is not a generateContent response", text))?;
         self.frames += 1;
+        // Before any error, so that the tokens of a failed reply are billed.
         if let Some(usage) = &chunk.usage_metadata {
             self.usage = Some(read_usage(usage));
         }
@@ -131,6 +132,7 @@ impl GeminiReplyReader {
             self.block_reason = Some(why);
         }
         let candidates = chunk.candidates.into_iter().flatten();
+        // dicta asks for one candidate; gateways may still send several.
         let first = candidates.into_iter().find(|c| c.index.unwrap_or(0) == 0);
         let Some(candidate) = first else {
             return Ok(());
@@ -139,6 +141,7 @@ impl GeminiReplyReader {
         for raw in parts.into_iter().flatten() {
             self.read_part(raw, new)?;
         }
+        // A later chunk without a reason must not erase an earlier one.
         let finish = candidate
             .finish_reason
             .filter(|reason| finish_reason::is_specified(reason));
@@ -169,6 +172,7 @@ impl GeminiReplyReader {
             return Ok(());
         }
         match part.function_call {
+            // Only a piece of an open call has no name.
             Some(call) if call.name.is_none() && self.open_call.is_some() => {
                 return self.continue_call(call, raw, new);
             }
@@ -207,6 +211,7 @@ impl GeminiReplyReader {
                 "it makes more than {MAX_CALLS} calls"
             )));
         }
+        // A call without arguments may omit the member.
         let args = call.args.map_or("{}", RawValue::get);
         let id = call.id.filter(|id| !id.is_empty());
         // A repeated id identifies neither call. The native part keeps what arrived.
@@ -216,6 +221,7 @@ impl GeminiReplyReader {
             name,
             raw: args.to_owned(),
         });
+        // A streamed call: its arguments are complete only when it closes.
         if call.will_continue == Some(true) || call.partial_args.is_some() {
             let mut open = OpenFunctionCall::new(self.native.len() - 1, at, args, raw)?;
             open.add_args(call.partial_args.unwrap_or_default())?;
@@ -299,6 +305,7 @@ impl ReplyReader for GeminiReplyReader {
                 }
             }
             SseFrame::Stray { text, complete } => match serde_json::from_str::<Value>(&text) {
+                // Without `alt=sse`, or for errors, the service sends plain JSON lines.
                 Ok(Value::Object(_) | Value::Array(_)) => self.read_chunks(&text, new)?,
                 _ if !complete => {
                     return Err(truncated_error(
@@ -326,14 +333,17 @@ impl ReplyReader for GeminiReplyReader {
         {
             return None;
         }
+        // Without a token there is nothing to continue from, and `finish` reports the cut.
         let token = self.continuation.take()?;
         self.continuations += 1;
+        // The next reply brings its own reason; the text and calls so far stay.
         self.finish = None;
         self.finish_message = None;
         let once = TokenUsage {
             calls: 1,
             ..TokenUsage::default()
         };
+        // Each reply reports only its own tokens, so add them up.
         let usage = self.usage.take().unwrap_or(once);
         self.earlier_usage = Some(
             self.earlier_usage
@@ -343,8 +353,10 @@ impl ReplyReader for GeminiReplyReader {
     }
 
     fn finish(mut self: Box<Self>) -> Result<CompletedReply, ProviderError> {
+        // The stream may end before the piece that closes the last call.
         self.close_call(&mut NewDeltas::new())?;
         let stop = match (&self.block_reason, &self.finish) {
+            // A blocked prompt wins over any finish reason.
             (Some(why), _) => finish_reason::blocked_prompt_stop(why),
             (None, Some(finish)) => {
                 let has_calls = !self.reply.calls.is_empty();

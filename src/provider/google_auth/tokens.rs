@@ -113,6 +113,7 @@ impl GoogleTokens {
                 Ok(text)
             }
             Err(error) => {
+                // After a failure an old token is useless: it expired, or the server refused it.
                 cache.token = None;
                 cache.failed = Some(FailedTokenRequest {
                     number,

@@ -31,6 +31,7 @@ struct ChatToolMessage<'a> {
 /// Omits items without messages.
 pub(super) fn render_messages(history: &[HistoryItem]) -> Result<Vec<String>, ProviderError> {
     let mut all = Vec::with_capacity(history.len());
+    // Tool messages need the ids of the calls in the reply before them.
     let mut calls: &ModelReply = &ModelReply::default();
     for item in history {
         let element = match item {
@@ -76,6 +77,7 @@ fn render_tool_messages(
     answers: &[ToolResponse],
     reply: &ModelReply,
 ) -> Result<String, ProviderError> {
+    // Servers refuse a call without a tool message, and a tool message without a call.
     if answers.len() != reply.calls.len() {
         return Err(unpaired_responses_error(answers.len(), reply.calls.len()));
     }
@@ -120,6 +122,7 @@ fn render_assistant_message(native: &RawValue, view: &ModelReply) -> Result<Stri
     let text = native.get();
     let message: RawAssistantMessage<'_> = serde_json::from_str(text)
         .map_err(|_| client::malformed_error("a past reply is not a chat message", text))?;
+    // Copy the message byte for byte, except for broken arguments, to which servers respond 5xx.
     let mut out = String::with_capacity(text.len());
     let mut copied = 0;
     for (at, call) in message.tool_calls.iter().flatten().enumerate() {
@@ -132,7 +135,9 @@ fn render_assistant_message(native: &RawValue, view: &ModelReply) -> Result<Stri
         };
         let written = arguments.get();
         let replacement = match serde_json::from_str::<String>(written) {
+            // The protocol's own form: a string that contains an object.
             Ok(inner) if is_object(&inner) => continue,
+            // Some servers send the object itself, but accept only a string.
             Err(_) if is_object(written) => to_json(&written),
             _ => to_json(&canonical()),
         };

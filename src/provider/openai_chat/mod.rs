@@ -69,6 +69,7 @@ impl ChatDialect {
     pub(super) fn new(config: &JudgeConfig) -> Result<Self, ProviderError> {
         let mut url = parse_base_url(config, DEFAULT_BASE)?;
         let path = url.path().trim_end_matches('/').to_owned();
+        // A base URL may already be the whole address.
         if !path.ends_with("/chat/completions") {
             url.set_path(&format!("{path}/chat/completions"));
         }
@@ -83,6 +84,7 @@ impl ChatDialect {
 
     /// Returns the key for the token limit: the other one after a server refused the first.
     fn token_limit_key(&self, omit: &OmittedSettings) -> Option<&'static str> {
+        // OpenAI's reasoning models refuse `max_tokens`; many compatible servers know no other key.
         let (first, second) = if self.is_openai {
             ("max_completion_tokens", "max_tokens")
         } else {
@@ -136,6 +138,7 @@ impl ChatDialect {
             set(key, key, json!(limit));
         }
         set("stream", "stream", json!(self.config.stream));
+        // Without this option the stream contains no usage.
         if self.config.stream {
             set(
                 "stream_options",

@@ -70,12 +70,15 @@ impl ChatReplyReader {
 
     fn read_chunk(&mut self, chunk: &Value, new: &mut NewDeltas) -> Result<(), ProviderError> {
         self.chunks += 1;
+        // Gateways report errors inside chunks after status 200.
         if let Some(error) = chunk.get("error").filter(|e| !e.is_null()) {
             return Err(in_stream_error(error.clone()));
         }
+        // vLLM sends the error itself as the object.
         if chunk.get("object").is_some_and(|kind| kind == "error") {
             return Err(in_stream_error(chunk.clone()));
         }
+        // The usage comes in a last chunk without choices; other chunks have `null`.
         if let Some(usage) = chunk.get("usage").filter(|u| u.is_object()) {
             self.usage = Some(read_usage(usage));
         }
@@ -83,15 +86,18 @@ impl ChatReplyReader {
         let first = choices
             .into_iter()
             .flatten()
+            // Some servers omit the index of the only choice.
             .find(|choice| choice.get("index").is_none_or(|i| i == 0 || i.is_null()));
         let Some(choice) = first else {
             return Ok(());
         };
+        // A reply that wasn't streamed has `message` instead of `delta`.
         let message = choice.get("delta").or_else(|| choice.get("message"));
         if let Some(message) = message {
             self.read_message(message, new)?;
         }
         if let Some(finish) = choice.get("finish_reason").and_then(Value::as_str)
+            // Some servers send an empty reason in every chunk.
             && !finish.is_empty()
         {
             self.finish = Some(finish.to_owned());
@@ -118,6 +124,7 @@ impl ChatReplyReader {
         }
         match message.get("content") {
             Some(Value::String(text)) => self.add_text(text, new),
+            // Mistral's models stream content as a list of parts.
             Some(Value::Array(parts)) => {
                 let texts = parts.iter().filter_map(|p| p.get("text")?.as_str());
                 for text in texts {
@@ -146,6 +153,7 @@ impl ChatReplyReader {
     }
 
     fn read_stop_reason(&self, finish: &str) -> StopReason {
+        // A refusal wins, because its finish reason is an ordinary `stop`.
         if !self.refusal.is_empty() {
             return StopReason::Refused(self.refusal.clone());
         }
@@ -168,6 +176,7 @@ impl ChatReplyReader {
             message.insert(key.to_owned(), value);
         };
         set("role", "assistant".into());
+        // The protocol wants `null` instead of an empty text next to calls or a refusal.
         let silent = self.text.is_empty() && !(self.calls.is_empty() && self.refusal.is_empty());
         set(
             "content",
@@ -272,9 +281,11 @@ impl ReplyReader for ChatReplyReader {
                 _ => truncated_error("it ended without a finish reason"),
             });
         };
+        // Compatible servers often omit `[DONE]`, so only OpenAI's own streams need it.
         if self.strict && !self.done {
             return Err(truncated_error("it ended without [DONE]"));
         }
+        // OpenRouter ends a failed reply this way.
         if finish == "error" {
             return Err(in_stream_error("the finish reason is `error`".into()));
         }
@@ -343,6 +354,7 @@ fn merge_reasoning_detail(details: &mut Vec<Value>, detail: &Value) {
             {
                 all.push_str(text);
             }
+            // `null` adds nothing and must not erase an earlier value.
             (_, Value::Null) => {}
             _ => {
                 last.insert(key.clone(), value.clone());

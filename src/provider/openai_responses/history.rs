@@ -38,6 +38,7 @@ pub(super) fn render_input(
                 let mut messages = Vec::new();
                 for block in blocks {
                     match block {
+                        // Only the first system text fills `instructions`: the protocol has one place for it.
                         HistoryBlock::System(text) if at == 0 && instructions.is_none() => {
                             instructions = Some(text);
                         }
@@ -73,6 +74,7 @@ fn render_call_outputs(
     answers: &[ToolResponse],
     reply: &ModelReply,
 ) -> Result<String, ProviderError> {
+    // The service refuses a call without an output, and an output without a call.
     if answers.len() != reply.calls.len() {
         return Err(unpaired_responses_error(answers.len(), reply.calls.len()));
     }
@@ -107,6 +109,7 @@ fn render_native_items<'a>(
         if !out.is_empty() {
             out.push(',');
         }
+        // Only calls consume an entry of `calls`, so both stay in step.
         let call = (item.r#type == "function_call")
             .then(|| calls.next())
             .flatten();
@@ -134,6 +137,7 @@ fn render_native_items<'a>(
 fn repair_arguments(written: &str, canonical: &str) -> Option<String> {
     match serde_json::from_str::<String>(written) {
         Ok(inner) if is_object(&inner) => None,
+        // Some servers send the object itself, but accept only a string.
         Err(_) if is_object(written) => Some(text_of(&written)),
         _ if is_object(canonical) => Some(text_of(&canonical)),
         _ => Some(text_of(&"{}")),

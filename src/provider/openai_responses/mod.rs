@@ -94,6 +94,7 @@ impl ResponsesDialect {
     pub(super) fn new(config: &JudgeConfig) -> Result<Self, ProviderError> {
         let mut url = parse_base_url(config, DEFAULT_BASE)?;
         let path = url.path().trim_end_matches('/').to_owned();
+        // A base URL may already be the whole address.
         if !path.ends_with("/responses") {
             url.set_path(&format!("{path}/responses"));
         }
@@ -145,6 +146,7 @@ impl ResponsesDialect {
             set("temperature", "temperature", json!(temperature));
         }
         if let Some(effort) = &self.config.reasoning {
+            // Only verified organizations receive summaries from OpenAI, so the server may refuse them.
             let asked = if omit.contains("reasoning summary") {
                 json!({"effort": effort})
             } else {
@@ -155,6 +157,7 @@ impl ResponsesDialect {
         if let Some(limit) = self.config.max_output_tokens {
             set("max_output_tokens", "max_output_tokens", json!(limit));
         }
+        // Transcripts can be private, so the service must not keep them.
         set("store", "store", json!(false));
         set(
             "encrypted reasoning",
@@ -178,6 +181,7 @@ impl ResponsesDialect {
             .extra_body
             .get("max_output_tokens")
             .and_then(Value::as_u64);
+        // `extra_body` wins, as in the request itself.
         written.or(own)
     }
 }
@@ -226,6 +230,7 @@ impl Dialect for ResponsesDialect {
     }
 
     fn new_reply_reader(&self, turn: TurnIx) -> Box<dyn ReplyReader> {
+        // Compatible servers may report `completed` at the token limit, so the reader compares the counts.
         let limit = self.token_limit().filter(|_| !self.is_openai);
         Box::new(stream::ResponsesReplyReader::new(turn, limit))
     }

@@ -110,6 +110,7 @@ impl OutputItems {
         place: ItemRef<'_>,
     ) -> Result<&mut OutputItem, ProviderError> {
         let nameless = place.index.is_none() && place.id.is_empty();
+        // Without an index and an id, a second item can't be told apart from a repeated event.
         let again = self.find(place).filter(|at| {
             let slot = &self.all[*at];
             let same = slot.id == place.id && slot.call_id == place.call_id;
@@ -126,6 +127,7 @@ impl OutputItems {
         let open = |slot: &OutputItem| slot.received.is_none() && slot.is_of_type(place.kind);
         let by = |wanted: &dyn Fn(&OutputItem) -> bool| {
             let all = &self.all;
+            // Open items first: a later event rarely refers to a complete one.
             all.iter()
                 .rposition(|slot| open(slot) && wanted(slot))
                 .or_else(|| {
@@ -153,6 +155,7 @@ impl OutputItems {
                 .position(open)
                 .filter(|_| place.index.is_none())
         };
+        // From the most reliable reference to the least.
         by_index.or_else(by_id).or_else(first)
     }
 
@@ -233,6 +236,7 @@ impl OutputItem {
     pub(super) fn update_from_item(&mut self, item: &Value) {
         let take = |into: &mut String, key: &str| {
             let word = str_member(item, key);
+            // The end of an item may omit what its beginning stated.
             if !word.is_empty() {
                 word.clone_into(into);
             }
