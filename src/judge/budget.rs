@@ -229,7 +229,8 @@ impl Budget {
         let mut state = self.lock();
         // Count the estimates of calls under way as if they were spent.
         let likely = state.spent.plus(state.reserved);
-        // Time is 0 here: waiting for other calls can't give minutes back, and `check` above already tested them.
+        // Time is 0 here: waiting for other calls can't give minutes back, and `check` above already tested
+        // them.
         if find_exceeded_limit(&self.limits.run, &likely, Millis(0), call.free).is_some() {
             return None;
         }
@@ -246,10 +247,10 @@ impl Budget {
     /// `begun`: the cell made a call before. A new cell concludes at once only if its own limit allows a single call.
     pub fn check_near(&self, cell: CellSpend, free: bool, begun: bool) -> Option<LimitReached> {
         let soft = self.limits.soft_limit_share;
-        let own = find_near_limit(&self.limits.cell, soft, &cell.spend, cell.elapsed, free);
+        let cell_limit = find_near_limit(&self.limits.cell, soft, &cell.spend, cell.elapsed, free);
         // A cell without a call has nothing to conclude from, unless its limit allows a single call.
-        let own = own.filter(|near| begun || near.limit == "calls");
-        if let Some(near) = own {
+        let cell_limit = cell_limit.filter(|near| begun || near.limit == "calls");
+        if let Some(near) = cell_limit {
             return Some(near.into_limit_reached(true, &BudgetSpend::default(), true));
         }
         if !begun {

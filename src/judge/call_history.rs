@@ -227,10 +227,13 @@ impl<'r> TurnCalls<'r> {
         if missing.is_empty() {
             return Ok(());
         }
-        let own = &tool.decl().name;
+        let tool_name = &tool.decl().name;
         Err(Rejection {
             rule: "after".to_owned(),
-            text: format!("Error: `{own}` was not called: {}", missing.join("; ")),
+            text: format!(
+                "Error: `{tool_name}` was not called: {}",
+                missing.join("; ")
+            ),
         })
     }
 

@@ -30,18 +30,18 @@ pub struct CitableSources {
 
 impl CitableSources {
     /// The judged messages and the rubric; [`Self::add_fetched`] adds fetched pages.
-    pub fn from_request(ask: &JudgeRequest) -> Self {
+    pub fn from_request(request: &JudgeRequest) -> Self {
         // Messages after the judged one aren't in the prompt, so a verdict can't cite them.
-        let end = ask.end.min(ask.transcript.messages.len());
+        let end = request.end.min(request.transcript.messages.len());
         Self {
-            transcript: Arc::clone(&ask.transcript),
+            transcript: Arc::clone(&request.transcript),
             messages: vec![OnceLock::new(); end],
             fetches: HashMap::new(),
             rubric: vec![
-                normalize_whitespace(&ask.params.criteria),
-                normalize_whitespace(&ask.params.guide),
+                normalize_whitespace(&request.params.criteria),
+                normalize_whitespace(&request.params.guide),
             ],
-            blocks: ask
+            blocks: request
                 .params
                 .prompt_blocks
                 .iter()
@@ -203,7 +203,7 @@ mod tests {
             ],
             ..Transcript::default()
         };
-        let ask = JudgeRequest {
+        let request = JudgeRequest {
             cell: CellIx(0),
             transcript: Arc::new(transcript),
             end: 1,
@@ -216,13 +216,13 @@ mod tests {
             duplicate_index: 0,
             metadata: Vec::new(),
         };
-        let mut sources = CitableSources::from_request(&ask);
+        let mut sources = CitableSources::from_request(&request);
         sources.add_fetched(1, "Apache Beam 2.69.0 (2025-10-28)");
         sources
     }
 
     #[test]
-    fn a_quote_is_found_verbatim_where_it_is_said_to_stand() {
+    fn quote_is_found_only_in_the_source_that_it_names() {
         let sources = sources();
         for (source, quote, found) in [
             ("message 0", "The newest release is 2.69.0", true),

@@ -70,7 +70,7 @@ pub(super) fn choose_presentation(config: &JudgeConfig, model: &str) -> Transcri
         }));
     }
     match window {
-        // An unknown window is no reason to hide a part of the transcript.
+        // With an unknown window the judge still sees the whole transcript.
         None => TranscriptPresentation::Whole,
         Some(window) => TranscriptPresentation::IfItFits(window),
     }
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_cannot_read_with_tools_is_shown_the_whole() {
+    fn judge_without_tool_calls_receives_the_whole_transcript() {
         let mut config = JudgeConfig::new("j", ProviderKind::Openai);
         config.model = "m".to_owned();
         assert_eq!(

@@ -25,6 +25,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use super::verdict_format::ScoreRange;
 use crate::model::VerdictPart;
 
 /// The verdict that a sentence states.
@@ -55,7 +56,8 @@ pub(super) fn find_in_parts(parts: &[VerdictPart]) -> Option<String> {
 }
 
 /// Describes a verdict that contradicts its score, at either end of the scale.
-pub(super) fn find_in_score(passed: bool, score: f64, (low, high): (f64, f64)) -> Option<String> {
+pub(super) fn find_in_score(passed: bool, score: f64, range: ScoreRange) -> Option<String> {
+    let ScoreRange { low, high } = range;
     // A scale without extent has no lowest and highest score.
     if high <= low {
         return None;

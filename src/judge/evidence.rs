@@ -129,12 +129,19 @@ impl EvidenceMissPolicy {
     }
 }
 
+/// A response and the run that recorded it.
+#[derive(Debug)]
+struct RecordedResponse {
+    response: ToolResponse,
+    run: RunId,
+}
+
 /// A store that answers tool calls with the recorded responses of one run, or of several in order.
 #[derive(Debug)]
 pub struct ReplayedEvidence {
     run: RunId,
     further_runs: usize,
-    responses: HashMap<EvidenceKey, (ToolResponse, RunId)>,
+    responses: HashMap<EvidenceKey, RecordedResponse>,
     miss_policy: EvidenceMissPolicy,
     used: LiveEvidence,
 }
@@ -177,15 +184,19 @@ impl ReplayedEvidence {
     }
 
     fn insert_calls(&mut self, run: &RunId, calls: Vec<(EvidenceKey, ToolResponse)>) {
-        for (key, answer) in calls {
+        for (key, response) in calls {
+            let recorded = RecordedResponse {
+                response,
+                run: run.clone(),
+            };
             match self.responses.entry(key) {
                 std::collections::hash_map::Entry::Vacant(free) => {
-                    free.insert((answer, run.clone()));
+                    free.insert(recorded);
                 }
                 std::collections::hash_map::Entry::Occupied(mut there) => {
                     // A run may have repeated a failed call; its success is the better recording.
-                    if there.get().0.is_error && !answer.is_error {
-                        there.insert((answer, run.clone()));
+                    if there.get().response.is_error && !recorded.response.is_error {
+                        there.insert(recorded);
                     }
                 }
             }
@@ -213,9 +224,9 @@ impl ReplayedEvidence {
 impl EvidenceStore for ReplayedEvidence {
     fn get(&self, _cell: CellIx, key: &EvidenceKey) -> EvidenceLookup {
         match (self.responses.get(key), self.miss_policy) {
-            (Some((answer, run)), _) => EvidenceLookup::Found {
-                response: answer.clone(),
-                run: run.clone(),
+            (Some(recorded), _) => EvidenceLookup::Found {
+                response: recorded.response.clone(),
+                run: recorded.run.clone(),
             },
             (None, EvidenceMissPolicy::Live) => EvidenceLookup::Miss,
             (None, EvidenceMissPolicy::Error) => {
@@ -261,9 +272,10 @@ mod tests {
     #[test]
     fn a_tool_that_does_something_else_is_another_tool() {
         let args = RawJson::parse("{}").expect("JSON");
-        let of = |does: &[u8]| EvidenceKey::new("find", &Digest::hash_bytes(does), &args);
-        assert_eq!(of(b"SELECT 1"), of(b"SELECT 1"));
-        assert_ne!(of(b"SELECT 1"), of(b"SELECT 2"));
+        let key_of =
+            |statement: &[u8]| EvidenceKey::new("find", &Digest::hash_bytes(statement), &args);
+        assert_eq!(key_of(b"SELECT 1"), key_of(b"SELECT 1"));
+        assert_ne!(key_of(b"SELECT 1"), key_of(b"SELECT 2"));
     }
 
     #[test]
@@ -296,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_runs_the_first_that_holds_an_answer_gives_it() {
+    fn first_run_with_a_response_answers_the_call() {
         let (newer, older) = (
             RunId("20261121T015301Z-kvqa".into()),
             RunId("20261120T015301Z-abcd".into()),

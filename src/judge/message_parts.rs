@@ -81,7 +81,7 @@ pub(super) fn label_message_parts(
                     )
                 }
                 TranscriptPart::ToolResult(result) => {
-                    let of = names
+                    let tool_note = names
                         .get(&*result.call_id)
                         .map_or(String::new(), |name| format!(" of {}", escape_name(name)));
                     let id = format_call_id(&result.call_id);
@@ -92,7 +92,7 @@ pub(super) fn label_message_parts(
                     };
                     (
                         format!(
-                            "[{n}] {role} result{of}{id}{error}{}",
+                            "[{n}] {role} result{tool_note}{id}{error}{}",
                             describe_invisible(&result.content)
                         ),
                         result.content.to_string(),
@@ -153,16 +153,16 @@ pub(super) fn describe_invisible(text: &str) -> String {
 }
 
 /// Renders parts, each after its delimiting line.
-pub(super) fn render_message_parts(marker: &Delimiter, parts: &[MessagePart]) -> String {
+pub(super) fn render_message_parts(delimiter: &Delimiter, parts: &[MessagePart]) -> String {
     let mut body = String::new();
-    write_message_parts(&mut body, marker, parts);
+    write_message_parts(&mut body, delimiter, parts);
     body
 }
 
 /// Appends parts, each after its delimiting line. The result ends in a line break, or is empty.
-pub(super) fn write_message_parts(out: &mut String, marker: &Delimiter, parts: &[MessagePart]) {
+pub(super) fn write_message_parts(out: &mut String, delimiter: &Delimiter, parts: &[MessagePart]) {
     for part in parts {
-        marker.write_line(out, &part.label);
+        delimiter.write_line(out, &part.label);
         out.push_str(&part.text);
         // The next delimiting line must begin a line, or the model can't recognize it.
         if !part.text.is_empty() && !part.text.ends_with('\n') {

@@ -319,18 +319,18 @@ impl PartsFormat {
             let [_, to] = find_words_after(index.as_str()?, ["from", "to"])?;
             to.parse::<usize>().ok()
         };
-        let has = |key: &str| properties[key].is_object();
+        let has_property = |key: &str| properties[key].is_object();
         // The keys are unique to each kind, so the first match decides.
-        if has("criteria") {
+        if has_property("criteria") {
             return numbers("criteria").map(Self::Criteria);
         }
-        if has("calls") {
+        if has_property("calls") {
             return numbers("calls").map(Self::Calls);
         }
-        if has("goals") {
+        if has_property("goals") {
             return Some(Self::Goals(numbers("goals")));
         }
-        has(VerdictPartsSpec::BEHAVIORS[0]).then_some(Self::Behaviors)
+        has_property(VerdictPartsSpec::BEHAVIORS[0]).then_some(Self::Behaviors)
     }
 }
 

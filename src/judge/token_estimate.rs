@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_estimate_errs_on_the_high_side() {
+    fn token_estimate_is_rather_too_high() {
         // (text, tokens as the vendors' tokenizers count them, the higher of two)
         for (text, counted) in [
             ("The quick brown fox jumps over the lazy dog.", 10),

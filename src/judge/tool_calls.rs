@@ -224,8 +224,8 @@ impl ToolCallRunner<'_> {
         if let Some(same) = self.call_history.find_identical(tool, key, self.cx.turn) {
             return Ok(CallResponder::IdenticalCall(same));
         }
-        // Before the recorded responses: a call that a live run rejected has none, and must be rejected with the same
-        // text.
+        // Before the recorded responses: a call that a live run rejected has none, and must be rejected with
+        // the same text.
         let within = self.call_history.check_call_limit(tool, key);
         within.map_err(CallRefusal::RejectCall)?;
         // The transcript is what the judge judges: no run has recorded responses for it.

@@ -112,7 +112,8 @@ impl JudgeTrace<'_> {
         last: bool,
         cx: &CallCx,
     ) -> Result<CompletedReply, CellResult> {
-        // If the provider can't force a call, the other tools aren't declared, so that the model can't call them.
+        // If the provider can't force a call, the other tools aren't declared, so that the model can't call
+        // them.
         let alone = last
             && self.setup.verdict_mode == VerdictMode::Call
             && !self.setup.provider.capabilities().forced_call;
@@ -211,7 +212,7 @@ impl JudgeTrace<'_> {
             Ok(verdict) => self.accept_verdict(cx, state, verdict).await,
             Err(why) => {
                 let why = match &reply.stop {
-                    // An unknown stop reason often explains why the text is no verdict.
+                    // An unknown stop reason often explains why the text lacks a verdict.
                     StopReason::Other(word) => format!("{why} (the model stopped with {word})"),
                     _ => why.to_string(),
                 };
@@ -271,8 +272,8 @@ impl JudgeTrace<'_> {
                 Err(rejection) => Err(rejection.text.trim_start_matches("Error: ").to_owned()),
             };
             let read = match read {
-                // The repair closed cut-off JSON. The verdict comes last in it, so it may not be what the model
-                // wrote.
+                // The repair closed cut-off JSON. The verdict comes last in it, so it may not be what the
+                // model wrote.
                 Ok(_) if prepared.was_truncated => Err((
                     Outcome::Truncated,
                     "the verdict's arguments were cut off and had to be closed".to_owned(),
@@ -336,13 +337,13 @@ impl JudgeTrace<'_> {
         prepared: &str,
         has_duplicate_keys: bool,
     ) -> Result<Verdict, String> {
-        let form = &self.setup.verdict_format;
+        let format = &self.setup.verdict_format;
         if is_object(raw) {
-            verdict_parser::parse_verdict_object(raw, form).map_err(|why| why.to_string())?;
+            verdict_parser::parse_verdict_object(raw, format).map_err(|why| why.to_string())?;
         } else if has_duplicate_keys {
             return Err("the verdict states a field more than once".to_owned());
         }
-        verdict_parser::parse_verdict_object(prepared, form).map_err(|why| why.to_string())
+        verdict_parser::parse_verdict_object(prepared, format).map_err(|why| why.to_string())
     }
 
     /// Checks the citations of a verdict, passes the gate with it, and applies the eval's bounds.

@@ -47,7 +47,8 @@ impl<'a> TraceGate<'a> {
         let point = stop.kind();
         // Poll once first, to learn whether the gate waits at all.
         let mut passing = self.gate.pass(cell, stop);
-        // A gate that answers at once is not a pause: the log stays free of pairs of events that took no time.
+        // A gate that answers at once is not a pause: the log stays free of pairs of events that took no
+        // time.
         let (action, waited) = if let Some(action) = (&mut passing).now_or_never() {
             (action, false)
         } else {

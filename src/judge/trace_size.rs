@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_trace_that_grows_too_large_is_truncated_and_says_of_what() {
+    fn trace_that_grows_too_large_is_truncated_with_the_reason() {
         let mut session = TraceSize::default();
         assert_eq!(session.check_bytes(MAX_REQUEST), Ok(()));
         let sent = session.check_bytes(MAX_REQUEST + 1).expect_err("too large");

@@ -35,6 +35,13 @@ pub(super) struct UsageMeter<'a> {
     state: Mutex<MeterState>,
 }
 
+/// A limit that is near, so that the judge must conclude.
+pub(super) struct NearLimit {
+    pub(super) reached: LimitReached,
+    /// `true` the first time that this cell learns of it.
+    pub(super) is_new: bool,
+}
+
 struct MeterState {
     usage: TokenUsage,
     bill: Cost,
@@ -100,18 +107,18 @@ impl<'a> UsageMeter<'a> {
         Ok(())
     }
 
-    /// Returns the limit because of which the judge should conclude, and whether that is new for this cell.
+    /// Returns the limit because of which the judge should conclude.
     ///
     /// `begun`: the cell made a call before.
-    pub(super) fn check_near(&self, begun: bool) -> Option<(LimitReached, bool)> {
+    pub(super) fn check_near(&self, begun: bool) -> Option<NearLimit> {
         if !self.limited {
             return None;
         }
         let reached = self
             .budget
             .check_near(self.cell_spend(), self.free, begun)?;
-        let new = !std::mem::replace(&mut self.lock().concluding, true);
-        Some((reached, new))
+        let is_new = !std::mem::replace(&mut self.lock().concluding, true);
+        Some(NearLimit { reached, is_new })
     }
 
     /// Returns whether the judge was asked to conclude.
@@ -134,7 +141,9 @@ impl<'a> UsageMeter<'a> {
     fn estimate(&self, body: &RequestBody) -> CallEstimate {
         let bytes: u64 = body.pieces.iter().map(|piece| piece.len() as u64).sum();
         let input = bytes.div_ceil(BYTES_PER_TOKEN);
-        let usd = self.pricing.map(|p| p.token_cost(input, self.reply_tokens));
+        let usd = self
+            .pricing
+            .map(|p| p.estimate_token_cost(input, self.reply_tokens));
         CallEstimate {
             spend: BudgetSpend {
                 // Without a price the cost is unknown, so only tokens and calls are limited.
@@ -303,7 +312,8 @@ impl Provider for MeteredProvider<'_> {
                 return self.inner.wait_for_permit(body, cx).await;
             }
             let began = cx.clock.now();
-            // Before the first request the cell only queues behind others; later waits belong to its own work.
+            // Before the first request the cell only queues behind others; later waits belong to its own
+            // work.
             let _pause = self.deadline.pause();
             let permit = self.inner.wait_for_permit(body, cx).await;
             self.meter.record_wait(cx.clock.now().since(began));

@@ -5,8 +5,11 @@ use super::{CompletedReply, ExchangeInfo, Provider, ProviderError, RequestBody};
 use crate::event::{CallCx, TurnFact};
 use crate::model::{Millis, TokenUsage};
 
-/// The wait before the next attempt and its reason; `None` if there is no further attempt.
-type RetryWait = Option<(Millis, String)>;
+/// The wait before the next attempt.
+struct RetryWait {
+    wait: Millis,
+    reason: String,
+}
 
 /// Sends a body with retries by the table of [`super::retry`], at most [`Provider::max_attempts`] times.
 ///
@@ -44,21 +47,24 @@ pub async fn call_with_retries(
         // The headers of the failed attempt: advice about retries and the rate limits.
         let exchange_info = provider.last_exchange(cx.cell).unwrap_or_default();
         provider.forget_exchange(cx.cell);
-        // Before the retry rules: a refused setting is no reason to wait or to give up.
+        // Before the retry rules: after a refused setting, dicta neither waits nor gives up.
         if let Some(shorter) = state.without_refused_setting(body, &error) {
             let what = shorter.dropped.last().map_or("it", |d| d.what.as_str());
             let why = format!("{error}; asking again without `{what}`");
-            let wait = Some((Millis(0), format!("without `{what}`")));
-            state.emit_failed(&error, why, &exchange_info, wait).await;
+            let retry = Some(RetryWait {
+                wait: Millis(0),
+                reason: format!("without `{what}`"),
+            });
+            state.emit_failed(&error, why, &exchange_info, retry).await;
             shorter_body = Some(shorter);
             continue;
         }
-        let (error, wait) = state.plan_wait(error, &exchange_info);
-        let next = wait.as_ref().map(|(wait, _)| *wait);
+        let (error, retry) = state.plan_wait(error, &exchange_info);
+        let wait = retry.as_ref().map(|retry| retry.wait);
         state
-            .emit_failed(&error, error.to_string(), &exchange_info, wait)
+            .emit_failed(&error, error.to_string(), &exchange_info, retry)
             .await;
-        let Some(wait) = next else {
+        let Some(wait) = wait else {
             return Err(error);
         };
         tokio::select! {
@@ -124,7 +130,7 @@ impl CallAttempts<'_> {
         &mut self,
         error: ProviderError,
         exchange_info: &ExchangeInfo,
-    ) -> (ProviderError, RetryWait) {
+    ) -> (ProviderError, Option<RetryWait>) {
         let message = error.to_string();
         let cx = self.cx;
         let next = choose_retry_action(&FailedAttempt {
@@ -144,12 +150,13 @@ impl CallAttempts<'_> {
                 wait,
                 server_asked: asked,
             } => {
-                let why = if asked {
+                let reason = if asked {
                     "the server's own delay"
                 } else {
                     "back-off"
                 };
-                return (error, Some((wait, why.to_owned())));
+                let reason = reason.to_owned();
+                return (error, Some(RetryWait { wait, reason }));
             }
             RetryAction::Stop => return (error, None),
             RetryAction::SameError => {
@@ -171,9 +178,9 @@ impl CallAttempts<'_> {
         error: &ProviderError,
         why: String,
         exchange_info: &ExchangeInfo,
-        wait: RetryWait,
+        retry: Option<RetryWait>,
     ) {
-        let (retry_in, wait_why) = wait.unzip();
+        let (retry_in, wait_why) = retry.map(|retry| (retry.wait, retry.reason)).unzip();
         let known = ExchangeInfo::default();
         self.cx
             .turn(TurnFact::AttemptFailed {

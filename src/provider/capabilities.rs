@@ -109,8 +109,8 @@ pub(super) fn find_capabilities(config: &JudgeConfig) -> (ModelCapabilities, Vec
     let lacks = |what: &str| {
         let row = rows.iter().find(|row| row.lacks == what)?;
         // A row of the exception itself still counts; rows of the wider family don't.
-        let own = exception.is_none_or(|exception| row.prefix == exception.prefix);
-        own.then_some(row.why)
+        let applies = exception.is_none_or(|exception| row.prefix == exception.prefix);
+        applies.then_some(row.why)
     };
     let mut caps = ModelCapabilities {
         // An unknown model counts as capable; a refusal by its server corrects that.
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_model_does_not_take_is_known_by_its_name() {
+    fn model_name_determines_the_dropped_settings() {
         // (provider, model, dropped, structured output)
         let cases: &[(ProviderKind, &str, &[&str], bool)] = &[
             (ProviderKind::Openai, "gpt-5.1-mini", &["temperature"], true),
@@ -194,8 +194,9 @@ mod tests {
                 (*dropped, *schema),
                 "{model}"
             );
-            let told: Vec<&str> = caps.dropped.iter().map(|d| d.what.as_str()).collect();
-            assert_eq!(told, *dropped);
+            let dropped_settings: Vec<&str> =
+                caps.dropped.iter().map(|d| d.what.as_str()).collect();
+            assert_eq!(dropped_settings, *dropped);
         }
         let mut config = JudgeConfig::new("j", ProviderKind::Openai);
         config.model = "gpt-5".to_owned();

@@ -38,8 +38,8 @@ const DOCUMENT_FIRST_BYTE_TIMEOUT: Millis = Millis(10 * 60_000);
 pub(super) trait Dialect: Send + Sync {
     /// The URL for requests.
     fn url(&self) -> &str;
-    /// The header with the key: its name and the prefix of its value.
-    fn key_header(&self) -> (&'static str, &'static str);
+    /// The header with the key.
+    fn key_header(&self) -> KeyHeader;
     /// Other headers that the protocol requires; a user's own header of the same name wins.
     fn extra_headers(&self) -> Vec<(&'static str, &'static str)> {
         Vec::new()
@@ -70,13 +70,34 @@ pub(super) trait ReplyReader: Send {
     /// middle.
     ///
     /// The client adds it to the request's body and reads the next reply into the same reader.
-    fn take_continuation(&mut self) -> Option<String> {
+    fn take_continuation_member(&mut self) -> Option<String> {
         None
     }
     /// Returns the reply after the stream ended without an HTTP error.
     fn finish(self: Box<Self>) -> Result<CompletedReply, ProviderError>;
     /// The token counts that the server has reported so far.
     fn billed_usage(&self) -> Option<TokenUsage>;
+}
+
+/// The header in which a dialect sends its key.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct KeyHeader {
+    pub(super) name: &'static str,
+    /// The text before the key, such as `Bearer `.
+    pub(super) prefix: &'static str,
+}
+
+impl KeyHeader {
+    /// `Authorization: Bearer <key>`.
+    pub(super) const BEARER: Self = Self {
+        name: "authorization",
+        prefix: "Bearer ",
+    };
+    /// `x-goog-api-key: <key>`.
+    pub(super) const GOOGLE: Self = Self {
+        name: "x-goog-api-key",
+        prefix: "",
+    };
 }
 
 /// New text by the part it belongs to.
@@ -159,7 +180,7 @@ impl ProviderClient {
         let extra = dialect.extra_headers().into_iter();
         headers.extend(extra.map(|(name, value)| (name.to_owned(), value.to_owned())));
         if let Some(key) = key {
-            let (name, prefix) = dialect.key_header();
+            let KeyHeader { name, prefix } = dialect.key_header();
             headers.push((name.to_owned(), format!("{prefix}{key}")));
         }
         // The user's own headers win: gateways carry keys in their own ways.
@@ -167,10 +188,10 @@ impl ProviderClient {
             !config
                 .headers
                 .keys()
-                .any(|own| own.eq_ignore_ascii_case(name))
+                .any(|user_header| user_header.eq_ignore_ascii_case(name))
         });
-        let own = config.headers.iter();
-        headers.extend(own.map(|(name, value)| (name.clone(), value.clone())));
+        let user_headers = config.headers.iter();
+        headers.extend(user_headers.map(|(name, value)| (name.clone(), value.clone())));
         // Users put keys into headers of any name, so every header value is a secret.
         let secrets = key
             .into_iter()
@@ -284,7 +305,7 @@ impl ProviderClient {
                     .await?;
             }
             // Only Gemini ends a reply in the middle; the reader then asks for the rest.
-            let rest = reader.take_continuation();
+            let rest = reader.take_continuation_member();
             let Some(longer) =
                 rest.and_then(|member| posting_auth::append_member(&body.text(), &member))
             else {
@@ -308,10 +329,12 @@ impl ProviderClient {
         let mut framing = SseParser::default();
         let mut frames = Vec::new();
         while let Some(chunk) = next_chunk(response, exchange_info, cx, deltas).await? {
-            // Frames before a fault are read first: they can contain the token counts, or an error that explains it.
+            // Frames before a fault are read first: they can contain the token counts, or an error that
+            // explains it.
             let pushed = framing.push(&chunk, &mut frames);
             if read_frames(&mut frames, reader, deltas).await? == StreamProgress::Done {
-                // The end of the body is usually in the same packet; reading it frees the connection for reuse.
+                // The end of the body is usually in the same packet; reading it frees the connection for
+                // reuse.
                 let _end = response.next_chunk().now_or_never();
                 return Ok(());
             }
@@ -528,11 +551,34 @@ pub(super) fn malformed_error(what: &str, text: &str) -> ProviderError {
     ProviderError::Malformed(format!("{what}: `{}`", server_error::truncate_text(text)))
 }
 
+/// Returns the error of a stream that ended without `end_mark`: another protocol, nothing at all, or a cut.
+///
+/// `stray` is the first line outside SSE, which explains a reply without frames of the protocol.
+pub(super) fn unfinished_error(
+    stray: Option<&str>,
+    frame_count: usize,
+    end_mark: &str,
+) -> ProviderError {
+    match stray {
+        Some(stray) if frame_count == 0 => malformed_error("it holds no events", stray),
+        _ if frame_count == 0 => truncated_error("it is empty"),
+        _ => truncated_error(format!("it ended without {end_mark}")),
+    }
+}
+
+/// Returns the reported usage; a server that reports none made one call of unknown size.
+pub(super) fn usage_or_one_call(usage: Option<TokenUsage>) -> TokenUsage {
+    usage.unwrap_or(TokenUsage {
+        calls: 1,
+        ..TokenUsage::default()
+    })
+}
+
 /// Returns the error that a reply contains.
 pub(super) fn in_stream_error(error: serde_json::Value) -> ProviderError {
-    let said = server_error::parse_error_value(error);
+    let error = server_error::parse_error_value(error);
     ProviderError::InStream {
-        retryable: said.is_retryable(),
-        message: said.message,
+        retryable: error.is_retryable(),
+        message: error.message,
     }
 }

@@ -147,7 +147,8 @@ pub fn explain_request_body(body: &str) -> Option<ReadableBody> {
         return openai_responses::explain_body(map);
     }
     if is_array("messages") {
-        // Anthropic and Chat Completions both have `messages`; only Anthropic has the instructions in `system`.
+        // Anthropic and Chat Completions both have `messages`; only Anthropic has the instructions in
+        // `system`.
         return if map.contains_key("system") {
             anthropic::explain_body(map)
         } else {

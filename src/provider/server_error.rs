@@ -299,9 +299,9 @@ mod tests {
             ("null", "null", None),
         ];
         for (body, message, code) in cases {
-            let said = parse_error_body(body);
+            let error = parse_error_body(body);
             assert_eq!(
-                (said.message.as_str(), said.code),
+                (error.message.as_str(), error.code),
                 (message, code),
                 "{body}"
             );
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_loses_the_setting_and_nothing_else() {
+    fn removing_a_setting_keeps_all_other_bytes_of_the_body() {
         let body = |text: &str| RequestBody {
             pieces: vec![text.into()],
             dropped: Vec::new(),

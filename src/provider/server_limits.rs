@@ -76,8 +76,8 @@ fn parse_http_date(text: &str) -> Option<i64> {
     // RFC 850, then C's asctime; both mean UTC.
     ["%A, %d-%b-%y %H:%M:%S GMT", "%a %b %e %H:%M:%S %Y"]
         .iter()
-        .find_map(|form| {
-            let time = jiff::fmt::strtime::parse(form, text).ok()?;
+        .find_map(|format| {
+            let time = jiff::fmt::strtime::parse(format, text).ok()?;
             let time = time.to_datetime().ok()?;
             let utc = time.to_zoned(jiff::tz::TimeZone::UTC).ok()?;
             Some(utc.timestamp().as_second())
@@ -90,15 +90,15 @@ pub(super) fn rate_limits_from_headers<'h>(
     now: Option<i64>,
 ) -> RateLimitStatus {
     let from = header("date").and_then(parse_http_date).or(now);
-    let whole = |name: String| header(&name)?.trim().parse().ok();
+    let parse_count = |name: String| header(&name)?.trim().parse().ok();
     let left = |name: &dyn Fn(&str) -> String| {
         Some(RemainingLimit {
-            remaining: whole(name("remaining"))?,
-            limit: whole(name("limit")),
+            remaining: parse_count(name("remaining"))?,
+            limit: parse_count(name("limit")),
             reset: header(&name("reset")).and_then(|text| parse_reset(text, from)),
         })
     };
-    let of = |what: &str| {
+    let find_limit = |what: &str| {
         ["x-ratelimit", "anthropic-ratelimit"]
             .iter()
             .find_map(|kind| {
@@ -108,9 +108,9 @@ pub(super) fn rate_limits_from_headers<'h>(
             })
     };
     RateLimitStatus {
-        requests: of("requests").or_else(|| left(&|part| format!("x-ratelimit-{part}"))),
+        requests: find_limit("requests").or_else(|| left(&|part| format!("x-ratelimit-{part}"))),
         // Anthropic also reports input and output apart; a judge sends far more than it receives.
-        tokens: of("tokens").or_else(|| of("input-tokens")),
+        tokens: find_limit("tokens").or_else(|| find_limit("input-tokens")),
     }
 }
 
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn gemini_says_its_delay_and_its_daily_quota_in_the_body() {
+    fn gemini_delay_and_daily_quota_are_read_from_the_body() {
         let error = json!({"code": 429, "details": [
             {"@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": [{"quotaId": "GenerateRequestsPerMinutePerProject"}]},
             {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34.4s"},

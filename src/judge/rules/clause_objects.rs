@@ -226,8 +226,8 @@ pub(super) fn parse_literals(text: &str, strict: bool) -> Result<ClauseCheck, St
             Some(_) => ors += 1,
             None => {}
         }
-        let whole = join.get(0).expect("whole match");
-        cuts.push((whole.start(), whole.end()));
+        let joint = join.get(0).expect("whole match");
+        cuts.push((joint.start(), joint.end()));
     }
     // Without parentheses, "a and b or c" has two meanings.
     if ands > 0 && ors > 0 {

@@ -143,9 +143,9 @@ fn parse_check(text: &str, negated: &mut bool) -> Result<ClauseCheck, String> {
         return parse_newest(&c);
     }
     if let Some(c) = ASKS.captures(text)
-        && let Some(ask) = parse_ask_target(&c[1])
+        && let Some(target) = parse_ask_target(&c[1])
     {
-        return Ok(ClauseCheck::Asks(ask));
+        return Ok(ClauseCheck::Asks(target));
     }
     if let Some(c) = LIMIT.captures(text)
         && let Some(limit) = parse_limit(&c)
@@ -192,8 +192,8 @@ fn parse_check(text: &str, negated: &mut bool) -> Result<ClauseCheck, String> {
         return Ok(ClauseCheck::Calls(name.as_str().to_owned()));
     }
     // The most general pattern comes late: "says" matches almost any object.
-    let says = SAYS.captures(text).or_else(|| QUOTES.captures(text));
-    if let Some(c) = says {
+    let replies = SAYS.captures(text).or_else(|| QUOTES.captures(text));
+    if let Some(c) = replies {
         return parse_literals(&c[1], *negated);
     }
     // The passive needs quotation marks or names, because its subject can be any words.

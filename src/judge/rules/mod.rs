@@ -47,11 +47,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use self::clause_check::{ClauseResult, FetchedPage};
+use self::clause_check::{ClauseResult, FetchedPage, PageContent};
 pub use self::explain::explain_request_body;
 use self::prompt_material::PromptMaterial;
 use self::rules_verdict::{RequestedParts, collect_clauses, state_verdict, state_verdict_in_parts};
-use super::{JudgeEngine, JudgeEngineDeps, VerdictFormat};
+use super::{JudgeEngine, JudgeEngineDeps, ScoreRange, VerdictFormat};
 use crate::clock::BoxFuture;
 use crate::event::{CallCx, DeltaCoalescer, DeltaPart};
 use crate::model::SUBMIT_VERDICT;
@@ -131,7 +131,7 @@ struct RulesRequest {
     tools: Vec<String>,
     /// The allowed answer: `text`, `any` or `verdict`.
     answer: String,
-    /// The lowest and highest score.
+    /// The lowest and highest score. A tuple, because the recorded body has an array here.
     scale: (f64, f64),
     /// The parts of the verdict, if the eval has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -188,6 +188,7 @@ impl Provider for RulesProvider {
                 .find(|t| t.name == SUBMIT_VERDICT)
                 .map(|t| &t.schema),
         };
+        let range = schema.map_or(ScoreRange::DEFAULT, VerdictFormat::score_range_from_schema);
         let request = RulesRequest {
             judge: "rules: a checker, not a model".to_owned(),
             prompt,
@@ -199,7 +200,7 @@ impl Provider for RulesProvider {
                 ToolChoice::ForcedTool(_) => "verdict",
             }
             .to_owned(),
-            scale: schema.map_or((0.0, 1.0), VerdictFormat::score_range_from_schema),
+            scale: (range.low, range.high),
             parts: schema.and_then(RequestedParts::from_schema),
         };
         let text =
@@ -311,7 +312,10 @@ fn build_reply(request: &RulesRequest) -> Option<RulesReply> {
         });
     }
     let verdict = match &request.parts {
-        None => state_verdict(&clauses, &rulings, request.scale),
+        None => {
+            let (low, high) = request.scale;
+            state_verdict(&clauses, &rulings, ScoreRange::new(low, high))
+        }
         Some(asks) => state_verdict_in_parts(&clauses, &rulings, &owners, asks),
     };
     // A turn before this one already wrote the first line.
@@ -357,12 +361,15 @@ fn collect_pages(results: &[RulesToolResult]) -> Vec<FetchedPage> {
         let Ok(Arguments { url }) = serde_json::from_str(&asked.arguments) else {
             continue;
         };
-        let text = if asked.is_error {
+        let content = if asked.is_error {
             Err(asked.result.trim_start_matches("Error: ").to_owned())
         } else {
-            Ok((number, strip_delimiters(&asked.result).to_owned()))
+            Ok(PageContent {
+                number,
+                text: strip_delimiters(&asked.result).to_owned(),
+            })
         };
-        pages.push(FetchedPage { url, text });
+        pages.push(FetchedPage { url, content });
     }
     pages
 }

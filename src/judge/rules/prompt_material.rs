@@ -38,11 +38,11 @@ pub(super) enum PromptPartKind {
 impl PromptMaterial {
     /// Parses a rendered prompt; `None` if it doesn't name a delimiter.
     pub(super) fn parse(prompt: &str) -> Option<Self> {
-        let marker = prompt
+        let delimiter = prompt
             .lines()
             .find_map(|line| line.strip_prefix("Marker of this message: "))?;
         // Only lines with this delimiter are from dicta; all other lines are data.
-        let start = format!("<<<{marker} ");
+        let start = format!("<<<{delimiter} ");
         let mut material = Self::default();
         let mut block = "";
         let mut text = String::new();
@@ -92,9 +92,9 @@ impl PromptMaterial {
     /// Returns the answer: the output, or in a session the last message of the agent.
     pub(super) fn answer_parts(&self) -> Vec<&PromptPart> {
         let last = || {
-            let said =
+            let is_agent_text =
                 |p: &&PromptPart| p.kind == PromptPartKind::AgentText && !p.text.trim().is_empty();
-            self.parts.iter().rfind(said).map(|p| p.message)
+            self.parts.iter().rfind(is_agent_text).map(|p| p.message)
         };
         match self.output.or_else(last) {
             Some(n) => self

@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::clause::Clause;
-use super::clause_check::ClauseResult;
+use super::clause_check::{ClauseResult, SourceQuote};
 use super::grammar;
 use super::prompt_material::{self, PromptMaterial};
 use super::{FETCH, HEAD};
-use crate::judge::PartsFormat;
+use crate::judge::{PartsFormat, ScoreRange};
 
 /// The parts of a verdict that `rules` can state.
 #[derive(Clone, Serialize, Deserialize)]
@@ -24,14 +24,14 @@ pub(super) struct RequestedParts {
 
 impl RequestedParts {
     pub(super) fn from_schema(schema: &Value) -> Option<Self> {
-        let form = PartsFormat::from_schema(schema)?;
+        let format = PartsFormat::from_schema(schema)?;
         Some(Self {
-            field: form.keys()[0].to_owned(),
-            flag: form.met_key().to_owned(),
-            numbered: match form {
+            field: format.keys()[0].to_owned(),
+            flag: format.met_key().to_owned(),
+            numbered: match format {
                 // Calls are numbered too, but no clause states what is asked of them.
                 PartsFormat::Calls(_) => None,
-                form => form.numbered_count(),
+                format => format.numbered_count(),
             },
         })
     }
@@ -69,13 +69,13 @@ pub(super) fn collect_clauses(
     let (mut clauses, mut owners) = (Vec::new(), Vec::new());
     let criteria = prompt_material::parse_numbered_list(&material.criteria, count);
     for (owner, criterion) in criteria.iter().enumerate() {
-        let mut own = grammar::parse_clauses(criterion, "");
-        if own.is_empty() {
-            own.push(unreadable(criterion, "it holds no clause"));
+        let mut criterion_clauses = grammar::parse_clauses(criterion, "");
+        if criterion_clauses.is_empty() {
+            criterion_clauses.push(unreadable(criterion, "it holds no clause"));
         }
         // One owner for each new clause, so that both lists stay in step.
-        owners.resize(owners.len() + own.len(), owner);
-        clauses.append(&mut own);
+        owners.resize(owners.len() + criterion_clauses.len(), owner);
+        clauses.append(&mut criterion_clauses);
     }
     (clauses, owners)
 }
@@ -111,7 +111,7 @@ fn report_clauses(clauses: &[Clause], rulings: &[ClauseResult]) -> ClauseReport 
         let (mark, why) = match ruling {
             ClauseResult::Checked { holds, why, quotes } => {
                 report.holds.push(Some(*holds));
-                for (source, quote) in quotes {
+                for SourceQuote { source, quote } in quotes {
                     let citation = json!({"source": source, "quote": quote});
                     if !report.citations.contains(&citation) {
                         report.citations.push(citation);
@@ -158,7 +158,7 @@ fn undecided_verdict(holds: &[Option<bool>], lines: &str) -> Option<Value> {
 pub(super) fn state_verdict(
     clauses: &[Clause],
     rulings: &[ClauseResult],
-    (low, high): (f64, f64),
+    ScoreRange { low, high }: ScoreRange,
 ) -> RulesVerdict {
     let report = report_clauses(clauses, rulings);
     let lines = number_lines(&report.lines);

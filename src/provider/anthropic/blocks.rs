@@ -170,7 +170,7 @@ impl AnthropicBlocks {
         let text = |key: &str| delta.get(key).and_then(Value::as_str).unwrap_or_default();
         let kind = text("type");
         // The kind of block that each delta belongs to, and its text.
-        let (of, more) = match kind {
+        let (block_kind, more) = match kind {
             "text_delta" => ("text", text("text")),
             "thinking_delta" => ("thinking", text("thinking")),
             "signature_delta" => ("thinking", text("signature")),
@@ -180,14 +180,16 @@ impl AnthropicBlocks {
         };
         if !self.blocks.iter().any(|block| block.index == index) {
             // Some servers omit the start of a text.
-            let start = to_raw_value(&serde_json::json!({"type": of, of: ""}));
+            let start = to_raw_value(&serde_json::json!({"type": block_kind, block_kind: ""}));
             let start = start.expect("a map of strings is JSON");
             self.start(index, &start, new)?;
         }
         let block = self.blocks.iter_mut().rfind(|block| block.index == index);
         let Some(block) = block else { return Ok(()) };
         // Blocks of the server's own tools also receive `input_json_delta`.
-        if of != block.kind && !(of == "tool_use" && block.kind.ends_with("_tool_use")) {
+        if block_kind != block.kind
+            && !(block_kind == "tool_use" && block.kind.ends_with("_tool_use"))
+        {
             let what = format!("a {kind} for a block of kind {}", block.kind);
             return Err(malformed_error(&what, &delta.to_string()));
         }
@@ -197,7 +199,7 @@ impl AnthropicBlocks {
             _ => {
                 let came = block.delta_text.get_or_insert_default();
                 came.push_str(more);
-                let part = match (of, block.call_ix) {
+                let part = match (block_kind, block.call_ix) {
                     ("text", _) => Some(DeltaPart::Text),
                     ("thinking", _) => Some(DeltaPart::Thought),
                     (_, call) => call.map(DeltaPart::Args),
@@ -286,10 +288,10 @@ impl AnthropicBlock {
                 changed = true;
             }
         };
-        let whole = |came: &str| to_json_string(&[self.initial_text.as_str(), came].concat());
+        let join_text = |came: &str| to_json_string(&[self.initial_text.as_str(), came].concat());
         match (self.kind.as_str(), &self.delta_text) {
-            ("text", Some(came)) => set("text", whole(came)),
-            ("thinking", Some(came)) => set("thinking", whole(came)),
+            ("text", Some(came)) => set("text", join_text(came)),
+            ("thinking", Some(came)) => set("thinking", join_text(came)),
             (kind, Some(came)) if kind.ends_with("tool_use") => {
                 set("input", keep_json_or_quote(came));
             }

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::capabilities::claude::{self, ThinkingMode};
-use super::client::{Dialect, OmittedSettings, ReplyReader};
+use super::client::{Dialect, KeyHeader, OmittedSettings, ReplyReader};
 use super::request_body::{
     BodyBuilder, append_version, check_declared_tools, merge_settings, parse_base_url,
     parse_extra_body, to_json as text,
@@ -66,8 +66,8 @@ const OMITTABLE_SETTINGS: [OmittableSetting; 4] = [
 pub(super) struct AnthropicEndpoint {
     /// The URL for requests.
     pub(super) url: String,
-    /// The header with the key: its name and the prefix of its value.
-    pub(super) key_header: (&'static str, &'static str),
+    /// The header with the key.
+    pub(super) key_header: KeyHeader,
     /// The `anthropic-version`, if it is a header.
     pub(super) version: Option<&'static str>,
     /// The `anthropic_version`, if it is in the body instead. The body then names no model.
@@ -86,7 +86,10 @@ impl AnthropicEndpoint {
         }
         Ok(Self {
             url: url.into(),
-            key_header: ("x-api-key", ""),
+            key_header: KeyHeader {
+                name: "x-api-key",
+                prefix: "",
+            },
             version: Some(API_VERSION),
             version_in_body: None,
         })
@@ -281,7 +284,7 @@ impl Dialect for AnthropicDialect {
         &self.endpoint.url
     }
 
-    fn key_header(&self) -> (&'static str, &'static str) {
+    fn key_header(&self) -> KeyHeader {
         self.endpoint.key_header
     }
 

@@ -17,6 +17,7 @@ use serde_json::value::RawValue;
 
 use super::super::client::{
     NewDeltas, ReplyReader, StreamProgress, in_stream_error, malformed_error, truncated_error,
+    unfinished_error, usage_or_one_call,
 };
 use super::super::retry::CAPPED;
 use super::super::sse::SseFrame;
@@ -138,8 +139,8 @@ impl AnthropicReplyReader {
             return Err(parse_reported_error(error));
         }
         if kind == "error" {
-            let said: Value = serde_json::from_str(text).unwrap_or_default();
-            return Err(parse_reported_error(said));
+            let error: Value = serde_json::from_str(text).unwrap_or_default();
+            return Err(parse_reported_error(error));
         }
         self.events += 1;
         let at = |what: &str| {
@@ -317,8 +318,8 @@ fn parse_reported_error(error: Value) -> ProviderError {
 /// An event that cannot be read: an error of another shape, or nothing of this protocol.
 fn explain_unreadable_event(name: &str, text: &str) -> ProviderError {
     match serde_json::from_str::<Value>(text) {
-        Ok(said) if name == "error" || said.get("type").is_some_and(|kind| kind == "error") => {
-            parse_reported_error(said)
+        Ok(error) if name == "error" || error.get("type").is_some_and(|kind| kind == "error") => {
+            parse_reported_error(error)
         }
         Err(_) if name == "error" => parse_reported_error(text.into()),
         _ => malformed_error("an event is none of Anthropic Messages'", text),
@@ -341,8 +342,8 @@ impl ReplyReader for AnthropicReplyReader {
                 if serde_json::from_str::<&RawValue>(data).is_err() && !complete {
                     return Err(truncated_error("it ended inside an event"));
                 }
-                // `[DONE]` doesn't belong to this protocol, but gateways send it. An empty event keeps the connection
-                // alive.
+                // `[DONE]` doesn't belong to this protocol, but gateways send it. An empty event keeps the
+                // connection alive.
                 if data != "[DONE]" && !data.is_empty() {
                     self.read_event(&name, data, new)?;
                 }
@@ -384,21 +385,18 @@ impl ReplyReader for AnthropicReplyReader {
     fn finish(self: Box<Self>) -> Result<CompletedReply, ProviderError> {
         // Only `message_stop` ends a reply; without it the text may be cut.
         if !self.done {
-            return Err(match &self.stray {
-                Some(stray) if self.events == 0 => malformed_error("it holds no events", stray),
-                _ if self.events == 0 => truncated_error("it is empty"),
-                _ => truncated_error("it ended without message_stop"),
-            });
+            return Err(unfinished_error(
+                self.stray.as_deref(),
+                self.events,
+                "message_stop",
+            ));
         }
         let Some(reason) = &self.stop else {
             return Err(truncated_error("it ended without a stop reason"));
         };
         let calls = self.blocks.calls();
         let stop = self.stop(reason, !calls.is_empty())?;
-        let usage = self.usage.to_usage().unwrap_or(TokenUsage {
-            calls: 1,
-            ..TokenUsage::default()
-        });
+        let usage = usage_or_one_call(self.usage.to_usage());
         Ok(CompletedReply {
             native: self.blocks.native(),
             reply: ModelReply {

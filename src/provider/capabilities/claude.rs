@@ -115,9 +115,9 @@ pub(in crate::provider) fn default_max_tokens(model: &str) -> u32 {
 
 /// Returns whether the model thinks before it replies: then no function can be forced, and no temperature set.
 pub(in crate::provider) fn is_thinking(config: &JudgeConfig) -> bool {
-    let own = config.extra_body.as_ref();
+    let extra_body = config.extra_body.as_ref();
     // `extra_body` wins over `reasoning`, as in the request itself.
-    if let Some(kind) = own.and_then(|body| body.pointer("/thinking/type")?.as_str()) {
+    if let Some(kind) = extra_body.and_then(|body| body.pointer("/thinking/type")?.as_str()) {
         return kind != "disabled";
     }
     let asked = config.reasoning.as_deref();
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_claude_takes_is_known_by_its_generation() {
+    fn claude_generation_determines_the_dropped_settings() {
         // Model, reasoning, left out, structured output, a function can be forced.
         type Row = (
             &'static str,
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newer_api_and_the_protocol_take_less_than_the_model() {
+    fn api_version_and_protocol_drop_settings_that_the_model_accepts() {
         let mut config = config("claude-sonnet-4-5");
         config.seed = Some(1);
         config

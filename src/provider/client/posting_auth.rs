@@ -18,19 +18,19 @@ const QUOTA_PROJECT: &str = "x-goog-user-project";
 impl ProviderClient {
     /// Sends Google access tokens instead of a key, unless the user's own headers contain one.
     pub(in crate::provider) fn with_tokens(mut self, tokens: Arc<GoogleTokens>) -> Self {
-        let has = |headers: &[(String, String)], name: &str| {
+        let has_header = |headers: &[(String, String)], name: &str| {
             headers
                 .iter()
-                .any(|(own, _)| own.eq_ignore_ascii_case(name))
+                .any(|(header, _)| header.eq_ignore_ascii_case(name))
         };
         if let Some(project) = tokens.credentials().quota_project()
-            && !has(&self.headers, QUOTA_PROJECT)
+            && !has_header(&self.headers, QUOTA_PROJECT)
         {
             self.headers
                 .push((QUOTA_PROJECT.to_owned(), project.to_owned()));
         }
         self.redactor.add_secrets(tokens.credentials().secrets());
-        if !has(&self.headers, "authorization") {
+        if !has_header(&self.headers, "authorization") {
             self.tokens = Some(tokens);
         }
         self

@@ -28,8 +28,8 @@ use serde_json::{Map, Value, json};
 
 pub use self::answers::{ProbabilityAnswer, ProbabilityAnswerError, parse_answers};
 use super::client::{
-    Dialect, NewDeltas, OmittedSettings, ReplyReader, StreamProgress, in_stream_error,
-    malformed_error, truncated_error,
+    Dialect, KeyHeader, NewDeltas, OmittedSettings, ReplyReader, StreamProgress, in_stream_error,
+    malformed_error, truncated_error, usage_or_one_call,
 };
 use super::request_body::{
     BodyBuilder, append_version, merge_settings, parse_base_url, parse_extra_body,
@@ -198,11 +198,11 @@ impl Dialect for DecisionsDialect {
         &self.url
     }
 
-    fn key_header(&self) -> (&'static str, &'static str) {
+    fn key_header(&self) -> KeyHeader {
         if self.is_google {
-            ("x-goog-api-key", "")
+            KeyHeader::GOOGLE
         } else {
-            ("authorization", "Bearer ")
+            KeyHeader::BEARER
         }
     }
 
@@ -303,10 +303,7 @@ impl ReplyReader for DecisionsReplyReader {
         if self.text.is_empty() {
             return Err(truncated_error("it is empty"));
         }
-        let usage = self.billed_usage().unwrap_or(TokenUsage {
-            calls: 1,
-            ..TokenUsage::default()
-        });
+        let usage = usage_or_one_call(self.usage);
         Ok(CompletedReply {
             native: self.native.into_iter().map(Arc::from).collect(),
             reply: ModelReply {

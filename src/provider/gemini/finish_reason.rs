@@ -60,7 +60,7 @@ pub(super) fn read_finish_reason(
                 "the server stopped in the middle of it, and gave no rest of it",
             ));
         }
-        // Google adds reasons often, so an unknown one is no error by itself.
+        // Google adds reasons often, so an unknown one does not make the reply faulty.
         _ => StopReason::Other(reason),
     })
 }

@@ -12,7 +12,9 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::super::ProviderError;
-use super::super::request_body::{join_paragraphs, to_json as text_of, unpaired_responses_error};
+use super::super::request_body::{
+    is_json_object, join_paragraphs, to_json as text_of, unpaired_responses_error,
+};
 use crate::model::{HistoryBlock, HistoryItem, ModelReply, ReplyCall, ToolResponse};
 
 /// Renders the instructions, and one element for each history item with content.
@@ -114,8 +116,9 @@ fn render_foreign_turn(view: &ModelReply) -> Option<String> {
         parts.push(text_of(&json!({"text": view.text})));
     }
     for (at, call) in view.calls.iter().enumerate() {
-        // Arguments that weren't an object were never run. The text stays, so that numbers keep their spelling.
-        let args = if is_object(&call.raw) {
+        // Arguments that weren't an object were never run. The text stays, so that numbers keep their
+        // spelling.
+        let args = if is_json_object(&call.raw) {
             &call.raw
         } else {
             "{}"
@@ -133,10 +136,6 @@ fn render_foreign_turn(view: &ModelReply) -> Option<String> {
     }
     let parts = parts.join(",");
     (!parts.is_empty()).then(|| format!(r#"{{"role":"model","parts":[{parts}]}}"#))
-}
-
-fn is_object(text: &str) -> bool {
-    text.trim_start().starts_with('{') && serde_json::from_str::<&RawValue>(text).is_ok()
 }
 
 /// The members of a function call that its response must repeat.

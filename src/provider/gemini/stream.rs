@@ -13,6 +13,7 @@ use serde_json::value::RawValue;
 
 use super::super::client::{
     NewDeltas, ReplyReader, StreamProgress, in_stream_error, malformed_error, truncated_error,
+    unfinished_error, usage_or_one_call,
 };
 use super::super::sse::SseFrame;
 use super::super::{CompletedReply, ProviderError};
@@ -167,7 +168,7 @@ impl GeminiReplyReader {
     fn read_part(&mut self, raw: &RawValue, new: &mut NewDeltas) -> Result<(), ProviderError> {
         let part: GeminiPart<'_> = serde_json::from_str(raw.get())
             .map_err(|_| malformed_error("a part has an unknown shape", raw.get()))?;
-        if part.text.as_deref() == Some("") && has_only_text(raw) {
+        if part.text.as_deref() == Some("") && has_single_member(raw) {
             // It has no content, and some models refuse an empty text in the history.
             return Ok(());
         }
@@ -268,21 +269,14 @@ impl GeminiReplyReader {
         new.push((DeltaPart::Args(to_call_ix(open.call_index)), args));
         Ok(())
     }
-
-    fn total_usage(&self) -> Option<TokenUsage> {
-        match (self.earlier_usage, self.usage) {
-            (Some(before), Some(usage)) => Some(before.plus(usage)),
-            (before, usage) => before.or(usage),
-        }
-    }
 }
 
 fn to_call_ix(at: usize) -> CallIx {
     CallIx(u16::try_from(at).unwrap_or(u16::MAX))
 }
 
-/// Returns whether a text part has no other member.
-fn has_only_text(raw: &RawValue) -> bool {
+/// Returns whether a part has no member except the one that is known.
+fn has_single_member(raw: &RawValue) -> bool {
     let map: Result<serde_json::Map<String, Value>, _> = serde_json::from_str(raw.get());
     map.is_ok_and(|map| map.len() == 1)
 }
@@ -327,7 +321,7 @@ impl ReplyReader for GeminiReplyReader {
         }
     }
 
-    fn take_continuation(&mut self) -> Option<String> {
+    fn take_continuation_member(&mut self) -> Option<String> {
         if self.finish.as_deref() != Some(finish_reason::CONTINUATION)
             || self.continuations >= MAX_CONTINUATIONS
         {
@@ -339,12 +333,8 @@ impl ReplyReader for GeminiReplyReader {
         // The next reply brings its own reason; the text and calls so far stay.
         self.finish = None;
         self.finish_message = None;
-        let once = TokenUsage {
-            calls: 1,
-            ..TokenUsage::default()
-        };
         // Each reply reports only its own tokens, so add them up.
-        let usage = self.usage.take().unwrap_or(once);
+        let usage = usage_or_one_call(self.usage.take());
         self.earlier_usage = Some(
             self.earlier_usage
                 .map_or(usage, |before| before.plus(usage)),
@@ -367,17 +357,14 @@ impl ReplyReader for GeminiReplyReader {
                 )?
             }
             (None, None) => {
-                return Err(match &self.stray {
-                    Some(stray) if self.frames == 0 => malformed_error("it holds no events", stray),
-                    _ if self.frames == 0 => truncated_error("it is empty"),
-                    _ => truncated_error("it ended without a finish reason"),
-                });
+                return Err(unfinished_error(
+                    self.stray.as_deref(),
+                    self.frames,
+                    "a finish reason",
+                ));
             }
         };
-        let usage = self.total_usage().unwrap_or(TokenUsage {
-            calls: 1,
-            ..TokenUsage::default()
-        });
+        let usage = usage_or_one_call(self.billed_usage());
         Ok(CompletedReply {
             native: self.native,
             reply: ModelReply { stop, ..self.reply },
@@ -386,7 +373,10 @@ impl ReplyReader for GeminiReplyReader {
     }
 
     fn billed_usage(&self) -> Option<TokenUsage> {
-        self.total_usage()
+        match (self.earlier_usage, self.usage) {
+            (Some(before), Some(usage)) => Some(before.plus(usage)),
+            (before, usage) => before.or(usage),
+        }
     }
 }
 

@@ -116,9 +116,9 @@ async fn request_from_token_server(
     // A server may repeat the secrets that it received.
     let sent = form.iter().skip(1).map(|(_, value)| *value);
     let redactor = Redactor::new(sent.chain(credentials.secrets()));
-    let said = describe_oauth_error(&answer);
-    let said = server_error::truncate_text(&redactor.redact(&said).unwrap_or(said));
-    Err(refused_token_error(credentials, uri, status, &said))
+    let message = describe_oauth_error(&answer);
+    let message = server_error::truncate_text(&redactor.redact(&message).unwrap_or(message));
+    Err(refused_token_error(credentials, uri, status, &message))
 }
 
 /// Converts a refusal: the retry policy handles temporary failures, the user must fix all others.
@@ -126,14 +126,14 @@ fn refused_token_error(
     credentials: &GoogleCredentials,
     uri: &str,
     status: u16,
-    said: &str,
+    server_message: &str,
 ) -> ProviderError {
     // Temporary failures keep their status, so that the usual retry rules apply.
     if matches!(status, 408 | 429 | 500..=599) {
         return ProviderError::Status {
             status,
             url: uri.to_owned(),
-            message: format!("no Google access token: {said}"),
+            message: format!("no Google access token: {server_message}"),
             retry_after: None,
             terminal: false,
         };
@@ -146,7 +146,7 @@ fn refused_token_error(
         CredentialsKind::Metadata(_) => "check that this machine has a service account",
     };
     ProviderError::Request(format!(
-        "no Google access token for {}: {uri} answered {status}: {said}; {fix}",
+        "no Google access token for {}: {uri} answered {status}: {server_message}; {fix}",
         credentials.origin
     ))
 }

@@ -9,7 +9,9 @@
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
-use super::super::request_body::{join_paragraphs, to_json, unpaired_responses_error};
+use super::super::request_body::{
+    is_json_object, join_paragraphs, to_json, unpaired_responses_error,
+};
 use super::super::{ProviderError, client};
 use crate::model::{HistoryBlock, HistoryItem, ModelReply, ToolResponse};
 
@@ -131,14 +133,14 @@ fn render_assistant_message(native: &RawValue, view: &ModelReply) -> Result<Stri
         };
         let canonical = || {
             let canonical = view.calls.get(at).map(|call| call.raw.as_str());
-            canonical.filter(|c| is_object(c)).unwrap_or("{}")
+            canonical.filter(|c| is_json_object(c)).unwrap_or("{}")
         };
         let written = arguments.get();
         let replacement = match serde_json::from_str::<String>(written) {
             // The protocol's own form: a string that contains an object.
-            Ok(inner) if is_object(&inner) => continue,
+            Ok(inner) if is_json_object(&inner) => continue,
             // Some servers send the object itself, but accept only a string.
-            Err(_) if is_object(written) => to_json(&written),
+            Err(_) if is_json_object(written) => to_json(&written),
             _ => to_json(&canonical()),
         };
         // `arguments` borrows from `text`, so its address gives its position.
@@ -149,8 +151,4 @@ fn render_assistant_message(native: &RawValue, view: &ModelReply) -> Result<Stri
     }
     out.push_str(&text[copied..]);
     Ok(out)
-}
-
-fn is_object(text: &str) -> bool {
-    text.trim_start().starts_with('{') && serde_json::from_str::<&RawValue>(text).is_ok()
 }

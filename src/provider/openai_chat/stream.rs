@@ -20,6 +20,7 @@ use serde_json::{Map, Value};
 
 use super::super::client::{
     NewDeltas, ReplyReader, StreamProgress, in_stream_error, malformed_error, truncated_error,
+    unfinished_error, usage_or_one_call,
 };
 use super::super::sse::SseFrame;
 use super::super::{CompletedReply, ProviderError};
@@ -275,11 +276,11 @@ impl ReplyReader for ChatReplyReader {
 
     fn finish(self: Box<Self>) -> Result<CompletedReply, ProviderError> {
         let Some(finish) = &self.finish else {
-            return Err(match &self.stray {
-                Some(stray) if self.chunks == 0 => malformed_error("it holds no events", stray),
-                _ if self.chunks == 0 => truncated_error("it is empty"),
-                _ => truncated_error("it ended without a finish reason"),
-            });
+            return Err(unfinished_error(
+                self.stray.as_deref(),
+                self.chunks,
+                "a finish reason",
+            ));
         };
         // Compatible servers often omit `[DONE]`, so only OpenAI's own streams need it.
         if self.strict && !self.done {
@@ -297,10 +298,7 @@ impl ReplyReader for ChatReplyReader {
                     .expect("a JSON value can be written"),
             ),
         };
-        let usage = self.billed_usage().unwrap_or(TokenUsage {
-            calls: 1,
-            ..TokenUsage::default()
-        });
+        let usage = usage_or_one_call(self.usage);
         let stop = self.read_stop_reason(finish);
         Ok(CompletedReply {
             native: vec![native],

@@ -110,7 +110,7 @@ impl OutputItems {
         place: ItemRef<'_>,
     ) -> Result<&mut OutputItem, ProviderError> {
         let nameless = place.index.is_none() && place.id.is_empty();
-        // Without an index and an id, a second item can't be told apart from a repeated event.
+        // Without an index and an id, a second item looks like a repeated event.
         let again = self.find(place).filter(|at| {
             let slot = &self.all[*at];
             let same = slot.id == place.id && slot.call_id == place.call_id;
@@ -249,11 +249,11 @@ impl OutputItem {
     }
 
     /// Compares the whole with the pieces that came; returns what they lacked.
-    pub(super) fn find_missing_text(&mut self, whole: &str) -> Result<String, ProviderError> {
-        let Some(rest) = whole.strip_prefix(&*self.text) else {
+    pub(super) fn find_missing_text(&mut self, final_text: &str) -> Result<String, ProviderError> {
+        let Some(rest) = final_text.strip_prefix(&*self.text) else {
             return Err(malformed_error(
                 "an item's pieces are not what it says at its end",
-                whole,
+                final_text,
             ));
         };
         let rest = rest.to_owned();

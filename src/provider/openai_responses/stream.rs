@@ -16,6 +16,7 @@ use serde_json::value::RawValue;
 
 use super::super::client::{
     NewDeltas, ReplyReader, StreamProgress, in_stream_error, malformed_error, truncated_error,
+    unfinished_error, usage_or_one_call,
 };
 use super::super::sse::SseFrame;
 use super::super::{CompletedReply, ProviderError};
@@ -137,8 +138,8 @@ impl ResponsesReplyReader {
                 self.finish_response(&event["response"], says, &output, new)?;
                 return Ok(StreamProgress::Done);
             }
-            // The `…done` event of a part repeats its pieces, and the item's end repeats it once more. Vendors add
-            // events often, so unknown ones are ignored.
+            // The `…done` event of a part repeats its pieces, and the item's end repeats it once more.
+            // Vendors add events often, so unknown ones are ignored.
             _ => {}
         }
         Ok(StreamProgress::More)
@@ -430,17 +431,14 @@ impl ReplyReader for ResponsesReplyReader {
 
     fn finish(mut self: Box<Self>) -> Result<CompletedReply, ProviderError> {
         let Some(end) = self.end.take() else {
-            return Err(match &self.stray {
-                Some(stray) if self.events == 0 => malformed_error("it holds no events", stray),
-                _ if self.events == 0 => truncated_error("it is empty"),
-                _ => truncated_error("it ended without its last event"),
-            });
+            return Err(unfinished_error(
+                self.stray.as_deref(),
+                self.events,
+                "its last event",
+            ));
         };
         self.items.assign_order_and_ids();
-        let usage = self.usage.unwrap_or(TokenUsage {
-            calls: 1,
-            ..TokenUsage::default()
-        });
+        let usage = usage_or_one_call(self.usage);
         let calls = self.items.to_reply_calls();
         let stop = self.to_stop_reason(end, !calls.is_empty());
         let answers = self
@@ -502,16 +500,16 @@ fn read_message_content(item: &Value) -> (String, String) {
 
 /// Returns the readable paragraphs of a reasoning item.
 fn read_reasoning_summary(item: &Value) -> Vec<&str> {
-    let of = |key: &str| {
+    let read_texts = |key: &str| {
         let parts = item[key].as_array().into_iter().flatten();
         parts
             .map(|part| str_member(part, "text"))
             .filter(|text| !text.is_empty())
             .collect::<Vec<_>>()
     };
-    let summary = of("summary");
+    let summary = read_texts("summary");
     if summary.is_empty() {
-        of("content")
+        read_texts("content")
     } else {
         summary
     }
