@@ -21,9 +21,7 @@ pub struct EvidenceKey {
 }
 
 impl EvidenceKey {
-    /// The responses of `run`.
-    ///
-    /// If it recorded several responses to one call, the first without an error counts, otherwise the first.
+    /// The key of a call with these canonical arguments, whatever the order of their keys.
     pub fn new(tool: &str, digest: &Digest, canonical: &RawJson) -> Self {
         Self {
             tool: tool.to_owned(),

@@ -472,7 +472,7 @@ impl Provider for ProviderClient {
     }
 }
 
-/// The next piece of the body; what was gathered goes out while nothing comes.
+/// Returns the next piece of the body. Emits collected deltas while no piece arrives.
 async fn next_chunk(
     response: &mut LlmResponse,
     exchange_info: &mut ExchangeInfo,
@@ -521,7 +521,7 @@ async fn read_frames(
     Ok(StreamProgress::More)
 }
 
-/// The body broke off, or is too large.
+/// Returns the error of a body that broke off or is too large.
 fn broken_body_error(error: &NetError) -> ProviderError {
     let why = match error {
         // The words begin with `CAPPED`, by which the retry rules recognize a size limit.
@@ -538,7 +538,7 @@ fn framing_error(error: SseFrameError) -> ProviderError {
     }
 }
 
-/// A reply that is none, because it did not end as it should.
+/// Returns the error of a reply that did not end as it should.
 pub(super) fn truncated_error(why: impl Into<String>) -> ProviderError {
     ProviderError::Cut {
         why: why.into(),
@@ -546,7 +546,7 @@ pub(super) fn truncated_error(why: impl Into<String>) -> ProviderError {
     }
 }
 
-/// A frame that is not JSON, or JSON of another kind.
+/// Returns the error of a frame that is not JSON, or is JSON of another protocol.
 pub(super) fn malformed_error(what: &str, text: &str) -> ProviderError {
     ProviderError::Malformed(format!("{what}: `{}`", server_error::truncate_text(text)))
 }

@@ -315,7 +315,7 @@ fn parse_reported_error(error: Value) -> ProviderError {
     }
 }
 
-/// An event that cannot be read: an error of another shape, or nothing of this protocol.
+/// Explains an event that cannot be parsed: an error of another shape, or not of this protocol.
 fn explain_unreadable_event(name: &str, text: &str) -> ProviderError {
     match serde_json::from_str::<Value>(text) {
         Ok(error) if name == "error" || error.get("type").is_some_and(|kind| kind == "error") => {

@@ -245,7 +245,7 @@ fn order_probabilities(
     given: RawProbabilities,
 ) -> Result<Vec<f64>, ProbabilityAnswerError> {
     let named: Vec<(String, f64)> = match given {
-        // Levels are listed in their order: what they are called is checked where it is said.
+        // Levels are in the order of the question. If an entry has a label, the label decides its place.
         RawProbabilities::Listed(all) => {
             let name = |(at, one): (usize, RawListedProbability)| {
                 let value = match one.value {

@@ -289,7 +289,7 @@ impl ReplyReader for DecisionsReplyReader {
             Err(error) if error.is_eof() => {
                 return Err(truncated_error("it ended inside its JSON"));
             }
-            // A number that JSON has no word for, say: the answers are unreadable, the server is not.
+            // Such as `NaN`, which JSON lacks: only this answer is unreadable, so the attempt itself succeeded.
             Err(_) if body.trim_start().starts_with('{') => {}
             _ => return Err(malformed_error("it holds no answers", body)),
         }
@@ -362,7 +362,7 @@ fn read_usage(usage: &Value) -> TokenUsage {
         .and_then(Value::as_u64);
     TokenUsage {
         input,
-        // The endpoints write nothing and bill nothing for it; that they do not say so leaves it known.
+        // These endpoints write no text, so a missing output count means 0.
         output: output.or(input.map(|_| 0)),
         cached: cached
             .or_else(|| number(&["cached_content_token_count", "cachedContentTokenCount"])),

@@ -228,7 +228,7 @@ fn parse_token(answer: &str) -> Result<GrantedToken, ProviderError> {
     })
 }
 
-/// OAuth's error, `{"error": "invalid_grant", "error_description": "…"}`, or whatever else was said.
+/// Describes OAuth's error, `{"error": "invalid_grant", "error_description": "…"}`, or any other error body.
 fn describe_oauth_error(answer: &str) -> String {
     let parsed: Value = serde_json::from_str(answer).unwrap_or(Value::Null);
     let word = |key: &str| parsed.get(key).and_then(Value::as_str);

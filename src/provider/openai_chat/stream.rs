@@ -317,7 +317,7 @@ impl ReplyReader for ChatReplyReader {
     }
 }
 
-/// The assistant message of a whole reply, as received, where it says that it is one.
+/// Returns the assistant message of a whole reply as received; `None` if its role is another one.
 fn find_message(body: &str) -> Option<Box<RawValue>> {
     #[derive(serde::Deserialize)]
     struct Body<'a> {
@@ -335,7 +335,7 @@ fn find_message(body: &str) -> Option<Box<RawValue>> {
     (says.get("role").and_then(Value::as_str) == Some("assistant")).then(|| message.to_owned())
 }
 
-/// `OpenRouter` cuts a reasoning detail over chunks: what has the type and index of the last one continues it.
+/// Adds a reasoning detail. `OpenRouter` splits one over chunks: the same type and index continue the last one.
 fn merge_reasoning_detail(details: &mut Vec<Value>, detail: &Value) {
     let same = |last: &Value, key: &str| last.get(key) == detail.get(key);
     let last = details

@@ -188,8 +188,9 @@ impl OutputItems {
         Ok(at)
     }
 
-    /// Puts them into the order in which they are counted, where all are. Ids that a server left out are made up, and
-    /// put into what goes back: the answers must have something to refer to.
+    /// Sorts the items by index if all have one, and creates missing call ids, also in the items that are sent back.
+    ///
+    /// Tool responses refer to these ids.
     pub(super) fn assign_order_and_ids(&mut self) {
         if self.all.iter().all(|slot| slot.index.is_some()) {
             self.all.sort_by_key(|slot| slot.index);
@@ -206,7 +207,7 @@ impl OutputItems {
         }
     }
 
-    /// Our reading of the calls.
+    /// Returns the calls as dicta reads them.
     pub(super) fn to_reply_calls(&self) -> Vec<ReplyCall> {
         let calls = self
             .all
@@ -232,7 +233,7 @@ impl OutputItem {
         }
     }
 
-    /// Takes over what an item says of itself, at its beginning or at its end.
+    /// Copies the fields of an item from its first or its last event.
     pub(super) fn update_from_item(&mut self, item: &Value) {
         let take = |into: &mut String, key: &str| {
             let word = str_member(item, key);
@@ -248,7 +249,7 @@ impl OutputItem {
         self.commentary = !matches!(str_member(item, "phase"), "" | "final_answer");
     }
 
-    /// Compares the whole with the pieces that came; returns what they lacked.
+    /// Compares the final text with the deltas so far; returns the rest that they lack.
     pub(super) fn find_missing_text(&mut self, final_text: &str) -> Result<String, ProviderError> {
         let Some(rest) = final_text.strip_prefix(&*self.text) else {
             return Err(malformed_error(
