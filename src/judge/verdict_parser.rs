@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use super::contradiction;
 use super::parts::PartsFormat;
 use super::verdict_error::{VerdictParseError, describe_type_error, present, verdict_error};
-use super::verdict_format::VerdictFormat;
+use super::verdict_format::{ScoreRange, VerdictFormat};
 use crate::handlers::JudgedParams;
 use crate::model::{CalibratedScore, CellResult, Citation, Outcome, ScoreBounds, Verdict};
 
@@ -45,32 +45,34 @@ struct RawCitation {
 /// Parses a verdict from a JSON object. Doesn't check its citations.
 pub fn parse_verdict_object(
     json: &str,
-    form: &VerdictFormat,
+    format: &VerdictFormat,
 ) -> Result<Verdict, VerdictParseError> {
+    // serde would also accept an array for this struct.
     if !json.trim_start().starts_with('{') {
         return verdict_error("the verdict is not a JSON object");
     }
     let stated: RawVerdict =
         serde_json::from_str(json).map_err(|error| describe_type_error(json, &error))?;
     let not_applicable = stated.applicable == Some(false);
-    if not_applicable && !form.allow_na {
+    if not_applicable && !format.allow_na {
         return verdict_error(
             "the verdict says \"not applicable\", which this eval does not allow (`allow_na: true` would)",
         );
     }
-    match form.parts {
+    match format.parts {
         Some(parts) => parse_verdict_with_parts(json, stated, parts, not_applicable),
-        None => parse_whole_verdict(stated, form, not_applicable),
+        None => parse_whole_verdict(stated, format, not_applicable),
     }
 }
 
 /// Converts a verdict without parts.
 fn parse_whole_verdict(
     stated: RawVerdict,
-    form: &VerdictFormat,
+    format: &VerdictFormat,
     not_applicable: bool,
 ) -> Result<Verdict, VerdictParseError> {
-    let (low, high) = form.score_range();
+    let range = format.score_range();
+    let ScoreRange { low, high } = range;
     if let Some(score) = stated.score
         && !(low..=high).contains(&score)
     {
@@ -78,13 +80,14 @@ fn parse_whole_verdict(
             "the score must be from {low} to {high} (got {score})"
         ));
     }
+    // A "not applicable" verdict needs neither `passed` nor `score`.
     if !not_applicable {
-        if form.needs_score && stated.score.is_none() {
+        if format.needs_score && stated.score.is_none() {
             return verdict_error(
                 "the verdict has no `score`, and min_score or max_score decides from it",
             );
         }
-        if !form.needs_score && stated.passed.is_none() {
+        if !format.needs_score && stated.passed.is_none() {
             return verdict_error("the verdict has no `passed`");
         }
     }
@@ -93,17 +96,18 @@ fn parse_whole_verdict(
     let contradicted = passed.filter(|_| !not_applicable).and_then(|passed| {
         // If a bound decides, a low score can be the good one.
         let of_score = score
-            .filter(|_| !form.needs_score)
-            .and_then(|score| contradiction::find_in_score(passed, score, (low, high)));
+            .filter(|_| !format.needs_score)
+            .and_then(|score| contradiction::find_in_score(passed, score, range));
         of_score.or_else(|| contradiction::find_in_reasoning(reasoning, passed))
     });
     Ok(Verdict {
         passed,
-        score: score.map(|score| match form.scale {
-            Some((low, high)) if high > low => (score - low) / (high - low),
+        score: score.map(|score| match format.scale {
+            // dicta's score is from 0 to 1; `raw_score` keeps the eval's own scale.
+            Some(ScoreRange { low, high }) if high > low => (score - low) / (high - low),
             _ => score,
         }),
-        raw_score: form.scale.and(score),
+        raw_score: format.scale.and(score),
         contradiction: contradicted,
         ..stated.into_verdict()
     })
@@ -115,23 +119,24 @@ fn parse_whole_verdict(
 fn parse_verdict_with_parts(
     json: &str,
     stated: RawVerdict,
-    form: PartsFormat,
+    format: PartsFormat,
     not_applicable: bool,
 ) -> Result<Verdict, VerdictParseError> {
+    // Parts of an eval that doesn't apply have no meaning.
     if not_applicable {
         return Ok(stated.into_verdict());
     }
-    let parts = form.parse_parts(json)?;
-    let Some((passed, score)) = form.aggregate(&parts) else {
+    let parts = format.parse_parts(json)?;
+    let Some((passed, score)) = format.aggregate(&parts) else {
         return verdict_error("the verdict has no parts");
     };
     let contradicted = match stated.passed {
-        Some(own) if own != passed => {
+        Some(stated_passed) if stated_passed != passed => {
             let word = |passed| if passed { "passed" } else { "failed" };
             Some(format!(
                 "its parts amount to {}, but the judge states {} as a whole",
                 word(passed),
-                word(own)
+                word(stated_passed)
             ))
         }
         _ => contradiction::find_in_parts(&parts).or_else(|| {
@@ -170,17 +175,21 @@ impl RawVerdict {
 /// Parses a verdict from a whole reply with exactly one JSON object.
 ///
 /// The object is the whole reply, is in one code fence, or is on its own lines in prose that states no other verdict.
-pub fn parse_verdict_text(text: &str, form: &VerdictFormat) -> Result<Verdict, VerdictParseError> {
+pub fn parse_verdict_text(
+    text: &str,
+    format: &VerdictFormat,
+) -> Result<Verdict, VerdictParseError> {
+    // Some servers begin a reply with a byte order mark.
     let text = text.trim_start_matches('\u{feff}').trim();
     if text.is_empty() {
         return verdict_error("the reply is empty");
     }
-    let whole = strip_code_fence(text).unwrap_or(text);
-    if serde_json::from_str::<&RawValue>(whole).is_ok() {
-        return parse_verdict_object(whole, form);
+    let content = strip_code_fence(text).unwrap_or(text);
+    if serde_json::from_str::<&RawValue>(content).is_ok() {
+        return parse_verdict_object(content, format);
     }
-    let object = find_verdict_object(text, form)?;
-    let mut verdict = parse_verdict_object(object, form)?;
+    let object = find_verdict_object(text, format)?;
+    let mut verdict = parse_verdict_object(object, format)?;
     if let (None, Some(passed), true) = (
         &verdict.contradiction,
         verdict.passed,
@@ -204,11 +213,12 @@ fn strip_code_fence(text: &str) -> Option<&str> {
 /// Returns the only JSON object of a prose reply that has a verdict's keys.
 fn find_verdict_object<'t>(
     text: &'t str,
-    form: &VerdictFormat,
+    format: &VerdictFormat,
 ) -> Result<&'t str, VerdictParseError> {
     let mut found: Option<(usize, usize)> = None;
     let mut at = 0;
     while let Some(open) = text[at..].find('{').map(|n| at + n) {
+        // The streaming deserializer stops after one value and ignores the prose behind it.
         let mut values = serde_json::Deserializer::from_str(&text[open..]).into_iter::<&RawValue>();
         let Some(Ok(object)) = values.next() else {
             at = open + 1;
@@ -216,7 +226,7 @@ fn find_verdict_object<'t>(
         };
         let end = open + object.get().len();
         at = end;
-        if !has_verdict_keys(object.get(), form) {
+        if !has_verdict_keys(object.get(), format) {
             continue;
         }
         if found.is_some() {
@@ -227,6 +237,7 @@ fn find_verdict_object<'t>(
     let Some((from, to)) = found else {
         return verdict_error("the reply holds no verdict: expected one JSON object with `passed`");
     };
+    // The text on the same line as the object, before and after it.
     let before = text[..from].lines().next_back().unwrap_or_default();
     let before = if text[..from].ends_with('\n') {
         ""
@@ -246,12 +257,12 @@ fn find_verdict_object<'t>(
     Ok(&text[from..to])
 }
 
-fn has_verdict_keys(object: &str, form: &VerdictFormat) -> bool {
-    let own = form.parts.map_or(&[][..], PartsFormat::keys);
+fn has_verdict_keys(object: &str, format: &VerdictFormat) -> bool {
+    let part_keys = format.parts.map_or(&[][..], PartsFormat::keys);
     serde_json::from_str::<std::collections::BTreeMap<String, &RawValue>>(object).is_ok_and(|map| {
         ["passed", "score", "applicable"]
             .iter()
-            .chain(own)
+            .chain(part_keys)
             .any(|key| map.contains_key(*key))
     })
 }
@@ -286,6 +297,7 @@ pub fn apply_bounds(verdict: &Verdict, params: &JudgedParams) -> CellResult {
         Ok(outcome) => CellResult::new(outcome, render_explanation(verdict, params)),
         Err(why) => CellResult::from_error(Outcome::Unparsed, why),
     };
+    // An outcome such as "not applicable" has no score, even if the judge wrote one.
     if result.outcome.is_verdict() {
         result.score = score;
     }
@@ -299,6 +311,7 @@ fn render_explanation(verdict: &Verdict, params: &JudgedParams) -> String {
         .calibrated
         .as_ref()
         .map(CalibratedScore::summary_line);
+    // A calibrated verdict has no reasoning, so its summary replaces it.
     if verdict.parts.is_empty() {
         return calibrated.unwrap_or_else(|| verdict.reasoning.clone());
     }

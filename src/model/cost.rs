@@ -84,7 +84,7 @@ impl ModelPricing {
     }
 
     /// Returns the cost of token counts in USD, for prompts of any length.
-    pub fn token_cost(&self, input: u64, output: u64) -> f64 {
+    pub fn estimate_token_cost(&self, input: u64, output: u64) -> f64 {
         (input as f64 * self.prices.input + output as f64 * self.prices.output) / 1e6
     }
 }
