@@ -97,6 +97,7 @@ pub struct Finding {
 impl From<Finding> for CellResult {
     /// Converts a finding. The spans are not recorded.
     fn from(found: Finding) -> Self {
+        // An error keeps the explanation as its error text, a verdict as its reasoning.
         let mut result = if found.outcome.is_error() {
             Self::from_error(found.outcome, found.explanation)
         } else {
@@ -143,6 +144,7 @@ impl Finding {
     /// Returns the finding with more spans; those beyond [`Finding::MAX_SPANS`] are dropped.
     #[must_use]
     pub fn with_spans(mut self, marks: impl IntoIterator<Item = TranscriptSpan>) -> Self {
+        // Each call fills only the room that is left, so repeated calls keep the limit.
         let room = Self::MAX_SPANS.saturating_sub(self.spans.len());
         self.spans.extend(marks.into_iter().take(room));
         self
@@ -151,6 +153,7 @@ impl Finding {
     /// Creates a finding for a transcript that contains nothing to check.
     pub fn not_applicable(explanation: impl Into<String>) -> Self {
         Self {
+            // `new` requires a pass or fail, which the outcome above replaces.
             outcome: Outcome::NotApplicable,
             ..Self::new(true, explanation)
         }

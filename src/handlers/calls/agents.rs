@@ -102,6 +102,7 @@ struct AgentInvokedCheck(ToolNames);
 
 impl Check for AgentInvokedCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
+        // Every call of a listed tool counts, also one that ended in an error.
         let of = self.0.group_calls(subject, |_| true);
         let tallies: Vec<(&str, &[usize])> =
             self.0.iter().zip(of.iter().map(Vec::as_slice)).collect();
@@ -110,6 +111,7 @@ impl Check for AgentInvokedCheck {
             .filter(|(_, calls)| calls.is_empty())
             .map(|(name, _)| *name)
             .collect();
+        // The names are not empty (`ToolNames::new` checks this), so the division is safe.
         let score = (tallies.len() - missing.len()) as f64 / tallies.len() as f64;
         if missing.is_empty() {
             let told = format_list(

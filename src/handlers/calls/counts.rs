@@ -110,15 +110,19 @@ impl EvalType for TurnCount {
 
 /// Returns the messages at which the user's turns begin.
 fn find_turn_starts(messages: &[TranscriptMessage<'_>]) -> Vec<usize> {
+    // Consecutive user messages are one turn, so only the first of them begins it.
     let mut begins = Vec::new();
     let mut speaking = false;
     for (at, message) in messages.iter().enumerate() {
         match message.role {
             MessageRole::Assistant => speaking = false,
+            // A message with only tool results is not written by the user, although some sources give it that
+            // role.
             MessageRole::User if !speaking && !has_only_results(message) => {
                 begins.push(at);
                 speaking = true;
             }
+            // System and tool messages neither begin nor end a turn.
             _ => {}
         }
     }
@@ -128,6 +132,7 @@ fn find_turn_starts(messages: &[TranscriptMessage<'_>]) -> Vec<usize> {
 /// Some sources give the results of tools the role `user`.
 fn has_only_results(message: &TranscriptMessage<'_>) -> bool {
     let mut parts = message.parts.iter();
+    // An empty message counts as a turn: `all` of no parts would be `true`.
     !message.parts.is_empty() && parts.all(|part| matches!(part, TranscriptPart::ToolResult(_)))
 }
 
@@ -142,6 +147,7 @@ impl CountBounds {
     fn new(min: Option<u32>, max: Option<u32>) -> Result<Self, Vec<ParamProblem>> {
         match (min, max) {
             (None, None) => Err(vec![param_problem("", "`min` or `max` is missing")]),
+            // A minimum of 0 always holds; an author who writes it expects a check.
             (Some(0), _) => Err(vec![param_problem(
                 "/min",
                 "must be 1 or more: every count is at least 0",
@@ -159,6 +165,7 @@ impl CountBounds {
 
     /// Returns `true` if the number is within the bounds, with the explanation: `3 calls, 1 more than 2`.
     fn describe_count(self, number: usize, counted: &str) -> (bool, String) {
+        // The maximum first: its message also says by how much the limit is exceeded.
         match self.max.filter(|most| number > *most) {
             Some(most) => (
                 false,
@@ -175,6 +182,7 @@ impl CountBounds {
     /// Returns the spans of a finding: those beyond the maximum, otherwise all.
     fn select_positions_to_show<T>(self, places: &[T]) -> &[T] {
         match self.max.filter(|most| places.len() > *most) {
+            // Only the calls after the allowed ones explain the failure.
             Some(most) => &places[most..],
             None => places,
         }
@@ -193,6 +201,7 @@ impl Check for ToolCallCountCheck {
         let (passed, mut why) = self
             .bounds
             .describe_count(calls.len(), &self.filter.describe_count(calls.len()));
+        // A number that is too low for one tool: the other calls show what the agent did instead.
         if calls.len() < self.bounds.min && !self.filter.is_all() {
             why = format!("{why}; {}", list_called_tools(subject));
         }

@@ -39,10 +39,12 @@ struct NoToolErrorsCheck(CallFilter);
 impl Check for NoToolErrorsCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
         let calls = self.0.matching_calls(subject);
+        // Without calls there is no error, so the eval passes; `tool_call_count` requires calls.
         if calls.is_empty() {
             let why = format!("no errors: {}", self.0.explain_no_calls(subject));
             return Finding::new(true, why).with_score(1.0);
         }
+        // A transcript that records no errors at all must not pass as one without errors.
         if let Some(why) = explain_unknown_errors(subject, &calls) {
             return Finding::check_error(why);
         }
@@ -57,6 +59,7 @@ impl Check for NoToolErrorsCheck {
         if errors.is_empty() {
             return Finding::new(true, format!("no errors in {all}")).with_score(score);
         }
+        // Failed: name each error with its result.
         let listed = format_list(errors.iter().map(|ix| describe_error(subject, *ix)));
         let failed = pluralize(errors.len(), "error");
         let marks = errors

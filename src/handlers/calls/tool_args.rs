@@ -80,11 +80,13 @@ impl Check for ToolArgsCheck {
         if calls.is_empty() {
             return Finding::new(false, self.filter.explain_no_calls(subject));
         }
+        // Pass: one call with all arguments is enough.
         let mut wanted = subject.until_cancelled(&calls);
         if let Some(ix) = wanted.find(|ix| self.args.are_satisfied_by(subject, **ix)) {
             let why = format!("{}: {}", locate_call(subject, *ix), self.args.describe());
             return Finding::new(true, why).with_spans([subject.call_span(*ix)]);
         }
+        // Fail: explain the nearest call, because listing every call of a long transcript helps no one.
         let tool = QuotedText(&self.tool);
         let unreadable = describe_unreadable_args(subject, &calls);
         let Some(nearest) = find_nearest_call(&self.args, subject, &calls) else {
@@ -114,6 +116,7 @@ fn find_nearest_call(
     calls: &[usize],
 ) -> Option<usize> {
     let mut best = None;
+    // Strictly more, so the first of several equal calls is shown.
     for ix in subject.until_cancelled(calls) {
         if let Some(held) = args.count_satisfied_by_call(subject, *ix)
             && best.is_none_or(|(most, _)| held > most)

@@ -41,6 +41,7 @@ impl EvalType for ToolArgsExcludedSession {
     fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
         let mut problems = Vec::new();
         let tool = check_tool_name("tool_name", self.tool_name).map_err(|p| problems.extend(p));
+        // Both params fill one table; they differ only in one value or many.
         let mut values: IndexMap<String, Vec<Value>> = IndexMap::new();
         if self.excluded_args.is_none() && self.forbidden_args.is_none() {
             problems.push(param_problem(
@@ -63,6 +64,7 @@ impl EvalType for ToolArgsExcludedSession {
                 "needs at least one argument",
             ));
         }
+        // Each value is compared with each call, hence the limit.
         for (arg, forbidden) in self.forbidden_args.into_iter().flatten() {
             if forbidden.is_empty() {
                 let at = arg_pointer("forbidden_args", &arg);
@@ -76,6 +78,7 @@ impl EvalType for ToolArgsExcludedSession {
                     format!("has {count} entries, more than {MAX_VALUES}"),
                 ));
             }
+            // An argument in both params gets the values of both.
             values.entry(arg).or_default().extend(forbidden);
         }
         let tool = tool.ok().filter(|_| problems.is_empty());
@@ -106,6 +109,7 @@ impl ToolArgsExcludedCheck {
     ) -> Option<(&'a str, &'a Value)> {
         let args = subject.arguments(ix).ok()?;
         let is_wrong = |values: &[Value], value| values.iter().any(|v| json_equal(v, value));
+        // The shorter side, so that many conditions and many small calls do not multiply.
         if args.len() < self.excluded_values.len() {
             let mut given = args.iter();
             let found = given.find(|(arg, value)| {
@@ -127,6 +131,7 @@ impl Check for ToolArgsExcludedCheck {
         if calls.is_empty() {
             return Finding::new(true, self.filter.explain_no_calls(subject));
         }
+        // Unreadable arguments cannot have an excluded value, but the explanation must name them.
         let unreadable = describe_unreadable_args(subject, &calls);
         let wrong: Vec<_> = subject
             .until_cancelled(&calls)

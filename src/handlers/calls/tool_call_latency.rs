@@ -68,6 +68,7 @@ impl EvalType for ToolCallLatency {
     fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
         let mut problems = Vec::new();
         let of = CallFilter::for_tool("tool", self.tool).map_err(|p| problems.extend(p));
+        // `is_finite` also refuses NaN and infinity, which are no limit.
         if !(self.max_ms.is_finite() && self.max_ms > 0.0) {
             let why = format!("must be more than 0 (got {})", self.max_ms);
             problems.push(param_problem("/max_ms", why));
@@ -102,6 +103,7 @@ impl Check for ToolCallLatencyCheck {
         for ix in subject.until_cancelled(&calls) {
             match subject.result(*ix).map(|(_, result)| result.duration_ms) {
                 Some(Some(ms)) if ms.is_finite() && ms >= 0.0 => timed.push((ms, *ix)),
+                // A result without a usable duration: missing, negative or not a number.
                 Some(_) => untimed.push(*ix),
                 // A call without a result (yet) has no known duration.
                 None => {}
@@ -118,7 +120,9 @@ impl Check for ToolCallLatencyCheck {
                 if missing == 1 { "has" } else { "have" },
             ));
         }
+        // `total_cmp`, because `f64` has no total order; the values are finite at this point.
         timed.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+        // No result at all, such as calls of the last message only: nothing to measure, so no pass.
         let Some((slowest_ms, slowest)) = timed.last().copied() else {
             return Finding::check_error(format!(
                 "no duration_ms: {} without a result",
@@ -128,6 +132,7 @@ impl Check for ToolCallLatencyCheck {
         let sorted: Vec<f64> = timed.iter().map(|(ms, _)| *ms).collect();
         let took = self.statistic.compute(&sorted);
         let passed = took <= self.max_ms;
+        // A duration above the limit is above 0, so the division is safe.
         let score = if passed { 1.0 } else { self.max_ms / took };
         let noun = self.statistic.noun();
         let against = if passed {
@@ -141,6 +146,7 @@ impl Check for ToolCallLatencyCheck {
         };
         let all = self.filter.describe_count(timed.len());
         let mut why = format!("{noun} of {all} took {}, {against}", RoundedMillis(took));
+        // The mean, percentile and total name no call, so the slowest call is added.
         if self.statistic != LatencyStatistic::Max {
             why = format!("{why}; the slowest {}", RoundedMillis(slowest_ms));
         }

@@ -51,6 +51,7 @@ impl EvalType for ToolCallsWithArgs {
 
     fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
         let mut problems = Vec::new();
+        // An eval without conditions would pass for every call, which hides a typing error.
         let asks = self.expected_args.is_some()
             || self.args_match.is_some()
             || self.result_includes.is_some()
@@ -63,6 +64,7 @@ impl EvalType for ToolCallsWithArgs {
                  `result_matches` or `no_error: true`",
             ));
         }
+        // Collect the problems of all params before returning, so that an author sees them together.
         let args = compile_arg_conditions(self.expected_args, self.args_match, &mut problems);
         let mut held = Vec::new();
         let includes = self.result_includes;
@@ -106,6 +108,7 @@ fn compile_arg_conditions(
         args.add(
             arg,
             match value {
+                // Unlike in `tool_args`, `null` means any value here.
                 Value::Null => ArgCondition::Present,
                 value => ArgCondition::Equal(value),
             },
@@ -144,6 +147,7 @@ impl ToolCallsWithArgsCheck {
     fn is_satisfied_by(&self, subject: &Subject<'_>, ix: usize) -> bool {
         let args =
             self.arg_conditions.is_empty() || self.arg_conditions.are_satisfied_by(subject, ix);
+        // A closure: the result is searched only if the arguments hold, because results can be long.
         let result = || match subject.result_text(ix) {
             None => self.result_conditions.is_empty(),
             Some(answer) => self
@@ -193,6 +197,8 @@ impl Check for ToolCallsWithArgsCheck {
             // Without a tool, no call is required.
             return Finding::new(self.filter.is_all(), self.filter.explain_no_calls(subject));
         }
+        // Without results the conditions cannot be checked. A failure by arguments is certain and has
+        // priority.
         if !self.result_conditions.is_empty()
             && are_results_missing(subject, &calls)
             && !self.fails_by_args(subject, &calls)
@@ -218,6 +224,7 @@ impl Check for ToolCallsWithArgsCheck {
             return Finding::new(true, format!("{all} {as_asked} the conditions"))
                 .with_spans(marks);
         }
+        // Fail: describe the first calls in full and count the others.
         let mut listed: Vec<String> = Vec::new();
         for ix in wrong.iter().take(MAX_DESCRIBED_CALLS) {
             listed.push(self.describe_failure(subject, *ix));

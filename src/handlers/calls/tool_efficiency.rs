@@ -39,6 +39,7 @@ impl EvalType for ToolEfficiency {
             let why = "`max_calls`, `max_errors` or `max_error_rate` is missing";
             return Err(vec![param_problem("", why)]);
         }
+        // A rate of 1 would allow every call to fail, so it is refused as a limit without effect.
         if let Some(rate) = self.max_error_rate.filter(|r| !(0.0..1.0).contains(r)) {
             let why =
                 format!("must be at least 0 and less than 1 (got {rate}): no rate is above 1");
@@ -82,12 +83,14 @@ impl Check for ToolEfficiencyCheck {
             score: 1.0,
             exceeded: Vec::new(),
         };
+        // Calls: the transcript always records them, so this budget needs no flag.
         if let Some(most) = self.calls {
             spent.add_budget(all as f64, f64::from(most), || {
                 let over = all - most as usize;
                 format!("{}, {over} more than {most}", pluralize(all, "call"))
             });
         }
+        // Errors: only what results record counts.
         let looks_at_errors = self.errors.is_some() || self.rate.is_some();
         // Both the score and a pass need every budget.
         if looks_at_errors && let Some(why) = explain_unknown_errors(subject, &calls) {
@@ -104,6 +107,7 @@ impl Check for ToolEfficiencyCheck {
                 format!("{}, {over} more than {most}", pluralize(failed, "error"))
             });
         }
+        // Without calls there is no rate, and the budget holds.
         if let Some(most) = self.rate.filter(|_| all > 0) {
             let rate = failed as f64 / all as f64;
             spent.add_budget(rate, most, || {
@@ -111,6 +115,7 @@ impl Check for ToolEfficiencyCheck {
                 format!("an error rate of {rate:.3} ({failed} of {of}), more than {most}")
             });
         }
+        // Explain the result, with all exceeded budgets.
         let BudgetUsage {
             score,
             exceeded: over,
@@ -126,6 +131,7 @@ impl Check for ToolEfficiencyCheck {
             return Finding::new(true, format!("within budget: {why}")).with_score(score);
         }
         let mut why = over.join("; ");
+        // `min(all)`: with a budget above the number of calls, no call is marked as too many.
         let too_many = self.calls.map_or(all, |most| most as usize).min(all);
         let mut marks: Vec<_> = calls[too_many..]
             .iter()
@@ -134,6 +140,7 @@ impl Check for ToolEfficiencyCheck {
         if looks_at_errors && failed > 0 {
             let listed = format_list(errors.iter().map(|ix| describe_error(subject, *ix)));
             why = format!("{why}; errors: {listed}");
+            // An error within the call budget is marked as well, at its result.
             marks.extend(
                 errors
                     .iter()

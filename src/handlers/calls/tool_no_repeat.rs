@@ -76,10 +76,12 @@ impl ToolNoRepeatCheck {
         let calls = subject.calls();
         let mut runs = Vec::new();
         let mut from = 0;
+        // `..=` on purpose: the position after the last call ends the last run.
         for to in subject.until_cancelled(1..=calls.len()) {
             if to < calls.len() && self.is_repeat(subject, to) {
                 continue;
             }
+            // The filter is read at the end of a run, so calls of other tools still interrupt it.
             if to - from > self.max_repeats && self.filter.includes(&calls[from].call.name) {
                 runs.push((from, to));
             }
@@ -97,6 +99,7 @@ fn have_same_args(subject: &Subject<'_>, a: usize, b: usize) -> bool {
                 && x.iter()
                     .all(|(arg, x)| y.get(arg).is_some_and(|y| json_equal(x, y)))
         }
+        // Unreadable arguments compare as text, so equal broken calls are repeats.
         (Err(_), Err(_)) => subject.calls()[a].call.arguments == subject.calls()[b].call.arguments,
         _ => false,
     }
@@ -105,6 +108,7 @@ fn have_same_args(subject: &Subject<'_>, a: usize, b: usize) -> bool {
 impl Check for ToolNoRepeatCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
         let runs = self.find_excess_repeats(subject);
+        // Pass: say how many calls were compared.
         if runs.is_empty() {
             let calls = self.filter.matching_calls(subject).len();
             let same = if self.same_args {
@@ -122,6 +126,7 @@ impl Check for ToolNoRepeatCheck {
             };
             return Finding::new(true, why);
         }
+        // Fail: list each run with its messages.
         let listed = runs.iter().map(|(from, to)| {
             let calls = &subject.calls()[*from..*to];
             let (name, first) = (QuotedText(&calls[0].call.name), calls[0].message);

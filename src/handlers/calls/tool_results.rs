@@ -138,15 +138,18 @@ impl Check for ToolResultCheck {
         if calls.is_empty() {
             return Finding::new(false, self.filter.explain_no_calls(subject));
         }
+        // Without any result in the source, "not found" would be a wrong fail.
         if are_results_missing(subject, &calls) {
             return Finding::check_error(RESULTS_NOT_RECORDED);
         }
         let mut marks = Vec::new();
         let mut hits = Vec::new();
         let mut nearest: Option<(usize, usize)> = None;
+        // The cache belongs to the transcript, so the next turn does not search old results again.
         let known = subject.check_cache::<ResultSearchCache>(&self.cache_key);
         let mut known = known.borrow_mut();
         for ix in subject.until_cancelled(&calls) {
+            // No result, or not yet: the call counts as not found.
             let Some(answer) = subject.result_text(*ix) else {
                 continue;
             };
@@ -158,6 +161,7 @@ impl Check for ToolResultCheck {
             match found {
                 Ok(places) => {
                     hits.push(*ix);
+                    // More spans than the limit are never shown, so they are not computed.
                     if marks.len() < Finding::MAX_SPANS {
                         let places = places.iter().cloned();
                         marks.extend(places.filter_map(|at| subject.result_span(*ix, at)));
@@ -170,6 +174,7 @@ impl Check for ToolResultCheck {
                 Err(_) => {}
             }
         }
+        // Explain: the hits, then the nearest result.
         let listed = format_list(hits.iter().map(|ix| locate_call(subject, *ix)));
         if hits.len() >= self.min_results {
             return Finding::new(true, format!("found in the result of {listed}"))

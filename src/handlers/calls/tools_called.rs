@@ -47,6 +47,8 @@ impl EvalType for ToolsCalled {
         if self.min_calls == 0 {
             problems.push(param_problem("/min_calls", "must be 1 or more (got 0)"));
         }
+        // `max(1)`: with `min_calls: 0`, which is reported above, `max_calls: 0` must still get its help
+        // text.
         if let Some(max) = self.max_calls.filter(|max| *max < self.min_calls.max(1)) {
             let why = format!(
                 "({max}) is below min_calls ({}): nothing could pass",
@@ -101,6 +103,7 @@ impl Check for ToolsCalledCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
         let counts =
             |ix: usize| !self.with_args || subject.arguments(ix).is_ok_and(|args| !args.is_empty());
+        // Count the calls of each tool, then separate the tools with too few and too many.
         let of = self.names.group_calls(subject, counts);
         let tallies: Vec<ToolCallTally<'_>> = self
             .names
@@ -114,6 +117,7 @@ impl Check for ToolsCalledCheck {
         let over: Vec<&ToolCallTally<'_>> = tallies.iter().filter(is_over).collect();
         let marks = |tallies: &[&ToolCallTally<'_>]| {
             let calls = tallies.iter().flat_map(|(_, calls)| *calls);
+            // Calls beyond the limit of spans are never shown.
             let shown = calls.take(Finding::MAX_SPANS);
             shown.map(|ix| subject.call_span(*ix)).collect::<Vec<_>>()
         };
@@ -124,6 +128,8 @@ impl Check for ToolsCalledCheck {
             return Finding::new(true, format!("called {}", format_list(told)))
                 .with_spans(marks(&tallies.iter().collect::<Vec<_>>()));
         }
+        // Fail: name the tools that were called too often, those that are missing, and the calls that do not
+        // count.
         let mut why = Vec::new();
         if !over.is_empty() {
             let most = self.max_calls.unwrap_or_default();
@@ -148,6 +154,7 @@ impl Check for ToolsCalledCheck {
             why.push(format!("missing {}", format_list(told)));
             why.push(list_called_tools(subject));
         }
+        // An author who set `require_args` must see why a visible call does not count.
         let left_out = self.count_without_args(subject, &of);
         if left_out > 0 {
             let do_not = if left_out == 1 { "does not" } else { "do not" };
@@ -167,6 +174,7 @@ impl ToolsCalledCheck {
         let listed = all
             .filter(|call| self.names.contains(&call.call.name))
             .count();
+        // The listed calls that are in no group are those that `with_args` left out.
         listed - of.iter().map(Vec::len).sum::<usize>()
     }
 }

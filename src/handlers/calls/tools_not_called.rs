@@ -53,6 +53,7 @@ pub(super) struct ToolsNotCalledCheck(pub(super) ToolNames);
 
 impl Check for ToolsNotCalledCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
+        // Errors count: the agent made the call, whatever the tool returned.
         let of = self.0.group_calls(subject, |_| true);
         let tallies = self.0.iter().zip(of.iter().map(Vec::as_slice));
         let wrong: Vec<(&str, &[usize])> = tallies.filter(|(_, calls)| !calls.is_empty()).collect();

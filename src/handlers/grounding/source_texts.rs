@@ -66,6 +66,7 @@ impl<'t> GroundingSources<'t> {
 
     /// Returns the number of bytes of the texts in messages before `end`; `None` if no such text exists.
     pub(super) fn bytes_before(&self, end: usize) -> Option<usize> {
+        // The texts are in order of messages, so a binary search finds the end.
         let count = self.texts.partition_point(|(at, _)| *at < end);
         (count > 0).then(|| self.texts[..count].iter().map(|(_, text)| text.len()).sum())
     }
@@ -78,6 +79,7 @@ impl<'t> GroundingSources<'t> {
     /// Returns the first message with a fact of another text.
     pub(super) fn find_first_message(&self, found: &FoundFact) -> Option<usize> {
         match &found.value {
+            // `2.9` was read as a number, but a source may have it as a version.
             FactValue::Number(readings) => {
                 let dotted = readings.iter().any(|n| n.contains('.'));
                 let numbers = &self.number_index().numbers;
@@ -100,6 +102,7 @@ impl<'t> GroundingSources<'t> {
             for (message, text) in &self.texts {
                 for (_, (year, month, day)) in find_dates(text) {
                     let years = days.entry((month, day)).or_default();
+                    // `or_insert` keeps the first message, which serves every later end of the transcript.
                     years.entry(year).or_insert(*message);
                 }
             }
@@ -141,6 +144,7 @@ impl<'t> GroundingSources<'t> {
                     figures.numbers.entry(reading).or_insert(message);
                 }
                 let version = parse_version(number.as_str()).0;
+                // From 2: a prefix of one part (`2` of `2.9.3`) would match almost every number.
                 for parts in 2..version.len().min(MAX_VERSION_PARTS + 1) {
                     let beginning = version[..parts].to_vec();
                     figures.version_prefixes.entry(beginning).or_insert(message);
@@ -168,6 +172,7 @@ impl<'t> GroundingSources<'t> {
         }
         let at = memmem::find(phrases.joined_text.as_bytes(), text.as_bytes());
         let first = at.map(|at| {
+            // Each end is after its line break, so the first end beyond the hit belongs to its text.
             let of = phrases.ends.partition_point(|(end, _)| *end <= at);
             phrases.ends[of].1
         });

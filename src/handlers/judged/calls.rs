@@ -68,6 +68,7 @@ impl EvalType for LlmJudgeToolCalls {
         let known = JudgedParams {
             criteria: self.criteria,
             guide: self.rubric.unwrap_or_default(),
+            // serde reads a list of two numbers; `scale_problem` has checked the order.
             scale: self.scale.map(|[low, high]| (low, high)),
             ..known
         };
@@ -153,6 +154,7 @@ impl ParamsCompleter for ToolCallsCompleter {
             .filter(|(_, call)| wanted(&call.call.name))
             .map(|(at, _)| at)
             .collect();
+        // No call is not a fail: the criteria say how calls must be, not that there must be some.
         if calls.is_empty() {
             let of = match &self.tools {
                 None => "no tool".to_owned(),
@@ -162,6 +164,7 @@ impl ParamsCompleter for ToolCallsCompleter {
                 "the agent called {of}, so the judge has nothing to judge"
             )));
         }
+        // Each call gets its own verdict or text in one prompt, so the number must stay small.
         if calls.len() > MAX_CALLS {
             let n = calls.len();
             return Err(Finding::check_error(format!(
@@ -174,6 +177,7 @@ impl ParamsCompleter for ToolCallsCompleter {
                 let call = &subject.calls()[*at];
                 format!("{} in message {}", &*call.call.name, call.message)
             };
+            // The names appear next to each verdict part, in the order of the block.
             VerdictPartsSpec::Calls(calls.iter().map(name).collect())
         } else {
             VerdictPartsSpec::SingleVerdict

@@ -72,6 +72,7 @@ impl Params {
         let known = JudgedParams {
             criteria: self.criteria,
             guide: self.rubric.unwrap_or_default(),
+            // serde reads a list of two numbers; `scale_problem` has checked the order.
             scale: self.scale.map(|[low, high]| (low, high)),
             session,
             ..known

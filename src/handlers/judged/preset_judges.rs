@@ -31,6 +31,8 @@ macro_rules! preset_judge_params {
         }
 
         impl $name {
+            // `more` has the problems of the material, so that an author sees all problems of the eval at
+            // once.
             fn eval(self, preset: PresetCriteria, session: bool, blocks: PromptBlocksSpec, mut more: Vec<ParamProblem>)
                 -> Result<CompiledEval, Vec<ParamProblem>> {
                 let (known, mut problems) = self.common();
@@ -67,6 +69,7 @@ fn resolve_criteria(
     let guide = own(guide, preset.guide);
     let guide = match (&criteria, guide) {
         (_, Some(guide)) => guide,
+        // Own criteria without an own guide: the preset guide could contradict them.
         (Some(_), None) => String::new(),
         (None, None) => preset.guide.to_owned(),
     };
@@ -217,9 +220,11 @@ fn select_context_source(
         (Some(texts), None, None) => BlockSource::Given(texts.to_vec()),
         (None, Some(text), None) => BlockSource::Given(vec![text.to_owned()]),
         (None, None, Some(path)) => BlockSource::MetadataField(path.to_owned()),
+        // Several sources: no order between them is obvious, so dicta does not choose one.
         _ => {
             let why = "give only one of `contexts`, `context` and `context_field`";
             problems.push(param_problem("", why));
+            // Any value: the problem above prevents that the eval compiles.
             BlockSource::Transcript
         }
     }
@@ -259,6 +264,7 @@ macro_rules! preset_judge {
             const PARAM_ALIASES: &'static [(&'static str, &'static str)] = $aliases;
 
             fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
+                // The blocks are built first, because `eval` takes `self` by value.
                 let mut more: Vec<ParamProblem> = Vec::new();
                 let blocks = {
                     let ($own, $problems) = (&self.0, &mut more);

@@ -31,6 +31,7 @@ impl EvalType for CosineSimilarity {
 
     fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
         let mut problems = Vec::new();
+        // A zero vector has no direction, so every cosine with it is undefined.
         if self.reference.is_empty() {
             problems.push(param_problem("/reference", "needs at least one number"));
         } else if normalize_vector(&self.reference).is_none() {
@@ -39,6 +40,7 @@ impl EvalType for CosineSimilarity {
                 "is all zeros: it has no direction",
             ));
         }
+        // -1 itself is refused: every cosine would meet it. The negated form also refuses NaN.
         if !(self.min_similarity > -1.0 && self.min_similarity <= 1.0) {
             let why = format!(
                 "must be above -1 and at most 1 (got {})",
@@ -46,6 +48,7 @@ impl EvalType for CosineSimilarity {
             );
             problems.push(param_problem("/min_similarity", why));
         }
+        // The reference is scaled once here and not for every transcript.
         match normalize_vector(&self.reference) {
             Some(reference) if problems.is_empty() => {
                 Ok(CompiledEval::Check(Box::new(CosineSimilarityCheck {
@@ -71,6 +74,7 @@ impl Check for CosineSimilarityCheck {
             Ok(read) => read,
             Err(why) => return Finding::check_error(why),
         };
+        // Vectors of different lengths come from different models and cannot be compared.
         if vector.len() != self.reference.len() {
             return Finding::check_error(format!(
                 "embedding in {from} has {} numbers, the reference {}",
@@ -78,11 +82,13 @@ impl Check for CosineSimilarityCheck {
                 self.reference.len()
             ));
         }
+        // An all-zero embedding is a failure of its source, so it is an error and not a fail.
         let Some(vector) = normalize_vector(&vector) else {
             let why = format!("embedding in {from} is all zeros: it has no direction");
             return Finding::check_error(why);
         };
         let cosine = compute_cosine(&vector, &self.reference);
+        // The tolerance lets a recorded copy of the reference pass with a minimum of 1.
         let passed = cosine >= self.min_similarity - TOLERANCE;
         let how = if passed {
             format!("at least {}", format_number(self.min_similarity))
@@ -97,6 +103,7 @@ impl Check for CosineSimilarityCheck {
             passed,
             format!("cosine {}, {how} ({from})", format_number(cosine)),
         )
+        // A score is from 0 to 1, so a negative cosine scores 0.
         .with_score(cosine.max(0.0))
     }
 }

@@ -36,6 +36,7 @@ impl EvalType for CostBudget {
     const SCORED: bool = true;
 
     fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
+        // Token limits are unsigned, so only the cost can be negative.
         if let Some(max) = self.max_cost_usd.filter(|max| *max < 0.0) {
             let why = format!("cannot be negative (got {max})");
             return Err(vec![param_problem("/max_cost_usd", why)]);
@@ -103,6 +104,7 @@ fn compile_limits(
     let given = given.into_iter();
     let limits: Vec<(MetricKind, f64)> =
         given.filter_map(|(kind, max)| Some((kind, max?))).collect();
+    // No limit at all is the caller's problem, because each type names other params.
     (!limits.is_empty()).then(|| CompiledEval::Check(Box::new(UsageLimitsCheck(limits))))
 }
 
@@ -114,11 +116,13 @@ impl Check for UsageLimitsCheck {
         let source = MetricReader::new(subject);
         let (mut within, mut over) = (Vec::new(), Vec::new());
         let mut score = 1.0_f64;
+        // Every limit is checked, also after one is exceeded, because the explanation lists all.
         for (kind, max) in &self.0 {
             let reading = match source.read_sum(*kind) {
                 Ok(reading) => reading,
                 Err(why) => return Finding::check_error(why),
             };
+            // The smallest score: the limit that is exceeded most.
             score = score.min(score_against_limit(reading.value, *max));
             let unit = |x: f64| match kind {
                 MetricKind::Cost => format!("${}", format_number(x)),
@@ -134,6 +138,7 @@ impl Check for UsageLimitsCheck {
             }
         }
         let passed = over.is_empty();
+        // Exceeded limits first, because they are the reason for a fail.
         over.append(&mut within);
         Finding::new(passed, over.join("; ")).with_score(score)
     }

@@ -52,6 +52,7 @@ impl EvalType for EndToEndLatency {
 }
 
 fn compile_budget(max: f64, kind: MetricKind) -> Result<CompiledEval, Vec<ParamProblem>> {
+    // A limit of 0 or less could never hold.
     if max <= 0.0 {
         let why = format!("must be more than 0 (got {max})");
         return Err(vec![param_problem("/max_ms", why)]);
@@ -72,11 +73,13 @@ impl Check for LatencyBudgetCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
         let source = MetricReader::new(subject);
         let reading = match self.kind {
+            // `latency_budget` is about one answer. The end-to-end latency adds up all answers.
             MetricKind::Latency => source.read_judged(self.kind),
             _ => source.read_sum(self.kind).map(Some),
         };
         let reading = match reading {
             Ok(Some(reading)) => reading,
+            // Nothing was answered, so nothing took too long.
             Ok(None) => {
                 return Finding::new(true, "there is no assistant message to wait for")
                     .with_score(1.0);

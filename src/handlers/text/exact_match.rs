@@ -41,10 +41,12 @@ impl EvalType for ExactMatch {
         let expected = match self.expected {
             Value::String(text) => text,
             Value::Null => {
+                // A missing metadata value must not become `null` and match by accident.
                 let why = "must not be null: only the output `null` would match";
                 return Err(vec![param_problem("/expected", why)]);
             }
             value => {
+                // Refused and not ignored, because the author expects an effect.
                 let given = [("ignore_case", self.ignore_case), ("trim", self.trim)];
                 let unused: Vec<ParamProblem> = given
                     .into_iter()
@@ -67,6 +69,7 @@ impl EvalType for ExactMatch {
             ignore_case: self.ignore_case,
             trim: self.trim,
         };
+        // The expected text is normalized once here; the output for each transcript.
         text.expected = text.normalize(&text.expected).into_owned();
         Ok(CompiledEval::Check(Box::new(text)))
     }
@@ -97,9 +100,11 @@ impl Check for ExactTextCheck {
         if is == self.expected {
             return Finding::new(true, "the output is the expected text");
         }
+        // After the comparison: an empty expected text equals a missing output.
         if output.message.is_none() {
             return Finding::new(false, "there is no assistant message");
         }
+        // Failed: find the first character that differs.
         let same = is
             .chars()
             .zip(self.expected.chars())
@@ -134,6 +139,7 @@ impl ExactTextCheck {
         same: usize,
     ) -> Option<crate::handlers::TranscriptSpan> {
         let text = &output.text;
+        // The normalized text lacks the white space at the start, so the position moves by its length.
         let trimmed = text.len() - text.trim_start().len();
         let from = if self.trim { trimmed } else { 0 };
         // Lower-casing keeps the number of characters.
@@ -179,6 +185,7 @@ fn find_difference(is: &Value, wanted: &Value, at: &mut String) -> Option<String
                 }
                 at.truncate(before);
             }
+            // All expected keys are equal, so only a further key can differ.
             let extra = is.keys().find(|key| !wanted.contains_key(*key))?;
             Some(format!(
                 "{}{} is not expected",
@@ -198,12 +205,14 @@ fn find_difference(is: &Value, wanted: &Value, at: &mut String) -> Option<String
             }
             None
         }
+        // Lists of different lengths: the number of items explains more than the first difference.
         (Value::Array(is), Value::Array(wanted)) => Some(format!(
             "{}{} items instead of {}",
             place(at),
             is.len(),
             wanted.len()
         )),
+        // Numbers compare by value, so equal values can differ in text.
         _ if json_equal(is, wanted) => None,
         _ => Some(format!(
             "{}{} instead of {}",

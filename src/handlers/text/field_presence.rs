@@ -45,11 +45,13 @@ impl Check for FieldPresenceCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
         let output = subject.output();
         let fields = &self.0.written;
+        // A block is unwrapped, but JSON between words is not: then the words are the answer.
         let unwrap = JsonExtraction {
             code_block: true,
             embedded: false,
         };
         let json = &output.text[unwrap.find_range(&output.text)];
+        // A quick test, because most outputs are not JSON and parsing reads the whole text.
         let object: Option<Map<String, Value>> = if json.trim_start().starts_with('{') {
             serde_json::from_str(json).ok()
         } else {
@@ -62,6 +64,7 @@ impl Check for FieldPresenceCheck {
                 .collect();
             return build_finding(fields, &there, "the JSON object");
         }
+        // Not an object: search the fields as words.
         let hits = self.0.find_first_of_each(output.lowercase());
         let there: Vec<bool> = hits.iter().map(Option::is_some).collect();
         let places = hits.iter().flatten().take(Finding::MAX_SPANS);
@@ -78,6 +81,7 @@ impl Check for FieldPresenceCheck {
 
 /// Returns `true` if the object has a key of that name, or a value at that dotted path.
 fn has_field(object: &Map<String, Value>, field: &str) -> bool {
+    // The whole name first, because a key can contain a point.
     if object.contains_key(field) {
         return true;
     }

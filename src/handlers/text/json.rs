@@ -66,6 +66,7 @@ impl EvalType for JsonSchemaEval {
     const EXAMPLE: &'static str = "schema:\n  type: object\n  required: [status]";
 
     fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
+        // The schema compiles at load, so that a broken schema is a problem of the rubric.
         schema::CompiledSchema::compile(&Value::Object(self.schema))
             .map(|schema| {
                 let unwrap = JsonExtraction {
@@ -92,6 +93,7 @@ impl Check for JsonValidCheck {
         let output = subject.output();
         let range = self.0.find_range(&output.text);
         match check_syntax(&output.text[range.clone()]) {
+            // The range is the whole output unless an option allows a part of it.
             Ok(()) if range.len() == output.text.len() => Finding::new(true, "the output is JSON"),
             Ok(()) => {
                 let place = TextLocation {
@@ -116,6 +118,7 @@ pub(super) fn parse_output(
     let text = &output.text[range.clone()];
     match serde_json::from_str(text) {
         Ok(value) => Ok((value, range)),
+        // Valid by grammar, but not representable, such as a lone surrogate: an error and not a fail.
         Err(why) if check_syntax(text).is_ok() => Err(Finding::check_error(format!(
             "the output is JSON that cannot be checked: {why}"
         ))),
@@ -133,9 +136,11 @@ impl Check for JsonSchemaCheck {
             Ok(json) => json,
             Err(finding) => return finding,
         };
+        // The cost first: a hostile value could make the validation very slow.
         if let Err(why) = self.schema.check_cost(&value) {
             return Finding::check_error(format!("the output cannot be checked: it is {why}"));
         }
+        // `is_valid` stops at the first error and is much faster than listing all errors.
         if self.schema.is_valid(&value) {
             return Finding::new(true, "the output is valid under the schema");
         }
@@ -155,6 +160,7 @@ fn explain_not_json(output: &MessageText<'_>, range: &Range<usize>, why: &str) -
     let hint = match output.message {
         None => ": there is no assistant message",
         Some(_) if text.is_empty() => ": the output is empty",
+        // The fence is the usual reason, so the explanation names it and not a syntax error.
         Some(_) if range.len() == output.text.len() && text.starts_with("```") => {
             ": it is in a code fence"
         }

@@ -28,6 +28,7 @@ impl EvalType for MaxLength {
         &[("max_characters", "max"), ("max_chars", "max")];
 
     fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
+        // Refused with a help text instead of as an unknown param.
         if self.max_tokens.is_some() {
             let mut why = param_problem(
                 "/max_tokens",
@@ -43,6 +44,7 @@ impl EvalType for MaxLength {
             .max
             .ok_or_else(|| vec![param_problem("", "`max` is missing")])?;
         Ok(CompiledEval::Check(Box::new(LengthCheck {
+            // `min_length` is another type, so there is no lower bound here.
             min: 0,
             max: most,
         })))
@@ -88,9 +90,11 @@ struct LengthCheck {
 impl Check for LengthCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
         let output = subject.output();
+        // Characters and not bytes, so that the limit is the same in every language.
         let length = output.text.chars().count() as u64;
         if length > self.max {
             let (most, over) = (self.max, length - self.max);
+            // `nth` needs a `usize`; a limit above it can never be exceeded.
             let beyond = usize::try_from(most)
                 .ok()
                 .and_then(|most| output.text.char_indices().nth(most));
@@ -104,6 +108,7 @@ impl Check for LengthCheck {
             .with_spans(mark);
         }
         if length < self.min {
+            // The text is too short, so there is no location to mark.
             let short = self.min - length;
             let why = format!(
                 "{}, {short} fewer than {}",

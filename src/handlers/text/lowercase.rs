@@ -7,14 +7,17 @@ use std::ops::Range;
 
 /// Returns the text in lower case; borrowed if nothing changes.
 pub(in crate::handlers) fn to_lowercase(text: &str) -> Cow<'_, str> {
+    // The fast path: most texts are ASCII.
     if text.is_ascii() {
         if text.bytes().any(|b| b.is_ascii_uppercase()) {
             return Cow::Owned(text.to_ascii_lowercase());
         }
         return Cow::Borrowed(text);
     }
+    // A few bytes more, because a character can become longer in lower case.
     let mut out = String::with_capacity(text.len() + 8);
     let mut rest = text;
+    // Only the characters outside of ASCII are converted one by one.
     while let Some(at) = rest.bytes().position(|b| !b.is_ascii()) {
         let (ascii, from) = rest.split_at(at);
         out.push_str(ascii);
@@ -40,6 +43,7 @@ pub(in crate::handlers) fn to_original_range(text: &str, folded: &Range<usize>) 
     if text.is_ascii() {
         return folded.clone();
     }
+    // Walk both texts together: `at` is the position in the lower-cased text.
     let mut at = 0;
     let mut start = None;
     for (byte, c) in text.char_indices() {

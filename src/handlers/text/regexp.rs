@@ -56,6 +56,7 @@ pub(in crate::handlers) fn compile_regex(
     pointer: &str,
     pattern: &str,
 ) -> Result<Regex, ParamProblem> {
+    // Before the length, because an empty pattern is the more frequent mistake.
     if pattern.is_empty() {
         return Err(param_problem(
             pointer,
@@ -69,10 +70,12 @@ pub(in crate::handlers) fn compile_regex(
             format!("is {len} bytes long, more than {limit}"),
         ));
     }
+    // The limits bound time and memory, because a rubric can come from a stranger.
     let built = RegexBuilder::new(pattern)
         .size_limit(MAX_COMPILED_BYTES)
         .dfa_size_limit(MAX_CACHE_BYTES)
         .build();
+    // The errors of the crate do not name a fix, so the frequent ones get a help text.
     built.map_err(|why| match why {
         regex::Error::CompiledTooBig(limit) => ParamProblem {
             help: Some(
@@ -109,6 +112,7 @@ struct RegexCheck {
 impl Check for RegexCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
         let output = subject.output();
+        // `expect_match: false` reverses the result, but not the explanation.
         let passed = |found: bool| found == self.expect_match;
         match self.pattern.find(&output.text) {
             Some(found) => {

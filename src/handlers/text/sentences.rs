@@ -33,6 +33,7 @@ impl EvalType for SentenceCount {
                 "",
                 "`min` or `max` is missing: it would check nothing",
             )]),
+            // A minimum of 0 always holds.
             (Some(0), _) => Err(vec![param_problem(
                 "/min",
                 "must be 1 or more: every text has 0 sentences",
@@ -58,12 +59,14 @@ struct SentenceCountCheck {
 impl Check for SentenceCountCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
         let output = subject.output();
+        // The judge `rules` splits sentences in the same way.
         let found = split_sentences(&output.text);
         let count = found.len();
         let has = match count {
             1 => "1 sentence".to_owned(),
             count => format!("{count} sentences"),
         };
+        // Too few sentences have no location to mark.
         if let Some(min) = self.min.filter(|min| count < *min) {
             return Finding::new(false, format!("{has}, {} fewer than {min}", min - count));
         }

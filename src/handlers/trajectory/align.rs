@@ -77,12 +77,14 @@ pub(super) fn align(
     mut fit: impl FnMut(usize, &mut [CallFit]),
 ) -> Option<Vec<AlignmentLine>> {
     let width = slots.len() + 1;
+    // The table is checked before it is allocated.
     width.checked_mul(calls + 1).filter(|n| *n <= MAX_CELLS)?;
     let mut ways: Vec<AlignmentStep> = Vec::with_capacity(width * (calls + 1));
     // One row of costs is enough; only the steps of the table are kept for the way back.
     let mut row: Vec<u32> = Vec::with_capacity(width);
     row.push(0);
     ways.push(AlignmentStep::ExtraCall);
+    // The first row: no call yet, so every required slot is empty.
     for (at, slot) in slots.iter().enumerate() {
         row.push(row[at] + u32::from(slot.rule == SlotRule::Required));
         ways.push(AlignmentStep::EmptySlot);
@@ -91,13 +93,16 @@ pub(super) fn align(
     for call in 0..calls {
         fits.fill(CallFit::Mismatch);
         fit(call, &mut fits);
+        // The next row of costs, from the row before.
         let mut next = Vec::with_capacity(width);
         next.push(row[0] + 1);
         ways.push(AlignmentStep::ExtraCall);
         for (at, slot) in slots.iter().enumerate() {
+            // The three steps: the call is extra, the slot stays empty, or the call takes the slot.
             let fit = fits[slot.expected];
             let extra = row[at + 1] + 1;
             let empty = next[at] + u32::from(slot.rule == SlotRule::Required);
+            // A repeatable slot stays open, so its cost comes from the same column.
             let (from, way) = match slot.rule {
                 SlotRule::Repeatable => (row[at + 1], AlignmentStep::RepeatSlot),
                 _ => (row[at], AlignmentStep::FillSlot),
@@ -105,6 +110,7 @@ pub(super) fn align(
             let takes = match fit {
                 CallFit::Exact => from,
                 CallFit::ToolOnly => from + 1,
+                // A call of another tool can never take the slot.
                 CallFit::Mismatch => u32::MAX,
             };
             // If several calls fit, the first is the expected one and the later ones are extra.
@@ -136,6 +142,7 @@ fn trace_back(
     let (mut at, mut call) = (slots.len(), calls);
     let mut fits = vec![CallFit::Mismatch; expected];
     let mut lines = Vec::new();
+    // From the last cell to the first; the lines come out in reverse.
     while at > 0 || call > 0 {
         match ways[call * width + at] {
             AlignmentStep::ExtraCall => {
@@ -144,6 +151,7 @@ fn trace_back(
             }
             AlignmentStep::EmptySlot => {
                 at -= 1;
+                // An empty optional slot is not a difference.
                 if slots[at].rule == SlotRule::Required {
                     let expected = slots[at].expected;
                     lines.push(AlignmentLine::Missing { expected });
@@ -159,6 +167,7 @@ fn trace_back(
                     CallFit::Exact => AlignmentLine::Same { expected, call },
                     _ => AlignmentLine::Differs { expected, call },
                 });
+                // A repeatable slot can take the call before this one, too.
                 at -= usize::from(matches!(way, AlignmentStep::FillSlot));
             }
         }
@@ -170,6 +179,7 @@ fn trace_back(
 
 /// Equal expected calls are interchangeable. Marks the last of them as missing, next to the call in its place.
 fn move_missing_last(lines: &mut [AlignmentLine]) {
+    // From the end, so that a line can move over several equal calls.
     for from in (1..lines.len()).rev() {
         let mut at = from;
         while let (

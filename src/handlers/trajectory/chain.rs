@@ -89,6 +89,7 @@ impl EvalType for ToolCallChain {
             problems.push(param_problem("/steps", what));
         }
         let mut steps = Vec::new();
+        // `take`, because the number of steps is a problem already and compiling all could take long.
         for (at, spec) in self.steps.into_iter().take(MAX_EXPECTED).enumerate() {
             match ChainStep::from_spec(&format!("/steps/{at}"), spec) {
                 Ok(step) => steps.push(step),
@@ -118,6 +119,7 @@ impl ChainStep {
         if spec.tool.is_empty() {
             problems.push(param_problem(at, "has no tool name"));
         }
+        // The conditions on the result.
         for (nth, _) in spec
             .result_includes
             .iter()
@@ -136,9 +138,11 @@ impl ChainStep {
         let matches = matches
             .transpose()
             .map_err(|problem| problems.push(problem));
+        // The conditions on arguments are those of `trajectory_match`, with another name for the param.
         let patterns = spec.args_match.into_iter();
         let wanted = patterns.map(|(arg, pattern)| (arg, ArgMatcherSpec::Regex(pattern)));
         let args = ExpectedArgs::new(at, None, ArgsMode::Ignore, wanted.collect());
+        // Rename the pointers, so that a problem has the place that the author wrote.
         let args = args.map_err(|more| {
             problems.extend(more.into_iter().map(|mut problem| {
                 problem.pointer = problem
@@ -154,6 +158,7 @@ impl ChainStep {
                 includes: spec
                     .result_includes
                     .into_iter()
+                    // The tuple moves `text`, so the borrow comes first; the second `map` swaps them.
                     .map(|text| (to_lowercase(&text).into_owned(), text))
                     .map(|(folded, text)| (text, folded))
                     .collect(),
@@ -175,12 +180,14 @@ impl ChainStep {
         let mut broken: Vec<String> = self
             .args
             .mismatches(args)
+            // Three mismatches are enough for an explanation.
             .take(3)
             .map(|miss| miss.to_string())
             .collect();
         if asks == ChainScope::CallsOnly {
             return broken;
         }
+        // Without a result, conditions on it do not hold, but a step without such conditions does.
         let Some((_, result)) = subject.result(call) else {
             if self.reads_results() || self.no_error {
                 broken.push("it has no result".to_owned());
@@ -190,6 +197,7 @@ impl ChainStep {
         if self.no_error && result.is_error == Some(true) {
             broken.push("its result is an error".to_owned());
         }
+        // Case does not matter, so the result is lower-cased once for all texts.
         if !self.includes.is_empty() {
             let text = to_lowercase(&result.content);
             let lacks = self
@@ -241,10 +249,12 @@ impl ToolCallChainCheck {
         let mut walked = Vec::new();
         let mut rejected: Vec<usize> = Vec::new();
         let mut first = Vec::new();
+        // Greedy: the first call that satisfies a step is taken. A later one could not complete more steps.
         for (ix, call) in subject.until_cancelled(subject.calls().iter().enumerate()) {
             let Some(step) = steps.get(walked.len()) else {
                 break;
             };
+            // Other tools may be called between the steps.
             if *call.call.name != *step.tool {
                 continue;
             }
@@ -254,6 +264,7 @@ impl ToolCallChainCheck {
                 // Calls that failed an earlier step do not explain why the next step is missing.
                 rejected.clear();
             } else {
+                // Only the first rejected call is explained.
                 if rejected.is_empty() {
                     first = broken;
                 }
@@ -270,6 +281,7 @@ impl ToolCallChainCheck {
     /// Explains the data that is missing for a decision, if the calls and arguments alone do not decide.
     fn explain_missing_data(&self, subject: &Subject<'_>, whole: bool) -> Option<&'static str> {
         let Self(steps) = self;
+        // Missing data matters only for tools of the chain.
         let names = |ix: &usize| {
             let name = &*subject.calls()[*ix].call.name;
             steps.iter().any(|step| step.tool == name)
@@ -303,6 +315,7 @@ impl Check for ToolCallChainCheck {
             rejected_calls: rejected,
             first_violations: first,
         } = self.match_steps(subject, ChainScope::All);
+        // Before the verdict, because missing results could change it.
         if let Some(why) = self.explain_missing_data(subject, walked.len() == steps.len()) {
             return Finding::check_error(why);
         }
@@ -312,9 +325,11 @@ impl Check for ToolCallChainCheck {
                 "the chain is complete: {}",
                 describe_positions(&walked, subject)
             );
+            // Complete: mark the call of each step.
             let marks: Vec<_> = walked.iter().map(|ix| subject.call_span(*ix)).collect();
             return Finding::new(true, why).with_score(score).with_spans(marks);
         };
+        // Incomplete: explain the next step.
         let (done, all, tool) = (walked.len(), steps.len(), EscapedName(&next.tool));
         let message = |ix: usize| subject.calls()[ix].message;
         let miss = match (rejected.first(), walked.last()) {
@@ -340,6 +355,7 @@ impl Check for ToolCallChainCheck {
             (None, None) => format!("{tool} is not called"),
         };
         let why = format!("{done} of {all} steps: {miss}");
+        // Rejected calls first, because they explain the failure.
         let marks = rejected
             .iter()
             .chain(&walked)
