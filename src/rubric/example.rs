@@ -84,9 +84,11 @@ impl RubricCx<'_> {
         let mut examples = Vec::new();
         for (at, _) in fields.list("examples").unwrap_or_default() {
             let mut own = MappingDecoder::new(self.doc, &at, self.problems).accepting(EXAMPLE_KEYS);
+            // The decoder has reported the wrong type.
             if !own.is_mapping() {
                 continue;
             }
+            // Exactly one input.
             match (own.has("text"), own.has("transcript")) {
                 (false, false) => {
                     own.error_at_mapping("missing", "an example needs `text` or `transcript`");
@@ -108,6 +110,8 @@ impl RubricCx<'_> {
             own.finish();
             if let (Some(input), Some(expect)) = (text.or(recorded), expect) {
                 let span = self.doc.key_span(&at);
+                // An example from a `$ref` is in another file; its problems then show at the eval of this
+                // file.
                 let own_file = self.layers.is_own(&span);
                 examples.push(Example {
                     input,
@@ -127,6 +131,7 @@ impl RubricCx<'_> {
     fn read_transcript_input(&self, own: &mut MappingDecoder<'_>) -> Option<ExampleInput> {
         let value = own.value("transcript")?;
         let read = match value {
+            // A mapping in the rubric is a record of the native format.
             Value::Object(_) => parse_record(value.to_string().as_bytes()),
             Value::String(written) => {
                 let span = self.doc.span(&own.pointer("transcript"));
@@ -156,23 +161,28 @@ impl RubricCx<'_> {
             Some((file, id)) => (file, Some(id)),
             None => (written, None),
         };
+        // Relative to the file that contains the example, which can be another file than the rubric.
         let path = normalize_path(&of.parent().unwrap_or(Path::new("")).join(file));
         let text = self.files.read(&path);
         let text = text.map_err(|why| format!("`{file}` {why}"))?;
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
         let mut ids: Vec<String> = Vec::new();
         let mut only = None;
+        // Blank lines are not records, so they do not count.
         let lines = text.lines().filter(|line| !line.trim().is_empty());
         for (number, line) in (1_u64..).zip(lines) {
+            // A broken line is no problem here: another line can have the id.
             let Ok(found) =
                 transcript::parse_native(line.as_bytes(), number, &format!("{stem}:{number}"))
             else {
                 continue;
             };
+            // Found: the other lines are not read.
             if Some(&*found.id) == id {
                 return Ok(found.into_owned());
             }
             ids.push(found.id.to_string());
+            // Without an id only a file with a single transcript is unambiguous.
             if id.is_none() {
                 only = Some(found.into_owned());
             }

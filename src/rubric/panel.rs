@@ -120,6 +120,7 @@ impl Eval {
         rubric: &'r Rubric,
         default: Option<&'r str>,
     ) -> Option<JudgeAssignment<'r>> {
+        // A place names a judge or a panel; the loader refuses both at once.
         let said = |judge: &'r Option<String>, panel: &'r Option<PanelSpec>| {
             let one = judge.as_deref().map(JudgeAssignment::single);
             one.or_else(|| panel.as_ref().map(JudgeAssignment::from_panel))
@@ -138,6 +139,7 @@ pub(super) fn read(fields: &mut MappingDecoder<'_>) -> Option<PanelSpec> {
         .into_iter()
         .filter(|key| fields.has(key))
         .collect();
+    // More than one of them is ambiguous, so none is used.
     if let [first, .., last] = written[..] {
         let message = format!("`{first}` and `{last}` both say who judges; leave one of them out");
         fields.error_at_key(last, "conflict", message);
@@ -168,6 +170,7 @@ fn finish_panel(
     rule: PanelRule,
     judges: Option<Vec<String>>,
 ) -> Option<PanelSpec> {
+    // `finish` reports unknown keys, also if the judges are missing.
     fields.finish();
     judges.map(|judges| PanelSpec { rule, judges })
 }
@@ -190,6 +193,7 @@ fn read_judges(fields: &mut MappingDecoder<'_>, what: &str) -> Option<Vec<String
             names.push(name.clone());
         }
     }
+    // A duplicate is already reported and would explain the low number.
     if names.len() < 2 && !twice {
         let message = format!(
             "a {what} needs two judges or more (got {}); `judge:` names one",
@@ -197,6 +201,7 @@ fn read_judges(fields: &mut MappingDecoder<'_>, what: &str) -> Option<Vec<String
         );
         fields.error("judges", "too-few", message);
     }
+    // One name is not a panel, and the problem is reported above.
     (names.len() > 1).then_some(names)
 }
 

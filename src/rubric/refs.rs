@@ -34,6 +34,7 @@ pub(super) fn expand_refs(doc: YamlDoc, files: &dyn RubricFiles) -> ExpandedDoc 
         .map(|(at, _)| at)
         .collect();
     let layers = SourceMap::new(&doc);
+    // Most rubrics have no reference, so the copy below is not needed.
     if with_ref.is_empty() {
         return ExpandedDoc {
             doc,
@@ -41,6 +42,7 @@ pub(super) fn expand_refs(doc: YamlDoc, files: &dyn RubricFiles) -> ExpandedDoc 
             problems: Vec::new(),
         };
     }
+    // References read the document as written, because the loop changes the other one.
     let own = doc.clone();
     let mut work = RefExpander {
         own: &own,
@@ -50,6 +52,7 @@ pub(super) fn expand_refs(doc: YamlDoc, files: &dyn RubricFiles) -> ExpandedDoc 
         remaining_values: MAX_NODES,
     };
     let (mut doc, mut problems) = (doc, Vec::new());
+    // A broken reference does not hide the problems of the others.
     for at in with_ref {
         if let Err(problem) = work.expand_eval(&at, &mut doc) {
             problems.push(*problem);
@@ -64,6 +67,7 @@ pub(super) fn expand_refs(doc: YamlDoc, files: &dyn RubricFiles) -> ExpandedDoc 
 
 /// Returns the evals of a rubric in any format, with their pointers.
 fn list_evals(value: &Value) -> impl Iterator<Item = (String, &Value)> {
+    // All formats, because PromptKit's prompt configs and packs may use references as well.
     let mut lists = vec!["/evals".to_owned(), "/spec/evals".to_owned()];
     let prompts = value.get("prompts").and_then(Value::as_object);
     for (name, _) in prompts.into_iter().flatten() {
@@ -96,6 +100,7 @@ impl RefExpander<'_> {
     fn expand_eval(&mut self, at: &str, doc: &mut YamlDoc) -> Result<(), Box<Diagnostic>> {
         let steps = self.follow_refs(at)?;
         let mut merged = Map::new();
+        // From the last eval of the chain to the first, so that the nearer eval overrides the farther one.
         for (path, pointer) in steps.iter().rev() {
             let (from, shift) = match self.docs.get(path) {
                 Some(other) => (other, self.layers.add(path, &other.source)),
@@ -106,10 +111,12 @@ impl RefExpander<'_> {
             for (key, value) in map.into_iter().flatten().filter(|(key, _)| *key != REF_KEY) {
                 let step = escape_pointer_step(key);
                 let (to, of) = (format!("{at}/{step}"), format!("{pointer}/{step}"));
+                // Each value keeps its place in the file where it is written.
                 used += doc.copy_spans_from(&to, from, &of, shift);
                 merge_key(&mut merged, key, value);
             }
             self.remaining_values = self.remaining_values.saturating_sub(used);
+            // The limit applies to all references together, because nested ones could multiply.
             if self.remaining_values == 0 {
                 let message = format!("more than {MAX_NODES} values, with `$ref`s followed");
                 let place = format!("{at}/{REF_KEY}");
@@ -134,7 +141,9 @@ impl RefExpander<'_> {
         loop {
             let (path, pointer) = steps[steps.len() - 1].clone();
             let place = format!("{pointer}/{REF_KEY}");
+            // The eval is in this file unless its path was read as another file.
             let doc = self.docs.get(&path).unwrap_or(self.own);
+            // The end of the chain: an eval without a reference.
             let Some(written) = doc.value.pointer(&place).cloned() else {
                 return Ok(steps);
             };
@@ -143,16 +152,19 @@ impl RefExpander<'_> {
                 let why = "$ref names an eval as FILE#EVAL-ID, or #EVAL-ID in the same file";
                 return Err(refused(doc, why.to_owned()));
             };
+            // Relative to the file that contains the reference.
             let target = match file {
                 "" => path.clone(),
                 file => normalize_path(&doc.path.parent().unwrap_or(Path::new("")).join(file)),
             };
+            // Each file is read once.
             if target != own && !self.docs.contains_key(&target) {
                 match self.read(&target) {
                     Ok(other) => {
                         self.docs.insert(target.clone(), other);
                     }
                     Err(why) => {
+                        // Looked up again, because the insertion above borrows `self.docs` mutably.
                         let doc = self.docs.get(&path).unwrap_or(self.own);
                         return Err(refused(doc, format!("`{file}` {why}")));
                     }
@@ -170,10 +182,12 @@ impl RefExpander<'_> {
                 return Err(refused(doc, format!("{whose} has no eval `{id}`{hint}")));
             };
             let next = (target, found);
+            // A cycle would never end.
             if steps.contains(&next) {
                 let why = format!("`{}` leads back to itself", as_text(&written));
                 return Err(refused(doc, why));
             }
+            // A long chain is probably a mistake.
             if steps.len() == MAX_STEPS {
                 return Err(refused(
                     doc,
@@ -199,6 +213,7 @@ impl RefExpander<'_> {
     }
 
     fn find_nearest_file(&self, path: &Path) -> Option<String> {
+        // A misspelled file name: look for a similar one in the same folder.
         let folder = path.parent()?;
         let siblings = self.files.list(&folder.join("*").to_string_lossy());
         let names: Vec<String> = siblings
@@ -222,6 +237,7 @@ fn find_eval(value: &Value, id: &str) -> Option<String> {
 
 /// Lays a key of the referring eval over the referenced one: params key by key, other keys as a whole.
 fn merge_key(merged: &mut Map<String, Value>, key: &str, value: &Value) {
+    // `params` merge key by key, so that an eval can change a single param.
     if key == "params"
         && let (Some(Value::Object(below)), Value::Object(above)) = (merged.get_mut(key), value)
     {

@@ -70,6 +70,7 @@ impl Selector {
             ids.add(glob);
         }
         CompiledSelector {
+            // Without any valid glob the set matches nothing.
             ids: ids.build().unwrap_or_default(),
             selector: self.clone(),
         }
@@ -83,6 +84,7 @@ impl Selector {
         let mut own = own.accepting(SELECTOR_KEYS);
         let mut texts = |key: &'static str| -> Vec<(String, String)> {
             let texts = own.texts(key);
+            // A list that is present and empty; `texts` also returns an empty list for invalid entries.
             if texts.as_ref().is_some_and(Vec::is_empty) && is_empty_list(own.value(key)) {
                 own.error(
                     key,
@@ -93,6 +95,7 @@ impl Selector {
             texts.unwrap_or_default()
         };
         let (ids, tags, has_tool) = (texts("ids"), texts("tags"), texts("has_tool"));
+        // Globs are checked at load, so that a mistake is an error of the rubric.
         for (id, _) in &ids {
             if let Err(why) = build_glob(id) {
                 own.error(
@@ -146,6 +149,7 @@ impl CompiledSelector {
             metadata,
             has_tool,
         } = &self.selector;
+        // The cheap conditions first; the metadata must be parsed.
         (ids.is_empty() || self.ids.is_match(&*transcript.id))
             && (tags.is_empty()
                 || transcript
@@ -169,6 +173,7 @@ fn calls_any(transcript: &Transcript<'_>, tools: &[String]) -> bool {
 }
 
 fn has_metadata(transcript: &Transcript<'_>, wanted: &IndexMap<String, Value>) -> bool {
+    // A transcript without metadata cannot have a required value.
     let Some(metadata) = transcript
         .metadata
         .as_ref()
@@ -184,6 +189,7 @@ fn has_metadata(transcript: &Transcript<'_>, wanted: &IndexMap<String, Value>) -
 /// Returns the value at a dotted path. Also finds keys that contain dots.
 fn value_at_path<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
     let map = value.as_object()?;
+    // A key with dots first, then each way to split the path.
     if let Some(found) = map.get(path) {
         return Some(found);
     }
@@ -195,6 +201,7 @@ fn value_at_path<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
 pub fn json_equal(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(x), Value::Number(y)) => {
+            // As integers they compare exactly: large ones are not equal as `f64` only because of rounding.
             x == y || (x.is_f64() != y.is_f64() && x.as_f64() == y.as_f64())
         }
         (Value::Array(x), Value::Array(y)) => {

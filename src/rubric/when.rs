@@ -56,6 +56,7 @@ pub(super) fn when_schema(doc: &str) -> Value {
 
 impl PartialEq for WhenCondition {
     fn eq(&self, other: &Self) -> bool {
+        // `Regex` has no equality, so the pattern compares as text.
         self.canonical() == other.canonical()
     }
 }
@@ -72,6 +73,7 @@ impl WhenCondition {
             Ok(regex) => Some(regex),
             Err(why) => {
                 let why = why.to_string();
+                // The last line is the reason; the lines above it draw the pattern.
                 let why = why.lines().last().unwrap_or_default();
                 let why = why.trim_start_matches("error: ");
                 let message = format!("tool_called_pattern is not a regular expression: {why}");
@@ -80,6 +82,7 @@ impl WhenCondition {
             }
         });
         let any = own.boolean("any_tool_called");
+        // `false` would mean "no call is required", which holds always.
         if any == Some(false) {
             let message = "any_tool_called: false asks for nothing; leave it out";
             own.error("any_tool_called", "no-effect", message);
@@ -92,6 +95,7 @@ impl WhenCondition {
                 .integer("min_tool_calls", 1..=i64::from(u32::MAX))
                 .and_then(|n| u64::try_from(n).ok()),
         };
+        // Before `finish`, which takes the decoder.
         let is_empty = WHEN_KEYS.iter().all(|key| !own.has(key.name));
         own.finish();
         if is_empty {
@@ -124,6 +128,7 @@ impl WhenCondition {
                 })
         };
         if let Some(tool) = &self.tool_called
+            // Only assistant messages call tools.
             && !names().any(|name| name == tool)
         {
             return Some(format!("{tool} was not called"));
@@ -135,6 +140,7 @@ impl WhenCondition {
         }
         let least = self
             .min_tool_calls
+            // `any_tool_called` means at least one call.
             .unwrap_or(u64::from(self.any_tool_called));
         let made = names().count() as u64;
         (made < least).then(|| match made {

@@ -117,8 +117,8 @@ impl Check for TrajectoryMatcherCheck {
 
 impl TrajectoryMatcherCheck {
     /// Computes the Jaccard similarity: the tools that both have, divided by the tools that either has.
-    // Sets: repeated calls count once.
     fn compare_sets(&self, subject: &Subject<'_>, calls: &[(usize, &str)]) -> Finding {
+        // Sets: repeated calls count once.
         let expected: IndexSet<&str> = self.expected.iter().map(String::as_str).collect();
         let called: IndexSet<&str> = calls.iter().map(|(_, name)| *name).collect();
         let missing: Vec<EscapedName<'_>> = expected

@@ -33,6 +33,7 @@ pub(super) fn read(
 ) {
     let root = DocLocation::root(doc);
     let spec = root.child("spec");
+    // Scenarios have `spec.id`; configs in the Kubernetes style have `metadata.name`.
     let name = spec.text("id").or_else(|| {
         root.value()
             .pointer("/metadata/name")
@@ -45,6 +46,7 @@ pub(super) fn read(
         rubric.applies_to = scenario_selector(name, &spec);
     }
     let turns = spec.child("turns").items();
+    // An offline eval has its assertions in a list of its own; a scenario has them in its turns.
     if form == RubricFormat::ArenaEval {
         for at in spec.child("assertions").items() {
             convert_assertion(&at, None, maker);
@@ -56,6 +58,7 @@ pub(super) fn read(
             }
         }
     } else {
+        // A turn without a role is a question of the user.
         let asking = |turn: &&DocLocation| turn.text("role").is_none_or(|role| role == "user");
         let questions = turns.iter().filter(asking).count();
         for turn in &turns {
@@ -78,6 +81,7 @@ pub(super) fn read(
 
 /// Returns the selector of the scenario's own transcripts, which are named by its id or its recording.
 fn scenario_selector(name: &str, spec: &DocLocation) -> Selector {
+    // Globs: the id itself, then the recordings.
     let mut ids = literal_globs(&[name.to_owned()]);
     let recording = spec
         .value()
@@ -89,6 +93,7 @@ fn scenario_selector(name: &str, spec: &DocLocation) -> Selector {
         .map(|(stem, _)| stem)
     {
         let stem = globset::escape(stem);
+        // A file with several transcripts numbers them: `stem:1`.
         ids.extend([stem.clone(), format!("{stem}:*")]);
     }
     Selector {
@@ -119,11 +124,13 @@ fn convert_assertion(at: &DocLocation, trigger: Option<&str>, maker: &mut EvalCo
     };
     let mut eval = ConvertedEval::new(&kind, &kind, at);
     let params = at.child("params");
+    // dicta shows one text for people; `message` has priority.
     let mut message = at.get("message").or_else(|| at.get("description"));
     for (key, value) in params.entries() {
         match key.as_str() {
             // Old files have the message among the params.
             "message" => message = message.or(Some(value)),
+            // The judge of an Arena config is unknown to dicta.
             "judge" => {
                 let why = "it names a judge of the Arena config";
                 let instead = "name one of dicta.yaml's with `judge:` of the workspace";
@@ -149,6 +156,7 @@ fn convert_assertion(at: &DocLocation, trigger: Option<&str>, maker: &mut EvalCo
         let instead = "the rates over transcripts are in the run's summary";
         maker.report_error(&share, "pass_threshold", ConversionError::new(why, instead));
     }
+    // Unknown keys are reported, because nothing is dropped silently.
     for (key, value) in at.entries() {
         if !KNOWN_KEYS.contains(&key.as_str()) {
             maker.report_error(
@@ -158,6 +166,7 @@ fn convert_assertion(at: &DocLocation, trigger: Option<&str>, maker: &mut EvalCo
             );
         }
     }
+    // Assertions rarely have an id, so the type is the id, with a number if it repeats.
     let id = at.text("id").unwrap_or(&kind).to_owned();
     maker.add(&id, eval);
 }

@@ -177,6 +177,7 @@ impl<'m> EvalConverter<'m> {
             }
         };
         let told = told();
+        // The same problem at many places is reported once, with its number.
         let key = (called.to_owned(), lost);
         self.errors.entry(key).or_insert((told, 0)).1 += 1;
     }
@@ -203,6 +204,7 @@ impl<'m> EvalConverter<'m> {
                 self.ids.insert(id.clone(), 1);
                 return id;
             }
+            // The same id again: `-1`, `-2` … The loop ends because the number rises.
             let again = self.ids.entry(wanted.clone()).or_default();
             *again += 1;
             id = format!("{wanted}-{again}");
@@ -227,6 +229,7 @@ impl<'m> EvalConverter<'m> {
     pub(super) fn finish(mut self) -> ConversionResult {
         let mut evals: Vec<Vec<Eval>> = self.converted.iter().map(|_| Vec::new()).collect();
         let made = std::mem::take(&mut self.converted);
+        // Group by file, because a document has one file for its places. A `Vec` keeps the order of files.
         let mut by_file: Vec<(Rc<YamlDoc>, Vec<usize>)> = Vec::new();
         for (index, (_, eval)) in made.iter().enumerate() {
             match by_file
@@ -237,6 +240,7 @@ impl<'m> EvalConverter<'m> {
                 None => by_file.push((Rc::clone(&eval.location.doc), vec![index])),
             }
         }
+        // Read each file's evals as one document in dicta's format.
         for (source, indexes) in by_file {
             let doc = to_native_doc(&source, indexes.iter().map(|index| &made[*index]));
             let found = DiagnosticCollector::from_doc(&doc);
@@ -250,6 +254,7 @@ impl<'m> EvalConverter<'m> {
             });
             for (at, index) in indexes.into_iter().enumerate() {
                 let (_, new) = &made[index];
+                // Checked before the loader, whose message would name dicta's type and not the other tool's.
                 if self.catalog.eval_type(&new.eval_type).is_none() {
                     let why = format!(
                         "it would be `{}`, which is not an eval type of this build",
@@ -262,11 +267,13 @@ impl<'m> EvalConverter<'m> {
                     );
                     continue;
                 }
+                // One eval at a time, so that its problems do not mix with those of the others.
                 let eval = reader.read(&format!("/evals/{at}"));
                 let (errors, warnings): (Vec<_>, Vec<_>) = found
                     .take()
                     .into_iter()
                     .partition(|d| d.severity == Severity::Error);
+                // A converted eval may have warnings, but an error means that it does not carry over.
                 self.problems.extend(warnings);
                 if let Some(first) = errors.first() {
                     let all: Vec<&str> = errors.iter().map(|d| d.message.as_str()).collect();
@@ -278,6 +285,7 @@ impl<'m> EvalConverter<'m> {
                     self.report_error_at(&new.location, &span, &new.source_name, lost);
                     continue;
                 }
+                // A split eval gives several; all begin at the same place.
                 let read = eval.into_iter().map(|eval| Eval {
                     span: new.display_span.clone().unwrap_or(eval.span),
                     ..eval
@@ -285,6 +293,7 @@ impl<'m> EvalConverter<'m> {
                 evals[index] = read.collect();
             }
         }
+        // Report each part once, with the number of its occurrences.
         let lost = self.errors.into_values().map(|(mut told, times)| {
             if times > 1 {
                 told.message = format!("{} ({times} times)", told.message);
@@ -293,6 +302,7 @@ impl<'m> EvalConverter<'m> {
         });
         self.problems.extend(lost);
         ConversionResult {
+            // In the order of the other tool's file.
             evals: evals.into_iter().flatten().collect(),
             problems: self.problems,
             judges: self.judges,
@@ -312,6 +322,7 @@ fn to_native_doc<'e>(
         written.insert("id".to_owned(), Value::from(id.as_str()));
         written.insert("type".to_owned(), Value::from(eval.eval_type.as_str()));
         written.extend(eval.fields.clone());
+        // An eval without params has no key `params`, because an empty mapping is not what the author wrote.
         if !eval.params.is_empty() {
             written.insert("params".to_owned(), Value::Object(eval.params.clone()));
         }
@@ -331,6 +342,7 @@ fn to_native_doc<'e>(
 pub(super) fn to_safe_id(text: &str) -> String {
     const LONGEST: usize = 80;
     let mut id = String::new();
+    // Hidden characters become visible, so that two ids never look the same.
     for c in make_visible(text, false).chars() {
         let kept = c.is_alphanumeric() || matches!(c, '_' | '.' | ':');
         match (kept, id.ends_with('-') || id.is_empty()) {
@@ -341,6 +353,7 @@ pub(super) fn to_safe_id(text: &str) -> String {
     }
     let id: String = id.chars().take(LONGEST).collect();
     match id.trim_end_matches('-') {
+        // The text has no character that an id can have.
         "" => "eval".to_owned(),
         id => id.to_owned(),
     }

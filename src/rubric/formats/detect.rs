@@ -24,9 +24,11 @@ pub fn detect_rubric_format(value: &Value) -> Option<DetectedFile> {
     let list = |key: &str| value.get(key).is_some_and(Value::is_array);
     let map = |key: &str| value.get(key).is_some_and(Value::is_object);
     let rubric = |form| Some(DetectedFile::Rubric(form));
+    // The order matters: from keys that only one tool has to keys that several tools have.
     if let Value::Array(items) = value {
         return detect_bare_list(items);
     }
+    // PromptKit files have `kind` and `spec`.
     if let Some(found) = detect_promptkit(value) {
         return Some(found);
     }
@@ -40,13 +42,16 @@ pub fn detect_rubric_format(value: &Value) -> Option<DetectedFile> {
     if list("testing_criteria") || is_openai_page(value) {
         return rubric(RubricFormat::OpenaiEval);
     }
+    // Results of other tools also have keys of their configs, so they come before the configs.
     if let Some(what) = detect_results(value) {
         return Some(what);
     }
+    // `scorers:` without a value is null; such a file is still a run config.
     let scorers = map("scorers") || value.get("scorers").is_some_and(Value::is_null);
     if has("dataset_config") || (scorers && (has("orchestrator") || has("model_config"))) {
         return rubric(RubricFormat::EvalbenchRun);
     }
+    // promptfoo has `scenarios`, too, so their items decide.
     if list("scenarios")
         && value["scenarios"]
             .as_array()
@@ -60,6 +65,7 @@ pub fn detect_rubric_format(value: &Value) -> Option<DetectedFile> {
             "name it under `judges:` of dicta.yaml: `house: judges/this.yaml`",
         ));
     }
+    // `tests` alone is too general: it needs another key of promptfoo, or a test below.
     if list("assert")
         || has("defaultTest")
         || (has("tests") && (has("prompts") || has("providers") || has("targets")))
@@ -74,6 +80,7 @@ pub fn detect_rubric_format(value: &Value) -> Option<DetectedFile> {
     {
         return rubric(RubricFormat::Promptfoo);
     }
+    // Known files without a rubric last, for a helpful message instead of "unknown key".
     if has("transcripts") && has("rubrics") {
         return Some(not_a_rubric(
             "a dicta workspace",
@@ -112,6 +119,7 @@ fn detect_promptkit(value: &Value) -> Option<DetectedFile> {
             .iter()
             .any(|key| spec.get(key).is_some())
     };
+    // Kubernetes-style files of other programs also have `kind`, so the version or the assertions decide.
     match kind {
         "PromptConfig" => Some(DetectedFile::Rubric(RubricFormat::PromptConfig)),
         "Scenario" if ours || asserts(spec) => {
@@ -138,6 +146,7 @@ fn detect_promptkit(value: &Value) -> Option<DetectedFile> {
 fn detect_results(value: &Value) -> Option<DetectedFile> {
     let has = |key: &str| value.get(key).is_some();
     let inner = value.get("results");
+    // promptfoo writes whole results, single rows, or a table.
     let promptfoo = (has("evalId") && has("results"))
         || (has("promptIdx") && has("testIdx"))
         || inner.is_some_and(|r| {
@@ -186,12 +195,14 @@ fn is_scenario(value: &Value) -> bool {
 }
 
 fn is_test(value: &Value) -> bool {
+    // An assertion set also has `assert`, and has a type.
     value.get("assert").is_some_and(Value::is_array) && (value.get("type").is_none())
 }
 
 fn detect_bare_list(items: &[Value]) -> Option<DetectedFile> {
     let all = |is: &dyn Fn(&Value) -> bool| !items.is_empty() && items.iter().all(is);
     let kind = |value: &Value| value.get("type").and_then(Value::as_str).map(str::to_owned);
+    // Lists: from the most specific item to the most general.
     if items.iter().any(|item| item.get("nl_prompt").is_some()) {
         return Some(not_a_rubric(
             "an evalbench SQL evalset",
@@ -201,6 +212,7 @@ fn detect_bare_list(items: &[Value]) -> Option<DetectedFile> {
     if items.iter().any(is_test) {
         return Some(DetectedFile::Rubric(RubricFormat::Promptfoo));
     }
+    // A `type` alone could be an eval of dicta; OpenAI's graders always have a name.
     let openai = |value: &Value| {
         kind(value).is_some_and(|kind| super::openai::GRADER_TYPES.contains(&kind.as_str()))
             && value.get("name").is_some()

@@ -64,6 +64,7 @@ fn map_scorer(kind: &str) -> ScorerMapping {
         "end_to_end_latency" => ScorerMapping::NeedsBound("end_to_end_latency", "max_ms: 60000"),
         "tool_call_latency" => ScorerMapping::NeedsBound("tool_call_latency", "max_ms: 10000"),
         "token_consumption" => ScorerMapping::NeedsBound("token_consumption", "max_tokens: 50000"),
+        // Measurements without a type in dicta; a bound on tokens is near.
         "tokens_processed" | "effective_billed_tokens" | "non_final_output_tokens" => TOKENS,
         "exact_match" | "recall_match" | "set_match" | "executable_sql" | "returned_sql" => SQL,
         "llmrater" | "analytics_scorer" => ROWS,
@@ -76,6 +77,7 @@ fn map_scorer(kind: &str) -> ScorerMapping {
             "only the harness distinguishes activated skills from tools",
             "if the transcript has a call for it: `tool_args` with the skill's name",
         ),
+        // Families of scorers: only their prefix is known.
         kind if kind.starts_with("dataform") || kind.starts_with("dbt_") => BUILD,
         kind if kind.starts_with("mcp_") => MCP,
         kind if kind.starts_with("set_match_turn") || kind.starts_with("set_match_") => SQL,
@@ -93,11 +95,13 @@ pub(super) fn read(
     let Some((scenarios, filtered)) = load_scenarios(&root, files, maker) else {
         return;
     };
+    // Only if some scenarios are left out: otherwise the rubric applies to all transcripts.
     if filtered {
         let ids: Vec<String> = scenarios.iter().map(|(id, _)| id.clone()).collect();
         rubric.applies_to.ids = literal_globs(&ids);
     }
     let scorers = root.child("scorers");
+    // A run without scorers checks nothing, which is an error here as in a rubric.
     if scorers.value().as_object().is_none_or(Map::is_empty) {
         let error = root.problem(
             Severity::Error,
@@ -108,9 +112,11 @@ pub(super) fn read(
         return;
     }
     for (name, at) in scorers.entries() {
+        // evalbench takes the scorer's name as its type if it has none.
         let kind = at.text("type").unwrap_or(&name).to_owned();
         convert_scorer(&name, &kind, &at, &scenarios, files, maker);
     }
+    // With the scorer `skills_trajectory`, that scorer's own report is enough.
     if scorers.get("skills_trajectory").is_none() {
         for (_, at) in &scenarios {
             evalset::report_skills(at, maker);
@@ -125,6 +131,7 @@ fn load_scenarios(
     maker: &mut EvalConverter<'_>,
 ) -> Option<(Vec<(String, DocLocation)>, bool)> {
     let named = root.child("dataset_config");
+    // A run config without an evalset has scorers for all transcripts.
     let Some(written) = named.value().as_str() else {
         return Some((Vec::new(), false));
     };
@@ -141,6 +148,7 @@ fn load_scenarios(
         return Some((Vec::new(), false));
     }
     let all = evalset::read_scenarios(&set, maker);
+    // evalbench accepts one id or a list of ids.
     let picked = root.child("scenarios");
     let ids: Vec<&str> = picked
         .value()
@@ -159,6 +167,7 @@ fn load_scenarios(
             .problems
             .push(at.problem(Severity::Error, "glob", message));
     }
+    // An unknown id is an error: the eval would silently check less.
     for id in &ids {
         if !all.iter().any(|(known, _)| known == id) {
             let message = format!("the evalset has no scenario `{id}`");
@@ -167,6 +176,7 @@ fn load_scenarios(
                 .push(picked.problem(Severity::Error, "unknown-scenario", message));
         }
     }
+    // Apply both filters.
     let filtered = !ids.is_empty() || glob.is_some();
     let glob = glob.map(|glob| glob.compile_matcher());
     let kept = all
@@ -186,6 +196,7 @@ fn convert_scorer(
     maker: &mut EvalConverter<'_>,
 ) {
     let options = read_options(at, files, maker);
+    // `map_scorer` knows the meaning; this function only builds the evals.
     match map_scorer(kind) {
         ScorerMapping::Unsupported(why, instead) => {
             maker.report_error(at, name, ConversionError::new(why, instead));
@@ -202,6 +213,7 @@ fn convert_scorer(
             convert_as_single_eval(name, ours, at, options, maker);
         }
         ScorerMapping::NeedsBound(ours, bound) => {
+            // Only turns have a bound in the scenario.
             let turns = ours == "turn_count"
                 && convert_per_scenario(
                     ScenarioExpectation::Turns,
@@ -251,6 +263,7 @@ fn convert_as_single_eval(
     options.apply_tool_call_visibility(ours, maker);
     let mut eval = ConvertedEval::new(name, ours, at);
     for (key, value) in options.params {
+        // An option has its own place, so that a problem points at it.
         let place = at.child(&key);
         eval = eval.with_param(&key, value, &place);
     }
@@ -290,6 +303,7 @@ impl ScorerOptions {
         const KEY: &str = "include_tool_calls";
         let (seen, at) = &self.tool_calls;
         let kind = maker.catalog.eval_type(ours);
+        // Only an explicit `false` is reported, because the default of evalbench would report every scorer.
         if kind.is_some_and(|kind| kind.schema["properties"][KEY].is_object()) {
             self.params.insert(KEY.to_owned(), Value::Bool(*seen));
         } else if let (false, Some(at)) = (seen, at) {
@@ -315,6 +329,7 @@ fn read_options(
     };
     for (key, value) in at.entries() {
         match key.as_str() {
+            // Both only name the scorer.
             "type" | "scorer_name" => {}
             "model_config" => options.judge = read_model_config_path(&value, files, maker),
             "include_tool_calls" => {
@@ -351,6 +366,7 @@ fn read_model_config_path(
             return None;
         }
     };
+    // Several scorers can name the same file, which is one judge.
     if let Some((name, _)) = maker.judges.iter().find(|(_, known)| **known == path) {
         return Some(name.clone());
     }
@@ -363,6 +379,7 @@ fn read_model_config_path(
 fn unique_judge_name(path: &Path, taken: impl Fn(&str) -> bool) -> String {
     let stem: PathBuf = path.file_stem().unwrap_or_default().into();
     let stem = to_safe_id(&stem.to_string_lossy());
+    // From 2, because the first judge has the plain name.
     let numbered = (2..).map(|n| format!("{stem}-{n}"));
     let mut names = std::iter::once(stem.clone()).chain(numbered);
     names.find(|name| !taken(name)).unwrap_or(stem)

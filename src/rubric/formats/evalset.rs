@@ -79,6 +79,7 @@ pub(super) fn read_scenarios(
     for at in DocLocation::root(doc).child("scenarios").items() {
         match at.value().get("id") {
             Some(Value::String(id)) if !id.trim().is_empty() => found.push((id.clone(), at)),
+            // YAML reads an id such as `12` as a number.
             Some(Value::Number(id)) => found.push((id.to_string(), at)),
             _ => {
                 let lost = ConversionError::new(
@@ -101,6 +102,7 @@ pub(super) fn convert_expectation(
     at: &DocLocation,
     options: &Map<String, Value>,
 ) -> Option<Result<ConvertedEval, ConversionError>> {
+    // The scenario's key and dicta's type can differ.
     let (key, kind) = (expects.key(), expects.eval_type());
     let param = match expects {
         ScenarioExpectation::Rubric => "criteria",
@@ -123,6 +125,7 @@ pub(super) fn convert_expectation(
         return Some(Err(ConversionError::new(why, "write the value itself")));
     }
     let mut eval = ConvertedEval::new(called, kind, at);
+    // The options first: the expectation of the scenario replaces an option of the same name.
     for (key, value) in options {
         eval = eval.with_param(key, value.clone(), at);
     }

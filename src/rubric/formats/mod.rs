@@ -92,7 +92,9 @@ pub(super) fn read_foreign(
     } = cx;
     let mut maker = EvalConverter::new(catalog, files);
     match form {
+        // `load` reads the native format itself.
         RubricFormat::Native => return,
+        // PromptKit's evals are dicta's evals, so they need no conversion.
         RubricFormat::PromptConfig => {
             let mut evals = EvalReader::new(cx);
             return promptkit::read_prompt_config(doc, problems, &mut evals, rubric);
@@ -109,6 +111,7 @@ pub(super) fn read_foreign(
         RubricFormat::Promptfoo => promptfoo::read(doc, files, rubric, &mut maker),
         RubricFormat::OpenaiEval => openai::read(doc, rubric, &mut maker),
     }
+    // Read the converted evals with dicta's loader.
     let made = maker.finish();
     let broken = crate::diag::has_errors(&made.problems);
     for problem in made.problems {
@@ -116,6 +119,7 @@ pub(super) fn read_foreign(
     }
     rubric.evals = made.evals;
     rubric.judges = made.judges;
+    // If there are errors, they explain the missing evals.
     if rubric.evals.is_empty() && !broken {
         let message = format!("this is {form}, and no eval came of it");
         problems

@@ -27,6 +27,7 @@ use assertions::convert_by_type;
 
 /// Returns true if promptfoo has an assertion of this type.
 pub(super) fn is_type(kind: &str) -> bool {
+    // promptfoo negates every type with the prefix `not-`.
     let base = kind.strip_prefix("not-").unwrap_or(kind);
     assertions::CONVERTIBLE_TYPES.contains(&base)
         || unsupported::explain_unsupported(base).is_some()
@@ -64,6 +65,7 @@ pub(super) fn read(
     if let Some(text) = root.text("description") {
         text.clone_into(&mut rubric.description);
     }
+    // A bare list: of tests, or of assertions.
     if root.value().is_array() {
         let items = root.items();
         // An assertion set has a type, and a test does not.
@@ -76,6 +78,7 @@ pub(super) fn read(
         }
         return;
     }
+    // A config: its own assertions, `defaultTest`, then the tests.
     convert_assertions(
         &cx,
         &root.child("assert").items(),
@@ -87,6 +90,7 @@ pub(super) fn read(
         let lost = ConversionError::new("it is in another file", "write it here");
         maker.report_error(&default, "defaultTest", lost);
     }
+    // Scenarios multiply tests with configs, so the result has no single place in the file.
     if root.get("scenarios").is_some() {
         let why = "each of its tests runs with each of its configs";
         let lost = ConversionError::new(why, "write the tests out under `tests:`");
@@ -107,6 +111,7 @@ fn collect_tests(
     match at.value() {
         Value::Array(_) => {
             for item in at.items() {
+                // A list can mix tests and files of tests.
                 if item.value().is_string() {
                     collect_tests(cx, &item, all, maker);
                 } else {
@@ -114,6 +119,7 @@ fn collect_tests(
                 }
             }
         }
+        // Globs, CSV files and scripts are not read.
         Value::String(written) => {
             let path = written.strip_prefix("file://").unwrap_or(written);
             let is_read = [".yaml", ".yml", ".json"]
@@ -140,12 +146,14 @@ fn convert_tests(
     rubric: &mut Rubric,
     maker: &mut EvalConverter<'_>,
 ) {
+    // The threshold of the tests becomes the threshold of the rubric.
     convert_threshold(all, default, rubric, maker);
     let defaults = default.child("assert").items();
     let of_all = read_vars(default);
     // Assertions without a variable are the same for every test.
     let (each, same): (Vec<DocLocation>, Vec<DocLocation>) = defaults
         .into_iter()
+        // An assertion with a variable is converted for each test, because the values differ.
         .partition(|at| assertion_value::has_template(at.value()) && !all.is_empty());
     convert_assertions(cx, &same, &PromptfooTest::default(), maker);
     let mut bound: Option<&DocLocation> = None;
@@ -157,6 +165,7 @@ fn convert_tests(
                 continue;
             }
         };
+        // A transformed output is not in the transcript, so all assertions of the test are lost.
         if let Some(key) = ["transform", "postprocess"]
             .iter()
             .find(|key| at.child("options").get(key).is_some())
@@ -167,6 +176,7 @@ fn convert_tests(
             maker.report_error(&place, key, lost);
             continue;
         }
+        // These keys change which answer is tested, not what is checked.
         for key in ["assertScoringFunction", "provider", "providers", "prompts"] {
             if let Some(place) = at.get(key) {
                 let lost = ConversionError::new(
@@ -177,6 +187,7 @@ fn convert_tests(
             }
         }
         let own = at.child("assert").items();
+        // One warning for the whole file, at the first such test.
         if test.applies_to.is_some() && !(own.is_empty() && each.is_empty()) {
             bound.get_or_insert(at);
         }
@@ -204,8 +215,10 @@ fn convert_threshold(
     maker: &mut EvalConverter<'_>,
 ) {
     let of_default = default.number("threshold");
+    // A test's own threshold replaces the default.
     let same = |at: &DocLocation| at.number("threshold").or(of_default);
     let first = all.first().map_or(of_default, same);
+    // The same for all tests: it becomes the rubric's threshold.
     if all.iter().all(|at| same(at) == first) {
         rubric.threshold = first.filter(|x| (0.0..=1.0).contains(x));
         return;
@@ -247,6 +260,7 @@ fn read_test(
         let is_file = value
             .as_str()
             .is_some_and(|text| text.starts_with("file://"));
+        // promptfoo expands these into several tests.
         if is_file || value.is_array() {
             let why = format!(
                 "its variable `{key}` is a {}, of which promptfoo makes several tests",
@@ -262,11 +276,14 @@ fn read_test(
     for (key, value) in &own {
         wanted.insert(format!("vars.{key}"), value.clone());
     }
+    // Variables identify the transcripts; without variables the metadata does.
     if let (true, Some(Value::Object(metadata))) = (own.is_empty(), at.value().get("metadata")) {
         wanted.extend(metadata.clone());
     }
+    // A test's own variables replace those of `defaultTest`.
     let mut vars = of_all.clone();
     vars.extend(own);
+    // Six words are enough to recognize a test in an id.
     let name = match at.text("description") {
         Some(text) => text
             .split_whitespace()
@@ -303,6 +320,7 @@ fn convert_assertion(
     depth: u32,
     maker: &mut EvalConverter<'_>,
 ) {
+    // References are resolved first, because the target decides everything else.
     if let Some(pointer) = at.text("$ref").and_then(|r| r.strip_prefix('#')) {
         let found = cx.root.at_pointer(pointer);
         if depth < MAX_REFS && !found.value().is_null() {
@@ -325,12 +343,14 @@ fn convert_assertion(
             return maker.report_error(at, &kind, ConversionError::new(why, instead));
         }
         for inner in at.child("assert").items() {
+            // The depth also bounds nested sets.
             if depth < MAX_REFS {
                 convert_assertion(cx, &inner, test, depth + 1, maker);
             }
         }
         return;
     }
+    // The metric is the author's name for an assertion; a template is not a name.
     let metric = at
         .text("metric")
         .filter(|metric| !assertion_value::is_template(metric));
@@ -350,6 +370,7 @@ fn convert_eval(
     test: &PromptfooTest,
     maker: &mut EvalConverter<'_>,
 ) -> Result<ConvertedEval, ConversionError> {
+    // `not-` is handled by `convert_by_type`.
     let base = kind.strip_prefix("not-").unwrap_or(kind);
     if let Some(lost) = unsupported::explain_unsupported(base) {
         return Err(lost);
@@ -369,11 +390,13 @@ fn convert_eval(
             ));
         }
     }
+    // promptfoo accepts a weight of 0; dicta requires more than 0.
     if at.number("weight").is_some_and(|weight| weight <= 0.0) {
         let why = "with `weight: 0` it measures, and nothing makes it fail";
         return Err(ConversionError::new(why, "leave the weight out"));
     }
     let value = at.child("value");
+    // A file is read only for a value without variables: its path could contain one.
     let filled = match fill_value(value.value(), test.vars.as_ref())? {
         FilledValue::Plain(value) => {
             FilledValue::Plain(assertion_value::read_file_value(cx.files, at, value)?)
@@ -381,6 +404,7 @@ fn convert_eval(
         late => late,
     };
     let mut eval = convert_by_type(at, base, kind.starts_with("not-"), filled, maker.catalog)?;
+    // A grading model has an effect only on judged types.
     let judged = maker
         .catalog
         .eval_type(&eval.eval_type)
@@ -393,6 +417,7 @@ fn convert_eval(
             maker.report_error(&place, key, lost);
         }
     }
+    // Keys that dicta shares with promptfoo.
     if let Some(weight) = at.get("weight") {
         eval = eval.with_field("weight", weight.value().clone(), &weight);
     }
