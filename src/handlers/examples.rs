@@ -70,7 +70,7 @@ mod tests {
     use crate::model::Outcome::{CheckError, Fail, Pass};
 
     #[test]
-    fn an_eval_is_tried_on_each_of_its_examples() {
+    fn eval_runs_on_each_of_its_examples() {
         let registry = EvalTypeRegistry::builtin();
         let text = "evals:
   - id: names

@@ -91,14 +91,14 @@ impl fmt::Display for ShortJson<'_> {
         }
         let mut head = TruncatingWriter(Vec::new());
         // Writing fails when the buffer is full; the text shows its contents.
-        let whole = serde_json::to_writer(&mut head, self.0).is_ok();
+        let is_complete = serde_json::to_writer(&mut head, self.0).is_ok();
         // The cut can split a character, hence `lossy`.
         let text = String::from_utf8_lossy(&head.0);
         // Values come from transcripts: hidden characters must not reach the terminal.
         let seen = make_visible(&text, false);
         match seen.char_indices().nth(MAX_SHOWN_CHARS) {
             Some((at, _)) => write!(f, "{}…", &seen[..at]),
-            None if whole => f.write_str(&seen),
+            None if is_complete => f.write_str(&seen),
             None => write!(f, "{seen}…"),
         }
     }
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quotes_are_short_and_show_what_hides() {
+    fn quotes_are_short_and_make_hidden_characters_visible() {
         assert_eq!(
             QuotedText("a\u{200b}\u{1b}[2J\"").to_string(),
             r#""a\u{200b}\u{1b}[2J\"""#
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_shown_short_and_harmless() {
+    fn values_are_shortened_and_escaped() {
         for (value, shown) in [
             (json!(null), "null".to_owned()),
             (json!(10.0), "10.0".to_owned()),

@@ -26,6 +26,7 @@ use crate::model::ScoreBounds;
 use crate::rubric::{
     Eval, EvalTypeCatalog, EvalTypeSpec, ParamProblem, SubEval, metadata_param_path,
 };
+use crate::schema::{CompiledSchema, SchemaError};
 
 /// The reason why an eval does not compile.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -43,11 +44,8 @@ pub enum EvalCompileError {
         param: &'static str,
     },
     /// The schema of the eval type is invalid.
-    #[error("{why}")]
-    Schema {
-        /// The text of the schema compiler.
-        why: String,
-    },
+    #[error(transparent)]
+    Schema(#[from] SchemaError),
     /// The params are invalid.
     #[error("{}", join_messages(.0))]
     Params(Vec<ParamProblem>),
@@ -224,9 +222,11 @@ fn compile_params<T: EvalType>(
         return read(params);
     }
     // The struct of the type denies unknown fields, so it must not see the bounds.
-    let mut own = params.clone();
+    let mut type_params = params.clone();
     let [min, max] = ["min_score", "max_score"].map(|name| {
-        let bound = own.as_object_mut().and_then(|own| own.remove(name));
+        let bound = type_params
+            .as_object_mut()
+            .and_then(|type_params| type_params.remove(name));
         bound.as_ref().and_then(Value::as_f64)
     });
     // Both bounds are numbers by the schema; this compares them with each other.
@@ -236,7 +236,7 @@ fn compile_params<T: EvalType>(
         let why = format!("is above max_score ({min} > {max}): nothing could pass");
         return Err(vec![param_problem("/min_score", why)]);
     }
-    Ok(match read(&own)? {
+    Ok(match read(&type_params)? {
         CompiledEval::Check(inner) if min.is_some() || max.is_some() => {
             let bounds = ScoreBounds { min, max };
             CompiledEval::Check(Box::new(BoundedCheck { inner, bounds }))
@@ -354,11 +354,7 @@ impl EvalTypeRegistry {
             }
             let late = DeferredParams {
                 params: Arc::new(eval.params.clone()),
-                schema: crate::schema::CompiledSchema::compile(&spec.schema).map_err(|error| {
-                    EvalCompileError::Schema {
-                        why: error.to_string(),
-                    }
-                })?,
+                schema: CompiledSchema::compile(&spec.schema)?,
                 eval_type: def,
                 compile_cx: home.clone(),
                 renders_templates: fills,

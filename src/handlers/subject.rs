@@ -193,8 +193,8 @@ impl<'t> Subject<'t> {
 
     /// Returns the cache of a check, shared by all messages of the transcript; empty at first. It must contain only
     /// data that does not depend on where this subject ends.
-    pub(super) fn check_cache<T: Default + 'static>(&self, of: &CheckCacheKey) -> Rc<T> {
-        self.index.check_cache(of)
+    pub(super) fn check_cache<T: Default + 'static>(&self, key: &CheckCacheKey) -> Rc<T> {
+        self.index.check_cache(key)
     }
 
     /// Returns the tool results of the whole transcript as sources of facts, with the texts of users and of the
@@ -213,8 +213,8 @@ impl<'t> Subject<'t> {
         let message = message_text.message?;
         // The position of the part in the joined text.
         let mut from = 0;
-        for (part, of) in self.transcript.messages[message].parts.iter().enumerate() {
-            let TranscriptPart::Text(text) = of else {
+        for (part, content) in self.transcript.messages[message].parts.iter().enumerate() {
+            let TranscriptPart::Text(text) = content else {
                 continue;
             };
             let to = from + text.len();
@@ -247,7 +247,7 @@ impl<'t> Subject<'t> {
         let parts = &self.transcript.messages[message].parts;
         let part = parts.iter().position(
             // By address: several results may have the same call id and content.
-            |part| matches!(part, TranscriptPart::ToolResult(own) if std::ptr::eq(own, result)),
+            |part| matches!(part, TranscriptPart::ToolResult(other) if std::ptr::eq(other, result)),
         )?;
         Some(TranscriptSpan {
             message,
@@ -299,13 +299,13 @@ mod tests {
             {"role": "user", "content": "Q"}, {"role": "assistant", "content": "ONE"},
             {"role": "user", "content": "Q"}, {"role": "assistant", "content": "Two"},
             {"role": "tool", "content": "T"}]}));
-        let whole = Subject::new(&t);
+        let full = Subject::new(&t);
         assert_eq!(
-            (whole.output().message, &*whole.output().text),
+            (full.output().message, &*full.output().text),
             (Some(3), "Two")
         );
-        assert_eq!(whole.output().lowercase(), "two");
-        assert_eq!(whole.assistant_texts().len(), 2);
+        assert_eq!(full.output().lowercase(), "two");
+        assert_eq!(full.assistant_texts().len(), 2);
         let early = Subject::prefix(&t, 3);
         assert_eq!(
             (early.output().message, early.output().lowercase()),
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn results_find_their_calls() {
+    fn results_join_their_calls() {
         let call = |id: &str, name: &str| json!({"id": id, "function": {"name": name}});
         let t = transcript(&json!({"messages": [
             {"role": "assistant", "tool_calls": [call("a", "x"), call("b", "y"), call("lost", "z")]},

@@ -321,14 +321,14 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_neither_negated_nor_told_as_a_failure() {
+    fn error_is_neither_negated_nor_prefixed_with_the_message() {
         let transcript = Transcript::default();
         let error = || Box::new(Found(Finding::check_error("no data")));
-        let told = FailureMessageCheck {
+        let check = FailureMessageCheck {
             inner: Box::new(NegatedCheck(error())),
             message: "Wrong".to_owned(),
         };
-        let found = told.check(&Subject::new(&transcript));
+        let found = check.check(&Subject::new(&transcript));
         assert_eq!(
             (found.outcome, found.explanation.as_str()),
             (Outcome::CheckError, "no data")

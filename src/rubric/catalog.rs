@@ -145,10 +145,10 @@ fn find_similar_names<'k>(written: &str, known: &[&'k str]) -> Vec<&'k str> {
         short == long || (short.len() > 3 && long.starts_with(short))
     };
     let shares = |name: &str| {
-        let own = words(name);
+        let name_words = words(name);
         wanted
             .iter()
-            .filter(|a| own.iter().any(|b| same(a, b)))
+            .filter(|a| name_words.iter().any(|b| same(a, b)))
             .count()
     };
     let mut found: Vec<(usize, &str)> = known.iter().map(|name| (shares(name), *name)).collect();
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_alike_that_share_a_word() {
+    fn similar_names_share_a_word() {
         let known = [
             "contains",
             "contains_any",

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn order_and_spelling_of_numbers_are_nothing() {
+    fn digest_ignores_key_order_and_number_spelling() {
         assert_eq!(
             canonical_json(&json!({"b": [1.0, 0.5, -0.0], "a": {"d": 1e3, "c": null}})),
             r#"{"a":{"c":null,"d":1000},"b":[1,0.5,0]}"#

@@ -128,7 +128,7 @@ impl<'d> EvalReader<'d> {
             .map_or(&[][..], |k| k.decision_params);
         let numbered = all.into_iter().zip(1..);
         numbered
-            .map(|(own, number)| {
+            .map(|(sub_eval, number)| {
                 let id = format!("{}.{number}", eval.id);
                 // A suffix can make a valid id too long.
                 if let Err(why) = check_id(&id) {
@@ -137,15 +137,15 @@ impl<'d> EvalReader<'d> {
                     self.cx.problems.error(span, "id", message);
                 }
                 let description = match &*eval.description {
-                    "" => own.description,
-                    written => format!("{written}: {}", own.description),
+                    "" => sub_eval.description,
+                    written => format!("{written}: {}", sub_eval.description),
                 };
                 Eval {
                     id,
                     // A digest of its own, because each part has other params.
                     digest: digest::digest_eval(
                         &eval.eval_type,
-                        &own.params,
+                        &sub_eval.params,
                         decides,
                         eval.trigger,
                         eval.sample_percentage,
@@ -154,8 +154,11 @@ impl<'d> EvalReader<'d> {
                         eval.when.as_ref(),
                     ),
                     description,
-                    params: own.params,
-                    span: self.cx.doc.span(&format!("{at}/params{}", own.pointer)),
+                    params: sub_eval.params,
+                    span: self
+                        .cx
+                        .doc
+                        .span(&format!("{at}/params{}", sub_eval.pointer)),
                     // The other keys, such as weight and judge, apply to each part.
                     ..eval.clone()
                 }

@@ -80,7 +80,7 @@ pub fn json_schema(catalog: &dyn EvalTypeCatalog) -> Value {
 /// Adds the other ways to write params: their aliases, and references to the metadata.
 fn allow_aliases_and_metadata(params: &mut Map<String, Value>, kind: &EvalTypeSpec) {
     // A required param may be written under its other name, which a `required` list cannot express.
-    let renamed = |name: &Value| kind.param_aliases.iter().any(|(_, own)| name == own);
+    let renamed = |name: &Value| kind.param_aliases.iter().any(|(_, param)| name == param);
     if let Some(Value::Array(required)) = params.get_mut("required") {
         let set = |name: &Value| {
             let mut sets = kind.aliases.iter().flat_map(|alias| alias.preset_params);
@@ -92,20 +92,20 @@ fn allow_aliases_and_metadata(params: &mut Map<String, Value>, kind: &EvalTypeSp
     let Some(Value::Object(properties)) = params.get_mut("properties") else {
         return;
     };
-    for (other, own) in kind.param_aliases {
-        if let Some(schema) = properties.get(*own).cloned() {
+    for (other, param) in kind.param_aliases {
+        if let Some(schema) = properties.get(*param).cloned() {
             properties.insert((*other).to_owned(), schema);
         }
     }
     for property in properties.values_mut() {
-        let Value::Object(own) = property else {
+        let Value::Object(property_schema) = property else {
             continue;
         };
         // They move to the outer schema, where editors look for them.
-        let description = own.shift_remove("description");
-        let default = own.shift_remove("default");
-        let own = std::mem::take(own);
-        *property = json!({"anyOf": [own, metadata_ref_schema()]});
+        let description = property_schema.shift_remove("description");
+        let default = property_schema.shift_remove("default");
+        let property_schema = std::mem::take(property_schema);
+        *property = json!({"anyOf": [property_schema, metadata_ref_schema()]});
         for (key, value) in [("description", description), ("default", default)] {
             if let Some(value) = value {
                 property[key] = value;

@@ -114,8 +114,8 @@ fn read_rubric(cx: RubricCx<'_>, shared: &Rc<YamlDoc>, source: Arc<str>) -> Opti
         return None;
     }
     // A file in no known format is read as dicta's own, so that its keys are checked.
-    let form = match formats::detect_rubric_format(&doc.value) {
-        Some(DetectedFile::Rubric(form)) => form,
+    let format = match formats::detect_rubric_format(&doc.value) {
+        Some(DetectedFile::Rubric(format)) => format,
         Some(DetectedFile::NotARubric { what, help }) => {
             let message = format!("this is {what}, which holds no rubric");
             problems.push(doc.error("", "no-rubric", message).help(help));
@@ -136,15 +136,15 @@ fn read_rubric(cx: RubricCx<'_>, shared: &Rc<YamlDoc>, source: Arc<str>) -> Opti
         allow: Vec::new(),
         path: doc.path.clone(),
         source,
-        format: form,
+        format,
         judges: IndexMap::new(),
         not_carried: Vec::new(),
     };
-    if form == RubricFormat::Native {
+    if format == RubricFormat::Native {
         let mut evals = EvalReader::new(cx);
         read_native(doc, problems, &mut evals, &mut rubric);
     } else {
-        formats::read_foreign(form, cx, shared, &mut rubric);
+        formats::read_foreign(format, cx, shared, &mut rubric);
     }
     Some(rubric)
 }
@@ -246,8 +246,8 @@ fn report_collisions(problems: &DiagnosticCollector, all: &[Eval], items: &[Valu
     let mut ids: HashSet<&str> = HashSet::new();
     for eval in all {
         // Ids that are written twice are already reported by `report_duplicates`.
-        let told = written.get(eval.id.as_str()).is_some_and(|n| *n > 1);
-        if !ids.insert(&eval.id) && !told {
+        let already_reported = written.get(eval.id.as_str()).is_some_and(|n| *n > 1);
+        if !ids.insert(&eval.id) && !already_reported {
             let message = format!(
                 "the eval id `{}` is used twice: dicta numbers the parts of a split eval from `.1`",
                 eval.id

@@ -121,12 +121,12 @@ impl Eval {
         default: Option<&'r str>,
     ) -> Option<JudgeAssignment<'r>> {
         // A place names a judge or a panel; the loader refuses both at once.
-        let said = |judge: &'r Option<String>, panel: &'r Option<PanelSpec>| {
+        let assignment_of = |judge: &'r Option<String>, panel: &'r Option<PanelSpec>| {
             let one = judge.as_deref().map(JudgeAssignment::single);
             one.or_else(|| panel.as_ref().map(JudgeAssignment::from_panel))
         };
-        said(&self.judge, &self.panel)
-            .or_else(|| said(&rubric.judge, &rubric.panel))
+        assignment_of(&self.judge, &self.panel)
+            .or_else(|| assignment_of(&rubric.judge, &rubric.panel))
             .or_else(|| default.map(JudgeAssignment::single))
     }
 }
@@ -250,11 +250,11 @@ mod tests {
     }
 
     #[test]
-    fn who_judges_is_said_by_the_nearest() {
+    fn nearest_judge_setting_applies() {
         let text = format!("jury: {{judges: [p, q]}}\n{}", eval("judge: z"));
-        let own = read(&text).expect("loads");
-        let by = own.evals[0]
-            .assign_judges(&own, Some("d"))
+        let loaded = read(&text).expect("loads");
+        let by = loaded.evals[0]
+            .assign_judges(&loaded, Some("d"))
             .expect("someone");
         assert_eq!((by.rule, by.judges), (None, vec!["z"]));
         let text = format!("jury: {{judges: [p, q]}}\n{}", eval("weight: 1"));
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn who_judges_and_how_they_decide_is_no_part_of_what_is_asked() {
+    fn judges_and_vote_rule_keep_the_digest() {
         let digest = |keys: &str| read(&eval(keys)).expect("loads").evals[0].digest.clone();
         assert_eq!(
             digest("judge: p"),
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_at_its_place() {
+    fn invalid_panels_are_refused_at_their_place() {
         for (keys, want) in [
             (
                 "jury: {judges: [p]}",
@@ -325,9 +325,9 @@ mod tests {
         ] {
             let problems = read(&eval(keys)).expect_err(keys);
             assert_eq!(problems.len(), 1, "{keys}: {problems:?}");
-            let said = &problems[0];
+            let problem = &problems[0];
             assert!(
-                said.starts_with("r.yaml:2:") && said.ends_with(want),
+                problem.starts_with("r.yaml:2:") && problem.ends_with(want),
                 "{keys}: {said}"
             );
         }

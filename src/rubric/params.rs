@@ -61,17 +61,17 @@ impl<'d> ParamsReader<'d> {
     }
 
     /// Reads and resolves the params of an eval. Returns `None` and reports problems if they do not satisfy the type.
-    pub(super) fn read(&mut self, of: &UnwrappedEval<'_>) -> Option<ResolvedParams> {
-        let kind = of.eval_type;
+    pub(super) fn read(&mut self, eval: &UnwrappedEval<'_>) -> Option<ResolvedParams> {
+        let kind = eval.eval_type;
         // Read the params and drop the unknown ones, so that the schema does not report them again.
-        let (mut written, mut faults) = self.read_written(of)?;
+        let (mut written, mut faults) = self.read_written(eval)?;
         let properties = kind.schema.get("properties").and_then(Value::as_object);
         faults |= self.report_unknown_params(kind, &written, properties);
         written
             .params
             .retain(|key, _| properties.is_some_and(|p| p.contains_key(key)));
         // Bounds outside of the params count as params from here on.
-        faults |= !self.apply_outer_bounds(of, &mut written);
+        faults |= !self.apply_outer_bounds(eval, &mut written);
         // Texts of judged evals can be in files.
         if kind.judged {
             faults |= !self.cx.resolve_texts(kind, &mut written);
@@ -94,8 +94,8 @@ impl<'d> ParamsReader<'d> {
             let place = written.pointer_in_file(&pointer);
             let help = suggest_fix(&kind.schema, &value, &pointer)
                 .unwrap_or_else(|| format!("`dicta evals {}` lists its params", kind.name));
-            let told = self.cx.doc.error(&place, "param", message);
-            self.cx.problems.push(told.help(help));
+            let diagnostic = self.cx.doc.error(&place, "param", message);
+            self.cx.problems.push(diagnostic.help(help));
         }
         // Then the checks that the schema cannot express.
         faults |= self.report_invalid_bounds(kind, &written);
@@ -110,9 +110,9 @@ impl<'d> ParamsReader<'d> {
         };
         for problem in &problems {
             let pointer = written.pointer_in_file(&problem.pointer);
-            let mut told = self.cx.doc.error(&pointer, "param", &problem.message);
-            told.help.clone_from(&problem.help);
-            self.cx.problems.push(told);
+            let mut diagnostic = self.cx.doc.error(&pointer, "param", &problem.message);
+            diagnostic.help.clone_from(&problem.help);
+            self.cx.problems.push(diagnostic);
         }
         // Separate the decision settings as written, before the defaults are added.
         let mut known = written.params;
@@ -130,9 +130,9 @@ impl<'d> ParamsReader<'d> {
 
     /// Reads the params under the names of the schema, with the presets of the type's alias. The flag is true if a
     /// problem was reported.
-    fn read_written(&self, of: &UnwrappedEval<'_>) -> Option<(WrittenParams, bool)> {
+    fn read_written(&self, eval: &UnwrappedEval<'_>) -> Option<(WrittenParams, bool)> {
         let nothing = Map::new();
-        let at = &of.params_pointer;
+        let at = &eval.params_pointer;
         let map = match self.cx.doc.value.pointer(at) {
             // `params:` without a value is null in YAML and counts as empty.
             None | Some(Value::Null) => &nothing,
@@ -152,10 +152,10 @@ impl<'d> ParamsReader<'d> {
         let mut faults = false;
         for (key, value) in map {
             let pointer = format!("{at}/{}", escape_pointer_step(key));
-            let mut aliases = of.eval_type.param_aliases.iter();
-            let own = aliases.find(|(other, _)| other == key);
+            let mut aliases = eval.eval_type.param_aliases.iter();
+            let alias = aliases.find(|(other, _)| other == key);
             // An alias of a param counts under its name in the schema.
-            let name = own.map_or(key.as_str(), |(_, own)| own);
+            let name = alias.map_or(key.as_str(), |(_, alias)| alias);
             if written.params.contains_key(name) {
                 // The param is present under two names; the first stays.
                 faults = true;
@@ -171,7 +171,7 @@ impl<'d> ParamsReader<'d> {
                 written.places.insert(name.to_owned(), pointer);
             }
         }
-        for (key, json) in of.alias.into_iter().flat_map(|alias| alias.preset_params) {
+        for (key, json) in eval.alias.into_iter().flat_map(|alias| alias.preset_params) {
             // The presets are in dicta's source, so they are valid JSON.
             let value = serde_json::from_str(json).unwrap_or_default();
             // `or_insert`: a written param has priority over a preset.
@@ -181,13 +181,13 @@ impl<'d> ParamsReader<'d> {
     }
 
     /// Adds the bounds that the file has outside of the params. Returns false if a problem was reported.
-    fn apply_outer_bounds(&self, of: &UnwrappedEval<'_>, written: &mut WrittenParams) -> bool {
+    fn apply_outer_bounds(&self, eval: &UnwrappedEval<'_>, written: &mut WrittenParams) -> bool {
         let mut good = true;
-        for bound in &of.bounds {
+        for bound in &eval.bounds {
             let span = || self.cx.doc.span(&bound.pointer);
             // The type has no score, or does not decide by it.
-            if !of.eval_type.decision_params.contains(&bound.name) {
-                let (wrong, message) = explain_bound_without_score(of.eval_type.name, bound);
+            if !eval.eval_type.decision_params.contains(&bound.name) {
+                let (wrong, message) = explain_bound_without_score(eval.eval_type.name, bound);
                 if wrong {
                     good = false;
                     self.report_error(&bound.pointer, "value", message);
@@ -406,9 +406,9 @@ fn find_nested_metadata_ref(value: &Value, at: &str) -> Option<String> {
 }
 
 /// Returns true if a pointer equals another, or is below it.
-fn is_within(pointer: &str, of: &str) -> bool {
+fn is_within(pointer: &str, ancestor: &str) -> bool {
     pointer
-        .strip_prefix(of)
+        .strip_prefix(ancestor)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
@@ -463,10 +463,10 @@ fn suggest_fix(schema: &Value, params: &Value, pointer: &str) -> Option<String> 
     } else {
         format!("{key}: ")
     };
-    let shown = match value.to_string() {
+    let excerpt = match value.to_string() {
         // A long value would hide the suggestion.
         long if long.chars().count() > MAX_SHOWN_CHARS => "…".to_owned(),
-        shown => shown,
+        excerpt => excerpt,
     };
     match value {
         Value::Object(_) => None,
@@ -478,9 +478,11 @@ fn suggest_fix(schema: &Value, params: &Value, pointer: &str) -> Option<String> 
             let words: Vec<&str> = text.split_whitespace().collect();
             Some(format!("a list: write `command: {words:?}`"))
         }
-        _ if takes("array") && !takes("string") => Some(format!("a list: write `{name}[{shown}]`")),
+        _ if takes("array") && !takes("string") => {
+            Some(format!("a list: write `{name}[{excerpt}]`"))
+        }
         Value::Number(_) | Value::Bool(_) if takes("string") => {
-            Some(format!("a text: write `{name}\"{shown}\"`"))
+            Some(format!("a text: write `{name}\"{excerpt}\"`"))
         }
         // A number in quotes is a frequent YAML mistake.
         Value::String(text) if takes("number") || takes("integer") => {
@@ -547,7 +549,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_is_told_with_what_to_write() {
+    fn param_mistake_suggests_a_fix() {
         let schema = json!({"properties": {
             "patterns": {"type": "array", "items": {"type": "string"}},
             "max": {"type": "integer"},

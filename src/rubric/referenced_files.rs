@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_told_from_criteria() {
+    fn file_paths_are_distinguished_from_criteria() {
         for (text, file) in [
             ("file://a b.md", Some("a b.md")),
             ("./tone", Some("./tone")),

@@ -43,9 +43,9 @@ pub(super) fn expand_refs(doc: YamlDoc, files: &dyn RubricFiles) -> ExpandedDoc 
         };
     }
     // References read the document as written, because the loop changes the other one.
-    let own = doc.clone();
+    let original = doc.clone();
     let mut work = RefExpander {
-        own: &own,
+        original: &original,
         files,
         docs: HashMap::new(),
         layers,
@@ -84,7 +84,7 @@ fn list_evals(value: &Value) -> impl Iterator<Item = (String, &Value)> {
 
 struct RefExpander<'w> {
     /// The document as it was written.
-    own: &'w YamlDoc,
+    original: &'w YamlDoc,
     files: &'w dyn RubricFiles,
     docs: HashMap<PathBuf, YamlDoc>,
     layers: SourceMap,
@@ -104,15 +104,16 @@ impl RefExpander<'_> {
         for (path, pointer) in steps.iter().rev() {
             let (from, shift) = match self.docs.get(path) {
                 Some(other) => (other, self.layers.add(path, &other.source)),
-                None => (self.own, SpanOffset::default()),
+                None => (self.original, SpanOffset::default()),
             };
             let map = from.value.pointer(pointer).and_then(Value::as_object);
             let mut used = 0;
             for (key, value) in map.into_iter().flatten().filter(|(key, _)| *key != REF_KEY) {
                 let step = escape_pointer_step(key);
-                let (to, of) = (format!("{at}/{step}"), format!("{pointer}/{step}"));
+                let (target, source_pointer) =
+                    (format!("{at}/{step}"), format!("{pointer}/{step}"));
                 // Each value keeps its place in the file where it is written.
-                used += doc.copy_spans_from(&to, from, &of, shift);
+                used += doc.copy_spans_from(&target, from, &source_pointer, shift);
                 merge_key(&mut merged, key, value);
             }
             self.remaining_values = self.remaining_values.saturating_sub(used);
@@ -120,11 +121,11 @@ impl RefExpander<'_> {
             if self.remaining_values == 0 {
                 let message = format!("more than {MAX_NODES} values, with `$ref`s followed");
                 let place = format!("{at}/{REF_KEY}");
-                return Err(Box::new(self.own.error(&place, "too-large", message)));
+                return Err(Box::new(self.original.error(&place, "too-large", message)));
             }
         }
         let has_id = |value: &Value| value.get("id").is_some();
-        if !self.own.value.pointer(at).is_some_and(has_id) {
+        if !self.original.value.pointer(at).is_some_and(has_id) {
             // A problem of an inherited id is fixed at the reference, so the id gets the place of the reference.
             doc.copy_span(&format!("{at}/id"), &format!("{at}/{REF_KEY}"));
         }
@@ -136,13 +137,13 @@ impl RefExpander<'_> {
 
     /// Returns the chain of evals from this one to the one without a reference.
     fn follow_refs(&mut self, at: &str) -> Result<Vec<EvalLocation>, Box<Diagnostic>> {
-        let own = normalize_path(&self.own.path);
-        let mut steps: Vec<EvalLocation> = vec![(own.clone(), at.to_owned())];
+        let own_path = normalize_path(&self.original.path);
+        let mut steps: Vec<EvalLocation> = vec![(own_path.clone(), at.to_owned())];
         loop {
             let (path, pointer) = steps[steps.len() - 1].clone();
             let place = format!("{pointer}/{REF_KEY}");
             // The eval is in this file unless its path was read as another file.
-            let doc = self.docs.get(&path).unwrap_or(self.own);
+            let doc = self.docs.get(&path).unwrap_or(self.original);
             // The end of the chain: an eval without a reference.
             let Some(written) = doc.value.pointer(&place).cloned() else {
                 return Ok(steps);
@@ -158,20 +159,20 @@ impl RefExpander<'_> {
                 file => normalize_path(&doc.path.parent().unwrap_or(Path::new("")).join(file)),
             };
             // Each file is read once.
-            if target != own && !self.docs.contains_key(&target) {
+            if target != own_path && !self.docs.contains_key(&target) {
                 match self.read(&target) {
                     Ok(other) => {
                         self.docs.insert(target.clone(), other);
                     }
                     Err(why) => {
                         // Looked up again, because the insertion above borrows `self.docs` mutably.
-                        let doc = self.docs.get(&path).unwrap_or(self.own);
+                        let doc = self.docs.get(&path).unwrap_or(self.original);
                         return Err(refused(doc, format!("`{file}` {why}")));
                     }
                 }
             }
-            let other = self.docs.get(&target).unwrap_or(self.own);
-            let doc = self.docs.get(&path).unwrap_or(self.own);
+            let other = self.docs.get(&target).unwrap_or(self.original);
+            let doc = self.docs.get(&path).unwrap_or(self.original);
             let found = find_eval(&other.value, id);
             let Some(found) = found else {
                 let known = list_evals(&other.value).filter_map(|(_, eval)| eval.get("id"));

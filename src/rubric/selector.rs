@@ -78,15 +78,15 @@ impl Selector {
 
     /// Reads the `applies_to` of a mapping.
     pub(super) fn read(fields: &mut MappingDecoder<'_>) -> Self {
-        let Some(own) = fields.mapping("applies_to") else {
+        let Some(decoder) = fields.mapping("applies_to") else {
             return Self::default();
         };
-        let mut own = own.accepting(SELECTOR_KEYS);
+        let mut decoder = decoder.accepting(SELECTOR_KEYS);
         let mut texts = |key: &'static str| -> Vec<(String, String)> {
-            let texts = own.texts(key);
+            let texts = decoder.texts(key);
             // A list that is present and empty; `texts` also returns an empty list for invalid entries.
-            if texts.as_ref().is_some_and(Vec::is_empty) && is_empty_list(own.value(key)) {
-                own.error(
+            if texts.as_ref().is_some_and(Vec::is_empty) && is_empty_list(decoder.value(key)) {
+                decoder.error(
                     key,
                     "empty",
                     format!("{key} must not be empty: it would select nothing"),
@@ -98,29 +98,30 @@ impl Selector {
         // Globs are checked at load, so that a mistake is an error of the rubric.
         for (id, _) in &ids {
             if let Err(why) = build_glob(id) {
-                own.error(
+                decoder.error(
                     "ids",
                     "glob",
                     format!("`{id}` is not a glob: {}", why.kind()),
                 );
             }
         }
-        let metadata: IndexMap<String, Value> = match own.value("metadata") {
+        let metadata: IndexMap<String, Value> = match decoder.value("metadata") {
             None => IndexMap::new(),
             Some(Value::Object(map)) => map.iter().map(|(k, v)| (k.clone(), v.clone())).collect(),
             Some(_) => {
                 let message = "metadata must be a mapping of dotted paths to values";
-                own.error("metadata", "type", message);
+                decoder.error("metadata", "type", message);
                 IndexMap::new()
             }
         };
-        own.finish();
-        let bare = |texts: Vec<(String, String)>| texts.into_iter().map(|(text, _)| text).collect();
+        decoder.finish();
+        let texts_only =
+            |texts: Vec<(String, String)>| texts.into_iter().map(|(text, _)| text).collect();
         Self {
-            ids: bare(ids),
-            tags: bare(tags),
+            ids: texts_only(ids),
+            tags: texts_only(tags),
             metadata,
-            has_tool: bare(has_tool),
+            has_tool: texts_only(has_tool),
         }
     }
 }
@@ -295,11 +296,11 @@ mod tests {
     }
 
     #[test]
-    fn a_transcript_without_metadata_has_none_of_it() {
-        let bare = Transcript {
+    fn transcript_without_metadata_matches_no_metadata_condition() {
+        let without_metadata = Transcript {
             metadata: None,
             ..transcript()
         };
-        assert!(!metadata("lang", json!(null)).matches(&bare));
+        assert!(!metadata("lang", json!(null)).matches(&without_metadata));
     }
 }

@@ -157,10 +157,10 @@ fn explain_unknown_variable(env: &Environment<'_>, name: &str) -> Option<String>
 /// Renders a text with the variables of a transcript.
 pub fn render(
     text: &str,
-    said: TextPlacement,
+    placement: TextPlacement,
     transcript: &Transcript<'_>,
 ) -> Result<String, TemplateRenderError> {
-    let mut env = build_environment(said);
+    let mut env = build_environment(placement);
     // Less fuel for large metadata; see `compute_fuel`.
     env.set_fuel(Some(compute_fuel(transcript)));
     let template = env
@@ -185,7 +185,7 @@ fn compute_fuel(transcript: &Transcript<'_>) -> u64 {
     FUEL.saturating_mul(FREE_METADATA_BYTES) / size.max(FREE_METADATA_BYTES) + MIN_FUEL
 }
 
-fn build_environment<'s>(said: TextPlacement) -> Environment<'s> {
+fn build_environment<'s>(placement: TextPlacement) -> Environment<'s> {
     let mut env = Environment::new();
     // Strict: a missing value is an error, never an empty text in a judge's prompt.
     env.set_undefined_behavior(UndefinedBehavior::Strict);
@@ -203,7 +203,7 @@ fn build_environment<'s>(said: TextPlacement) -> Environment<'s> {
     // Every inserted value passes through the formatter, so no value avoids the check below.
     env.set_formatter(move |out, _, value| {
         let text = format_value(value);
-        if said == TextPlacement::SystemPrompt {
+        if placement == TextPlacement::SystemPrompt {
             check_single_line(&text).map_err(|why| Error::new(ErrorKind::InvalidOperation, why))?;
         }
         out.write_str(&text)
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named() {
+    fn missing_variable_is_named() {
         for (text, expected) in [
             (
                 "{{ metadata.other }}",
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_template_is_told_with_its_line() {
+    fn invalid_template_is_reported_with_its_line() {
         for (text, line, expected) in [
             ("a\n{{ metadata.x", 2, "no valid template"),
             ("{% if tags %}", 1, "no valid template"),
@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn a_template_cannot_run_away() {
+    fn template_work_and_output_are_bounded() {
         let text =
             "{% for a in range(90000) %}{% for b in range(90000) %}x{% endfor %}{% endfor %}";
         let why = render(text, TextPlacement::Delimited, &transcript()).expect_err("fuel");
@@ -462,10 +462,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_frames_a_system_prompt_so_values_there_are_one_line() {
-        let of = |text| render(text, TextPlacement::SystemPrompt, &transcript());
-        assert_eq!(of("for\n{{ metadata.n }}").as_deref(), Ok("for\n2"));
-        let why = of("{{ metadata.long }}").expect_err("two lines");
+    fn system_prompt_values_must_be_one_line() {
+        let render_text = |text| render(text, TextPlacement::SystemPrompt, &transcript());
+        assert_eq!(
+            render_text("for\n{{ metadata.n }}").as_deref(),
+            Ok("for\n2")
+        );
+        let why = render_text("{{ metadata.long }}").expect_err("two lines");
         assert!(why.to_string().contains("must be one line"), "{why}");
     }
 }

@@ -90,8 +90,8 @@ impl RubricCx<'_> {
 
     fn read_text_file(&self, file: &str, at: &str) -> Result<(PathBuf, Arc<str>), String> {
         // Relative to the file that contains the text, because a `$ref` can take it from another folder.
-        let of = self.layers.file(&self.doc.span(at));
-        let path = of.parent().unwrap_or(Path::new("")).join(file);
+        let source_file = self.layers.file(&self.doc.span(at));
+        let path = source_file.parent().unwrap_or(Path::new("")).join(file);
         let text = self.files.read(&path).map_err(|error| error.to_string())?;
         // An empty file would give the judge no criteria.
         if text.trim().is_empty() {

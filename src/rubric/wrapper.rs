@@ -150,41 +150,41 @@ pub(super) fn threshold_schema(doc: &str) -> Value {
 /// Reads the bounds of an eval's `threshold`. PromptKit ignores them; dicta applies them.
 pub(super) fn read_threshold(fields: &mut MappingDecoder<'_>) -> Vec<OuterBound> {
     // The decoder has reported a wrong type.
-    let Some(own) = fields.mapping("threshold") else {
+    let Some(decoder) = fields.mapping("threshold") else {
         return Vec::new();
     };
-    let mut own = own.accepting(THRESHOLD_KEYS);
+    let mut decoder = decoder.accepting(THRESHOLD_KEYS);
     let mut bounds = Vec::new();
     for name in BOUNDS {
-        if let Some(value) = own.value(name) {
+        if let Some(value) = decoder.value(name) {
             bounds.push(OuterBound {
                 name,
                 value: value.clone(),
-                pointer: own.pointer(name),
+                pointer: decoder.pointer(name),
             });
         }
     }
     // `passed: false` reverses the check, which dicta expresses with `not`.
-    match own.boolean("passed") {
+    match decoder.boolean("passed") {
         Some(false) => {
             let message =
                 "threshold.passed: false would pass what fails; write `not: true` at the eval";
-            own.error("passed", "value", message);
+            decoder.error("passed", "value", message);
         }
         Some(true) if !bounds.is_empty() => {
             let message =
                 "the score decides where min_score or max_score is given: leave `passed` out";
-            own.error("passed", "value", message);
+            decoder.error("passed", "value", message);
         }
         _ => {}
     }
-    if own.is_mapping() && bounds.is_empty() && !own.has("passed") {
-        own.error_at_mapping(
+    if decoder.is_mapping() && bounds.is_empty() && !decoder.has("passed") {
+        decoder.error_at_mapping(
             "empty",
             "threshold must not be empty: give min_score or max_score",
         );
     }
-    own.finish();
+    decoder.finish();
     bounds
 }
 

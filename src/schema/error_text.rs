@@ -138,8 +138,8 @@ fn format_list(options: &Value) -> String {
     match options.as_array() {
         // A longer list would hide the message; 12 is about a line.
         Some(options) if options.len() <= 12 => {
-            let shown: Vec<String> = options.iter().map(format_scalar).collect();
-            shown.join(", ")
+            let listed: Vec<String> = options.iter().map(format_scalar).collect();
+            listed.join(", ")
         }
         Some(options) => format!("{} allowed values", options.len()),
         None => format_scalar(options),

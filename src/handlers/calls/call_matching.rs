@@ -62,15 +62,15 @@ impl ToolNames {
         subject: &Subject<'_>,
         counts: impl Fn(usize) -> bool,
     ) -> Vec<Vec<usize>> {
-        let mut of = vec![Vec::new(); self.0.len()];
+        let mut calls_by_name = vec![Vec::new(); self.0.len()];
         for (ix, call) in subject.until_cancelled(subject.calls().iter().enumerate()) {
             if let Some(name) = self.0.get_index_of(&*call.call.name)
                 && counts(ix)
             {
-                of[name].push(ix);
+                calls_by_name[name].push(ix);
             }
         }
-        of
+        calls_by_name
     }
 }
 

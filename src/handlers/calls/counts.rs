@@ -34,11 +34,11 @@ impl EvalType for ToolCallCount {
 
     fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
         let mut problems = Vec::new();
-        let of = CallFilter::for_tool("tool", self.tool).map_err(|p| problems.extend(p));
+        let filter = CallFilter::for_tool("tool", self.tool).map_err(|p| problems.extend(p));
         let bounds = CountBounds::new(self.min, self.max).map_err(|p| problems.extend(p));
-        match (of, bounds) {
-            (Ok(of), Ok(bounds)) => Ok(CompiledEval::Check(Box::new(ToolCallCountCheck {
-                filter: of,
+        match (filter, bounds) {
+            (Ok(filter), Ok(bounds)) => Ok(CompiledEval::Check(Box::new(ToolCallCountCheck {
+                filter,
                 bounds,
             }))),
             _ => Err(problems),
@@ -205,8 +205,8 @@ impl Check for ToolCallCountCheck {
         if calls.len() < self.bounds.min && !self.filter.is_all() {
             why = format!("{why}; {}", list_called_tools(subject));
         }
-        let telling = self.bounds.select_positions_to_show(&calls).iter();
-        Finding::new(passed, why).with_spans(telling.map(|ix| subject.call_span(*ix)))
+        let positions = self.bounds.select_positions_to_show(&calls).iter();
+        Finding::new(passed, why).with_spans(positions.map(|ix| subject.call_span(*ix)))
     }
 }
 
@@ -223,10 +223,10 @@ impl Check for MessageCountCheck {
         let places = (self.find_positions)(&subject.transcript.messages[..subject.end]);
         let number = pluralize(places.len(), self.noun);
         let (passed, why) = self.bounds.describe_count(places.len(), &number);
-        let telling = self.bounds.select_positions_to_show(&places).iter();
+        let positions = self.bounds.select_positions_to_show(&places).iter();
         // A message without parts has no span.
-        let shown = telling.filter(|at| !subject.transcript.messages[**at].parts.is_empty());
-        Finding::new(passed, why).with_spans(shown.map(|at| TranscriptSpan {
+        let with_parts = positions.filter(|at| !subject.transcript.messages[**at].parts.is_empty());
+        Finding::new(passed, why).with_spans(with_parts.map(|at| TranscriptSpan {
             message: *at,
             part: 0,
             bytes: 0..0,
@@ -238,9 +238,9 @@ impl Check for MessageCountCheck {
 mod tests {
     use serde_json::json;
 
-    use super::super::records::{calls, silent};
+    use super::super::records::{calls, record_without_calls};
     use super::*;
-    use crate::handlers::testing::{on, refused, told, transcript};
+    use crate::handlers::testing::{check_record, outcome_and_why, refused, transcript};
     use crate::model::Outcome::{Fail, Pass};
     use crate::model::{SourceText, ToolResult};
 
@@ -273,16 +273,20 @@ mod tests {
             ),
         ] {
             assert_eq!(
-                told("tool_call_count", &params, &record),
+                outcome_and_why("tool_call_count", &params, &record),
                 (outcome, why.to_owned()),
                 "{params}"
             );
         }
-        let over = on("tool_call_count", &json!({"max": 2}), &record);
+        let over = check_record("tool_call_count", &json!({"max": 2}), &record);
         let places: Vec<usize> = over.spans.iter().map(|m| m.message).collect();
         assert_eq!(places, [3], "the one too many");
         assert_eq!(
-            told("tool_call_count", &json!({"min": 1}), &silent()),
+            outcome_and_why(
+                "tool_call_count",
+                &json!({"min": 1}),
+                &record_without_calls()
+            ),
             (Fail, "0 calls, 1 fewer than 1".to_owned())
         );
     }
@@ -308,12 +312,18 @@ mod tests {
                 "2 assistant messages, 1 fewer than 3",
             ),
         ] {
-            let found = told("agent_steps", &params, &record);
+            let found = outcome_and_why("agent_steps", &params, &record);
             assert_eq!(found, (outcome, why.to_owned()), "{params}");
         }
         let nobody = json!({"messages": []});
-        assert_eq!(told("agent_steps", &json!({"min": 1}), &nobody).0, Fail);
-        assert_eq!(told("agent_steps", &json!({"max": 1}), &nobody).0, Pass);
+        assert_eq!(
+            outcome_and_why("agent_steps", &json!({"min": 1}), &nobody).0,
+            Fail
+        );
+        assert_eq!(
+            outcome_and_why("agent_steps", &json!({"max": 1}), &nobody).0,
+            Pass
+        );
     }
 
     #[test]
@@ -323,10 +333,10 @@ mod tests {
             {"role": "assistant", "content": "a"}, {"role": "assistant", "content": "b"},
             {"role": "user", "content": "q"}, {"role": "tool", "content": "x"}, {"role": "user", "content": "q"}]});
         assert_eq!(
-            told("turn_count", &json!({"min": 2, "max": 2}), &record),
+            outcome_and_why("turn_count", &json!({"min": 2, "max": 2}), &record),
             (Pass, "2 user turns".to_owned())
         );
-        let over = on("turn_count", &json!({"max": 1}), &record);
+        let over = check_record("turn_count", &json!({"max": 1}), &record);
         assert_eq!(
             (over.explanation.as_str(), over.spans[0].message),
             ("2 user turns, 1 more than 1", 4)
@@ -346,13 +356,13 @@ mod tests {
         );
         assert_eq!(find_turn_starts(&t.messages[..6]), [0]);
         assert_eq!(
-            told("turn_count", &json!({"min": 1}), &json!({"messages": []})).0,
+            outcome_and_why("turn_count", &json!({"min": 1}), &json!({"messages": []})).0,
             Fail
         );
     }
 
     #[test]
-    fn bounds_that_bind_nothing_are_refused() {
+    fn bounds_without_effect_are_refused() {
         for kind in ["tool_call_count", "agent_steps", "turn_count"] {
             for (params, at) in [
                 (json!({}), ""),

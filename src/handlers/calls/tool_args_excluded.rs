@@ -160,14 +160,14 @@ impl Check for ToolArgsExcludedCheck {
 mod tests {
     use serde_json::json;
 
-    use super::super::records::{calls, silent};
-    use crate::handlers::testing::{on, refused, told};
+    use super::super::records::{calls, record_without_calls};
+    use crate::handlers::testing::{check_record, outcome_and_why, refused};
     use crate::model::Outcome::{Fail, Pass};
 
     const KIND: &str = "tool_args_excluded_session";
 
     #[test]
-    fn any_argument_of_any_call_is_one_too_many() {
+    fn any_excluded_value_in_any_call_fails() {
         let record = calls(&[
             ("mail", r#"{"to": "a", "cc": null}"#),
             ("mail", r#"{"to": "everyone", "n": 3.0}"#),
@@ -210,13 +210,13 @@ mod tests {
                 params["forbidden_args"] = forbidden;
             }
             assert_eq!(
-                told(KIND, &params, &record),
+                outcome_and_why(KIND, &params, &record),
                 (outcome, why.to_owned()),
                 "{params}"
             );
         }
         let only = json!({"tool_name": "mail", "forbidden_args": {"to": ["a", "everyone"]}});
-        let places: Vec<usize> = on(KIND, &only, &record)
+        let places: Vec<usize> = check_record(KIND, &only, &record)
             .spans
             .iter()
             .map(|m| m.message)
@@ -225,17 +225,17 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_are_not_there_or_not_readable_have_no_values() {
+    fn missing_or_unreadable_calls_have_no_excluded_value() {
         let params = json!({"tool_name": "mail", "excluded_args": {"to": "x"}});
         assert_eq!(
-            told(KIND, &params, &silent()),
+            outcome_and_why(KIND, &params, &record_without_calls()),
             (
                 Pass,
                 r#""mail" was not called; no tool was called"#.to_owned()
             )
         );
         assert_eq!(
-            told(KIND, &params, &calls(&[("mail", r#"{"to": "x""#), ("mail", "")])),
+            outcome_and_why(KIND, &params, &calls(&[("mail", r#"{"to": "x""#), ("mail", "")])),
             (
                 Pass,
                 r#"no excluded value of to in 2 calls of "mail"; 1 call has arguments that match nothing (message 1: its arguments are not JSON: EOF while parsing an object at line 1 column 10)"#.to_owned()

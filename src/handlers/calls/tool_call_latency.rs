@@ -67,17 +67,17 @@ impl EvalType for ToolCallLatency {
 
     fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
         let mut problems = Vec::new();
-        let of = CallFilter::for_tool("tool", self.tool).map_err(|p| problems.extend(p));
+        let filter = CallFilter::for_tool("tool", self.tool).map_err(|p| problems.extend(p));
         // `is_finite` also refuses NaN and infinity, which are no limit.
         if !(self.max_ms.is_finite() && self.max_ms > 0.0) {
             let why = format!("must be more than 0 (got {})", self.max_ms);
             problems.push(param_problem("/max_ms", why));
         }
-        let Some(of) = of.ok().filter(|_| problems.is_empty()) else {
+        let Some(filter) = filter.ok().filter(|_| problems.is_empty()) else {
             return Err(problems);
         };
         Ok(CompiledEval::Check(Box::new(ToolCallLatencyCheck {
-            filter: of,
+            filter,
             max_ms: self.max_ms,
             statistic: self.statistic,
         })))
@@ -174,23 +174,25 @@ impl std::fmt::Display for RoundedMillis {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::super::records::{after, answered, calls, silent, text};
+    use super::super::records::{
+        calls, record_with_results, record_without_calls, result_after, text,
+    };
     use super::*;
-    use crate::handlers::testing::{on, refused, told};
+    use crate::handlers::testing::{check_record, outcome_and_why, refused};
     use crate::model::Outcome::{CheckError, Fail, Pass};
 
     const KIND: &str = "tool_call_latency";
 
     fn record() -> Value {
-        answered(&[
-            ("search", "{}", after(100.0)),
-            ("get", "{}", after(0.5)),
-            ("search", "{}", after(300.0)),
+        record_with_results(&[
+            ("search", "{}", result_after(100.0)),
+            ("get", "{}", result_after(0.5)),
+            ("search", "{}", result_after(300.0)),
         ])
     }
 
     #[test]
-    fn a_statistic_of_the_durations_is_held_against_the_budget() {
+    fn statistic_of_the_durations_is_compared_with_the_budget() {
         for (params, score, why) in [
             (
                 json!({"max_ms": 300}),
@@ -218,7 +220,7 @@ mod tests {
                 r#"the 95th percentile of 3 calls took 300 ms, 225 ms more than 75 ms; the slowest 300 ms: "search" in message 5"#,
             ),
         ] {
-            let found = on(KIND, &params, &record());
+            let found = check_record(KIND, &params, &record());
             let outcome = if score < 1.0 { Fail } else { Pass };
             assert_eq!(
                 (found.outcome, found.score, found.explanation.as_str()),
@@ -239,15 +241,15 @@ mod tests {
     }
 
     #[test]
-    fn durations_that_are_missing_are_no_verdict() {
-        let some = answered(&[
-            ("a", "{}", after(1.0)),
+    fn missing_durations_are_a_check_error() {
+        let some = record_with_results(&[
+            ("a", "{}", result_after(1.0)),
             ("b", "{}", text("x")),
-            ("b", "{}", after(-3.0)),
+            ("b", "{}", result_after(-3.0)),
         ]);
         let params = json!({"max_ms": 10});
         assert_eq!(
-            told(KIND, &params, &some),
+            outcome_and_why(KIND, &params, &some),
             (
                 CheckError,
                 r#"2 of 3 results have no usable duration_ms, the first that of "b" in message 3"#
@@ -255,28 +257,31 @@ mod tests {
             )
         );
         assert_eq!(
-            told(KIND, &json!({"max_ms": 10, "tool": "a"}), &some).0,
+            outcome_and_why(KIND, &json!({"max_ms": 10, "tool": "a"}), &some).0,
             Pass,
             "the others do not matter"
         );
         assert_eq!(
-            told(KIND, &params, &calls(&[("a", "{}")])),
+            outcome_and_why(KIND, &params, &calls(&[("a", "{}")])),
             (
                 CheckError,
                 "no duration_ms: 1 call without a result".to_owned()
             )
         );
         assert_eq!(
-            told(KIND, &params, &silent()),
+            outcome_and_why(KIND, &params, &record_without_calls()),
             (Pass, "no time: no tool was called".to_owned())
         );
-        let early = answered(&[("a", "{}", after(0.0))]);
-        assert_eq!(told(KIND, &params, &early).0, Pass);
-        assert_eq!(told(KIND, &json!({"max_ms": 0.5}), &record()).0, Fail);
+        let early = record_with_results(&[("a", "{}", result_after(0.0))]);
+        assert_eq!(outcome_and_why(KIND, &params, &early).0, Pass);
+        assert_eq!(
+            outcome_and_why(KIND, &json!({"max_ms": 0.5}), &record()).0,
+            Fail
+        );
     }
 
     #[test]
-    fn budgets_that_mean_nothing_are_refused() {
+    fn invalid_budgets_are_refused() {
         for params in [
             json!({}),
             json!({"max_ms": 0}),

@@ -111,8 +111,8 @@ impl Check for ToolEfficiencyCheck {
         if let Some(most) = self.rate.filter(|_| all > 0) {
             let rate = failed as f64 / all as f64;
             spent.add_budget(rate, most, || {
-                let of = pluralize(all, "call");
-                format!("an error rate of {rate:.3} ({failed} of {of}), more than {most}")
+                let all_calls = pluralize(all, "call");
+                format!("an error rate of {rate:.3} ({failed} of {all_calls}), more than {most}")
             });
         }
         // Explain the result, with all exceeded budgets.
@@ -155,16 +155,18 @@ impl Check for ToolEfficiencyCheck {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::super::records::{answered, calls, failed, fine, silent, text};
-    use crate::handlers::testing::{on, refused, told};
+    use super::super::records::{
+        calls, failed, record_with_results, record_without_calls, successful, text,
+    };
+    use crate::handlers::testing::{check_record, outcome_and_why, refused};
     use crate::model::Outcome::{CheckError, Fail, Pass};
 
     const KIND: &str = "tool_efficiency";
 
     fn record() -> Value {
-        answered(&[
+        record_with_results(&[
             ("a", "{}", failed("no")),
-            ("b", "{}", fine("x")),
+            ("b", "{}", successful("x")),
             ("b", "{}", text("y")),
             ("c", "{}", failed("never")),
         ])
@@ -192,7 +194,7 @@ mod tests {
                 r#"an error rate of 0.500 (2 of 4 calls), more than 0.2; errors: "a" in message 1: "no", "c" in message 7: "never""#,
             ),
         ] {
-            let found = on(KIND, &params, &record());
+            let found = check_record(KIND, &params, &record());
             let outcome = if score < 1.0 { Fail } else { Pass };
             assert_eq!(
                 (found.outcome, found.score, found.explanation.as_str()),
@@ -201,37 +203,44 @@ mod tests {
             );
         }
         let bounded = json!({"max_calls": 3, "min_score": 0.7});
-        assert_eq!(told(KIND, &bounded, &record()).0, Pass);
-        let marks = on(KIND, &json!({"max_errors": 0, "max_calls": 3}), &record()).spans;
+        assert_eq!(outcome_and_why(KIND, &bounded, &record()).0, Pass);
+        let marks = check_record(KIND, &json!({"max_errors": 0, "max_calls": 3}), &record()).spans;
         let places: Vec<usize> = marks.iter().map(|m| m.message).collect();
         assert_eq!(places, [7, 2, 8], "the call too many, then the errors");
     }
 
     #[test]
-    fn errors_need_a_transcript_that_says_them() {
-        let unsaid = answered(&[("a", "{}", text("Error")), ("a", "{}", text("Error"))]);
+    fn error_budget_needs_recorded_errors() {
+        let unsaid = record_with_results(&[("a", "{}", text("Error")), ("a", "{}", text("Error"))]);
         for params in [
             json!({"max_errors": 0}),
             json!({"max_error_rate": 0}),
             json!({"max_calls": 1, "max_errors": 0}),
         ] {
-            assert_eq!(told(KIND, &params, &unsaid).0, CheckError, "{params}");
+            assert_eq!(
+                outcome_and_why(KIND, &params, &unsaid).0,
+                CheckError,
+                "{params}"
+            );
         }
-        assert_eq!(told(KIND, &json!({"max_calls": 2}), &unsaid).0, Pass);
         assert_eq!(
-            told(KIND, &json!({"max_errors": 0}), &calls(&[("a", "{}")])),
+            outcome_and_why(KIND, &json!({"max_calls": 2}), &unsaid).0,
+            Pass
+        );
+        assert_eq!(
+            outcome_and_why(KIND, &json!({"max_errors": 0}), &calls(&[("a", "{}")])),
             (Pass, "within budget: 1 call, 0 errors".to_owned())
         );
         for params in [json!({"max_calls": 0}), json!({"max_error_rate": 0.0})] {
             assert_eq!(
-                told(KIND, &params, &silent()),
+                outcome_and_why(KIND, &params, &record_without_calls()),
                 (Pass, "within budget: no tool was called".to_owned())
             );
         }
     }
 
     #[test]
-    fn budgets_that_bind_nothing_are_refused() {
+    fn budgets_without_effect_are_refused() {
         for params in [
             json!({}),
             json!({"max_error_rate": 1}),

@@ -151,13 +151,13 @@ impl Check for GroundedCheck {
                 .with_score(1.0);
         }
         // Look the facts up in the sources.
-        let speaks = |speaker| self.also_in.contains(&speaker);
-        let ground = subject.grounding_sources(
-            speaks(ExtraSourceRole::User),
-            speaks(ExtraSourceRole::System),
+        let includes = |speaker| self.also_in.contains(&speaker);
+        let sources = subject.grounding_sources(
+            includes(ExtraSourceRole::User),
+            includes(ExtraSourceRole::System),
         );
         // No source at all: every fact is missing, and the explanation names the kind of source.
-        let Some(bytes) = ground.bytes_before(subject.end) else {
+        let Some(bytes) = sources.bytes_before(subject.end) else {
             let (count, where_) = (stated.len(), self.describe_sources());
             return Finding::new(
                 false,
@@ -178,7 +178,7 @@ impl Check for GroundedCheck {
         let missing: Vec<bool> = subject
             .until_cancelled(&stated)
             .map(|stated| {
-                let first = ground.find_first_message(&stated.fact);
+                let first = sources.find_first_message(&stated.fact);
                 // Only sources before the answer count, so an equal message position is too late.
                 first.is_none_or(|at| at >= stated.message_text.message.unwrap_or(usize::MAX))
             })

@@ -43,7 +43,12 @@ impl FactKind {
 }
 
 /// A day, with its year if it is given.
-pub(super) type CalendarDay = (Option<u32>, u32, u32);
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct CalendarDay {
+    pub(crate) year: Option<u32>,
+    pub(crate) month: u32,
+    pub(crate) day: u32,
+}
 
 /// A fact found in a text.
 #[derive(Debug, Clone, PartialEq)]
@@ -147,13 +152,13 @@ pub(crate) fn find_facts(text: &str, kinds: &[FactKind]) -> Vec<FoundFact> {
     let may_link = memchr::memmem::find(text.as_bytes(), b"://").is_some();
     for url in URL.find_iter(if may_link { text } else { "" }) {
         // Punctuation after a link belongs to the sentence.
-        let bare = url
+        let link = url
             .as_str()
             .trim_end_matches(['.', ',', ';', ':', '!', '?', '*', '_']);
-        let at = url.start()..url.start() + bare.len();
+        let at = url.start()..url.start() + link.len();
         taken.try_occupy(&at);
         // Case and a trailing slash do not matter in a comparison.
-        let value = FactValue::Text(bare.trim_end_matches('/').to_lowercase());
+        let value = FactValue::Text(link.trim_end_matches('/').to_lowercase());
         found.push(FoundFact {
             kind: FactKind::Url,
             range: at,
@@ -336,13 +341,12 @@ pub(crate) fn find_dates(text: &str) -> Vec<(Range<usize>, CalendarDay)> {
             .map(|(n, _)| n)
     };
     // A coarse check, without the lengths of months.
-    let valid = |(y, m, d): CalendarDay| {
-        ((1..=12).contains(&m) && (1..=31).contains(&d)).then_some((y, m, d))
-    };
+    let is_valid =
+        |date: &CalendarDay| (1..=12).contains(&date.month) && (1..=31).contains(&date.day);
     let mut all: Vec<(Range<usize>, CalendarDay)> = Vec::new();
     let mut taken = OccupiedRanges::default();
     let mut add = |at: Range<usize>, day: Option<CalendarDay>| {
-        if let Some(day) = day.and_then(valid)
+        if let Some(day) = day.filter(is_valid)
             && taken.try_occupy(&at)
         {
             all.push((at, day));
@@ -356,7 +360,11 @@ pub(crate) fn find_dates(text: &str) -> Vec<(Range<usize>, CalendarDay)> {
             .zip(c[3].parse().ok());
         add(
             c.get(0).expect("whole match").range(),
-            day.map(|((y, m), d)| (Some(y), m, d)),
+            day.map(|((year, month), day)| CalendarDay {
+                year: Some(year),
+                month,
+                day,
+            }),
         );
     }
     // Month first: the first match takes its range, so an ambiguous text such as `5 May 6` is one date.
@@ -365,7 +373,7 @@ pub(crate) fn find_dates(text: &str) -> Vec<(Range<usize>, CalendarDay)> {
         let year = c.get(3).and_then(|y| y.as_str().parse().ok());
         add(
             c.get(0).expect("whole match").range(),
-            day.map(|(m, d)| (year, m, d)),
+            day.map(|(month, day)| CalendarDay { year, month, day }),
         );
     }
     for c in DAY_MONTH.captures_iter(text) {
@@ -373,7 +381,7 @@ pub(crate) fn find_dates(text: &str) -> Vec<(Range<usize>, CalendarDay)> {
         let year = c.get(3).and_then(|y| y.as_str().parse().ok());
         add(
             c.get(0).expect("whole match").range(),
-            day.map(|(m, d)| (year, m, d)),
+            day.map(|(month, day)| CalendarDay { year, month, day }),
         );
     }
     all.sort_by_key(|(at, _)| at.start);
@@ -405,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn facts_are_found_once() {
+    fn each_fact_is_found_once() {
         let text = "1. Beam 2.69.0 came on October 6, 2026 for $1,200.50 (3 nodes), see https://a.example/v2.1.0/x?n=5.";
         assert_eq!(
             listed(text, &FactKind::ALL),

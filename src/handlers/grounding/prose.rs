@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sentences_are_counted_like_a_reader_counts_them() {
+    fn sentences_are_split_as_a_reader_splits_them() {
         for (text, count) in [
             ("", 0),
             ("One. Two! Three?", 3),

@@ -96,11 +96,12 @@ impl<'t> GroundingSources<'t> {
         }
     }
 
-    fn find_day(&self, (year, month, day): CalendarDay) -> Option<usize> {
+    fn find_day(&self, wanted: CalendarDay) -> Option<usize> {
+        let CalendarDay { year, month, day } = wanted;
         let days = self.days.get_or_init(|| {
             let mut days = DayIndex::new();
             for (message, text) in &self.texts {
-                for (_, (year, month, day)) in find_dates(text) {
+                for (_, CalendarDay { year, month, day }) in find_dates(text) {
                     let years = days.entry((month, day)).or_default();
                     // `or_insert` keeps the first message, which serves every later end of the transcript.
                     years.entry(year).or_insert(*message);
@@ -173,8 +174,8 @@ impl<'t> GroundingSources<'t> {
         let at = memmem::find(phrases.joined_text.as_bytes(), text.as_bytes());
         let first = at.map(|at| {
             // Each end is after its line break, so the first end beyond the hit belongs to its text.
-            let of = phrases.ends.partition_point(|(end, _)| *end <= at);
-            phrases.ends[of].1
+            let index = phrases.ends.partition_point(|(end, _)| *end <= at);
+            phrases.ends[index].1
         });
         phrases
             .lookup_cache

@@ -86,11 +86,11 @@ impl EvalType for BinaryRubric {
         let criteria = params["criteria"].as_array().into_iter().flatten();
         let criteria = criteria.enumerate().map(|(at, criterion)| {
             // A list of one criterion, so the new eval compiles as any other.
-            let mut own = params.clone();
-            own["criteria"] = json!([criterion]);
-            own["grouping"] = json!("one_call");
+            let mut sub_params = params.clone();
+            sub_params["criteria"] = json!([criterion]);
+            sub_params["grouping"] = json!("one_call");
             SubEval {
-                params: own,
+                params: sub_params,
                 pointer: format!("/criteria/{at}"),
                 description: criterion.as_str().unwrap_or_default().to_owned(),
             }

@@ -8,7 +8,9 @@ use super::{BOUND_PARAMS, check_not_empty, judged_params, scale_problem};
 use crate::handlers::eval_type::{EvalType, param_problem};
 use crate::handlers::explain::format_list;
 use crate::handlers::wrap::ParamsCompleter;
-use crate::handlers::{CompiledEval, Finding, JudgedEval, JudgedParams, PromptBlock, Subject};
+use crate::handlers::{
+    CompiledEval, Finding, JudgedEval, JudgedParams, PromptBlock, ScoreScale, Subject,
+};
 use crate::rubric::ParamProblem;
 
 /// The name of the block with the calls.
@@ -69,7 +71,7 @@ impl EvalType for LlmJudgeToolCalls {
             criteria: self.criteria,
             guide: self.rubric.unwrap_or_default(),
             // serde reads a list of two numbers; `scale_problem` has checked the order.
-            scale: self.scale.map(|[low, high]| (low, high)),
+            scale: self.scale.map(ScoreScale::from),
             ..known
         };
         let calls = ToolCallsCompleter {
@@ -156,12 +158,12 @@ impl ParamsCompleter for ToolCallsCompleter {
             .collect();
         // No call is not a fail: the criteria say how calls must be, not that there must be some.
         if calls.is_empty() {
-            let of = match &self.tools {
+            let no_tools = match &self.tools {
                 None => "no tool".to_owned(),
                 Some(tools) => format!("none of {}", format_list(tools)),
             };
             return Err(Finding::not_applicable(format!(
-                "the agent called {of}, so the judge has nothing to judge"
+                "the agent called {no_tools}, so the judge has nothing to judge"
             )));
         }
         // Each call gets its own verdict or text in one prompt, so the number must stay small.

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::{BOUND_PARAMS, check_not_empty, judged_params, scale_problem};
 use crate::handlers::eval_type::EvalType;
-use crate::handlers::{CompiledEval, JudgedEval, JudgedParams};
+use crate::handlers::{CompiledEval, JudgedEval, JudgedParams, ScoreScale};
 use crate::rubric::{EvalTypeAlias, ParamProblem};
 
 judged_params! {
@@ -73,7 +73,7 @@ impl Params {
             criteria: self.criteria,
             guide: self.rubric.unwrap_or_default(),
             // serde reads a list of two numbers; `scale_problem` has checked the order.
-            scale: self.scale.map(|[low, high]| (low, high)),
+            scale: self.scale.map(ScoreScale::from),
             session,
             ..known
         };

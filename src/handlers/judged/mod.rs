@@ -44,12 +44,12 @@ const BOUND_PARAMS: &[&str] = &["min_score", "max_score"];
 /// Declares a params struct with the params that every judged type has. A macro, because serde cannot flatten into a
 /// struct that denies unknown fields.
 macro_rules! judged_params {
-    ($(#[$meta:meta])* struct $name:ident { $($(#[$of:meta])* $field:ident: $type:ty,)* }) => {
+    ($(#[$meta:meta])* struct $name:ident { $($(#[$field_meta:meta])* $field:ident: $type:ty,)* }) => {
         $(#[$meta])*
         #[derive(Debug, Clone, serde::Deserialize, schemars::JsonSchema)]
         #[serde(deny_unknown_fields)]
         pub(crate) struct $name {
-            $($(#[$of])* $field: $type,)*
+            $($(#[$field_meta])* $field: $type,)*
             /// A model that replaces the judge's own.
             #[serde(default)]
             #[schemars(length(min = 1))]

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn slips_cost_what_they_cost_in_evalbench_and_never_less_than_nothing() {
+    fn behavior_penalties_match_evalbench_and_scores_stay_above_zero() {
         for (hallucinations, clarifications, score) in [
             (0, 0, 1.0),
             (1, 0, 0.5),
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_stated_amounts_to_nothing() {
+    fn verdict_without_parts_is_not_aggregated() {
         for kind in [
             VerdictPartsSpec::SingleVerdict,
             VerdictPartsSpec::Behaviors,
@@ -153,7 +153,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn all_met_is_a_score_of_one_and_nothing_else_is(met in prop::collection::vec(any::<bool>(), 1..20)) {
+        fn score_is_1_exactly_if_all_parts_are_met(met in prop::collection::vec(any::<bool>(), 1..20)) {
             let parts = parts(&met.iter().map(|m| (*m, 0)).collect::<Vec<_>>());
             let (passed, score) = VerdictPartsSpec::Criteria(Vec::new()).aggregate(&parts).expect("parts");
             prop_assert_eq!(passed, met.iter().all(|m| *m));
@@ -162,7 +162,7 @@ mod tests {
         }
 
         #[test]
-        fn a_text_cannot_pose_as_the_next_entry(texts in prop::collection::vec("(\n|[0-9]|\\. |a){0,12}", 1..5)) {
+        fn text_cannot_imitate_the_next_list_number(texts in prop::collection::vec("(\n|[0-9]|\\. |a){0,12}", 1..5)) {
             let list = format_numbered_list(&texts);
             let starts = list.lines().filter(|line| line.starts_with(|c: char| c.is_ascii_digit())).count();
             prop_assert_eq!(starts, texts.len());

@@ -63,8 +63,8 @@ fn find_ssn(text: &str) -> Option<Range<usize>> {
             && !area.starts_with('9')
             && group != "00"
             && serial != "0000";
-        let whole = found.get(0)?.range();
-        (real && is_delimited(text, &whole)).then_some(whole)
+        let range = found.get(0)?.range();
+        (real && is_delimited(text, &range)).then_some(range)
     })
 }
 
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_in_plain_sight_is_found_and_what_only_looks_like_it_is_not() {
+    fn personal_data_is_found_and_similar_text_is_not() {
         for (text, what) in [
             (
                 "write to ann.lee+x@mail.example.org.",

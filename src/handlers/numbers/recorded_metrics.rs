@@ -163,7 +163,7 @@ impl<'s, 't> MetricReader<'s, 't> {
         let metadata = self.message_metadata(message);
         match metadata
             .as_ref()
-            .map_or(Ok(None), |own| read_number(own, kind, &place))?
+            .map_or(Ok(None), |metadata| read_number(metadata, kind, &place))?
         {
             Some(value) => Ok(Some(MetricReading {
                 value,
@@ -179,15 +179,16 @@ impl<'s, 't> MetricReader<'s, 't> {
         if let Some(reading) = self.read_transcript(kind)? {
             return Ok(reading);
         }
-        let own = self.assistant_metadata();
+        let messages = self.assistant_metadata();
         // Collect the numbers, and the messages without one.
         let (mut value, mut without) = (0.0, Vec::new());
         let mut known = self.cache.numbers[kind as usize].borrow_mut();
-        for (nth, (message, metadata)) in self.subject.until_cancelled(own.iter().enumerate()) {
+        for (nth, (message, metadata)) in self.subject.until_cancelled(messages.iter().enumerate())
+        {
             // `known` has the numbers of the messages before; this message is read for the first time.
             if nth == known.len() {
                 let place = format!("message {message}");
-                let read = |own| read_number(own, kind, &place);
+                let read = |metadata| read_number(metadata, kind, &place);
                 known.push(metadata.as_ref().map_or(Ok(None), read));
             }
             // A clone, because the error belongs to the cache and other checks report it, too.
@@ -197,14 +198,14 @@ impl<'s, 't> MetricReader<'s, 't> {
             }
         }
         // Missing numbers make the sum too small, so only a complete sum counts.
-        match (own.len(), without.as_slice()) {
+        match (messages.len(), without.as_slice()) {
             (0, _) => Ok(MetricReading {
                 value: 0.0,
                 origin: "there is no assistant message".to_owned(),
             }),
             (1, []) => Ok(MetricReading {
                 value,
-                origin: format!("message {}", own[0].0),
+                origin: format!("message {}", messages[0].0),
             }),
             (count, []) => Ok(MetricReading {
                 value,
@@ -240,7 +241,7 @@ impl<'s, 't> MetricReader<'s, 't> {
         let metadata = self.message_metadata(message);
         match metadata
             .as_ref()
-            .and_then(|own| lookup_path(own, "embedding"))
+            .and_then(|metadata| lookup_path(metadata, "embedding"))
         {
             Some(value) => Ok((parse_vector(value, &from)?, from)),
             None => Err(explain_missing("embedding", "`embedding`", &from)),
@@ -309,13 +310,13 @@ fn read_number(root: &Value, kind: MetricKind, place: &str) -> Result<Option<f64
 }
 
 fn parse_number(value: &Value, kind: MetricKind, path: &str, place: &str) -> Result<f64, String> {
-    let shown = quote_value(value);
+    let quoted = quote_value(value);
     let Some(number) = value.as_f64() else {
-        return Err(format!("{path} in {place} is {shown}, not a number"));
+        return Err(format!("{path} in {place} is {quoted}, not a number"));
     };
     if number < 0.0 {
         return Err(format!(
-            "{path} in {place} is {shown}: it cannot be negative"
+            "{path} in {place} is {quoted}: it cannot be negative"
         ));
     }
     // Tokens are whole; a fraction is probably another unit.
@@ -324,7 +325,7 @@ fn parse_number(value: &Value, kind: MetricKind, path: &str, place: &str) -> Res
         MetricKind::InputTokens | MetricKind::OutputTokens | MetricKind::TotalTokens
     );
     if counts && number.fract() != 0.0 {
-        return Err(format!("{path} in {place} is {shown}, not a whole number"));
+        return Err(format!("{path} in {place} is {quoted}, not a whole number"));
     }
     Ok(number)
 }
@@ -398,7 +399,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_told_without_noise() {
+    fn numbers_are_formatted_without_rounding_noise() {
         for (x, text) in [
             (0.0, "0"),
             (1200.0, "1200"),
@@ -413,7 +414,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_share_is_between_0_and_1_and_full_within_the_limit(value in 0.0_f64..1e9, limit in 0.0_f64..1e9) {
+        fn score_against_limit_is_between_0_and_1_and_full_within(value in 0.0_f64..1e9, limit in 0.0_f64..1e9) {
             let share = score_against_limit(value, limit);
             prop_assert!((0.0..=1.0).contains(&share));
             prop_assert_eq!(value <= limit, share >= 1.0 - 1e-9 && !is_over(value, limit));

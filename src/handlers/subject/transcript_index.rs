@@ -154,11 +154,11 @@ impl<'t> TranscriptIndex<'t> {
         })
     }
 
-    pub(super) fn check_cache<T: Default + 'static>(&self, of: &CheckCacheKey) -> Rc<T> {
+    pub(super) fn check_cache<T: Default + 'static>(&self, key: &CheckCacheKey) -> Rc<T> {
         let mut memos = self.check_caches.borrow_mut();
         let made = memos
             // The type is part of the key, so that two checks with a shared key cannot confuse their values.
-            .entry((TypeId::of::<T>(), of.0))
+            .entry((TypeId::of::<T>(), key.0))
             .or_insert_with(|| Rc::new(T::default()));
         Rc::clone(made)
             .downcast()

@@ -161,13 +161,18 @@ impl Check for ContainsAllCheck {
                 bytes: to_original_range(&output.text, range.as_ref()?),
             })
         });
-        let shown: Vec<PatternHit> = listed.take(Finding::MAX_SPANS).collect();
+        let listed_hits: Vec<PatternHit> = listed.take(Finding::MAX_SPANS).collect();
         let finding = if found == hits.len() {
-            let rest = found - shown.len();
-            let shown = shown.iter().map(|hit| self.0.describe_hit(output, hit));
+            let rest = found - listed_hits.len();
+            let descriptions = listed_hits
+                .iter()
+                .map(|hit| self.0.describe_hit(output, hit));
             // Empty entries only count: the list shows fewer items than there are spans.
             let rest = std::iter::repeat_n(String::new(), rest);
-            Finding::new(true, format!("found {}", format_list(shown.chain(rest))))
+            Finding::new(
+                true,
+                format!("found {}", format_list(descriptions.chain(rest))),
+            )
         } else {
             let missing = hits
                 .iter()
@@ -178,7 +183,7 @@ impl Check for ContainsAllCheck {
         };
         finding
             .with_score(score)
-            .with_spans(hit_spans(subject, output, &shown))
+            .with_spans(hit_spans(subject, output, &listed_hits))
     }
 }
 

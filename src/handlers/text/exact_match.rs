@@ -227,11 +227,11 @@ fn find_difference(is: &Value, wanted: &Value, at: &mut String) -> Option<String
 mod tests {
     use serde_json::json;
 
-    use crate::handlers::testing::{loaded, on_output, passes, refused, told};
+    use crate::handlers::testing::{loaded, on_output, outcome_and_why, passes, refused};
     use crate::model::Outcome::{CheckError, Fail, Pass};
 
     #[test]
-    fn texts_are_compared_to_the_letter() {
+    fn texts_compare_exactly() {
         for (params, output, passed) in [
             (json!({"expected": "Yes."}), "Yes.", true),
             (json!({"expected": "Yes."}), "Yes. ", false),
@@ -273,14 +273,17 @@ mod tests {
         );
         let none = json!({"messages": []});
         assert_eq!(
-            told("exact_match", &json!({"expected": "x"}), &none).0,
+            outcome_and_why("exact_match", &json!({"expected": "x"}), &none).0,
             Fail
         );
-        assert_eq!(told("exact_match", &json!({"expected": ""}), &none).0, Pass);
+        assert_eq!(
+            outcome_and_why("exact_match", &json!({"expected": ""}), &none).0,
+            Pass
+        );
     }
 
     #[test]
-    fn other_values_are_compared_as_json() {
+    fn values_other_than_texts_compare_as_json() {
         for (expected, output, passed) in [
             (
                 json!({"a": [1, {"b": 2}]}),
@@ -315,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_expected_may_stand_in_the_transcript() {
+    fn expected_value_can_come_from_the_transcript() {
         let from = json!({"expected": {"from": "metadata.expected"}});
         let with = |metadata: serde_json::Value| {
             let record =

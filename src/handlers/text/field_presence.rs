@@ -98,7 +98,7 @@ fn has_field(object: &Map<String, Value>, field: &str) -> bool {
 }
 
 fn build_finding(fields: &[String], there: &[bool], what: &str) -> Finding {
-    let of = |wanted: bool| {
+    let list_fields = |wanted: bool| {
         let named = fields.iter().zip(there);
         format_list(
             named.filter_map(|(field, there)| (*there == wanted).then_some(QuotedText(field))),
@@ -107,9 +107,9 @@ fn build_finding(fields: &[String], there: &[bool], what: &str) -> Finding {
     let count = there.iter().filter(|there| **there).count();
     let passed = count == fields.len();
     let why = if passed {
-        format!("{} in {what}", of(true))
+        format!("{} in {what}", list_fields(true))
     } else {
-        format!("missing {} in {what}", of(false))
+        format!("missing {} in {what}", list_fields(false))
     };
     Finding::new(passed, why).with_score(count as f64 / fields.len() as f64)
 }
@@ -118,11 +118,11 @@ fn build_finding(fields: &[String], there: &[bool], what: &str) -> Finding {
 mod tests {
     use serde_json::json;
 
-    use crate::handlers::testing::{loaded, on_output, refused, told};
+    use crate::handlers::testing::{loaded, on_output, outcome_and_why, refused};
     use crate::model::Outcome::Fail;
 
     #[test]
-    fn keys_of_a_json_object_or_words_of_a_text() {
+    fn fields_are_keys_of_a_json_object_or_words_of_a_text() {
         let wanted = json!({"fields": ["status", "order.id"]});
         for (output, score, why) in [
             (
@@ -171,12 +171,12 @@ mod tests {
         }
         let marked = on_output("field_presence", &wanted, "Status: open");
         assert_eq!(marked.spans[0].bytes, 0..6);
-        let none = told("field_presence", &wanted, &json!({"messages": []}));
+        let none = outcome_and_why("field_presence", &wanted, &json!({"messages": []}));
         assert_eq!(none.0, Fail);
     }
 
     #[test]
-    fn the_other_name_takes_the_other_param() {
+    fn alias_accepts_the_alias_of_the_param() {
         let record = json!({"messages": [{"role": "assistant", "content": "{\"a\":1}"}]});
         let found = loaded(
             "required_fields",

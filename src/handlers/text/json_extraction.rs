@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_block_of_json_is_taken() {
+    fn first_json_code_block_is_extracted() {
         for (text, found) in [
             ("Here:\n```json\n{\"a\": 1}\n```\nDone", "{\"a\": 1}\n"),
             ("```\n1\n```\n```json\n2\n```", "1\n"),
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_object_or_list_is_taken() {
+    fn first_object_or_list_is_extracted() {
         for (text, found) in [
             (
                 "so: {\"a\": {\"b\": [1]}} and {\"c\": 2}",
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn brackets_without_end_take_no_time() {
+    fn unclosed_brackets_stay_fast() {
         for text in [
             "[".repeat(1_000_000),
             "{\"".repeat(500_000),

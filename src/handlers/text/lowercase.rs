@@ -64,7 +64,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn letters_fold_one_by_one() {
+    fn each_character_becomes_one_lower_case_character() {
         for (text, folded) in [
             ("Order", "order"),
             ("order", "order"),
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_in_folded_text_is_found_in_the_text() {
+    fn range_in_lower_cased_text_maps_to_the_original() {
         let text = "İİ \u{212A}elvin Ⱥ!";
         let folded = to_lowercase(text);
         let at = folded.find("kelvin").expect("folded");
@@ -91,7 +91,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_character_of_folded_text_leads_back_to_one(text in "[a-zA-ZİΣſ\u{212A}Ⱥẞ日]{0,12}") {
+        fn every_lower_cased_character_maps_to_one_original(text in "[a-zA-ZİΣſ\u{212A}Ⱥẞ日]{0,12}") {
             let folded = to_lowercase(&text);
             for (at, c) in folded.char_indices() {
                 let range = to_original_range(&text, &(at..at + c.len_utf8()));

@@ -177,11 +177,11 @@ impl RegexpMatcherCheck {
 mod tests {
     use serde_json::json;
 
-    use crate::handlers::testing::{on_output, passes, refused, told};
+    use crate::handlers::testing::{on_output, outcome_and_why, passes, refused};
     use crate::model::Outcome::{Fail, Pass};
 
     #[test]
-    fn one_pattern_is_enough_or_all_are_needed() {
+    fn one_pattern_or_all_patterns_must_match() {
         for (params, output, passed) in [
             (json!({"regexp_string_list": ["a+", "b+"]}), "xbx", true),
             (json!({"regexp_string_list": ["a+", "b+"]}), "xyz", false),
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn it_tells_which_pattern_matched_where() {
+    fn finding_names_the_pattern_and_place_of_a_match() {
         let params = json!({"regexp_string_list": ["zz", "N-\\d"]});
         let found = on_output("regexp_matcher", &params, "see N-7");
         assert_eq!(
@@ -238,7 +238,7 @@ mod tests {
         );
         assert_eq!(found.spans[0].bytes, 4..7);
         assert_eq!(
-            told("regexp_matcher", &params, &json!({"messages": []})),
+            outcome_and_why("regexp_matcher", &params, &json!({"messages": []})),
             (Fail, "no match: there is no assistant message".to_owned())
         );
         let lost = on_output("regexp_matcher", &params, "none");

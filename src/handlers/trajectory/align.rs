@@ -216,17 +216,17 @@ mod tests {
         let calls: Vec<String> = calls.chars().map(String::from).collect();
         let found = align(&slots, slots.len(), calls.len(), |call, fits| {
             for (fit, text) in fits.iter_mut().zip(expected) {
-                let own = &text[..1];
-                *fit = if own == calls[call] {
+                let expected = &text[..1];
+                *fit = if expected == calls[call] {
                     CallFit::Exact
-                } else if own.eq_ignore_ascii_case(&calls[call]) {
+                } else if expected.eq_ignore_ascii_case(&calls[call]) {
                     CallFit::ToolOnly
                 } else {
                     CallFit::Mismatch
                 };
             }
         });
-        let told = found.expect("small").into_iter().map(|line| match line {
+        let lines_text = found.expect("small").into_iter().map(|line| match line {
             AlignmentLine::Same { call, .. } | AlignmentLine::Allowed { call } => {
                 format!(" {}", calls[call])
             }
@@ -234,12 +234,12 @@ mod tests {
             AlignmentLine::Missing { expected: at } => format!("-{}", &expected[at][..1]),
             AlignmentLine::Extra { call } => format!("+{}", calls[call]),
         });
-        told.collect()
+        lines_text.collect()
     }
 
     #[test]
-    fn least_is_left_over_and_what_is_missing_comes_first() {
-        for (expected, calls, told) in [
+    fn alignment_has_the_fewest_differences_and_missing_calls_first() {
+        for (expected, calls, lines_text) in [
             (&["a", "b"][..], "ab", " a b"),
             (&["a", "b"], "ba", "-a b+a"),
             (&["a"], "b", "-a+b"),
@@ -255,12 +255,12 @@ mod tests {
             (&["a*", "b"], "b", " b"),
             (&["a*", "b"], "aAab", " a~A a b"),
         ] {
-            assert_eq!(lines(expected, calls), told, "{expected:?} {calls}");
+            assert_eq!(lines(expected, calls), lines_text, "{expected:?} {calls}");
         }
     }
 
     #[test]
-    fn what_is_too_large_is_not_begun() {
+    fn too_large_table_is_refused_before_the_alignment() {
         let slot = ExpectedSlot {
             expected: 0,
             rule: SlotRule::Required,

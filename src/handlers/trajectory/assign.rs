@@ -40,8 +40,8 @@ pub(super) fn assign(
 ) -> Option<Assignment> {
     let mut search = AssignmentSearch::new(table, places);
     // The first round: fill each expected call up to its minimum.
-    for (expected, own) in places.iter().enumerate() {
-        while search.call_counts[expected] < own.min && search.fill_expected(expected)? {}
+    for (expected, capacity) in places.iter().enumerate() {
+        while search.call_counts[expected] < capacity.min && search.fill_expected(expected)? {}
     }
     // The first round's marks are no longer valid: the second round searches from the calls.
     search.start_epoch();
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_choice_made_early_is_taken_back() {
+    fn early_assignment_is_moved_for_a_better_one() {
         // The first call fits both, the second only the first: greedy would leave one over.
         let once = [SlotCapacity { min: 1, max: 1 }; 2];
         let found = assign(&table(&[vec![0, 1], vec![0]]), &once, &[true, true]).expect("quick");
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_needs_no_place_makes_room() {
+    fn optional_call_gives_its_place_to_a_required_one() {
         let once = [SlotCapacity { min: 1, max: 1 }];
         let found = assign(&table(&[vec![0], vec![0]]), &once, &[false, true]).expect("quick");
         assert_eq!(found.expected_by_call, [None, Some(0)]);
@@ -261,7 +261,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn both_sides_are_served_as_well_as_can_be(
+        fn assignment_is_maximal_for_calls_and_expected_calls(
             fits in prop::collection::vec(prop::collection::btree_set(0_usize..4, 0..4), 0..6),
             places in prop::collection::vec((0_usize..3, 0_usize..3), 4),
             must in prop::collection::vec(any::<bool>(), 6),
@@ -271,16 +271,16 @@ mod tests {
             let places: Vec<SlotCapacity> =
                 places.into_iter().map(|(least, more)| SlotCapacity { min: least, max: least + more }).collect();
             let found = assign(&table(&fits), &places, must).expect("quick");
-            for (at, own) in places.iter().enumerate() {
+            for (at, capacity) in places.iter().enumerate() {
                 let held = found.expected_by_call.iter().filter(|of| **of == Some(at)).count();
                 prop_assert_eq!(held, found.call_counts[at]);
-                prop_assert!(held <= own.max);
+                prop_assert!(held <= capacity.max);
             }
-            let filled: usize = places.iter().zip(&found.call_counts).map(|(own, used)| own.min.min(*used)).sum();
-            let mut room: Vec<usize> = places.iter().map(|own| own.min).collect();
+            let filled: usize = places.iter().zip(&found.call_counts).map(|(capacity, used)| capacity.min.min(*used)).sum();
+            let mut room: Vec<usize> = places.iter().map(|capacity| capacity.min).collect();
             prop_assert_eq!(filled, most(&fits, &mut room, 0, &vec![false; fits.len()]));
             let placed = (0..fits.len()).filter(|&call| must[call] && found.expected_by_call[call].is_some()).count();
-            let mut room: Vec<usize> = places.iter().map(|own| own.max).collect();
+            let mut room: Vec<usize> = places.iter().map(|capacity| capacity.max).collect();
             let skip: Vec<bool> = must.iter().map(|must| !must).collect();
             prop_assert_eq!(placed, most(&fits, &mut room, 0, &skip));
             for (call, of) in found.expected_by_call.iter().enumerate() {

@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_transcript_holds_is_shown_short_and_harmless() {
+    fn calls_are_shortened_and_escaped() {
         let args = json!({"a": 1, "b": "x", "c": null, "d": 2.5, "e": 5, "f": 6});
         assert_eq!(
             format_call("t", args.as_object().ok_or("no object")),

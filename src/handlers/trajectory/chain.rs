@@ -103,12 +103,18 @@ impl EvalType for ToolCallChain {
     }
 }
 
+/// A text that a result must contain.
+#[derive(Debug)]
+struct RequiredText {
+    written: String,
+    lowercase: String,
+}
+
 #[derive(Debug)]
 struct ChainStep {
     tool: String,
     args: ExpectedArgs,
-    /// The texts as written, and in lower case.
-    includes: Vec<(String, String)>,
+    includes: Vec<RequiredText>,
     matches: Option<Regex>,
     no_error: bool,
 }
@@ -158,9 +164,10 @@ impl ChainStep {
                 includes: spec
                     .result_includes
                     .into_iter()
-                    // The tuple moves `text`, so the borrow comes first; the second `map` swaps them.
-                    .map(|text| (to_lowercase(&text).into_owned(), text))
-                    .map(|(folded, text)| (text, folded))
+                    .map(|written| RequiredText {
+                        lowercase: to_lowercase(&written).into_owned(),
+                        written,
+                    })
                     .collect(),
                 matches,
                 no_error: spec.no_error,
@@ -175,7 +182,12 @@ impl ChainStep {
     }
 
     /// Lists the conditions that a call of the tool does not meet.
-    fn list_violations(&self, subject: &Subject<'_>, call: usize, asks: ChainScope) -> Vec<String> {
+    fn list_violations(
+        &self,
+        subject: &Subject<'_>,
+        call: usize,
+        scope: ChainScope,
+    ) -> Vec<String> {
         let args = subject.arguments(call);
         let mut broken: Vec<String> = self
             .args
@@ -184,7 +196,7 @@ impl ChainStep {
             .take(3)
             .map(|miss| miss.to_string())
             .collect();
-        if asks == ChainScope::CallsOnly {
+        if scope == ChainScope::CallsOnly {
             return broken;
         }
         // Without a result, conditions on it do not hold, but a step without such conditions does.
@@ -203,8 +215,10 @@ impl ChainStep {
             let lacks = self
                 .includes
                 .iter()
-                .filter(|(_, folded)| !text.contains(folded));
-            let lacks: Vec<QuotedText<'_>> = lacks.map(|(text, _)| QuotedText(text)).collect();
+                .filter(|required| !text.contains(&required.lowercase));
+            let lacks: Vec<QuotedText<'_>> = lacks
+                .map(|required| QuotedText(&required.written))
+                .collect();
             if !lacks.is_empty() {
                 broken.push(format!("its result lacks {}", format_list(lacks)));
             }
@@ -244,7 +258,7 @@ struct ChainProgress {
 }
 
 impl ToolCallChainCheck {
-    fn match_steps(&self, subject: &Subject<'_>, asks: ChainScope) -> ChainProgress {
+    fn match_steps(&self, subject: &Subject<'_>, scope: ChainScope) -> ChainProgress {
         let Self(steps) = self;
         let mut walked = Vec::new();
         let mut rejected: Vec<usize> = Vec::new();
@@ -258,7 +272,7 @@ impl ToolCallChainCheck {
             if *call.call.name != *step.tool {
                 continue;
             }
-            let broken = step.list_violations(subject, ix, asks);
+            let broken = step.list_violations(subject, ix, scope);
             if broken.is_empty() {
                 walked.push(ix);
                 // Calls that failed an earlier step do not explain why the next step is missing.
@@ -279,7 +293,11 @@ impl ToolCallChainCheck {
     }
 
     /// Explains the data that is missing for a decision, if the calls and arguments alone do not decide.
-    fn explain_missing_data(&self, subject: &Subject<'_>, whole: bool) -> Option<&'static str> {
+    fn explain_missing_data(
+        &self,
+        subject: &Subject<'_>,
+        is_complete: bool,
+    ) -> Option<&'static str> {
         let Self(steps) = self;
         // Missing data matters only for tools of the chain.
         let names = |ix: &usize| {

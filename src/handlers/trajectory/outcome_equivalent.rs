@@ -216,15 +216,18 @@ fn compare_content(expected: &str, subject: &Subject<'_>) -> Finding {
     }
     // Find the first difference.
     let same = text.char_indices().zip(expected.chars());
-    let same = same.take_while(|((_, own), other)| own == other).last();
+    let same = same
+        .take_while(|((_, actual), wanted)| actual == wanted)
+        .last();
     // The end of the last equal character is a character boundary in both texts.
     let from = same.map_or(0, |((at, c), _)| at + c.len_utf8());
     let rest = |text: &str| match text.get(from..).filter(|rest| !rest.is_empty()) {
         Some(rest) => QuotedText(rest).to_string(),
         None => "its end".to_owned(),
     };
-    let (own, other) = (rest(text), rest(expected));
-    let why = format!("the output differs from byte {from}: expected {other}, got {own}");
+    let (got_text, expected_text) = (rest(text), rest(expected));
+    let why =
+        format!("the output differs from byte {from}: expected {expected_text}, got {got_text}");
     let mark = subject.text_span(output, &(from..text.len()));
     Finding::new(false, why).with_spans(mark)
 }

@@ -134,7 +134,7 @@ impl EvalType for TrajectoryMatch {
         // `check_before_pairs` has refused all lists that are not pairs.
         let before = self.before.into_iter().filter_map(|pair| {
             let [first, then] = <[String; 2]>::try_from(pair).ok()?;
-            Some((first, then))
+            Some(ToolOrder { first, then })
         });
         Ok(CompiledEval::Check(Box::new(TrajectoryMatchCheck {
             slots: expand_slots(&expected),
@@ -203,7 +203,14 @@ struct TrajectoryMatchCheck {
     expected: Vec<ExpectedCall>,
     slots: Vec<ExpectedSlot>,
     mode: TrajectoryMode,
-    before: Vec<(String, String)>,
+    before: Vec<ToolOrder>,
+}
+
+/// A pair of `before`: if `then` is called, `first` must be called before.
+#[derive(Debug)]
+struct ToolOrder {
+    first: String,
+    then: String,
 }
 
 /// A pair of `before` that does not hold, with the reason and the call that is too early or too late.
@@ -221,7 +228,8 @@ impl Check for TrajectoryMatchCheck {
         };
         let (held, disorder) = self.check_order(subject);
         // Count the lines of each kind.
-        let count = |of: fn(&AlignmentLine) -> bool| lines.iter().filter(|line| of(line)).count();
+        let count =
+            |is_kind: fn(&AlignmentLine) -> bool| lines.iter().filter(|line| is_kind(line)).count();
         let same = count(|line| matches!(line, AlignmentLine::Same { .. }));
         let missing = count(|line| matches!(line, AlignmentLine::Missing { .. }));
         let extra = count(|line| matches!(line, AlignmentLine::Extra { .. }));
@@ -342,9 +350,9 @@ impl TrajectoryMatchCheck {
         }
         let mut lines: Vec<AlignmentLine> = Vec::with_capacity(calls.len());
         // One line for each call, in the order of the transcript.
-        for (call, of) in assigned.expected_by_call.iter().enumerate() {
+        for (call, assigned_to) in assigned.expected_by_call.iter().enumerate() {
             let name: &str = &calls[call].call.name;
-            lines.push(match of {
+            lines.push(match assigned_to {
                 Some(expected) => AlignmentLine::Same {
                     expected: *expected,
                     call,
@@ -392,7 +400,7 @@ impl TrajectoryMatchCheck {
         }
         let pairs = self.before.iter();
         let disorder = pairs
-            .filter_map(|(first, then)| {
+            .filter_map(|ToolOrder { first, then }| {
                 // If the second tool is not called, the pair holds without effect.
                 let (opening, _) = *of_tool.get(then.as_str())?;
                 let message = |ix: usize| subject.calls()[ix].message;

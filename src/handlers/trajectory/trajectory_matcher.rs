@@ -210,7 +210,7 @@ impl TrajectoryMatcherCheck {
         };
         // List the lines, and mark the calls.
         let mut marks = Vec::new();
-        let mut shown = 0;
+        let mut line_count = 0;
         for line in lines {
             let listed = match line {
                 AlignmentLine::Missing { expected } => {
@@ -235,18 +235,18 @@ impl TrajectoryMatcherCheck {
                     format!("  {}", EscapedName(calls[call].1))
                 }
             };
-            shown += 1;
+            line_count += 1;
             // A pass needs no list.
-            if edits > 0 && shown <= MAX_SHOWN_LINES {
+            if edits > 0 && line_count <= MAX_SHOWN_LINES {
                 why.push('\n');
                 why.push_str(&listed);
             }
         }
-        if edits > 0 && shown > MAX_SHOWN_LINES {
+        if edits > 0 && line_count > MAX_SHOWN_LINES {
             let _ok = write!(
                 why,
                 "\n  … {} more",
-                pluralize(shown - MAX_SHOWN_LINES, "line")
+                pluralize(line_count - MAX_SHOWN_LINES, "line")
             );
         }
         Finding::new(edits == 0, why)

@@ -67,7 +67,7 @@ async fn a_bound_decides_on_the_probability_and_changes_no_question() {
     };
     assert_eq!(key(&strict), key(&bench()));
     let mut other = bench();
-    other.ask.params.scale = Some((1.0, 5.0));
+    other.ask.params.scale = Some([1.0, 5.0].into());
     assert_ne!(key(&other), key(&bench()));
 }
 
@@ -100,7 +100,7 @@ async fn not_applicable_is_one_of_three() {
 #[tokio::test]
 async fn a_scale_is_asked_in_levels() {
     let mut bench = bench();
-    bench.ask.params.scale = Some((1.0, 3.0));
+    bench.ask.params.scale = Some([1.0, 3.0].into());
     bench.ask.params.guide = "- 2: half of it\n3 all".to_owned();
     let answer = |p: [f64; 3]| {
         let each: Vec<Value> = (1..)

@@ -127,7 +127,7 @@ async fn the_cache_key_holds_what_could_change_a_verdict_and_nothing_else() {
         &(|b: &mut Bench| b.ask.params.criteria.push('!')) as &dyn Fn(&mut Bench),
         &|b| b.ask.repeat = Some(2),
         &|b| b.ask.allow_not_applicable = true,
-        &|b| b.ask.params.scale = Some((1.0, 5.0)),
+        &|b| b.ask.params.scale = Some([1.0, 5.0].into()),
         &|b| b.config.model = "n".into(),
         &|b| b.config.temperature = Some(0.5),
         &|b| b.config.max_turns = 9,

@@ -71,7 +71,7 @@ async fn min_score_decides_and_a_scale_is_kept() {
     let mut bench = bench("The answer mentions \"Oslo\" and contains a link.", "Oslo!");
     bench.ask.params.min_score = Some(0.5);
     assert_eq!(judge(&bench).await.0.outcome, Outcome::Pass);
-    bench.ask.params.scale = Some((1.0, 5.0));
+    bench.ask.params.scale = Some([1.0, 5.0].into());
     let (result, _) = judge(&bench).await;
     assert_eq!(
         result.verdict.map(|v| (v.score, v.raw_score)),

@@ -27,9 +27,9 @@ const KNOWN_KEYS: &[&str] = &[
 
 pub(super) fn read(
     doc: &Rc<YamlDoc>,
-    form: RubricFormat,
+    format: RubricFormat,
     rubric: &mut Rubric,
-    maker: &mut EvalConverter<'_>,
+    converter: &mut EvalConverter<'_>,
 ) {
     let root = DocLocation::root(doc);
     let spec = root.child("spec");
@@ -47,14 +47,14 @@ pub(super) fn read(
     }
     let turns = spec.child("turns").items();
     // An offline eval has its assertions in a list of its own; a scenario has them in its turns.
-    if form == RubricFormat::ArenaEval {
+    if format == RubricFormat::ArenaEval {
         for at in spec.child("assertions").items() {
-            convert_assertion(&at, None, maker);
+            convert_assertion(&at, None, converter);
         }
         for turn in &turns {
             match turn.get("all_turns") {
-                Some(all) => convert_assertions(&all, Some("every_turn"), maker),
-                None => report_turn_assertions(turn, maker),
+                Some(all) => convert_assertions(&all, Some("every_turn"), converter),
+                None => report_turn_assertions(turn, converter),
             }
         }
     } else {
@@ -64,17 +64,17 @@ pub(super) fn read(
         for turn in &turns {
             // The answer to a single question is the output of the session.
             if questions == 1 {
-                convert_assertions(turn, None, maker);
+                convert_assertions(turn, None, converter);
             } else {
-                report_turn_assertions(turn, maker);
+                report_turn_assertions(turn, converter);
             }
         }
     }
     for at in spec.child("conversation_assertions").items() {
         // Some versions nest a list under a mapping, as turns do.
         match at.get("assertions") {
-            Some(_) => convert_assertions(&at, None, maker),
-            None => convert_assertion(&at, None, maker),
+            Some(_) => convert_assertions(&at, None, converter),
+            None => convert_assertion(&at, None, converter),
         }
     }
 }
@@ -102,25 +102,29 @@ fn scenario_selector(name: &str, spec: &DocLocation) -> Selector {
     }
 }
 
-fn convert_assertions(holder: &DocLocation, trigger: Option<&str>, maker: &mut EvalConverter<'_>) {
+fn convert_assertions(
+    holder: &DocLocation,
+    trigger: Option<&str>,
+    converter: &mut EvalConverter<'_>,
+) {
     for at in holder.child("assertions").items() {
-        convert_assertion(&at, trigger, maker);
+        convert_assertion(&at, trigger, converter);
     }
 }
 
-fn report_turn_assertions(turn: &DocLocation, maker: &mut EvalConverter<'_>) {
+fn report_turn_assertions(turn: &DocLocation, converter: &mut EvalConverter<'_>) {
     for at in turn.child("assertions").items() {
-        let called = at.text("type").unwrap_or("assertion").to_owned();
+        let source_name = at.text("type").unwrap_or("assertion").to_owned();
         let why = "it is about one turn alone";
         let instead = "with `trigger: every_turn` it holds for each answer, without for the last one and the session";
-        maker.report_error(&at, &called, ConversionError::new(why, instead));
+        converter.report_error(&at, &source_name, ConversionError::new(why, instead));
     }
 }
 
-fn convert_assertion(at: &DocLocation, trigger: Option<&str>, maker: &mut EvalConverter<'_>) {
+fn convert_assertion(at: &DocLocation, trigger: Option<&str>, converter: &mut EvalConverter<'_>) {
     let Some(kind) = at.text("type").map(str::to_owned) else {
-        let lost = ConversionError::new("it has no `type`", "");
-        return maker.report_error(at, "assertion", lost);
+        let error = ConversionError::new("it has no `type`", "");
+        return converter.report_error(at, "assertion", error);
     };
     let mut eval = ConvertedEval::new(&kind, &kind, at);
     let params = at.child("params");
@@ -134,7 +138,7 @@ fn convert_assertion(at: &DocLocation, trigger: Option<&str>, maker: &mut EvalCo
             "judge" => {
                 let why = "it names a judge of the Arena config";
                 let instead = "name one of dicta.yaml's with `judge:` of the workspace";
-                maker.report_error(&value, "judge", ConversionError::new(why, instead));
+                converter.report_error(&value, "judge", ConversionError::new(why, instead));
             }
             _ => eval = eval.with_param(&key, value.value().clone(), &value),
         }
@@ -154,12 +158,12 @@ fn convert_assertion(at: &DocLocation, trigger: Option<&str>, maker: &mut EvalCo
         let why =
             "it is the share of repeated trials that must pass, and a transcript is one trial";
         let instead = "the rates over transcripts are in the run's summary";
-        maker.report_error(&share, "pass_threshold", ConversionError::new(why, instead));
+        converter.report_error(&share, "pass_threshold", ConversionError::new(why, instead));
     }
     // Unknown keys are reported, because nothing is dropped silently.
     for (key, value) in at.entries() {
         if !KNOWN_KEYS.contains(&key.as_str()) {
-            maker.report_error(
+            converter.report_error(
                 &value,
                 &key,
                 ConversionError::new("dicta's evals have no such key", ""),
@@ -168,5 +172,5 @@ fn convert_assertion(at: &DocLocation, trigger: Option<&str>, maker: &mut EvalCo
     }
     // Assertions rarely have an id, so the type is the id, with a number if it repeats.
     let id = at.text("id").unwrap_or(&kind).to_owned();
-    maker.add(&id, eval);
+    converter.add(&id, eval);
 }

@@ -35,10 +35,10 @@ pub(super) struct ConvertedEval {
 }
 
 impl ConvertedEval {
-    pub(super) fn new(called: &str, kind: &str, at: &DocLocation) -> Self {
+    pub(super) fn new(source_name: &str, kind: &str, at: &DocLocation) -> Self {
         Self {
             location: at.clone(),
-            source_name: called.to_owned(),
+            source_name: source_name.to_owned(),
             eval_type: kind.to_owned(),
             params: Map::new(),
             fields: Map::new(),
@@ -155,31 +155,31 @@ impl<'m> EvalConverter<'m> {
     }
 
     /// Reports that a part does not carry over.
-    pub(super) fn report_error(&mut self, at: &DocLocation, called: &str, lost: ConversionError) {
-        self.report_error_at(at, &at.span(), called, lost);
+    pub(super) fn report_error(
+        &mut self,
+        at: &DocLocation,
+        source_name: &str,
+        error: ConversionError,
+    ) {
+        self.report_error_at(at, &at.span(), source_name, error);
     }
 
     fn report_error_at(
         &mut self,
         at: &DocLocation,
         span: &SourceSpan,
-        called: &str,
-        lost: ConversionError,
+        source_name: &str,
+        error: ConversionError,
     ) {
-        let told = || {
-            let message = format!("`{called}` does not carry over: {}", lost.reason);
-            let told = Diagnostic::warning(NOT_CARRIED, at.doc.path.clone(), message)
-                .with_span(span.clone(), &at.doc.source);
-            if lost.alternative.is_empty() {
-                told
-            } else {
-                told.help(lost.alternative.clone())
-            }
-        };
-        let told = told();
+        let message = format!("`{source_name}` does not carry over: {}", error.reason);
+        let mut diagnostic = Diagnostic::warning(NOT_CARRIED, at.doc.path.clone(), message)
+            .with_span(span.clone(), &at.doc.source);
+        if !error.alternative.is_empty() {
+            diagnostic = diagnostic.help(error.alternative.clone());
+        }
         // The same problem at many places is reported once, with its number.
-        let key = (called.to_owned(), lost);
-        self.errors.entry(key).or_insert((told, 0)).1 += 1;
+        let key = (source_name.to_owned(), error);
+        self.errors.entry(key).or_insert((diagnostic, 0)).1 += 1;
     }
 
     /// Adds a converted eval, or reports why it does not carry over.
@@ -187,12 +187,12 @@ impl<'m> EvalConverter<'m> {
         &mut self,
         id: &str,
         at: &DocLocation,
-        called: &str,
+        source_name: &str,
         made: Result<ConvertedEval, ConversionError>,
     ) {
         match made {
             Ok(eval) => self.add(id, eval),
-            Err(lost) => self.report_error(at, called, lost),
+            Err(error) => self.report_error(at, source_name, error),
         }
     }
 
@@ -218,10 +218,12 @@ impl<'m> EvalConverter<'m> {
             let doc = to_native_doc(&made.1.location.doc, std::iter::once(made));
             doc.value["evals"][0].clone()
         });
-        let lost = self.errors.values();
+        let errors = self.errors.values();
         (
             evals.collect(),
-            lost.map(|(told, _)| told.to_string()).collect(),
+            errors
+                .map(|(diagnostic, _)| diagnostic.to_string())
+                .collect(),
         )
     }
 
@@ -277,12 +279,12 @@ impl<'m> EvalConverter<'m> {
                 self.problems.extend(warnings);
                 if let Some(first) = errors.first() {
                     let all: Vec<&str> = errors.iter().map(|d| d.message.as_str()).collect();
-                    let lost = ConversionError::new(
+                    let error = ConversionError::new(
                         all.join("; "),
                         first.help.clone().unwrap_or_default(),
                     );
                     let span = first.span.clone().unwrap_or_default();
-                    self.report_error_at(&new.location, &span, &new.source_name, lost);
+                    self.report_error_at(&new.location, &span, &new.source_name, error);
                     continue;
                 }
                 // A split eval gives several; all begin at the same place.
@@ -294,13 +296,13 @@ impl<'m> EvalConverter<'m> {
             }
         }
         // Report each part once, with the number of its occurrences.
-        let lost = self.errors.into_values().map(|(mut told, times)| {
+        let reported = self.errors.into_values().map(|(mut diagnostic, times)| {
             if times > 1 {
-                told.message = format!("{} ({times} times)", told.message);
+                diagnostic.message = format!("{} ({times} times)", diagnostic.message);
             }
-            told
+            diagnostic
         });
-        self.problems.extend(lost);
+        self.problems.extend(reported);
         ConversionResult {
             // In the order of the other tool's file.
             evals: evals.into_iter().flatten().collect(),

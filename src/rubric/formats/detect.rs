@@ -20,10 +20,10 @@ pub enum DetectedFile {
 
 /// Returns the format of a document; `None` if it is not a known one.
 pub fn detect_rubric_format(value: &Value) -> Option<DetectedFile> {
-    let has = |key: &str| value.get(key).is_some();
+    let has_key = |key: &str| value.get(key).is_some();
     let list = |key: &str| value.get(key).is_some_and(Value::is_array);
     let map = |key: &str| value.get(key).is_some_and(Value::is_object);
-    let rubric = |form| Some(DetectedFile::Rubric(form));
+    let rubric = |format| Some(DetectedFile::Rubric(format));
     // The order matters: from keys that only one tool has to keys that several tools have.
     if let Value::Array(items) = value {
         return detect_bare_list(items);
@@ -32,11 +32,11 @@ pub fn detect_rubric_format(value: &Value) -> Option<DetectedFile> {
     if let Some(found) = detect_promptkit(value) {
         return Some(found);
     }
-    if map("prompts") || has("template_engine") || schema_of(value).contains("promptpack") {
+    if map("prompts") || has_key("template_engine") || schema_of(value).contains("promptpack") {
         return rubric(RubricFormat::Pack);
     }
     // Checked before other tools' keys, because a file with `evals` is a rubric in dicta's format.
-    if has("evals") {
+    if has_key("evals") {
         return rubric(RubricFormat::Native);
     }
     if list("testing_criteria") || is_openai_page(value) {
@@ -48,7 +48,9 @@ pub fn detect_rubric_format(value: &Value) -> Option<DetectedFile> {
     }
     // `scorers:` without a value is null; such a file is still a run config.
     let scorers = map("scorers") || value.get("scorers").is_some_and(Value::is_null);
-    if has("dataset_config") || (scorers && (has("orchestrator") || has("model_config"))) {
+    if has_key("dataset_config")
+        || (scorers && (has_key("orchestrator") || has_key("model_config")))
+    {
         return rubric(RubricFormat::EvalbenchRun);
     }
     // promptfoo has `scenarios`, too, so their items decide.
@@ -59,7 +61,7 @@ pub fn detect_rubric_format(value: &Value) -> Option<DetectedFile> {
     {
         return rubric(RubricFormat::Evalset);
     }
-    if has("generator") && (has("vertex_model") || has("base_prompt")) {
+    if has_key("generator") && (has_key("vertex_model") || has_key("base_prompt")) {
         return Some(not_a_rubric(
             "an evalbench model config",
             "name it under `judges:` of dicta.yaml: `house: judges/this.yaml`",
@@ -67,8 +69,8 @@ pub fn detect_rubric_format(value: &Value) -> Option<DetectedFile> {
     }
     // `tests` alone is too general: it needs another key of promptfoo, or a test below.
     if list("assert")
-        || has("defaultTest")
-        || (has("tests") && (has("prompts") || has("providers") || has("targets")))
+        || has_key("defaultTest")
+        || (has_key("tests") && (has_key("prompts") || has_key("providers") || has_key("targets")))
     {
         return rubric(RubricFormat::Promptfoo);
     }
@@ -81,7 +83,7 @@ pub fn detect_rubric_format(value: &Value) -> Option<DetectedFile> {
         return rubric(RubricFormat::Promptfoo);
     }
     // Known files without a rubric last, for a helpful message instead of "unknown key".
-    if has("transcripts") && has("rubrics") {
+    if has_key("transcripts") && has_key("rubrics") {
         return Some(not_a_rubric(
             "a dicta workspace",
             "dicta check looks through a whole one",
@@ -144,11 +146,11 @@ fn detect_promptkit(value: &Value) -> Option<DetectedFile> {
 
 /// Detects results of other tools: they contain verdicts, not checks.
 fn detect_results(value: &Value) -> Option<DetectedFile> {
-    let has = |key: &str| value.get(key).is_some();
+    let has_key = |key: &str| value.get(key).is_some();
     let inner = value.get("results");
     // promptfoo writes whole results, single rows, or a table.
-    let promptfoo = (has("evalId") && has("results"))
-        || (has("promptIdx") && has("testIdx"))
+    let promptfoo = (has_key("evalId") && has_key("results"))
+        || (has_key("promptIdx") && has_key("testIdx"))
         || inner.is_some_and(|r| {
             r.get("table").is_some() || (r.get("stats").is_some() && r.get("version").is_some())
         });

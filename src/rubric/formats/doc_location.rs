@@ -95,11 +95,11 @@ impl DocLocation {
         code: &'static str,
         message: String,
     ) -> Diagnostic {
-        let of = match severity {
+        let build = match severity {
             Severity::Error => Diagnostic::error,
             Severity::Warning => Diagnostic::warning,
         };
-        of(code, self.doc.path.clone(), message).with_span(self.span(), &self.doc.source)
+        build(code, self.doc.path.clone(), message).with_span(self.span(), &self.doc.source)
     }
 }
 
@@ -107,7 +107,7 @@ impl DocLocation {
 /// project's root. So this looks in the file's folder first, then in each folder above it.
 pub(super) fn find_file(
     files: &dyn RubricFiles,
-    beside: &Path,
+    naming_file: &Path,
     written: &str,
 ) -> Result<(PathBuf, Arc<str>), String> {
     // promptfoo and evalbench fill in variables of the environment, which dicta does not read.
@@ -116,7 +116,7 @@ pub(super) fn find_file(
     }
     // The first error is the one in the file's own folder, which the author probably meant.
     let mut first = None;
-    for folder in beside.parent().unwrap_or(Path::new("")).ancestors() {
+    for folder in naming_file.parent().unwrap_or(Path::new("")).ancestors() {
         let path = folder.join(written);
         match files.read(&path) {
             Ok(text) => return Ok((path, text)),

@@ -27,7 +27,7 @@ pub(super) const GRADER_TYPES: &[&str] = &[
     "azure_ai_evaluator",
 ];
 
-pub(super) fn read(doc: &Rc<YamlDoc>, rubric: &mut Rubric, maker: &mut EvalConverter<'_>) {
+pub(super) fn read(doc: &Rc<YamlDoc>, rubric: &mut Rubric, converter: &mut EvalConverter<'_>) {
     let root = DocLocation::root(doc);
     if let Some(name) = root.text("name") {
         name.clone_into(&mut rubric.description);
@@ -48,14 +48,14 @@ pub(super) fn read(doc: &Rc<YamlDoc>, rubric: &mut Rubric, maker: &mut EvalConve
         let kind = at.text("type").unwrap_or("grader").to_owned();
         // The name of a grader is for people; `add` makes it a valid id.
         let id = at.text("name").unwrap_or(&kind).to_owned();
-        let made = convert_grader(&at, &kind);
+        let converted = convert_grader(&at, &kind);
         // Reported only for a converted grader: otherwise its own report is enough.
-        if let (Ok(_), Some(model)) = (&made, at.get("model")) {
+        if let (Ok(_), Some(model)) = (&converted, at.get("model")) {
             let why = "the eval's judge decides";
             let instead = "a judge of dicta.yaml with that model: `judge:` of the workspace";
-            maker.report_error(&model, "model", ConversionError::new(why, instead));
+            converter.report_error(&model, "model", ConversionError::new(why, instead));
         }
-        maker.add_or_report(&id, &at, &kind, made);
+        converter.add_or_report(&id, &at, &kind, converted);
     }
 }
 
@@ -108,9 +108,9 @@ fn parse_grader_text(at: &DocLocation, key: &str) -> Result<GraderText, Conversi
         None => {}
     }
     // 60 characters identify a template in a message.
-    let shown: String = text.chars().take(60).collect();
+    let excerpt: String = text.chars().take(60).collect();
     Err(ConversionError::new(
-        format!("`{shown}` is a template of more than the output or one column"),
+        format!("`{excerpt}` is a template of more than the output or one column"),
         "the text itself, or a param as `{ from: metadata.NAME }`",
     ))
 }

@@ -280,7 +280,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_to_be_had_is_told_with_its_line() {
+    fn refused_syntax_is_reported_with_its_line() {
         for (text, line, expected) in [
             (
                 "a\n{{ metadata.x|uper }}",
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_quoted_kept_or_a_comment_is_none() {
+    fn quoted_text_raw_blocks_and_comments_are_not_checked() {
         for text in [
             "{{ metadata.x|default('a * b | uper \\' is nothing }}') }}",
             "{% raw %}{% include 'x' %} {{ a * b }}{% endraw %}",

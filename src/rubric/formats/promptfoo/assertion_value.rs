@@ -102,9 +102,9 @@ fn to_metadata_template(text: &str) -> Result<FilledValue, ConversionError> {
 }
 
 pub(super) fn unfilled_template_error(text: &str) -> ConversionError {
-    let shown: String = text.chars().take(60).collect();
+    let excerpt: String = text.chars().take(60).collect();
     ConversionError::new(
-        format!("`{shown}` is a template that promptfoo fills in"),
+        format!("`{excerpt}` is a template that promptfoo fills in"),
         "write the text itself, or a param as `{ from: metadata.vars.NAME }`",
     )
 }

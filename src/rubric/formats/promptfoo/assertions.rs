@@ -291,13 +291,13 @@ fn criteria_text(value: &Value) -> Result<String, ConversionError> {
 
 fn convert_is_json(
     new: impl Fn(&str) -> ConvertedEval,
-    bare: &str,
+    type_without_schema: &str,
     value: &Value,
     place: &DocLocation,
 ) -> Result<ConvertedEval, ConversionError> {
     Ok(match parse_schema(value)? {
         Some(schema) => new("json_schema").with_param("schema", schema, place),
-        None => new(bare),
+        None => new(type_without_schema),
     })
 }
 
