@@ -172,7 +172,7 @@ impl RubricCx<'_> {
         // Blank lines are not records, so they do not count.
         let lines = text.lines().filter(|line| !line.trim().is_empty());
         for (number, line) in (1_u64..).zip(lines) {
-            // A broken line is no problem here: another line can have the id.
+            // A broken line is skipped: another line can have the id.
             let Ok(found) =
                 transcript::parse_native(line.as_bytes(), number, &format!("{stem}:{number}"))
             else {

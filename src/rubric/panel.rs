@@ -139,7 +139,7 @@ pub(super) fn read(fields: &mut MappingDecoder<'_>) -> Option<PanelSpec> {
         .into_iter()
         .filter(|key| fields.has(key))
         .collect();
-    // More than one of them is ambiguous, so none is used.
+    // More than one of them is ambiguous, so dicta uses no panel.
     if let [first, .., last] = written[..] {
         let message = format!("`{first}` and `{last}` both say who judges; leave one of them out");
         fields.error_at_key(last, "conflict", message);

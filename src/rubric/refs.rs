@@ -92,8 +92,14 @@ struct RefExpander<'w> {
     remaining_values: usize,
 }
 
-/// An eval: its normalized file path and its pointer in that file.
-type EvalLocation = (PathBuf, String);
+/// The place of an eval.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct EvalLocation {
+    /// The normalized path of its file.
+    path: PathBuf,
+    /// Its pointer in that file.
+    pointer: String,
+}
 
 impl RefExpander<'_> {
     /// Inserts the keys of the eval that `at` refers to, under the eval's own keys.
@@ -101,7 +107,7 @@ impl RefExpander<'_> {
         let steps = self.follow_refs(at)?;
         let mut merged = Map::new();
         // From the last eval of the chain to the first, so that the nearer eval overrides the farther one.
-        for (path, pointer) in steps.iter().rev() {
+        for EvalLocation { path, pointer } in steps.iter().rev() {
             let (from, shift) = match self.docs.get(path) {
                 Some(other) => (other, self.layers.add(path, &other.source)),
                 None => (self.original, SpanOffset::default()),
@@ -138,9 +144,12 @@ impl RefExpander<'_> {
     /// Returns the chain of evals from this one to the one without a reference.
     fn follow_refs(&mut self, at: &str) -> Result<Vec<EvalLocation>, Box<Diagnostic>> {
         let own_path = normalize_path(&self.original.path);
-        let mut steps: Vec<EvalLocation> = vec![(own_path.clone(), at.to_owned())];
+        let mut steps = vec![EvalLocation {
+            path: own_path.clone(),
+            pointer: at.to_owned(),
+        }];
         loop {
-            let (path, pointer) = steps[steps.len() - 1].clone();
+            let EvalLocation { path, pointer } = steps[steps.len() - 1].clone();
             let place = format!("{pointer}/{REF_KEY}");
             // The eval is in this file unless its path was read as another file.
             let doc = self.docs.get(&path).unwrap_or(self.original);
@@ -182,7 +191,10 @@ impl RefExpander<'_> {
                 let whose = target.display();
                 return Err(refused(doc, format!("{whose} has no eval `{id}`{hint}")));
             };
-            let next = (target, found);
+            let next = EvalLocation {
+                path: target,
+                pointer: found,
+            };
             // A cycle would never end.
             if steps.contains(&next) {
                 let why = format!("`{}` leads back to itself", as_text(&written));

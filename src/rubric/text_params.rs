@@ -17,8 +17,14 @@ const TEXT_PARAMS: [&str; 4] = ["criteria", "rubric", "sub_goals", "system_promp
 /// The param with a model's name, which is not checked as a template.
 const LITERAL_PARAM: &str = "model";
 
+/// A file that a text came from.
+struct ReferencedText {
+    path: PathBuf,
+    text: Arc<str>,
+}
+
 /// The files that texts came from, by the text's pointer in the params.
-type TextSources = HashMap<String, (PathBuf, Arc<str>)>;
+type TextSources = HashMap<String, ReferencedText>;
 
 impl RubricCx<'_> {
     /// Replaces file names with the files' content, and checks the templates. Returns true if there is no problem.
@@ -45,7 +51,7 @@ impl RubricCx<'_> {
         }
         // Templates are checked after the files are read, so that a file can be a template, too.
         for (name, value) in &written.params {
-            // Bounds, the model, and values from the metadata are no templates.
+            // Bounds, the model, and values from the metadata are not templates.
             if kind.decision_params.contains(&name.as_str())
                 || name == LITERAL_PARAM
                 || metadata_param_path(value).is_some()
@@ -72,9 +78,9 @@ impl RubricCx<'_> {
         };
         let at = written.pointer_in_file(pointer);
         match self.read_text_file(file, &at) {
-            Ok((path, text)) => {
-                *value = Value::String(text.to_string());
-                from.insert(pointer.to_owned(), (path, text));
+            Ok(referenced) => {
+                *value = Value::String(referenced.text.to_string());
+                from.insert(pointer.to_owned(), referenced);
                 true
             }
             Err(why) => {
@@ -88,7 +94,7 @@ impl RubricCx<'_> {
         }
     }
 
-    fn read_text_file(&self, file: &str, at: &str) -> Result<(PathBuf, Arc<str>), String> {
+    fn read_text_file(&self, file: &str, at: &str) -> Result<ReferencedText, String> {
         // Relative to the file that contains the text, because a `$ref` can take it from another folder.
         let source_file = self.layers.file(&self.doc.span(at));
         let path = source_file.parent().unwrap_or(Path::new("")).join(file);
@@ -97,7 +103,10 @@ impl RubricCx<'_> {
         if text.trim().is_empty() {
             return Err("is empty".to_owned());
         }
-        Ok((normalize_path(&path), text))
+        Ok(ReferencedText {
+            path: normalize_path(&path),
+            text,
+        })
     }
 
     fn check_templates(
@@ -114,7 +123,7 @@ impl RubricCx<'_> {
                     return true;
                 };
                 // The problem is in the text's own file, if it has one.
-                let problem = if let Some((path, text)) = from.get(pointer) {
+                let problem = if let Some(ReferencedText { path, text }) = from.get(pointer) {
                     let place = SpanOffset::default().line_span(text, fault.line);
                     Diagnostic::error("template", path, format!("{name}: {}", fault.message))
                         .with_span(place, text)

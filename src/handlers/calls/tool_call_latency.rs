@@ -68,7 +68,7 @@ impl EvalType for ToolCallLatency {
     fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
         let mut problems = Vec::new();
         let filter = CallFilter::for_tool("tool", self.tool).map_err(|p| problems.extend(p));
-        // `is_finite` also refuses NaN and infinity, which are no limit.
+        // `is_finite` also refuses NaN and infinity, with which nothing can be compared.
         if !(self.max_ms.is_finite() && self.max_ms > 0.0) {
             let why = format!("must be more than 0 (got {})", self.max_ms);
             problems.push(param_problem("/max_ms", why));

@@ -27,7 +27,14 @@ pub(crate) struct GroundingSources<'t> {
 }
 
 /// By month and day: the years that occur with them, and the first message.
-type DayIndex = HashMap<(u32, u32), HashMap<Option<u32>, usize>>;
+type DayIndex = HashMap<MonthDay, HashMap<Option<u32>, usize>>;
+
+/// A day of any year.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct MonthDay {
+    month: u32,
+    day: u32,
+}
 
 /// The first message with a fact, by the fact's value.
 #[derive(Debug, Default)]
@@ -42,10 +49,18 @@ struct NumberIndex {
 #[derive(Debug, Default)]
 struct PhraseIndex {
     joined_text: String,
-    /// The ends of the texts in it, with their messages.
-    ends: Vec<(usize, usize)>,
+    /// The ends of the texts in it.
+    ends: Vec<TextEnd>,
     /// The phrases that were looked up, and the first message with each.
     lookup_cache: RefCell<HashMap<String, Option<usize>>>,
+}
+
+/// The end of a text in the joined text.
+#[derive(Debug)]
+struct TextEnd {
+    end: usize,
+    /// The message of the text.
+    message: usize,
 }
 
 impl<'t> GroundingSources<'t> {
@@ -102,14 +117,14 @@ impl<'t> GroundingSources<'t> {
             let mut days = DayIndex::new();
             for (message, text) in &self.texts {
                 for (_, CalendarDay { year, month, day }) in find_dates(text) {
-                    let years = days.entry((month, day)).or_default();
+                    let years = days.entry(MonthDay { month, day }).or_default();
                     // `or_insert` keeps the first message, which serves every later end of the transcript.
                     years.entry(year).or_insert(*message);
                 }
             }
             days
         });
-        let years = days.get(&(month, day))?;
+        let years = days.get(&MonthDay { month, day })?;
         // The text names no year, so any year of that day matches.
         if year.is_none() {
             return years.values().min().copied();
@@ -163,7 +178,10 @@ impl<'t> GroundingSources<'t> {
                 phrases.joined_text.push_str(&normalize_phrase(text));
                 // A line break, so that no phrase matches across two texts: normalized phrases have none.
                 phrases.joined_text.push('\n');
-                phrases.ends.push((phrases.joined_text.len(), *message));
+                phrases.ends.push(TextEnd {
+                    end: phrases.joined_text.len(),
+                    message: *message,
+                });
             }
             phrases
         });
@@ -174,8 +192,8 @@ impl<'t> GroundingSources<'t> {
         let at = memmem::find(phrases.joined_text.as_bytes(), text.as_bytes());
         let first = at.map(|at| {
             // Each end is after its line break, so the first end beyond the hit belongs to its text.
-            let index = phrases.ends.partition_point(|(end, _)| *end <= at);
-            phrases.ends[index].1
+            let index = phrases.ends.partition_point(|text| text.end <= at);
+            phrases.ends[index].message
         });
         phrases
             .lookup_cache

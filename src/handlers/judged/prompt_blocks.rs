@@ -181,7 +181,7 @@ fn collect_tool_results(subject: &Subject<'_>) -> Result<String, &'static str> {
     let places: Vec<String> = messages
         .filter(|(_, message)| {
             let mut parts = message.parts.iter();
-            // An empty result is no context.
+            // An empty result supports nothing, so it does not count as a context.
             parts.any(|part| matches!(part, TranscriptPart::ToolResult(r) if !r.content.trim().is_empty()))
         })
         .map(|(n, _)| n.to_string())

@@ -149,7 +149,7 @@ impl<'t> TranscriptIndex<'t> {
                 };
                 message.parts.iter().filter_map(text)
             });
-            // Empty texts are no sources: an answer cannot rest on them.
+            // Empty texts do not count as sources: an answer cannot rest on them.
             GroundingSources::from_messages(texts.filter(|(_, text)| !text.trim().is_empty()))
         })
     }

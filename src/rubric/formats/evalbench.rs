@@ -329,8 +329,9 @@ struct ScorerOptions {
     /// The options that become params of the eval.
     params: Map<String, Value>,
     judge: Option<String>,
-    /// The value of `include_tool_calls` and its place.
-    tool_calls: (bool, Option<DocLocation>),
+    include_tool_calls: bool,
+    /// The place of `include_tool_calls`, if it is written.
+    include_tool_calls_at: Option<DocLocation>,
 }
 
 impl ScorerOptions {
@@ -338,12 +339,12 @@ impl ScorerOptions {
     /// in dicta it sees them unless the eval type can hide them.
     fn apply_tool_call_visibility(&mut self, ours: &str, converter: &mut EvalConverter<'_>) {
         const KEY: &str = "include_tool_calls";
-        let (seen, at) = &self.tool_calls;
         let kind = converter.catalog.eval_type(ours);
         // Only an explicit `false` is reported, because the default of evalbench would report every scorer.
         if kind.is_some_and(|kind| kind.schema["properties"][KEY].is_object()) {
-            self.params.insert(KEY.to_owned(), Value::Bool(*seen));
-        } else if let (false, Some(at)) = (seen, at) {
+            self.params
+                .insert(KEY.to_owned(), Value::Bool(self.include_tool_calls));
+        } else if let (false, Some(at)) = (self.include_tool_calls, &self.include_tool_calls_at) {
             let why = "a judge here sees the agent's calls and their results";
             converter.report_error(
                 at,
@@ -362,7 +363,8 @@ fn read_options(
     let mut options = ScorerOptions {
         params: Map::new(),
         judge: None,
-        tool_calls: (false, None),
+        include_tool_calls: false,
+        include_tool_calls_at: None,
     };
     for (key, value) in at.entries() {
         match key.as_str() {
@@ -370,7 +372,8 @@ fn read_options(
             "type" | "scorer_name" => {}
             "model_config" => options.judge = read_model_config_path(&value, files, converter),
             "include_tool_calls" => {
-                options.tool_calls = (value.value() == &Value::Bool(true), Some(value));
+                options.include_tool_calls = value.value() == &Value::Bool(true);
+                options.include_tool_calls_at = Some(value);
             }
             _ => {
                 options.params.insert(key, value.value().clone());
