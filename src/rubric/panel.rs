@@ -328,7 +328,7 @@ mod tests {
             let problem = &problems[0];
             assert!(
                 problem.starts_with("r.yaml:2:") && problem.ends_with(want),
-                "{keys}: {said}"
+                "{keys}: {problem}"
             );
         }
     }

@@ -110,7 +110,7 @@ mod tests {
             system_prompt: Some("You are strict".to_owned()),
             min_score: Some(1.0),
             max_score: Some(1.0),
-            scale: Some((1.0, 5.0)),
+            scale: Some([1.0, 5.0].into()),
             ..JudgedParams::default()
         };
         assert_eq!(compiled("llm_judge", &params), full);

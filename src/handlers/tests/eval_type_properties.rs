@@ -6,7 +6,7 @@
 use serde_json::{Value, json};
 
 use super::hostile_inputs::examples;
-use super::promptkit_differences::{one_call, said};
+use super::promptkit_differences::{assistant_says, one_call};
 use crate::handlers::testing::{loaded, loads, on_output, transcript};
 use crate::handlers::wrap::NegatedCheck;
 use crate::handlers::{Check, CompileCx, CompiledEval, EvalTypeRegistry, Finding, Subject};
@@ -25,8 +25,8 @@ fn records() -> Vec<Value> {
     vec![
         json!({"messages": []}),
         json!({"messages": [{"role": "user", "content": "q"}]}),
-        said(&[""]),
-        said(&[
+        assistant_says(&[""]),
+        assistant_says(&[
             "İx refund order number 7.5",
             "{\"status\": null, \"items\": []}",
         ]),

@@ -307,7 +307,7 @@ impl ToolCallChainCheck {
         let calls: Vec<usize> = (0..subject.calls().len()).filter(names).collect();
         let no_error = steps.iter().any(|step| step.no_error);
         // A complete chain is certain unless a result could still be an unrecorded error.
-        if whole {
+        if is_complete {
             return no_error
                 .then(|| explain_unknown_errors(subject, &calls))
                 .flatten();
