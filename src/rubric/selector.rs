@@ -202,7 +202,7 @@ fn value_at_path<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
 pub fn json_equal(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(x), Value::Number(y)) => {
-            // As integers they compare exactly: large ones are not equal as `f64` only because of rounding.
+            // Two integers compare exactly: as `f64`, different large integers could be equal.
             x == y || (x.is_f64() != y.is_f64() && x.as_f64() == y.as_f64())
         }
         (Value::Array(x), Value::Array(y)) => {

@@ -54,7 +54,7 @@ impl Retrieve for RefuseRemoteReferences {
 impl CompiledSchema {
     /// Compiles a schema.
     pub fn compile(schema: &Value) -> Result<Self, SchemaError> {
-        // The crate would report other values with a text about its meta-schema.
+        // A value that cannot be a schema gets an error of its own.
         if !schema.is_object() && !schema.is_boolean() {
             return Err(SchemaError::NotASchema {
                 found: error_text::json_type_name(schema),

@@ -165,7 +165,7 @@ impl CountBounds {
 
     /// Returns `true` if the number is within the bounds, with the explanation: `3 calls, 1 more than 2`.
     fn describe_count(self, number: usize, counted: &str) -> (bool, String) {
-        // The maximum first: its message also says by how much the limit is exceeded.
+        // A number cannot miss both bounds, so their order does not matter.
         match self.max.filter(|most| number > *most) {
             Some(most) => (
                 false,

@@ -77,7 +77,7 @@ macro_rules! pattern {
 }
 
 pattern!(URL, r#"(?i)(?-u:\b)https?://[^\s<>"“”'`\\{}|^\])]+"#);
-// The length limits keep apostrophes and unclosed quotes from spanning paragraphs.
+// The length limit keeps an unclosed quotation mark from matching a long text.
 pattern!(
     QUOTE,
     "[“\u{201e}]([^“”\u{201e}\n]{2,400})[”“]|\"([^\"\n]{2,400})\"|«([^«»\n]{2,400})»"

@@ -148,8 +148,7 @@ impl EvalType for ScriptEval {
         if !problems.is_empty() {
             return Err(problems);
         }
-        // The command itself is searched only when it runs, because a rubric can be edited on another
-        // machine.
+        // dicta looks for the program only when the check runs, so a rubric loads without it.
         Ok(CompiledEval::Check(Box::new(ScriptCheck {
             command: self.command,
             params: self.params,

@@ -90,7 +90,7 @@ pub(super) fn read(
         let error = ConversionError::new("it is in another file", "write it here");
         converter.report_error(&default, "defaultTest", error);
     }
-    // Scenarios multiply tests with configs, so the result has no single place in the file.
+    // promptfoo runs each test of a scenario with each of its configs; dicta does not expand them.
     if root.get("scenarios").is_some() {
         let why = "each of its tests runs with each of its configs";
         let error = ConversionError::new(why, "write the tests out under `tests:`");
@@ -176,7 +176,7 @@ fn convert_tests(
             converter.report_error(&place, key, error);
             continue;
         }
-        // These keys change which answer is tested, not what is checked.
+        // dicta has no equivalent of these keys, so each is reported.
         for key in ["assertScoringFunction", "provider", "providers", "prompts"] {
             if let Some(place) = at.get(key) {
                 let error = ConversionError::new(
