@@ -326,11 +326,7 @@ fn test_assertions_apply_to_its_own_transcripts() {
             "test-4.icontains",
         ]
     );
-    assert_eq!(
-        converted.evals[0].get("applies_to"),
-        None,
-        "for every test"
-    );
+    assert_eq!(converted.evals[0].get("applies_to"), None, "for every test");
     assert_eq!(
         converted.evals[2]["applies_to"],
         json!({"metadata": {"vars.question": "Where is it?", "vars.order": 7}})
@@ -350,9 +346,7 @@ fn test_assertions_apply_to_its_own_transcripts() {
             "eval/promptfooconfig.yaml:23:5: `test` does not carry over: its variable `question` is a list, of which promptfoo makes several tests",
         ]
     );
-    assert!(
-        converted.problems[0].contains("are for the transcripts whose metadata says the same")
-    );
+    assert!(converted.problems[0].contains("are for the transcripts whose metadata says the same"));
 }
 
 #[test]
