@@ -40,6 +40,8 @@ impl EvalType for AssertionEval {
         "eval_type: llm_judge\neval_params: { criteria: The answer is polite }\nmin_score: 0.8";
 
     fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
+        // The loader resolves every wrapper before it compiles, so an eval that reaches this line is a
+        // defect.
         Err(vec![wrapper_not_resolved_problem()])
     }
 }
@@ -81,6 +83,7 @@ impl EvalType for GuardrailEval {
         "eval_type: content_excludes\neval_params: { patterns: [password] }\naction: block";
 
     fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
+        // As for `assertion`: a wrapper that reaches this line was not resolved.
         Err(vec![wrapper_not_resolved_problem()])
     }
 }

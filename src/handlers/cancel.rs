@@ -10,6 +10,7 @@ pub struct CancelFlag(Arc<AtomicBool>);
 impl CancelFlag {
     /// Cancels: the result is no longer needed.
     pub fn cancel(&self) {
+        // `Release` and `Acquire` are a pair: a check that sees the flag sees everything written before it.
         self.0.store(true, Ordering::Release);
     }
 

@@ -74,6 +74,8 @@ pub(super) fn param_problem(
 ) -> ParamProblem {
     let pointer = pointer.into();
     let mut steps = pointer.split('/').skip(1);
+    // The first step is the param. A second step is written as an index, because most params with parts are
+    // lists.
     let message = match (steps.next(), steps.next()) {
         (None, _) => what.to_string(),
         (Some(param), None) => format!("{param} {what}"),

@@ -21,6 +21,7 @@ pub fn run_example(registry: &EvalTypeRegistry, eval: &Eval, example: &Example) 
 /// dicta does not start those on its own.
 pub fn run_examples(registry: &EvalTypeRegistry, eval: &Eval) -> Option<Vec<Finding>> {
     match registry.compile_eval(eval, &CompileCx::default()) {
+        // A judge costs money and a program has side effects, so neither runs without a request.
         Ok(CompiledEval::Judged(_)) => None,
         Ok(CompiledEval::Check(check)) if check.execution_mode() != ExecutionMode::Inline => None,
         Ok(compiled) => Some(
@@ -30,6 +31,7 @@ pub fn run_examples(registry: &EvalTypeRegistry, eval: &Eval) -> Option<Vec<Find
                 .collect(),
         ),
         Err(why) => {
+            // A defect of the eval is a result of each example, so that the caller can show it next to them.
             let failed = || Finding::check_error(why.to_string());
             Some(eval.examples.iter().map(|_| failed()).collect())
         }
@@ -68,7 +70,7 @@ mod tests {
     use crate::model::Outcome::{CheckError, Fail, Pass};
 
     #[test]
-    fn an_eval_is_tried_on_each_of_its_examples() {
+    fn eval_runs_on_each_of_its_examples() {
         let registry = EvalTypeRegistry::builtin();
         let text = "evals:
   - id: names

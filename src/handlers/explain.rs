@@ -19,6 +19,7 @@ pub(super) struct QuotedText<'a>(pub(super) &'a str);
 
 impl fmt::Display for QuotedText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Characters, not bytes: the cut must not split a character.
         match self.0.char_indices().nth(MAX_SHOWN_CHARS) {
             None => write!(f, "{:?}", self.0),
             Some((at, _)) => write!(f, "{:?}…", &self.0[..at]),
@@ -47,6 +48,7 @@ pub(super) fn format_list<T: fmt::Display>(items: impl IntoIterator<Item = T>) -
     let mut more = 0;
     for (at, item) in items.into_iter().enumerate() {
         if at >= MAX_LISTED_ITEMS {
+            // The remaining items are counted and not formatted, because the list can be very long.
             more += 1;
             continue;
         }
@@ -66,6 +68,7 @@ pub(super) struct EscapedName<'a>(pub(super) &'a str);
 impl fmt::Display for EscapedName<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+        // A plain name is readable without quotes. All others could contain spaces or control characters.
         if !self.0.is_empty() && self.0.len() <= MAX_SHOWN_CHARS && self.0.chars().all(plain) {
             f.write_str(self.0)
         } else {
@@ -82,17 +85,20 @@ const MAX_WRITTEN_BYTES: usize = 256;
 
 impl fmt::Display for ShortJson<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // A text is cut before it is escaped, so a long one is never formatted in full.
         if let Value::String(text) = self.0 {
             return QuotedText(text).fmt(f);
         }
         let mut head = TruncatingWriter(Vec::new());
         // Writing fails when the buffer is full; the text shows its contents.
-        let whole = serde_json::to_writer(&mut head, self.0).is_ok();
+        let is_complete = serde_json::to_writer(&mut head, self.0).is_ok();
+        // The cut can split a character, hence `lossy`.
         let text = String::from_utf8_lossy(&head.0);
+        // Values come from transcripts: hidden characters must not reach the terminal.
         let seen = make_visible(&text, false);
         match seen.char_indices().nth(MAX_SHOWN_CHARS) {
             Some((at, _)) => write!(f, "{}…", &seen[..at]),
-            None if whole => f.write_str(&seen),
+            None if is_complete => f.write_str(&seen),
             None => write!(f, "{seen}…"),
         }
     }
@@ -105,6 +111,7 @@ impl io::Write for TruncatingWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let room = MAX_WRITTEN_BYTES - self.0.len();
         if room == 0 {
+            // The error ends the serialization of a large value early; the caller never shows it.
             return Err(io::Error::other("enough"));
         }
         let taken = bytes.len().min(room);
@@ -124,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quotes_are_short_and_show_what_hides() {
+    fn quotes_are_short_and_make_hidden_characters_visible() {
         assert_eq!(
             QuotedText("a\u{200b}\u{1b}[2J\"").to_string(),
             r#""a\u{200b}\u{1b}[2J\"""#
@@ -138,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_shown_short_and_harmless() {
+    fn values_are_shortened_and_escaped() {
         for (value, shown) in [
             (json!(null), "null".to_owned()),
             (json!(10.0), "10.0".to_owned()),

@@ -97,6 +97,7 @@ pub struct Finding {
 impl From<Finding> for CellResult {
     /// Converts a finding. The spans are not recorded.
     fn from(found: Finding) -> Self {
+        // An error keeps the explanation as its error text, a verdict as its reasoning.
         let mut result = if found.outcome.is_error() {
             Self::from_error(found.outcome, found.explanation)
         } else {
@@ -143,6 +144,7 @@ impl Finding {
     /// Returns the finding with more spans; those beyond [`Finding::MAX_SPANS`] are dropped.
     #[must_use]
     pub fn with_spans(mut self, marks: impl IntoIterator<Item = TranscriptSpan>) -> Self {
+        // Each call fills only the room that is left, so repeated calls keep the limit.
         let room = Self::MAX_SPANS.saturating_sub(self.spans.len());
         self.spans.extend(marks.into_iter().take(room));
         self
@@ -151,6 +153,7 @@ impl Finding {
     /// Creates a finding for a transcript that contains nothing to check.
     pub fn not_applicable(explanation: impl Into<String>) -> Self {
         Self {
+            // `new` requires a pass or fail, which the outcome above replaces.
             outcome: Outcome::NotApplicable,
             ..Self::new(true, explanation)
         }
@@ -184,7 +187,7 @@ pub struct JudgedParams {
     /// The highest score that passes, if set.
     pub max_score: Option<f64>,
     /// The eval's own scale, lowest and highest score. dicta converts the score to 0–1.
-    pub scale: Option<(f64, f64)>,
+    pub scale: Option<ScoreScale>,
     /// `true` to judge the whole conversation (`llm_judge_session`), `false` to judge the output with the
     /// conversation as context.
     pub session: bool,
@@ -196,6 +199,22 @@ pub struct JudgedParams {
     pub hide_calls: bool,
     /// A sentence of dicta that names the judged thing, if it is neither the output nor the whole conversation.
     pub task: Option<&'static str>,
+}
+
+/// The range in which a judge scores.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ScoreScale {
+    /// The lowest score.
+    pub low: f64,
+    /// The highest score.
+    pub high: f64,
+}
+
+impl From<[f64; 2]> for ScoreScale {
+    /// Converts the pair that an author writes, lowest score first.
+    fn from([low, high]: [f64; 2]) -> Self {
+        Self { low, high }
+    }
 }
 
 /// A block of the prompt that only some evals have.
@@ -233,5 +252,5 @@ pub struct JudgeRequest {
 pub trait JudgeBackend: Send + Sync {
     /// Judges one cell: emits its turns and tool calls through `cx`, and returns the result. Does not emit
     /// `cell_started` and `cell_finished`; the scheduler does.
-    fn judge<'a>(&'a self, ask: &'a JudgeRequest, cx: &'a CallCx) -> BoxFuture<'a, CellResult>;
+    fn judge<'a>(&'a self, request: &'a JudgeRequest, cx: &'a CallCx) -> BoxFuture<'a, CellResult>;
 }

@@ -26,6 +26,7 @@ use crate::model::ScoreBounds;
 use crate::rubric::{
     Eval, EvalTypeCatalog, EvalTypeSpec, ParamProblem, SubEval, metadata_param_path,
 };
+use crate::schema::{CompiledSchema, SchemaError};
 
 /// The reason why an eval does not compile.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -43,11 +44,8 @@ pub enum EvalCompileError {
         param: &'static str,
     },
     /// The schema of the eval type is invalid.
-    #[error("{why}")]
-    Schema {
-        /// The text of the schema compiler.
-        why: String,
-    },
+    #[error(transparent)]
+    Schema(#[from] SchemaError),
     /// The params are invalid.
     #[error("{}", join_messages(.0))]
     Params(Vec<ParamProblem>),
@@ -153,6 +151,7 @@ const fn has_score_bounds<T: EvalType>() -> bool {
 fn build_spec<T: EvalType>() -> EvalTypeSpec {
     let mut schema = build_params_schema::<T>();
     if has_score_bounds::<T>() {
+        // The registry handles the bounds of checks, so no params struct names them.
         for (name, what) in [("min_score", "at least"), ("max_score", "at most")] {
             schema["properties"][name] = serde_json::json!({
                 "description": format!("Decision setting: the eval passes if its score is {what} this."),
@@ -161,6 +160,7 @@ fn build_spec<T: EvalType>() -> EvalTypeSpec {
         }
     }
     for (name, text) in T::DEFAULTS {
+        // Defaults that depend on a `const` text, which a derive cannot express.
         schema["properties"][name]["default"] = (*text).into();
     }
     EvalTypeSpec {
@@ -202,6 +202,7 @@ pub const FAMILIES: &[(&str, &str)] = &[
 
 /// Returns the folder of `handlers` in the path of a type: `text` of `dicta::handlers::text::contains::Contains`.
 fn family_from_path(path: &'static str) -> &'static str {
+    // The folder of a type is its family, so moving a file moves the type in the documentation.
     let mut steps = path.split("::").skip_while(|step| *step != "handlers");
     steps.nth(1).unwrap_or_default()
 }
@@ -211,26 +212,31 @@ fn compile_params<T: EvalType>(
     home: &CompileCx,
 ) -> Result<CompiledEval, Vec<ParamProblem>> {
     let read = |params: &Value| {
+        // The error of serde has no position; the schema has checked the params before.
         T::deserialize(params)
             .map_err(|why| vec![param_problem("", why.to_string())])?
             .compile_in(home)
     };
     if !has_score_bounds::<T>() {
+        // Judged types and types without a score read their params unchanged.
         return read(params);
     }
     // The struct of the type denies unknown fields, so it must not see the bounds.
-    let mut own = params.clone();
+    let mut type_params = params.clone();
     let [min, max] = ["min_score", "max_score"].map(|name| {
-        let bound = own.as_object_mut().and_then(|own| own.remove(name));
+        let bound = type_params
+            .as_object_mut()
+            .and_then(|type_params| type_params.remove(name));
         bound.as_ref().and_then(Value::as_f64)
     });
+    // Both bounds are numbers by the schema; this compares them with each other.
     if let (Some(min), Some(max)) = (min, max)
         && min > max
     {
         let why = format!("is above max_score ({min} > {max}): nothing could pass");
         return Err(vec![param_problem("/min_score", why)]);
     }
-    Ok(match read(&own)? {
+    Ok(match read(&type_params)? {
         CompiledEval::Check(inner) if min.is_some() || max.is_some() => {
             let bounds = ScoreBounds { min, max };
             CompiledEval::Check(Box::new(BoundedCheck { inner, bounds }))
@@ -244,6 +250,7 @@ fn compile_params<T: EvalType>(
 fn build_params_schema<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|s| {
         s.meta_schema = None;
+        // Inlined, because editors and `dicta evals` show each param by itself.
         s.inline_subschemas = true;
     });
     let mut schema = settings
@@ -251,6 +258,7 @@ fn build_params_schema<T: JsonSchema>() -> Value {
         .into_root_schema_for::<T>()
         .to_value();
     if let Some(root) = schema.as_object_mut() {
+        // The title is the name of a Rust struct.
         root.remove("title");
         if let Some(Value::Object(properties)) = root.get_mut("properties") {
             for property in properties.values_mut() {
@@ -265,8 +273,10 @@ fn simplify_property(property: &mut Value) {
     let Some(property) = property.as_object_mut() else {
         return;
     };
+    // `format` is Rust's number type (`uint32`), which authors do not know.
     property.remove("format");
     if property.get("default") == Some(&Value::Null) {
+        // A default of null means "not set", and the schema refuses null.
         property.remove("default");
     }
     let Some(Value::Array(types)) = property.get_mut("type") else {
@@ -295,6 +305,7 @@ impl EvalTypeRegistry {
     /// Creates the registry of all built-in types.
     pub fn builtin() -> Self {
         let mut types: Vec<_> = TYPES.iter().map(|def| ((def.build_spec)(), def)).collect();
+        // Sorted by name for the binary search in `find_type`.
         types.sort_by_key(|(spec, _)| spec.name);
         Self { types }
     }
@@ -325,25 +336,25 @@ impl EvalTypeRegistry {
         eval: &Eval,
         home: &CompileCx,
     ) -> Result<CompiledEval, EvalCompileError> {
+        // Find the type.
         let (spec, def) =
             self.find_type(&eval.eval_type)
                 .ok_or_else(|| EvalCompileError::UnknownType {
                     name: eval.eval_type.clone(),
                 })?;
         let fills = spec.judged && has_variables(&eval.params);
+        // A judged text with variables is rendered with each transcript, so it compiles late.
         let mut compiled = if eval.has_metadata_params() || fills {
+            // Some params come from a transcript: they are compiled when the transcript is known.
             let mut fixed = def.fixed_params.iter();
+            // Security: a transcript must not choose the command of a script.
             let is_late = |name: &&&str| metadata_param_path(&eval.params[**name]).is_some();
             if let Some(name) = fixed.find(is_late) {
                 return Err(EvalCompileError::FixedParam { param: name });
             }
             let late = DeferredParams {
                 params: Arc::new(eval.params.clone()),
-                schema: crate::schema::CompiledSchema::compile(&spec.schema).map_err(|error| {
-                    EvalCompileError::Schema {
-                        why: error.to_string(),
-                    }
-                })?,
+                schema: CompiledSchema::compile(&spec.schema)?,
                 eval_type: def,
                 compile_cx: home.clone(),
                 renders_templates: fills,
@@ -356,6 +367,7 @@ impl EvalTypeRegistry {
         } else {
             self.compile_in(&eval.eval_type, &eval.params, home)?
         };
+        // Wrap the check: `not`, then `message`.
         if let CompiledEval::Check(mut check) = compiled {
             // Inside the message: a failure of the negated check needs the message as well.
             if eval.negate {
@@ -386,6 +398,7 @@ impl EvalTypeCatalog for EvalTypeRegistry {
 
     fn eval_type(&self, name: &str) -> Option<&EvalTypeSpec> {
         let named = |spec: &EvalTypeSpec| spec.aliases.iter().any(|alias| alias.name == name);
+        // The name first: an alias never hides a type.
         self.find_type(name).map(|(spec, _)| spec).or_else(|| {
             let mut specs = self.types.iter().map(|(spec, _)| spec);
             specs.find(|spec| named(spec))
@@ -398,6 +411,7 @@ impl EvalTypeCatalog for EvalTypeRegistry {
             Some((_, def)) => (def.compile)(params, &CompileCx::default())
                 .err()
                 .unwrap_or_default(),
+            // The loader reports unknown types itself; this is for other callers.
             None => vec![param_problem("", format!("unknown eval type `{kind}`"))],
         }
     }

@@ -71,6 +71,7 @@ impl<'t> MessageText<'t> {
 
     /// Returns the text in lower case, character by character.
     pub fn lowercase(&self) -> &str {
+        // `None` if the text is in lower case already, so most texts are not copied.
         let folded =
             self.lowercase_cell
                 .get_or_init(|| match lowercase::to_lowercase(&self.text) {
@@ -110,6 +111,7 @@ impl<'t> Subject<'t> {
         let transcript = index.transcript;
         Self {
             transcript,
+            // A prefix can be requested beyond the end, as for an eval of the whole transcript.
             end: end.min(transcript.messages.len()),
             index,
             assistant_text_count: OnceCell::new(),
@@ -139,15 +141,18 @@ impl<'t> Subject<'t> {
         &self,
         items: I,
     ) -> impl Iterator<Item = I::Item> {
+        // Checked before each item: one item is a message or a call, which is quick.
         items.into_iter().take_while(|_| !self.is_cancelled())
     }
 
     /// Returns the texts of the assistant messages, in order. A message without text (only calls) has the empty text.
     pub fn assistant_texts(&self) -> &[MessageText<'t>] {
+        // The index has the texts of all messages, in order, so a binary search finds the end.
         let all = self.index.assistant_texts();
         let is_before =
             |message_text: &MessageText<'_>| message_text.message.is_some_and(|at| at < self.end);
         let count = self
+            // Computed once for each subject, because checks call this often.
             .assistant_text_count
             .get_or_init(|| all.partition_point(is_before));
         &all[..*count]
@@ -188,8 +193,8 @@ impl<'t> Subject<'t> {
 
     /// Returns the cache of a check, shared by all messages of the transcript; empty at first. It must contain only
     /// data that does not depend on where this subject ends.
-    pub(super) fn check_cache<T: Default + 'static>(&self, of: &CheckCacheKey) -> Rc<T> {
-        self.index.check_cache(of)
+    pub(super) fn check_cache<T: Default + 'static>(&self, key: &CheckCacheKey) -> Rc<T> {
+        self.index.check_cache(key)
     }
 
     /// Returns the tool results of the whole transcript as sources of facts, with the texts of users and of the
@@ -206,9 +211,10 @@ impl<'t> Subject<'t> {
         bytes: &Range<usize>,
     ) -> Option<TranscriptSpan> {
         let message = message_text.message?;
+        // The position of the part in the joined text.
         let mut from = 0;
-        for (part, of) in self.transcript.messages[message].parts.iter().enumerate() {
-            let TranscriptPart::Text(text) = of else {
+        for (part, content) in self.transcript.messages[message].parts.iter().enumerate() {
+            let TranscriptPart::Text(text) = content else {
                 continue;
             };
             let to = from + text.len();
@@ -241,7 +247,7 @@ impl<'t> Subject<'t> {
         let parts = &self.transcript.messages[message].parts;
         let part = parts.iter().position(
             // By address: several results may have the same call id and content.
-            |part| matches!(part, TranscriptPart::ToolResult(own) if std::ptr::eq(own, result)),
+            |part| matches!(part, TranscriptPart::ToolResult(other) if std::ptr::eq(other, result)),
         )?;
         Some(TranscriptSpan {
             message,
@@ -254,12 +260,14 @@ impl<'t> Subject<'t> {
     /// the end.
     pub fn result(&self, call: usize) -> Option<(usize, &'t ToolResult<'t>)> {
         let result = self.index.results().get(call).copied().flatten();
+        // A result after the end does not exist for this prefix.
         result.filter(|(message, _)| *message < self.end)
     }
 
     /// Returns the text of the result of `self.calls()[call]`, for searching; lower-cased at most once.
     pub fn result_text(&self, call: usize) -> Option<&MessageText<'t>> {
         let answer = self.index.result_texts().get(call)?.as_ref();
+        // As for `result`: a prefix does not see later results.
         answer.filter(|message_text| message_text.message.is_some_and(|at| at < self.end))
     }
 }
@@ -269,6 +277,7 @@ pub(super) fn lookup_path<'v>(value: &'v Value, path: &str) -> Option<&'v Value>
     let mut at = value;
     for step in path.split('.') {
         at = match at {
+            // A number is a position in a list, as in `messages.0.role`.
             Value::Object(map) => map.get(step)?,
             Value::Array(items) => items.get(step.parse::<usize>().ok()?)?,
             _ => return None,
@@ -290,13 +299,13 @@ mod tests {
             {"role": "user", "content": "Q"}, {"role": "assistant", "content": "ONE"},
             {"role": "user", "content": "Q"}, {"role": "assistant", "content": "Two"},
             {"role": "tool", "content": "T"}]}));
-        let whole = Subject::new(&t);
+        let full = Subject::new(&t);
         assert_eq!(
-            (whole.output().message, &*whole.output().text),
+            (full.output().message, &*full.output().text),
             (Some(3), "Two")
         );
-        assert_eq!(whole.output().lowercase(), "two");
-        assert_eq!(whole.assistant_texts().len(), 2);
+        assert_eq!(full.output().lowercase(), "two");
+        assert_eq!(full.assistant_texts().len(), 2);
         let early = Subject::prefix(&t, 3);
         assert_eq!(
             (early.output().message, early.output().lowercase()),
@@ -309,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn results_find_their_calls() {
+    fn results_join_their_calls() {
         let call = |id: &str, name: &str| json!({"id": id, "function": {"name": name}});
         let t = transcript(&json!({"messages": [
             {"role": "assistant", "tool_calls": [call("a", "x"), call("b", "y"), call("lost", "z")]},

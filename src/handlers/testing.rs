@@ -68,7 +68,7 @@ fn registry() -> &'static EvalTypeRegistry {
 }
 
 /// Runs the eval on a record.
-pub(super) fn on(kind: &str, params: &Value, record: &Value) -> Finding {
+pub(super) fn check_record(kind: &str, params: &Value, record: &Value) -> Finding {
     let transcript = transcript(record);
     match registry().compile(kind, params) {
         Ok(CompiledEval::Check(check)) => check.check(&Subject::new(&transcript)),
@@ -78,7 +78,7 @@ pub(super) fn on(kind: &str, params: &Value, record: &Value) -> Finding {
 
 /// Runs the eval on an output alone.
 pub(super) fn on_output(kind: &str, params: &Value, output: &str) -> Finding {
-    on(
+    check_record(
         kind,
         params,
         &json!({"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": output}]}),
@@ -90,9 +90,9 @@ pub(super) fn passes(kind: &str, params: &Value, output: &str) -> Option<bool> {
     on_output(kind, params, output).outcome.passed()
 }
 
-/// Returns the outcome and explanation of [`on`].
-pub(super) fn told(kind: &str, params: &Value, record: &Value) -> (Outcome, String) {
-    let finding = on(kind, params, record);
+/// Returns the outcome and explanation of [`check_record`].
+pub(super) fn outcome_and_why(kind: &str, params: &Value, record: &Value) -> (Outcome, String) {
+    let finding = check_record(kind, params, record);
     (finding.outcome, finding.explanation)
 }
 

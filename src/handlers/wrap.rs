@@ -26,6 +26,7 @@ pub(super) struct BoundedCheck {
 impl Check for BoundedCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
         let mut finding = self.inner.check(subject);
+        // Errors and "not applicable" have no score to compare.
         if !finding.outcome.is_verdict() {
             return finding;
         }
@@ -53,11 +54,13 @@ pub(super) struct NegatedCheck(pub(super) Box<dyn Check>);
 impl Check for NegatedCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
         let mut finding = self.0.check(subject);
+        // An error says nothing about the reverse.
         let Some(passed) = finding.outcome.passed() else {
             return finding;
         };
         finding.outcome = Outcome::from_passed(!passed);
         finding.score = None;
+        // The explanation is about the inner check, so it must say that the outcome is reversed.
         let was = if passed { "passes" } else { "fails" };
         finding.explanation = format!("not: the check itself {was}: {}", finding.explanation);
         finding
@@ -78,6 +81,7 @@ pub(super) struct FailureMessageCheck {
 impl Check for FailureMessageCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
         let mut finding = self.inner.check(subject);
+        // Only for a failure: the message explains what is wrong.
         if finding.outcome == Outcome::Fail {
             finding.explanation = format!("{}: {}", self.message, finding.explanation);
         }
@@ -114,6 +118,7 @@ fn render_templates(
 ) -> Result<(), String> {
     match value {
         Value::String(text) if template::is_template(text) => {
+            // The system prompt has no delimiters, so untrusted values need stricter rules there.
             let placement = if name == UNFRAMED_PARAM {
                 TextPlacement::SystemPrompt
             } else {
@@ -147,6 +152,7 @@ impl DeferredParams {
     /// Compiles the eval with the params of this transcript. The error is a sentence.
     fn compile(&self, subject: &Subject<'_>) -> Result<CompiledEval, String> {
         let mut params = (*self.params).clone();
+        // Fill the values that come from the metadata, and render the others.
         let written = params.as_object_mut().into_iter().flatten();
         for (name, value) in written {
             let Some(path) = crate::rubric::metadata_param_path(value) else {
@@ -160,11 +166,13 @@ impl DeferredParams {
                 format!("{name} comes from metadata.{path}, which this transcript does not have")
             })?;
         }
+        // Metadata can have any type, so the filled params are checked against the schema again.
         let errors = self.schema.errors(&params);
         if let Some((pointer, why)) = errors.first() {
             let name = pointer.trim_start_matches('/').replace('/', ".");
             return Err(format!("{name} from the transcript's metadata {why}"));
         }
+        // Then the checks that a schema cannot express.
         (self.eval_type.compile)(&params, &self.compile_cx).map_err(|problems| {
             let all: Vec<String> = problems.into_iter().map(|p| p.message).collect();
             format!("params from the transcript's metadata: {}", all.join("; "))
@@ -190,6 +198,7 @@ impl DeferredCheck {
 
 impl Check for DeferredCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
+        // Compiled once for each transcript: the first message of an eval with `every_turn` pays for all.
         let compiled =
             subject.check_cache::<OnceCell<Result<CompiledEval, String>>>(&self.cache_key);
         match compiled.get_or_init(|| self.deferred.compile(subject)) {
@@ -258,7 +267,9 @@ impl JudgedEval {
     /// Returns the params of the judge's question about this transcript, or the end of the cell without a judge.
     pub fn resolve(&self, subject: &Subject<'_>) -> Result<JudgedParams, Finding> {
         match (&self.deferred, &self.completer) {
+            // Deferred params first: compiling them gives an eval with its own completer.
             (Some(late), _) => match late.compile(subject).map_err(Finding::check_error)? {
+                // The compiled eval can have a completer of its own, hence the recursion.
                 CompiledEval::Judged(eval) => eval.resolve(subject),
                 CompiledEval::Check(_) => Err(Finding::check_error("no judge decides this eval")),
             },
@@ -310,14 +321,14 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_neither_negated_nor_told_as_a_failure() {
+    fn error_is_neither_negated_nor_prefixed_with_the_message() {
         let transcript = Transcript::default();
         let error = || Box::new(Found(Finding::check_error("no data")));
-        let told = FailureMessageCheck {
+        let check = FailureMessageCheck {
             inner: Box::new(NegatedCheck(error())),
             message: "Wrong".to_owned(),
         };
-        let found = told.check(&Subject::new(&transcript));
+        let found = check.check(&Subject::new(&transcript));
         assert_eq!(
             (found.outcome, found.explanation.as_str()),
             (Outcome::CheckError, "no data")

@@ -53,6 +53,7 @@ pub(super) fn read_allowed_lints(fields: &mut MappingDecoder<'_>) -> Vec<&'stati
             allowed.push(*known);
             continue;
         }
+        // A closure, because the names are needed twice.
         let names = || LINTS.iter().map(|(name, _)| *name);
         let message = if let Some(near) = find_nearest(name, names()) {
             format!("unknown lint `{name}`; did you mean `{near}`?")
@@ -60,6 +61,7 @@ pub(super) fn read_allowed_lints(fields: &mut MappingDecoder<'_>) -> Vec<&'stati
             let names: Vec<&str> = names().collect();
             format!("unknown lint `{name}`; known: {}", names.join(", "))
         };
+        // `allow` may be one text; the problem then has no index.
         let one = fields.value("allow").is_some_and(Value::is_string);
         let inside = if one {
             "allow".to_owned()

@@ -99,10 +99,12 @@ impl<'d> RubricCx<'d> {
         name: &str,
         at: &str,
     ) -> Option<(&'d EvalTypeSpec, Option<&'d EvalTypeAlias>)> {
+        // A known name or alias.
         if let Some(kind) = self.catalog.eval_type(name) {
             let alias = kind.aliases.iter().find(|alias| alias.name == name);
             return Some((kind, alias));
         }
+        // Unknown: suggest a name with a similar spelling, and names that share a word.
         let kinds = self.catalog.eval_types();
         let known: Vec<&str> = kinds.iter().map(|kind| kind.name).collect();
         let others = kinds.iter().flat_map(|kind| kind.aliases);
@@ -115,6 +117,7 @@ impl<'d> RubricCx<'d> {
                 None => format!("unknown type `{name}`"),
             },
         );
+        // Only main names, because an alias and its type would fill the list twice.
         let alike = find_similar_names(name, &known);
         problem = problem.help(if alike.is_empty() {
             "`dicta evals` lists the types".to_owned()
@@ -131,19 +134,21 @@ impl<'d> RubricCx<'d> {
 fn find_similar_names<'k>(written: &str, known: &[&'k str]) -> Vec<&'k str> {
     let words = |name: &str| -> Vec<String> {
         let parts = name.split(|c: char| !c.is_alphanumeric());
+        // Words of one or two letters, such as `is`, occur in many names.
         let long = parts.filter(|part| part.len() > 2);
         long.map(str::to_lowercase).collect()
     };
     let wanted = words(written);
     let same = |a: &str, b: &str| {
         let (short, long) = if a.len() < b.len() { (a, b) } else { (b, a) };
+        // A prefix of four letters or more is enough: `match` and `matches`.
         short == long || (short.len() > 3 && long.starts_with(short))
     };
     let shares = |name: &str| {
-        let own = words(name);
+        let name_words = words(name);
         wanted
             .iter()
-            .filter(|a| own.iter().any(|b| same(a, b)))
+            .filter(|a| name_words.iter().any(|b| same(a, b)))
             .count()
     };
     let mut found: Vec<(usize, &str)> = known.iter().map(|name| (shares(name), *name)).collect();
@@ -162,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_alike_that_share_a_word() {
+    fn similar_names_share_a_word() {
         let known = [
             "contains",
             "contains_any",

@@ -21,6 +21,7 @@ fn canonicalize(value: &Value) -> Value {
                 .iter()
                 .map(|(k, v)| (k.clone(), canonicalize(v)))
                 .collect();
+            // Sorted keys, because YAML authors may reorder them without a change of meaning.
             entries.sort_by(|a, b| a.0.cmp(&b.0));
             Value::Object(entries.into_iter().collect())
         }
@@ -34,6 +35,7 @@ fn canonicalize(value: &Value) -> Value {
 )]
 fn normalize_number(n: &Number) -> Number {
     match n.as_f64() {
+        // 2^53: below it every whole double is exact, so `1.0` and `1` are the same number.
         Some(x) if n.is_f64() && x.fract() == 0.0 && x.abs() < 9_007_199_254_740_992.0 => {
             Number::from(x as i64)
         }
@@ -58,6 +60,7 @@ pub(super) fn digest_eval(
     when: Option<&WhenCondition>,
 ) -> Digest {
     let mut params = params.clone();
+    // Decision settings change no judge call, so a changed bound keeps the recorded verdicts valid.
     if let Value::Object(map) = &mut params {
         map.retain(|key, _| !decides.contains(&key.as_str()));
     }
@@ -65,12 +68,15 @@ pub(super) fn digest_eval(
         "type": kind,
         "params": params,
         "trigger": trigger.as_str(),
+        // Without sampling the percentage has no effect, so it must not change the digest.
         "sample": trigger.is_sampled().then_some(sample_percentage),
         "allow_na": allow_na,
     });
+    // Only if set, so that evals without `not` keep the digest of older versions.
     if negate {
         content["not"] = Value::Bool(true);
     }
+    // As for `not`: left out if not written.
     if let Some(when) = when {
         content["when"] = when.canonical();
     }
@@ -82,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn order_and_spelling_of_numbers_are_nothing() {
+    fn digest_ignores_key_order_and_number_spelling() {
         assert_eq!(
             canonical_json(&json!({"b": [1.0, 0.5, -0.0], "a": {"d": 1e3, "c": null}})),
             r#"{"a":{"c":null,"d":1000},"b":[1,0.5,0]}"#

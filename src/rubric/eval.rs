@@ -93,6 +93,7 @@ impl<'d> EvalReader<'d> {
     /// Reads the eval at a pointer, or the evals that replace it. Returns nothing and reports problems if it has no
     /// id or no known type.
     pub(super) fn read(&mut self, at: &str) -> Vec<Eval> {
+        // The reader reports the problems; here `None` only means that there is no eval.
         let Some(eval) = self.read_eval(at) else {
             return Vec::new();
         };
@@ -119,6 +120,7 @@ impl<'d> EvalReader<'d> {
             self.cx.problems.error(span, "examples", message);
             return Vec::new();
         }
+        // The type is known at this point; an unknown one has no decision params.
         let decides = self
             .cx
             .catalog
@@ -126,22 +128,24 @@ impl<'d> EvalReader<'d> {
             .map_or(&[][..], |k| k.decision_params);
         let numbered = all.into_iter().zip(1..);
         numbered
-            .map(|(own, number)| {
+            .map(|(sub_eval, number)| {
                 let id = format!("{}.{number}", eval.id);
+                // A suffix can make a valid id too long.
                 if let Err(why) = check_id(&id) {
                     let span = self.cx.doc.span(&format!("{at}/id"));
                     let message = format!("the id `{id}` of an eval that replaces this one {why}");
                     self.cx.problems.error(span, "id", message);
                 }
                 let description = match &*eval.description {
-                    "" => own.description,
-                    written => format!("{written}: {}", own.description),
+                    "" => sub_eval.description,
+                    written => format!("{written}: {}", sub_eval.description),
                 };
                 Eval {
                     id,
+                    // A digest of its own, because each part has other params.
                     digest: digest::digest_eval(
                         &eval.eval_type,
-                        &own.params,
+                        &sub_eval.params,
                         decides,
                         eval.trigger,
                         eval.sample_percentage,
@@ -150,8 +154,12 @@ impl<'d> EvalReader<'d> {
                         eval.when.as_ref(),
                     ),
                     description,
-                    params: own.params,
-                    span: self.cx.doc.span(&format!("{at}/params{}", own.pointer)),
+                    params: sub_eval.params,
+                    span: self
+                        .cx
+                        .doc
+                        .span(&format!("{at}/params{}", sub_eval.pointer)),
+                    // The other keys, such as weight and judge, apply to each part.
                     ..eval.clone()
                 }
             })
@@ -165,6 +173,7 @@ impl<'d> EvalReader<'d> {
             // `refs` has already reported a reference that it could not resolve.
             return None;
         }
+        // Read all keys first, so that all problems of the eval are reported at once.
         let id = Self::read_id(&mut fields);
         let inner = self
             .read_type(&mut fields)
@@ -185,6 +194,7 @@ impl<'d> EvalReader<'d> {
             })
             .unwrap_or(f64::from(SAMPLE_PERCENTAGE));
         let repeat = fields.integer("repeat", 1..=MAX_REPEAT);
+        // `weighted` records whether the author set one of them, because the defaults cannot tell.
         let weighted = fields.has("weight") || fields.has("required");
         let weight = fields
             .number("weight", "more than 0", |x| x > 0.0 && x.is_finite())
@@ -196,7 +206,9 @@ impl<'d> EvalReader<'d> {
         let allow = allowed_lints::read_allowed_lints(&mut fields);
         let examples = self.cx.read_examples(&mut fields);
         let metric = read_metric(&mut fields);
+        // `params` is a known key; `ParamsReader` reads it below.
         fields.value("params");
+        // Report keys that have no effect or contradict the type.
         match kind {
             Some(kind) if !kind.judged => warn_without_judge(&fields, kind.name),
             Some(kind) if negate => {
@@ -218,12 +230,15 @@ impl<'d> EvalReader<'d> {
                 ),
             );
         }
+        // These refuse keys with a better message and mark them as known, so they come before `finish`.
         refuse_pass_threshold(&mut fields);
         if let Some(kind) = kind {
             refuse_params_outside(&mut fields, kind);
         }
         fields.finish();
+        // From here on only a complete eval continues.
         let mut inner = inner?;
+        // A wrapper's bounds, then those of `threshold`.
         inner.bounds.extend(limits);
         if let Some(note) = &inner.note {
             let blank = if description.is_empty() { "" } else { " " };
@@ -231,6 +246,7 @@ impl<'d> EvalReader<'d> {
         }
         let kind = inner.eval_type;
         let params = self.params.read(&inner)?;
+        // The id last: an eval without an id still gets its params checked.
         let id = id?;
         Some(Eval {
             digest: digest::digest_eval(
@@ -297,6 +313,7 @@ impl<'d> EvalReader<'d> {
 /// Reads PromptKit's metric, which dicta keeps as written. It must be a mapping with a name.
 fn read_metric(fields: &mut MappingDecoder<'_>) -> Option<Value> {
     match fields.value("metric")? {
+        // A metric with a name is kept exactly as written.
         metric @ Value::Object(map) if map.get("name").is_some_and(Value::is_string) => {
             Some(metric.clone())
         }
@@ -308,6 +325,7 @@ fn read_metric(fields: &mut MappingDecoder<'_>) -> Option<Value> {
 }
 
 fn warn_without_judge(fields: &MappingDecoder<'_>, kind: &str) {
+    // Keys about judges have no effect on a check: only a warning, because the eval still works.
     for key in ["judge", "jury", "cascade", "repeat", "allow_na"] {
         if fields.has(key) {
             fields.warning(
@@ -322,6 +340,7 @@ fn warn_without_judge(fields: &MappingDecoder<'_>, kind: &str) {
 /// Reads the names for the selection of evals.
 fn read_groups(fields: &mut MappingDecoder<'_>) -> Vec<String> {
     let mut groups = Vec::new();
+    // Invalid names are reported, duplicates are dropped.
     for (group, _) in fields.texts("groups").unwrap_or_default() {
         if let Err(why) = check_id(&group) {
             fields.error("groups", "id", format!("a group {why}"));
@@ -334,6 +353,7 @@ fn read_groups(fields: &mut MappingDecoder<'_>) -> Vec<String> {
 
 /// Refuses params that the author wrote next to `params` instead of in it.
 fn refuse_params_outside(fields: &mut MappingDecoder<'_>, kind: &EvalTypeSpec) {
+    // Only unknown keys: a param may have the name of a key.
     for key in fields.unknown_keys() {
         let is_param = kind.schema["properties"].get(key).is_some()
             || kind.param_aliases.iter().any(|(other, _)| *other == key);
@@ -343,6 +363,7 @@ fn refuse_params_outside(fields: &mut MappingDecoder<'_>, kind: &EvalTypeSpec) {
                 kind.name
             );
             fields.error_at_key(key, "unknown-key", message);
+            // Reported here with a better message, so `finish` must not report it again.
             fields.ignore_key(key);
         }
     }

@@ -83,31 +83,36 @@ impl RubricCx<'_> {
     pub(super) fn read_examples(&self, fields: &mut MappingDecoder<'_>) -> Vec<Example> {
         let mut examples = Vec::new();
         for (at, _) in fields.list("examples").unwrap_or_default() {
-            let mut own = MappingDecoder::new(self.doc, &at, self.problems).accepting(EXAMPLE_KEYS);
-            if !own.is_mapping() {
+            let mut decoder =
+                MappingDecoder::new(self.doc, &at, self.problems).accepting(EXAMPLE_KEYS);
+            // The decoder has reported the wrong type.
+            if !decoder.is_mapping() {
                 continue;
             }
-            match (own.has("text"), own.has("transcript")) {
+            // Exactly one input.
+            match (decoder.has("text"), decoder.has("transcript")) {
                 (false, false) => {
-                    own.error_at_mapping("missing", "an example needs `text` or `transcript`");
+                    decoder.error_at_mapping("missing", "an example needs `text` or `transcript`");
                 }
-                (true, true) => own.error(
+                (true, true) => decoder.error(
                     "transcript",
                     "value",
                     "an example has a `text` or a `transcript`, not both",
                 ),
                 _ => {}
             }
-            if !own.has("expect") {
-                own.error_at_mapping("missing", "an example needs `expect`");
+            if !decoder.has("expect") {
+                decoder.error_at_mapping("missing", "an example needs `expect`");
             }
-            let text = own.text_or_empty("text").map(ExampleInput::Text);
-            let recorded = self.read_transcript_input(&mut own);
-            let expect = own.choice("expect", EXPECTATIONS);
-            let why = own.text_or_empty("why").unwrap_or_default();
-            own.finish();
+            let text = decoder.text_or_empty("text").map(ExampleInput::Text);
+            let recorded = self.read_transcript_input(&mut decoder);
+            let expect = decoder.choice("expect", EXPECTATIONS);
+            let why = decoder.text_or_empty("why").unwrap_or_default();
+            decoder.finish();
             if let (Some(input), Some(expect)) = (text.or(recorded), expect) {
                 let span = self.doc.key_span(&at);
+                // An example from a `$ref` is in another file; its problems then show at the eval of this
+                // file.
                 let own_file = self.layers.is_own(&span);
                 examples.push(Example {
                     input,
@@ -124,12 +129,13 @@ impl RubricCx<'_> {
         examples
     }
 
-    fn read_transcript_input(&self, own: &mut MappingDecoder<'_>) -> Option<ExampleInput> {
-        let value = own.value("transcript")?;
+    fn read_transcript_input(&self, decoder: &mut MappingDecoder<'_>) -> Option<ExampleInput> {
+        let value = decoder.value("transcript")?;
         let read = match value {
+            // A mapping in the rubric is a record of the native format.
             Value::Object(_) => parse_record(value.to_string().as_bytes()),
             Value::String(written) => {
-                let span = self.doc.span(&own.pointer("transcript"));
+                let span = self.doc.span(&decoder.pointer("transcript"));
                 self.load_named_transcript(written, self.layers.file(&span))
             }
             other => Err(format!(
@@ -140,7 +146,7 @@ impl RubricCx<'_> {
         match read {
             Ok(transcript) => Some(ExampleInput::Transcript(Arc::new(transcript))),
             Err(why) => {
-                own.error("transcript", "transcript", why);
+                decoder.error("transcript", "transcript", why);
                 None
             }
         }
@@ -150,29 +156,34 @@ impl RubricCx<'_> {
     fn load_named_transcript(
         &self,
         written: &str,
-        of: &Path,
+        naming_file: &Path,
     ) -> Result<Transcript<'static>, String> {
         let (file, id) = match written.rsplit_once('#') {
             Some((file, id)) => (file, Some(id)),
             None => (written, None),
         };
-        let path = normalize_path(&of.parent().unwrap_or(Path::new("")).join(file));
+        // Relative to the file that contains the example, which can be another file than the rubric.
+        let path = normalize_path(&naming_file.parent().unwrap_or(Path::new("")).join(file));
         let text = self.files.read(&path);
         let text = text.map_err(|why| format!("`{file}` {why}"))?;
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
         let mut ids: Vec<String> = Vec::new();
         let mut only = None;
+        // Blank lines are not records, so they do not count.
         let lines = text.lines().filter(|line| !line.trim().is_empty());
         for (number, line) in (1_u64..).zip(lines) {
+            // A broken line is skipped: another line can have the id.
             let Ok(found) =
                 transcript::parse_native(line.as_bytes(), number, &format!("{stem}:{number}"))
             else {
                 continue;
             };
+            // Found: the other lines are not read.
             if Some(&*found.id) == id {
                 return Ok(found.into_owned());
             }
             ids.push(found.id.to_string());
+            // Without an id only a file with a single transcript is unambiguous.
             if id.is_none() {
                 only = Some(found.into_owned());
             }

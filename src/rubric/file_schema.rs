@@ -19,10 +19,12 @@ pub fn json_schema(catalog: &dyn EvalTypeCatalog) -> Value {
         .flat_map(|kind| std::iter::once(kind.name).chain(aliases(kind)))
         .collect();
     let mut defs = Map::new();
+    // One rule for each type: the params depend on the type.
     let mut by_type = Vec::new();
     for kind in &kinds {
         let mut params = kind.schema.clone();
         if let Value::Object(map) = &mut params {
+            // A nested schema must not name a draft of its own.
             map.shift_remove("$schema");
             allow_aliases_and_metadata(map, kind);
             map.insert("description".to_owned(), kind.summary.into());
@@ -34,11 +36,13 @@ pub fn json_schema(catalog: &dyn EvalTypeCatalog) -> Value {
                 );
             }
         }
+        // An alias has the same params.
         let spelled: Vec<&str> = std::iter::once(kind.name).chain(aliases(kind)).collect();
         let sets_params = kind
             .aliases
             .iter()
             .any(|alias| !alias.preset_params.is_empty());
+        // An alias with preset params can satisfy `required` without any `params`.
         let needs_params = !sets_params
             && kind
                 .schema
@@ -75,30 +79,33 @@ pub fn json_schema(catalog: &dyn EvalTypeCatalog) -> Value {
 
 /// Adds the other ways to write params: their aliases, and references to the metadata.
 fn allow_aliases_and_metadata(params: &mut Map<String, Value>, kind: &EvalTypeSpec) {
-    let renamed = |name: &Value| kind.param_aliases.iter().any(|(_, own)| name == own);
+    // A required param may be written under its other name, which a `required` list cannot express.
+    let renamed = |name: &Value| kind.param_aliases.iter().any(|(_, param)| name == param);
     if let Some(Value::Array(required)) = params.get_mut("required") {
         let set = |name: &Value| {
             let mut sets = kind.aliases.iter().flat_map(|alias| alias.preset_params);
             sets.any(|(set, _)| name == set)
         };
+        // The loader checks these params after it has resolved the aliases.
         required.retain(|name| !renamed(name) && !set(name));
     }
     let Some(Value::Object(properties)) = params.get_mut("properties") else {
         return;
     };
-    for (other, own) in kind.param_aliases {
-        if let Some(schema) = properties.get(*own).cloned() {
+    for (other, param) in kind.param_aliases {
+        if let Some(schema) = properties.get(*param).cloned() {
             properties.insert((*other).to_owned(), schema);
         }
     }
     for property in properties.values_mut() {
-        let Value::Object(own) = property else {
+        let Value::Object(property_schema) = property else {
             continue;
         };
-        let description = own.shift_remove("description");
-        let default = own.shift_remove("default");
-        let own = std::mem::take(own);
-        *property = json!({"anyOf": [own, metadata_ref_schema()]});
+        // They move to the outer schema, where editors look for them.
+        let description = property_schema.shift_remove("description");
+        let default = property_schema.shift_remove("default");
+        let property_schema = std::mem::take(property_schema);
+        *property = json!({"anyOf": [property_schema, metadata_ref_schema()]});
         for (key, value) in [("description", description), ("default", default)] {
             if let Some(value) = value {
                 property[key] = value;
@@ -119,6 +126,7 @@ fn metadata_ref_schema() -> Value {
 
 /// Returns the rule that only one of `judge`, `jury` and `cascade` may occur.
 fn at_most_one_judge_key() -> Vec<Value> {
+    // Three rules, because `oneOf` would also require one of the keys.
     [["judge", "jury"], ["judge", "cascade"], ["jury", "cascade"]]
         .iter()
         .map(|both| json!({"not": {"required": both}}))

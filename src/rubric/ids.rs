@@ -22,12 +22,15 @@ pub(crate) enum IdError {
 /// Checks an id. Cell names, screens and files show ids, so an id has no hidden characters, no surrounding blanks and
 /// a maximum length.
 pub(crate) fn check_id(id: &str) -> Result<(), IdError> {
+    // Blanks at the ends are invisible in a list of ids.
     if id.trim() != id || id.is_empty() {
         return Err(IdError::Blank);
     }
+    // Hidden characters could make two ids look the same.
     if id.chars().any(char::is_control) || crate::model::make_visible(id, false) != id {
         return Err(IdError::HiddenCharacter);
     }
+    // Characters and not bytes, so that the limit is the same for every script.
     if id.chars().count() > MAX_CHARS {
         return Err(IdError::TooLong);
     }

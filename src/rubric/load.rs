@@ -60,10 +60,12 @@ pub fn load_with_files(
     catalog: &dyn EvalTypeCatalog,
     files: &dyn RubricFiles,
 ) -> (Option<Rubric>, Vec<Diagnostic>) {
+    // A file that is not YAML has no rubric and no further problems.
     let doc = match yaml::read_document(&text, path) {
         Ok(doc) => doc,
         Err(problems) => return (None, problems),
     };
+    // References are resolved first, so that the readers below see one document.
     let expanded = refs::expand_refs(doc, files);
     let (doc, layers) = (Rc::new(expanded.doc), expanded.layers);
     let problems = DiagnosticCollector::from_doc(&doc);
@@ -74,6 +76,7 @@ pub fn load_with_files(
         catalog,
         files,
     };
+    // Read everything before deciding, so that all problems are reported at once.
     let rubric = read_rubric(cx, &doc, text);
     let mut problems: Vec<Diagnostic> = problems
         .into_sorted()
@@ -87,6 +90,7 @@ pub fn load_with_files(
         let place = span.map_or((0, 0), |span| (span.line, span.column));
         (problem.file != path, problem.file.clone(), place)
     });
+    // A single error refuses the rubric: a part of it would check something else.
     let rubric = rubric
         .filter(|_| !has_errors(&problems))
         .map(|rubric| Rubric {
@@ -110,8 +114,8 @@ fn read_rubric(cx: RubricCx<'_>, shared: &Rc<YamlDoc>, source: Arc<str>) -> Opti
         return None;
     }
     // A file in no known format is read as dicta's own, so that its keys are checked.
-    let form = match formats::detect_rubric_format(&doc.value) {
-        Some(DetectedFile::Rubric(form)) => form,
+    let format = match formats::detect_rubric_format(&doc.value) {
+        Some(DetectedFile::Rubric(format)) => format,
         Some(DetectedFile::NotARubric { what, help }) => {
             let message = format!("this is {what}, which holds no rubric");
             problems.push(doc.error("", "no-rubric", message).help(help));
@@ -119,6 +123,7 @@ fn read_rubric(cx: RubricCx<'_>, shared: &Rc<YamlDoc>, source: Arc<str>) -> Opti
         }
         None => RubricFormat::Native,
     };
+    // The file's name is the default id.
     let stem = doc.path.file_stem().unwrap_or_default();
     let mut rubric = Rubric {
         id: stem.to_string_lossy().into_owned(),
@@ -131,15 +136,15 @@ fn read_rubric(cx: RubricCx<'_>, shared: &Rc<YamlDoc>, source: Arc<str>) -> Opti
         allow: Vec::new(),
         path: doc.path.clone(),
         source,
-        format: form,
+        format,
         judges: IndexMap::new(),
         not_carried: Vec::new(),
     };
-    if form == RubricFormat::Native {
+    if format == RubricFormat::Native {
         let mut evals = EvalReader::new(cx);
         read_native(doc, problems, &mut evals, &mut rubric);
     } else {
-        formats::read_foreign(form, cx, shared, &mut rubric);
+        formats::read_foreign(format, cx, shared, &mut rubric);
     }
     Some(rubric)
 }
@@ -158,6 +163,7 @@ fn read_native(
         if let Err(why) = check_id(&id) {
             fields.error("id", "id", format!("id {why}"));
         }
+        // An invalid id is kept as well: the error refuses the rubric anyway.
         rubric.id = id;
     }
     rubric.description = fields.text_or_empty("description").unwrap_or_default();
@@ -199,6 +205,7 @@ pub(super) fn read_evals(
         Some(Value::Array(items)) => {
             report_duplicates(doc, problems, at, items);
             let all: Vec<Eval> = (0..items.len())
+                // A broken eval does not hide the problems of the others.
                 .flat_map(|index| evals.read(&format!("{at}/{index}")))
                 .collect();
             report_collisions(problems, &all, items);
@@ -216,6 +223,7 @@ pub(super) fn read_evals(
 fn report_duplicates(doc: &YamlDoc, problems: &DiagnosticCollector, at: &str, items: &[Value]) {
     let mut first: HashMap<&str, u32> = HashMap::new();
     for (index, item) in items.iter().enumerate() {
+        // An eval without an id, such as one with `$ref`, is reported elsewhere.
         let Some(id) = item.get("id").and_then(Value::as_str) else {
             continue;
         };
@@ -237,8 +245,9 @@ fn report_collisions(problems: &DiagnosticCollector, all: &[Eval], items: &[Valu
     }
     let mut ids: HashSet<&str> = HashSet::new();
     for eval in all {
-        let told = written.get(eval.id.as_str()).is_some_and(|n| *n > 1);
-        if !ids.insert(&eval.id) && !told {
+        // Ids that are written twice are already reported by `report_duplicates`.
+        let already_reported = written.get(eval.id.as_str()).is_some_and(|n| *n > 1);
+        if !ids.insert(&eval.id) && !already_reported {
             let message = format!(
                 "the eval id `{}` is used twice: dicta numbers the parts of a split eval from `.1`",
                 eval.id

@@ -120,12 +120,13 @@ impl Eval {
         rubric: &'r Rubric,
         default: Option<&'r str>,
     ) -> Option<JudgeAssignment<'r>> {
-        let said = |judge: &'r Option<String>, panel: &'r Option<PanelSpec>| {
+        // A place names a judge or a panel; the loader refuses both at once.
+        let assignment_of = |judge: &'r Option<String>, panel: &'r Option<PanelSpec>| {
             let one = judge.as_deref().map(JudgeAssignment::single);
             one.or_else(|| panel.as_ref().map(JudgeAssignment::from_panel))
         };
-        said(&self.judge, &self.panel)
-            .or_else(|| said(&rubric.judge, &rubric.panel))
+        assignment_of(&self.judge, &self.panel)
+            .or_else(|| assignment_of(&rubric.judge, &rubric.panel))
             .or_else(|| default.map(JudgeAssignment::single))
     }
 }
@@ -138,6 +139,7 @@ pub(super) fn read(fields: &mut MappingDecoder<'_>) -> Option<PanelSpec> {
         .into_iter()
         .filter(|key| fields.has(key))
         .collect();
+    // More than one of them is ambiguous, so dicta uses no panel.
     if let [first, .., last] = written[..] {
         let message = format!("`{first}` and `{last}` both say who judges; leave one of them out");
         fields.error_at_key(last, "conflict", message);
@@ -168,6 +170,7 @@ fn finish_panel(
     rule: PanelRule,
     judges: Option<Vec<String>>,
 ) -> Option<PanelSpec> {
+    // `finish` reports unknown keys, also if the judges are missing.
     fields.finish();
     judges.map(|judges| PanelSpec { rule, judges })
 }
@@ -190,6 +193,7 @@ fn read_judges(fields: &mut MappingDecoder<'_>, what: &str) -> Option<Vec<String
             names.push(name.clone());
         }
     }
+    // A duplicate is already reported and would explain the low number.
     if names.len() < 2 && !twice {
         let message = format!(
             "a {what} needs two judges or more (got {}); `judge:` names one",
@@ -197,6 +201,7 @@ fn read_judges(fields: &mut MappingDecoder<'_>, what: &str) -> Option<Vec<String
         );
         fields.error("judges", "too-few", message);
     }
+    // One name is not a panel, and the problem is reported above.
     (names.len() > 1).then_some(names)
 }
 
@@ -245,11 +250,11 @@ mod tests {
     }
 
     #[test]
-    fn who_judges_is_said_by_the_nearest() {
+    fn nearest_judge_setting_applies() {
         let text = format!("jury: {{judges: [p, q]}}\n{}", eval("judge: z"));
-        let own = read(&text).expect("loads");
-        let by = own.evals[0]
-            .assign_judges(&own, Some("d"))
+        let loaded = read(&text).expect("loads");
+        let by = loaded.evals[0]
+            .assign_judges(&loaded, Some("d"))
             .expect("someone");
         assert_eq!((by.rule, by.judges), (None, vec!["z"]));
         let text = format!("jury: {{judges: [p, q]}}\n{}", eval("weight: 1"));
@@ -264,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn who_judges_and_how_they_decide_is_no_part_of_what_is_asked() {
+    fn judges_and_vote_rule_keep_the_digest() {
         let digest = |keys: &str| read(&eval(keys)).expect("loads").evals[0].digest.clone();
         assert_eq!(
             digest("judge: p"),
@@ -277,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_at_its_place() {
+    fn invalid_panels_are_refused_at_their_place() {
         for (keys, want) in [
             (
                 "jury: {judges: [p]}",
@@ -320,10 +325,10 @@ mod tests {
         ] {
             let problems = read(&eval(keys)).expect_err(keys);
             assert_eq!(problems.len(), 1, "{keys}: {problems:?}");
-            let said = &problems[0];
+            let problem = &problems[0];
             assert!(
-                said.starts_with("r.yaml:2:") && said.ends_with(want),
-                "{keys}: {said}"
+                problem.starts_with("r.yaml:2:") && problem.ends_with(want),
+                "{keys}: {problem}"
             );
         }
     }

@@ -44,6 +44,7 @@ impl WrittenParams {
     pub(super) fn pointer_in_file(&self, pointer: &str) -> String {
         let inside = pointer.strip_prefix('/').unwrap_or(pointer);
         let name = inside.split('/').next().unwrap_or_default();
+        // The first step is the name of the param; the rest is inside its value.
         match self.places.get(name) {
             Some(place) => format!("{place}{}", &inside[name.len()..]),
             None => format!("{}{pointer}", self.at),
@@ -60,20 +61,25 @@ impl<'d> ParamsReader<'d> {
     }
 
     /// Reads and resolves the params of an eval. Returns `None` and reports problems if they do not satisfy the type.
-    pub(super) fn read(&mut self, of: &UnwrappedEval<'_>) -> Option<ResolvedParams> {
-        let kind = of.eval_type;
-        let (mut written, mut faults) = self.read_written(of)?;
+    pub(super) fn read(&mut self, eval: &UnwrappedEval<'_>) -> Option<ResolvedParams> {
+        let kind = eval.eval_type;
+        // Read the params and drop the unknown ones, so that the schema does not report them again.
+        let (mut written, mut faults) = self.read_written(eval)?;
         let properties = kind.schema.get("properties").and_then(Value::as_object);
         faults |= self.report_unknown_params(kind, &written, properties);
         written
             .params
             .retain(|key, _| properties.is_some_and(|p| p.contains_key(key)));
-        faults |= !self.apply_outer_bounds(of, &mut written);
+        // Bounds outside of the params count as params from here on.
+        faults |= !self.apply_outer_bounds(eval, &mut written);
+        // Texts of judged evals can be in files.
         if kind.judged {
             faults |= !self.cx.resolve_texts(kind, &mut written);
         }
+        // Params from the metadata have no value yet, so the checks skip them.
         let late = self.find_metadata_params(&written, properties, &mut faults);
         let value = Value::Object(written.params.clone());
+        // Check against the schema.
         let compiled = self.compiled(kind, &written.at)?;
         for (pointer, message) in compiled.errors(&value) {
             // The value is known only with a transcript, or its problem has been reported.
@@ -88,13 +94,15 @@ impl<'d> ParamsReader<'d> {
             let place = written.pointer_in_file(&pointer);
             let help = suggest_fix(&kind.schema, &value, &pointer)
                 .unwrap_or_else(|| format!("`dicta evals {}` lists its params", kind.name));
-            let told = self.cx.doc.error(&place, "param", message);
-            self.cx.problems.push(told.help(help));
+            let diagnostic = self.cx.doc.error(&place, "param", message);
+            self.cx.problems.push(diagnostic.help(help));
         }
+        // Then the checks that the schema cannot express.
         faults |= self.report_invalid_bounds(kind, &written);
         if faults {
             return None;
         }
+        // The checks of a type need all values, so they wait for a transcript if some are missing.
         let problems = if late.is_empty() {
             self.cx.catalog.check_params(kind.name, &value)
         } else {
@@ -102,10 +110,11 @@ impl<'d> ParamsReader<'d> {
         };
         for problem in &problems {
             let pointer = written.pointer_in_file(&problem.pointer);
-            let mut told = self.cx.doc.error(&pointer, "param", &problem.message);
-            told.help.clone_from(&problem.help);
-            self.cx.problems.push(told);
+            let mut diagnostic = self.cx.doc.error(&pointer, "param", &problem.message);
+            diagnostic.help.clone_from(&problem.help);
+            self.cx.problems.push(diagnostic);
         }
+        // Separate the decision settings as written, before the defaults are added.
         let mut known = written.params;
         let decides: IndexMap<String, Value> = known
             .iter()
@@ -121,10 +130,11 @@ impl<'d> ParamsReader<'d> {
 
     /// Reads the params under the names of the schema, with the presets of the type's alias. The flag is true if a
     /// problem was reported.
-    fn read_written(&self, of: &UnwrappedEval<'_>) -> Option<(WrittenParams, bool)> {
+    fn read_written(&self, eval: &UnwrappedEval<'_>) -> Option<(WrittenParams, bool)> {
         let nothing = Map::new();
-        let at = &of.params_pointer;
+        let at = &eval.params_pointer;
         let map = match self.cx.doc.value.pointer(at) {
+            // `params:` without a value is null in YAML and counts as empty.
             None | Some(Value::Null) => &nothing,
             Some(Value::Object(map)) => map,
             Some(other) => {
@@ -142,10 +152,12 @@ impl<'d> ParamsReader<'d> {
         let mut faults = false;
         for (key, value) in map {
             let pointer = format!("{at}/{}", escape_pointer_step(key));
-            let mut aliases = of.eval_type.param_aliases.iter();
-            let own = aliases.find(|(other, _)| other == key);
-            let name = own.map_or(key.as_str(), |(_, own)| own);
+            let mut aliases = eval.eval_type.param_aliases.iter();
+            let alias = aliases.find(|(other, _)| other == key);
+            // An alias of a param counts under its name in the schema.
+            let name = alias.map_or(key.as_str(), |(_, alias)| alias);
             if written.params.contains_key(name) {
+                // The param is present under two names; the first stays.
                 faults = true;
                 let before = written.places.get(name);
                 let before = before.and_then(|at| at.rsplit('/').next()).unwrap_or(name);
@@ -154,25 +166,28 @@ impl<'d> ParamsReader<'d> {
                 continue;
             }
             written.params.insert(name.to_owned(), value.clone());
+            // Only a renamed param needs a place of its own.
             if name != key {
                 written.places.insert(name.to_owned(), pointer);
             }
         }
-        for (key, json) in of.alias.into_iter().flat_map(|alias| alias.preset_params) {
+        for (key, json) in eval.alias.into_iter().flat_map(|alias| alias.preset_params) {
             // The presets are in dicta's source, so they are valid JSON.
             let value = serde_json::from_str(json).unwrap_or_default();
+            // `or_insert`: a written param has priority over a preset.
             written.params.entry(*key).or_insert(value);
         }
         Some((written, faults))
     }
 
     /// Adds the bounds that the file has outside of the params. Returns false if a problem was reported.
-    fn apply_outer_bounds(&self, of: &UnwrappedEval<'_>, written: &mut WrittenParams) -> bool {
+    fn apply_outer_bounds(&self, eval: &UnwrappedEval<'_>, written: &mut WrittenParams) -> bool {
         let mut good = true;
-        for bound in &of.bounds {
+        for bound in &eval.bounds {
             let span = || self.cx.doc.span(&bound.pointer);
-            if !of.eval_type.decision_params.contains(&bound.name) {
-                let (wrong, message) = explain_bound_without_score(of.eval_type.name, bound);
+            // The type has no score, or does not decide by it.
+            if !eval.eval_type.decision_params.contains(&bound.name) {
+                let (wrong, message) = explain_bound_without_score(eval.eval_type.name, bound);
                 if wrong {
                     good = false;
                     self.report_error(&bound.pointer, "value", message);
@@ -180,6 +195,7 @@ impl<'d> ParamsReader<'d> {
                     self.cx.problems.warning(span(), "no-effect", message);
                 }
             } else if written.params.contains_key(bound.name) {
+                // The bound is in the params as well.
                 good = false;
                 let message = format!("{} is given twice; write it once", bound.name);
                 self.report_error(&bound.pointer, "param", message);
@@ -206,10 +222,12 @@ impl<'d> ParamsReader<'d> {
         for (key, value) in &written.params {
             let pointer = format!("/{}", escape_pointer_step(key));
             if metadata_param_path(value).is_some() {
+                // A whole param from the metadata.
                 late.push(pointer);
                 continue;
             }
             let property = properties.and_then(|p| p.get(key));
+            // A param that takes objects may contain a key `from` of its own.
             let takes_objects = property
                 .and_then(|p| p.get("type"))
                 .is_none_or(|t| t == "object");
@@ -262,6 +280,7 @@ impl<'d> ParamsReader<'d> {
                     None => what,
                 },
             );
+            // The key and not the value, because the name is wrong.
             problem.span = Some(self.cx.doc.key_span(&pointer));
             problem = problem.help(if names.is_empty() {
                 format!("{} takes no params", kind.name)
@@ -277,6 +296,7 @@ impl<'d> ParamsReader<'d> {
     /// Reports scores outside of 0 to 1, whatever the type's schema accepts.
     fn report_invalid_bounds(&self, kind: &EvalTypeSpec, written: &WrittenParams) -> bool {
         let bound = |key: &str| {
+            // A bound counts only if it is a decision setting of the type.
             let known = kind.decision_params.contains(&key);
             let value = written.params.get(key).filter(|_| known);
             value.and_then(Value::as_f64)
@@ -305,6 +325,7 @@ impl<'d> ParamsReader<'d> {
     }
 
     fn compiled(&mut self, kind: &EvalTypeSpec, at: &str) -> Option<CompiledSchema> {
+        // One compilation for each type and file: most rubrics use a type several times.
         if let Some(compiled) = self.compiled.get(kind.name) {
             return Some(compiled.clone());
         }
@@ -313,6 +334,7 @@ impl<'d> ParamsReader<'d> {
                 self.compiled.insert(kind.name, compiled.clone());
                 Some(compiled)
             }
+            // A schema of a built-in type always compiles; this is a defect of dicta.
             Err(why) => {
                 self.report_error(
                     at,
@@ -335,6 +357,7 @@ impl<'d> ParamsReader<'d> {
 pub fn metadata_param_path(value: &Value) -> Option<&str> {
     let map = value.as_object().filter(|map| map.len() == 1)?;
     let path = map.get("from")?.as_str()?.strip_prefix("metadata.")?;
+    // Every step needs a name: `metadata..x` is a typing error.
     path.split('.').all(|step| !step.is_empty()).then_some(path)
 }
 
@@ -350,6 +373,7 @@ fn explain_invalid_metadata_ref(value: &Value, takes_objects: bool) -> Option<St
     let path = match steps.as_slice() {
         [] | ["metadata"] => "NAME".to_owned(),
         ["metadata", rest @ ..] => rest.join("."),
+        // `meta.x` and similar: the first step is a misspelled `metadata`.
         [first, rest @ ..] if !rest.is_empty() && find_nearest(first, ["metadata"]).is_some() => {
             rest.join(".")
         }
@@ -382,9 +406,9 @@ fn find_nested_metadata_ref(value: &Value, at: &str) -> Option<String> {
 }
 
 /// Returns true if a pointer equals another, or is below it.
-fn is_within(pointer: &str, of: &str) -> bool {
+fn is_within(pointer: &str, ancestor: &str) -> bool {
     pointer
-        .strip_prefix(of)
+        .strip_prefix(ancestor)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
@@ -392,7 +416,9 @@ fn is_within(pointer: &str, of: &str) -> bool {
 fn format_param_path(pointer: &str) -> Option<String> {
     let mut name = String::new();
     for step in pointer.split('/').skip(1) {
+        // A pointer escapes `/` and `~`; the order matters, because `~01` means `~1`.
         let step = step.replace("~1", "/").replace("~0", "~");
+        // A number after a name is an index; a number first is a name.
         if !name.is_empty() && step.bytes().all(|b| b.is_ascii_digit()) {
             name = format!("{name}[{step}]");
         } else if name.is_empty() {
@@ -407,6 +433,7 @@ fn format_param_path(pointer: &str) -> Option<String> {
 /// Adds the defaults of the schema. A written default and an absent param then have the same digest.
 fn add_defaults(params: &mut Map<String, Value>, properties: Option<&Map<String, Value>>) {
     for (key, schema) in properties.into_iter().flatten() {
+        // A null default means that the schema has none.
         if let Some(default) = schema.get("default").filter(|d| !d.is_null())
             && !params.contains_key(key)
         {
@@ -420,6 +447,7 @@ fn suggest_fix(schema: &Value, params: &Value, pointer: &str) -> Option<String> 
     let value = params.pointer(pointer)?;
     let (above, key) = pointer.rsplit_once('/')?;
     let outer = schema_at(schema, above)?;
+    // The schema does not know the key, so the keys that it knows are the best help.
     let Some(wanted) = schema_at(schema, pointer) else {
         return list_known_keys(outer, key);
     };
@@ -428,18 +456,21 @@ fn suggest_fix(schema: &Value, params: &Value, pointer: &str) -> Option<String> 
         Value::Array(several) => several.iter().any(|one| one == kind),
         _ => false,
     };
+    // An entry of a list has an index and no name to write.
     let name = key.bytes().all(|b| b.is_ascii_digit());
     let name = if name {
         String::new()
     } else {
         format!("{key}: ")
     };
-    let shown = match value.to_string() {
+    let excerpt = match value.to_string() {
+        // A long value would hide the suggestion.
         long if long.chars().count() > MAX_SHOWN_CHARS => "…".to_owned(),
-        shown => shown,
+        excerpt => excerpt,
     };
     match value {
         Value::Object(_) => None,
+        // A mapping instead of something else: no certain fix.
         _ if takes("object") && !takes("string") => Some(describe_mapping(wanted)),
         Value::Array(_) | Value::Null => None,
         // `command` runs without a shell, so nothing would split the text.
@@ -447,10 +478,13 @@ fn suggest_fix(schema: &Value, params: &Value, pointer: &str) -> Option<String> 
             let words: Vec<&str> = text.split_whitespace().collect();
             Some(format!("a list: write `command: {words:?}`"))
         }
-        _ if takes("array") && !takes("string") => Some(format!("a list: write `{name}[{shown}]`")),
-        Value::Number(_) | Value::Bool(_) if takes("string") => {
-            Some(format!("a text: write `{name}\"{shown}\"`"))
+        _ if takes("array") && !takes("string") => {
+            Some(format!("a list: write `{name}[{excerpt}]`"))
         }
+        Value::Number(_) | Value::Bool(_) if takes("string") => {
+            Some(format!("a text: write `{name}\"{excerpt}\"`"))
+        }
+        // A number in quotes is a frequent YAML mistake.
         Value::String(text) if takes("number") || takes("integer") => {
             let number: f64 = text.trim().parse().ok()?;
             number
@@ -459,6 +493,7 @@ fn suggest_fix(schema: &Value, params: &Value, pointer: &str) -> Option<String> 
         }
         Value::String(text) if takes("boolean") => {
             let word = match text.to_lowercase().as_str() {
+                // The words that YAML 1.1 reads as booleans.
                 "true" | "yes" | "on" => "true",
                 "false" | "no" | "off" => "false",
                 _ => return None,
@@ -501,6 +536,7 @@ fn schema_at<'s>(schema: &'s Value, pointer: &str) -> Option<&'s Value> {
                 .filter(|_| step.parse::<usize>().is_ok())
         };
         let other = || schema.get("additionalProperties");
+        // A named property, then an item of a list, then any other property.
         let found = property.or_else(item).or_else(other)?;
         found.is_object().then_some(found)
     })
@@ -513,7 +549,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_is_told_with_what_to_write() {
+    fn param_mistake_suggests_a_fix() {
         let schema = json!({"properties": {
             "patterns": {"type": "array", "items": {"type": "string"}},
             "max": {"type": "integer"},

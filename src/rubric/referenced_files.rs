@@ -64,6 +64,7 @@ pub struct SnapshotFiles(pub Vec<(PathBuf, Arc<str>)>);
 
 impl RubricFiles for SnapshotFiles {
     fn read(&self, path: &Path) -> Result<Arc<str>, RubricFileError> {
+        // Kept files have normalized paths, so the question must have one, too.
         let path = normalize_path(path);
         let kept = self.0.iter().find(|(kept, _)| *kept == path);
         kept.map(|(_, text)| Arc::clone(text))
@@ -73,6 +74,7 @@ impl RubricFiles for SnapshotFiles {
     fn list(&self, pattern: &str) -> Vec<PathBuf> {
         let pattern = normalize_path(Path::new(pattern));
         let glob = globset::GlobBuilder::new(&pattern.to_string_lossy())
+            // `*` does not match `/`, as in the listing of a folder on disk.
             .literal_separator(true)
             .build();
         let Ok(glob) = glob.map(|glob| glob.compile_matcher()) else {
@@ -80,6 +82,7 @@ impl RubricFiles for SnapshotFiles {
         };
         let names = self.0.iter().map(|(path, _)| path);
         let mut found: Vec<PathBuf> = names.filter(|path| glob.is_match(path)).cloned().collect();
+        // Sorted, as the interface promises.
         found.sort();
         found
     }
@@ -95,7 +98,9 @@ pub fn normalize_path(path: &Path) -> PathBuf {
                 Some(Component::Normal(_)) => {
                     clean.pop();
                 }
+                // Above the root there is nothing, so `..` has no effect there.
                 Some(Component::RootDir | Component::Prefix(_)) => {}
+                // Nothing is left to remove: the path leads out of its start.
                 _ => clean.push(".."),
             },
             other => clean.push(other),
@@ -111,17 +116,20 @@ pub fn normalize_path(path: &Path) -> PathBuf {
 pub(super) fn parse_file_reference(text: &str) -> Option<&str> {
     const ENDINGS: [&str; 4] = [".md", ".txt", ".j2", ".jinja"];
     let text = text.trim();
+    // Criteria of several lines or with variables are texts, never paths.
     if text.contains(['\n', '\r']) || text.contains("{{") || text.contains("{%") {
         return None;
     }
     if let Some(path) = text.strip_prefix("file://") {
         return Some(path);
     }
+    // One word only, because a sentence can end with a file name: `Follow guide.md`.
     let one_word = !text.contains(char::is_whitespace);
     let ends = || {
         let lower = text.to_ascii_lowercase();
         ENDINGS
             .iter()
+            // The ending alone, such as `.md`, is not a file name.
             .any(|ending| lower.ends_with(ending) && lower.len() > ending.len())
     };
     let begins = || text.starts_with("~/") || (text.starts_with('/') && text.len() > 1);
@@ -135,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_told_from_criteria() {
+    fn file_paths_are_distinguished_from_criteria() {
         for (text, file) in [
             ("file://a b.md", Some("a b.md")),
             ("./tone", Some("./tone")),

@@ -34,6 +34,7 @@ pub(super) fn expand_refs(doc: YamlDoc, files: &dyn RubricFiles) -> ExpandedDoc 
         .map(|(at, _)| at)
         .collect();
     let layers = SourceMap::new(&doc);
+    // Most rubrics have no reference, so the copy below is not needed.
     if with_ref.is_empty() {
         return ExpandedDoc {
             doc,
@@ -41,15 +42,17 @@ pub(super) fn expand_refs(doc: YamlDoc, files: &dyn RubricFiles) -> ExpandedDoc 
             problems: Vec::new(),
         };
     }
-    let own = doc.clone();
+    // References read the document as written, because the loop changes the other one.
+    let original = doc.clone();
     let mut work = RefExpander {
-        own: &own,
+        original: &original,
         files,
         docs: HashMap::new(),
         layers,
         remaining_values: MAX_NODES,
     };
     let (mut doc, mut problems) = (doc, Vec::new());
+    // A broken reference does not hide the problems of the others.
     for at in with_ref {
         if let Err(problem) = work.expand_eval(&at, &mut doc) {
             problems.push(*problem);
@@ -64,6 +67,7 @@ pub(super) fn expand_refs(doc: YamlDoc, files: &dyn RubricFiles) -> ExpandedDoc 
 
 /// Returns the evals of a rubric in any format, with their pointers.
 fn list_evals(value: &Value) -> impl Iterator<Item = (String, &Value)> {
+    // All formats, because PromptKit's prompt configs and packs may use references as well.
     let mut lists = vec!["/evals".to_owned(), "/spec/evals".to_owned()];
     let prompts = value.get("prompts").and_then(Value::as_object);
     for (name, _) in prompts.into_iter().flatten() {
@@ -80,7 +84,7 @@ fn list_evals(value: &Value) -> impl Iterator<Item = (String, &Value)> {
 
 struct RefExpander<'w> {
     /// The document as it was written.
-    own: &'w YamlDoc,
+    original: &'w YamlDoc,
     files: &'w dyn RubricFiles,
     docs: HashMap<PathBuf, YamlDoc>,
     layers: SourceMap,
@@ -88,36 +92,46 @@ struct RefExpander<'w> {
     remaining_values: usize,
 }
 
-/// An eval: its normalized file path and its pointer in that file.
-type EvalLocation = (PathBuf, String);
+/// The place of an eval.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct EvalLocation {
+    /// The normalized path of its file.
+    path: PathBuf,
+    /// Its pointer in that file.
+    pointer: String,
+}
 
 impl RefExpander<'_> {
     /// Inserts the keys of the eval that `at` refers to, under the eval's own keys.
     fn expand_eval(&mut self, at: &str, doc: &mut YamlDoc) -> Result<(), Box<Diagnostic>> {
         let steps = self.follow_refs(at)?;
         let mut merged = Map::new();
-        for (path, pointer) in steps.iter().rev() {
+        // From the last eval of the chain to the first, so that the nearer eval overrides the farther one.
+        for EvalLocation { path, pointer } in steps.iter().rev() {
             let (from, shift) = match self.docs.get(path) {
                 Some(other) => (other, self.layers.add(path, &other.source)),
-                None => (self.own, SpanOffset::default()),
+                None => (self.original, SpanOffset::default()),
             };
             let map = from.value.pointer(pointer).and_then(Value::as_object);
             let mut used = 0;
             for (key, value) in map.into_iter().flatten().filter(|(key, _)| *key != REF_KEY) {
                 let step = escape_pointer_step(key);
-                let (to, of) = (format!("{at}/{step}"), format!("{pointer}/{step}"));
-                used += doc.copy_spans_from(&to, from, &of, shift);
+                let (target, source_pointer) =
+                    (format!("{at}/{step}"), format!("{pointer}/{step}"));
+                // Each value keeps its place in the file where it is written.
+                used += doc.copy_spans_from(&target, from, &source_pointer, shift);
                 merge_key(&mut merged, key, value);
             }
             self.remaining_values = self.remaining_values.saturating_sub(used);
+            // The limit applies to all references together, because nested ones could multiply.
             if self.remaining_values == 0 {
                 let message = format!("more than {MAX_NODES} values, with `$ref`s followed");
                 let place = format!("{at}/{REF_KEY}");
-                return Err(Box::new(self.own.error(&place, "too-large", message)));
+                return Err(Box::new(self.original.error(&place, "too-large", message)));
             }
         }
         let has_id = |value: &Value| value.get("id").is_some();
-        if !self.own.value.pointer(at).is_some_and(has_id) {
+        if !self.original.value.pointer(at).is_some_and(has_id) {
             // A problem of an inherited id is fixed at the reference, so the id gets the place of the reference.
             doc.copy_span(&format!("{at}/id"), &format!("{at}/{REF_KEY}"));
         }
@@ -129,12 +143,17 @@ impl RefExpander<'_> {
 
     /// Returns the chain of evals from this one to the one without a reference.
     fn follow_refs(&mut self, at: &str) -> Result<Vec<EvalLocation>, Box<Diagnostic>> {
-        let own = normalize_path(&self.own.path);
-        let mut steps: Vec<EvalLocation> = vec![(own.clone(), at.to_owned())];
+        let own_path = normalize_path(&self.original.path);
+        let mut steps = vec![EvalLocation {
+            path: own_path.clone(),
+            pointer: at.to_owned(),
+        }];
         loop {
-            let (path, pointer) = steps[steps.len() - 1].clone();
+            let EvalLocation { path, pointer } = steps[steps.len() - 1].clone();
             let place = format!("{pointer}/{REF_KEY}");
-            let doc = self.docs.get(&path).unwrap_or(self.own);
+            // The eval is in this file unless its path was read as another file.
+            let doc = self.docs.get(&path).unwrap_or(self.original);
+            // The end of the chain: an eval without a reference.
             let Some(written) = doc.value.pointer(&place).cloned() else {
                 return Ok(steps);
             };
@@ -143,23 +162,26 @@ impl RefExpander<'_> {
                 let why = "$ref names an eval as FILE#EVAL-ID, or #EVAL-ID in the same file";
                 return Err(refused(doc, why.to_owned()));
             };
+            // Relative to the file that contains the reference.
             let target = match file {
                 "" => path.clone(),
                 file => normalize_path(&doc.path.parent().unwrap_or(Path::new("")).join(file)),
             };
-            if target != own && !self.docs.contains_key(&target) {
+            // Each file is read once.
+            if target != own_path && !self.docs.contains_key(&target) {
                 match self.read(&target) {
                     Ok(other) => {
                         self.docs.insert(target.clone(), other);
                     }
                     Err(why) => {
-                        let doc = self.docs.get(&path).unwrap_or(self.own);
+                        // Looked up again, because the insertion above borrows `self.docs` mutably.
+                        let doc = self.docs.get(&path).unwrap_or(self.original);
                         return Err(refused(doc, format!("`{file}` {why}")));
                     }
                 }
             }
-            let other = self.docs.get(&target).unwrap_or(self.own);
-            let doc = self.docs.get(&path).unwrap_or(self.own);
+            let other = self.docs.get(&target).unwrap_or(self.original);
+            let doc = self.docs.get(&path).unwrap_or(self.original);
             let found = find_eval(&other.value, id);
             let Some(found) = found else {
                 let known = list_evals(&other.value).filter_map(|(_, eval)| eval.get("id"));
@@ -169,11 +191,16 @@ impl RefExpander<'_> {
                 let whose = target.display();
                 return Err(refused(doc, format!("{whose} has no eval `{id}`{hint}")));
             };
-            let next = (target, found);
+            let next = EvalLocation {
+                path: target,
+                pointer: found,
+            };
+            // A cycle would never end.
             if steps.contains(&next) {
                 let why = format!("`{}` leads back to itself", as_text(&written));
                 return Err(refused(doc, why));
             }
+            // A long chain is probably a mistake.
             if steps.len() == MAX_STEPS {
                 return Err(refused(
                     doc,
@@ -199,6 +226,7 @@ impl RefExpander<'_> {
     }
 
     fn find_nearest_file(&self, path: &Path) -> Option<String> {
+        // A misspelled file name: look for a similar one in the same folder.
         let folder = path.parent()?;
         let siblings = self.files.list(&folder.join("*").to_string_lossy());
         let names: Vec<String> = siblings
@@ -222,6 +250,7 @@ fn find_eval(value: &Value, id: &str) -> Option<String> {
 
 /// Lays a key of the referring eval over the referenced one: params key by key, other keys as a whole.
 fn merge_key(merged: &mut Map<String, Value>, key: &str, value: &Value) {
+    // `params` merge key by key, so that an eval can change a single param.
     if key == "params"
         && let (Some(Value::Object(below)), Value::Object(above)) = (merged.get_mut(key), value)
     {

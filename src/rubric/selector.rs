@@ -70,6 +70,7 @@ impl Selector {
             ids.add(glob);
         }
         CompiledSelector {
+            // Without any valid glob the set matches nothing.
             ids: ids.build().unwrap_or_default(),
             selector: self.clone(),
         }
@@ -77,14 +78,15 @@ impl Selector {
 
     /// Reads the `applies_to` of a mapping.
     pub(super) fn read(fields: &mut MappingDecoder<'_>) -> Self {
-        let Some(own) = fields.mapping("applies_to") else {
+        let Some(decoder) = fields.mapping("applies_to") else {
             return Self::default();
         };
-        let mut own = own.accepting(SELECTOR_KEYS);
+        let mut decoder = decoder.accepting(SELECTOR_KEYS);
         let mut texts = |key: &'static str| -> Vec<(String, String)> {
-            let texts = own.texts(key);
-            if texts.as_ref().is_some_and(Vec::is_empty) && is_empty_list(own.value(key)) {
-                own.error(
+            let texts = decoder.texts(key);
+            // A list that is present and empty; `texts` also returns an empty list for invalid entries.
+            if texts.as_ref().is_some_and(Vec::is_empty) && is_empty_list(decoder.value(key)) {
+                decoder.error(
                     key,
                     "empty",
                     format!("{key} must not be empty: it would select nothing"),
@@ -93,31 +95,33 @@ impl Selector {
             texts.unwrap_or_default()
         };
         let (ids, tags, has_tool) = (texts("ids"), texts("tags"), texts("has_tool"));
+        // Globs are checked at load, so that a mistake is an error of the rubric.
         for (id, _) in &ids {
             if let Err(why) = build_glob(id) {
-                own.error(
+                decoder.error(
                     "ids",
                     "glob",
                     format!("`{id}` is not a glob: {}", why.kind()),
                 );
             }
         }
-        let metadata: IndexMap<String, Value> = match own.value("metadata") {
+        let metadata: IndexMap<String, Value> = match decoder.value("metadata") {
             None => IndexMap::new(),
             Some(Value::Object(map)) => map.iter().map(|(k, v)| (k.clone(), v.clone())).collect(),
             Some(_) => {
                 let message = "metadata must be a mapping of dotted paths to values";
-                own.error("metadata", "type", message);
+                decoder.error("metadata", "type", message);
                 IndexMap::new()
             }
         };
-        own.finish();
-        let bare = |texts: Vec<(String, String)>| texts.into_iter().map(|(text, _)| text).collect();
+        decoder.finish();
+        let texts_only =
+            |texts: Vec<(String, String)>| texts.into_iter().map(|(text, _)| text).collect();
         Self {
-            ids: bare(ids),
-            tags: bare(tags),
+            ids: texts_only(ids),
+            tags: texts_only(tags),
             metadata,
-            has_tool: bare(has_tool),
+            has_tool: texts_only(has_tool),
         }
     }
 }
@@ -146,6 +150,7 @@ impl CompiledSelector {
             metadata,
             has_tool,
         } = &self.selector;
+        // The cheap conditions first; the metadata must be parsed.
         (ids.is_empty() || self.ids.is_match(&*transcript.id))
             && (tags.is_empty()
                 || transcript
@@ -169,6 +174,7 @@ fn calls_any(transcript: &Transcript<'_>, tools: &[String]) -> bool {
 }
 
 fn has_metadata(transcript: &Transcript<'_>, wanted: &IndexMap<String, Value>) -> bool {
+    // A transcript without metadata cannot have a required value.
     let Some(metadata) = transcript
         .metadata
         .as_ref()
@@ -184,6 +190,7 @@ fn has_metadata(transcript: &Transcript<'_>, wanted: &IndexMap<String, Value>) -
 /// Returns the value at a dotted path. Also finds keys that contain dots.
 fn value_at_path<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
     let map = value.as_object()?;
+    // A key with dots first, then each way to split the path.
     if let Some(found) = map.get(path) {
         return Some(found);
     }
@@ -195,6 +202,7 @@ fn value_at_path<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
 pub fn json_equal(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(x), Value::Number(y)) => {
+            // Two integers compare exactly: as `f64`, different large integers could be equal.
             x == y || (x.is_f64() != y.is_f64() && x.as_f64() == y.as_f64())
         }
         (Value::Array(x), Value::Array(y)) => {
@@ -288,11 +296,11 @@ mod tests {
     }
 
     #[test]
-    fn a_transcript_without_metadata_has_none_of_it() {
-        let bare = Transcript {
+    fn transcript_without_metadata_matches_no_metadata_condition() {
+        let without_metadata = Transcript {
             metadata: None,
             ..transcript()
         };
-        assert!(!metadata("lang", json!(null)).matches(&bare));
+        assert!(!metadata("lang", json!(null)).matches(&without_metadata));
     }
 }

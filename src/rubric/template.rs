@@ -105,20 +105,25 @@ pub fn check(text: &str) -> Result<(), TemplateError> {
         return Ok(());
     }
     let env = build_environment(TextPlacement::Delimited);
+    // minijinja reports the first syntax error, with its line.
     let template = env.template_from_str(text).map_err(|error| TemplateError {
         line: error.line().unwrap_or(1),
         message: describe_error(&error),
     })?;
+    // Then the syntax that minijinja accepts but dicta does not.
     allowed_syntax::check_tags(text)?;
+    // Then the variables, so that a typing error is found without a transcript.
     let mut unknown: Vec<(usize, String)> = template
         .undeclared_variables(true)
         .into_iter()
         .filter_map(|name| {
             let why = explain_unknown_variable(&env, &name)?;
+            // The line of the first occurrence is enough, because minijinja gives only the name.
             let at = text.find(&name).unwrap_or(0);
             Some((text[..at].matches('\n').count() + 1, why))
         })
         .collect();
+    // By line, so that the first problem in the text is reported.
     unknown.sort();
     match unknown.into_iter().next() {
         Some((line, why)) => Err(TemplateError { line, message: why }),
@@ -131,6 +136,7 @@ fn explain_unknown_variable(env: &Environment<'_>, name: &str) -> Option<String>
     let (root, rest) = name
         .split_once('.')
         .map_or((name, None), |(root, rest)| (root, Some(rest)));
+    // A function of minijinja, not a variable.
     if env.globals().any(|(global, _)| global == root) {
         return None;
     }
@@ -151,16 +157,18 @@ fn explain_unknown_variable(env: &Environment<'_>, name: &str) -> Option<String>
 /// Renders a text with the variables of a transcript.
 pub fn render(
     text: &str,
-    said: TextPlacement,
+    placement: TextPlacement,
     transcript: &Transcript<'_>,
 ) -> Result<String, TemplateRenderError> {
-    let mut env = build_environment(said);
+    let mut env = build_environment(placement);
+    // Less fuel for large metadata; see `compute_fuel`.
     env.set_fuel(Some(compute_fuel(transcript)));
     let template = env
         .template_from_str(text)
         .map_err(|error| TemplateRenderError::Syntax {
             reason: describe_error(&error),
         })?;
+    // The buffer bounds the output while it is written.
     let mut out = BoundedBuffer::default();
     template
         .render_captured_to(build_variables(transcript), &mut out)
@@ -177,19 +185,25 @@ fn compute_fuel(transcript: &Transcript<'_>) -> u64 {
     FUEL.saturating_mul(FREE_METADATA_BYTES) / size.max(FREE_METADATA_BYTES) + MIN_FUEL
 }
 
-fn build_environment<'s>(said: TextPlacement) -> Environment<'s> {
+fn build_environment<'s>(placement: TextPlacement) -> Environment<'s> {
     let mut env = Environment::new();
+    // Strict: a missing value is an error, never an empty text in a judge's prompt.
     env.set_undefined_behavior(UndefinedBehavior::Strict);
+    // No escaping, because a prompt is plain text and not HTML.
     env.set_auto_escape_callback(|_| AutoEscape::None);
+    // The text of the author stays unchanged, up to its last line break.
     env.set_keep_trailing_newline(true);
+    // Fuel bounds loops; the recursion limit bounds nested expressions.
     env.set_fuel(Some(FUEL));
     env.set_recursion_limit(50);
+    // Debug mode gives errors their range in the text.
     env.set_debug(true);
     allowed_syntax::restrict(&mut env);
     bound_filters(&mut env);
+    // Every inserted value passes through the formatter, so no value avoids the check below.
     env.set_formatter(move |out, _, value| {
         let text = format_value(value);
-        if said == TextPlacement::SystemPrompt {
+        if placement == TextPlacement::SystemPrompt {
             check_single_line(&text).map_err(|why| Error::new(ErrorKind::InvalidOperation, why))?;
         }
         out.write_str(&text)
@@ -201,9 +215,11 @@ fn build_environment<'s>(said: TextPlacement) -> Environment<'s> {
 /// Limits `join` and `replace`. One step of these filters can produce much text from little, so together they may produce at
 /// most [`MAX_OUTPUT_BYTES`].
 fn bound_filters(env: &mut Environment<'_>) {
+    // Shared by both filters and by all their calls in one rendering.
     let left = Arc::new(AtomicUsize::new(MAX_OUTPUT_BYTES));
     let too_long = || Error::new(ErrorKind::WriteFailure, "too long");
     let take = move |length: Option<usize>| {
+        // `None`, an overflow of the length, does not fit either.
         let fits = |left: usize| left.checked_sub(length?);
         let taken = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits);
         taken.map(|_| ()).map_err(|_| too_long())
@@ -212,6 +228,7 @@ fn bound_filters(env: &mut Environment<'_>) {
     env.add_filter(
         "replace",
         move |text: Cow<'_, str>, from: Cow<'_, str>, to: Cow<'_, str>| {
+            // Computed before the replacement, so that nothing large is ever built.
             let times = text.matches(&*from).count();
             taken(
                 times
@@ -228,6 +245,7 @@ fn bound_filters(env: &mut Environment<'_>) {
             for (at, value) in list.try_iter()?.enumerate() {
                 let between = between.as_deref().filter(|_| at > 0).unwrap_or_default();
                 let value = format_value(&value);
+                // Before `push_str`, for the same reason.
                 take(Some(between.len() + value.len()))?;
                 out.push_str(between);
                 out.push_str(&value);
@@ -241,6 +259,7 @@ fn bound_filters(env: &mut Environment<'_>) {
 fn format_value(value: &Value) -> String {
     match value.kind() {
         ValueKind::Seq | ValueKind::Map | ValueKind::Iterable => {
+            // JSON for lists and mappings, because a judge reads it more easily than Rust's format.
             serde_json::to_string(value).unwrap_or_else(|_| value.to_string())
         }
         _ => value.to_string(),
@@ -248,6 +267,7 @@ fn format_value(value: &Value) -> String {
 }
 
 fn check_single_line(text: &str) -> Result<(), &'static str> {
+    // A line break could end the instruction and begin one of the transcript's author.
     if text.chars().any(char::is_control) || crate::model::make_visible(text, false) != text {
         return Err("a value in a system_prompt must be one line, without hidden characters");
     }
@@ -259,6 +279,7 @@ fn check_single_line(text: &str) -> Result<(), &'static str> {
 
 fn build_variables(transcript: &Transcript<'_>) -> serde_json::Value {
     let metadata = transcript.metadata.as_ref();
+    // Without metadata every `metadata.x` is missing, which is an error in strict mode.
     let metadata = metadata.map_or_else(
         || serde_json::json!({}),
         |metadata| without_nulls(metadata.parse_value()),
@@ -285,6 +306,7 @@ fn classify_error(error: &Error, text: &str) -> TemplateRenderError {
         let before = text.get(..range.start)?;
         let part = |c: char| c.is_alphanumeric() || "_.[]'\"".contains(c);
         let start = before.trim_end_matches(part).len();
+        // The name as written is enough; 80 characters bound a computed expression.
         let word = text.get(start..range.end)?.trim();
         (!word.is_empty()).then(|| word.chars().take(80).collect::<String>())
     });
@@ -301,6 +323,7 @@ fn classify_error(error: &Error, text: &str) -> TemplateRenderError {
 
 fn describe_error(error: &Error) -> String {
     let mut text = match error.kind() {
+        // minijinja's own word, "syntax error", does not say what was expected.
         ErrorKind::SyntaxError => "no valid template".to_owned(),
         kind => kind.to_string(),
     };
@@ -375,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named() {
+    fn missing_variable_is_named() {
         for (text, expected) in [
             (
                 "{{ metadata.other }}",
@@ -397,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_template_is_told_with_its_line() {
+    fn invalid_template_is_reported_with_its_line() {
         for (text, line, expected) in [
             ("a\n{{ metadata.x", 2, "no valid template"),
             ("{% if tags %}", 1, "no valid template"),
@@ -421,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn a_template_cannot_run_away() {
+    fn template_work_and_output_are_bounded() {
         let text =
             "{% for a in range(90000) %}{% for b in range(90000) %}x{% endfor %}{% endfor %}";
         let why = render(text, TextPlacement::Delimited, &transcript()).expect_err("fuel");
@@ -439,10 +462,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_frames_a_system_prompt_so_values_there_are_one_line() {
-        let of = |text| render(text, TextPlacement::SystemPrompt, &transcript());
-        assert_eq!(of("for\n{{ metadata.n }}").as_deref(), Ok("for\n2"));
-        let why = of("{{ metadata.long }}").expect_err("two lines");
+    fn system_prompt_values_must_be_one_line() {
+        let render_text = |text| render(text, TextPlacement::SystemPrompt, &transcript());
+        assert_eq!(
+            render_text("for\n{{ metadata.n }}").as_deref(),
+            Ok("for\n2")
+        );
+        let why = render_text("{{ metadata.long }}").expect_err("two lines");
         assert!(why.to_string().contains("must be one line"), "{why}");
     }
 }

@@ -91,7 +91,7 @@ fn a_whole_rubric_is_read() {
 }
 
 #[test]
-fn every_default_is_the_designs() {
+fn rubric_defaults_are_as_documented() {
     let rubric = rubric("evals:\n  - {id: a, type: contains, params: {patterns: [x]}}\n");
     assert_eq!(rubric.id, "beam", "the file's stem");
     assert_eq!(rubric.threshold, None);
@@ -129,7 +129,7 @@ fn every_default_is_the_designs() {
 }
 
 #[test]
-fn six_faults_in_one_file_are_six_problems_in_order() {
+fn six_mistakes_in_one_file_are_six_problems_in_order() {
     let text = "
 id: beam
 treshold: 0.8
@@ -159,7 +159,7 @@ evals:
 }
 
 #[test]
-fn each_fault_is_told_at_its_place() {
+fn each_mistake_is_reported_at_its_place() {
     let eval = |body: &str| format!("evals:\n  - id: a\n    type: llm_judge\n    {body}\n");
     let cases: Vec<(String, &str)> = vec![
         (
@@ -282,7 +282,7 @@ fn each_fault_is_told_at_its_place() {
 }
 
 #[test]
-fn what_has_no_effect_is_a_warning() {
+fn key_without_effect_is_a_warning() {
     let text = "evals:\n  - {id: a, type: regex, params: {pattern: x}, repeat: 3, sample_percentage: 10}\n";
     let (rubric, problems) = load_text(text, "beam.yaml");
     assert!(rubric.is_some());
@@ -301,7 +301,7 @@ fn digests(text: &str) -> Vec<Digest> {
 }
 
 #[test]
-fn a_comment_key_order_or_what_only_decides_changes_no_digest() {
+fn comments_key_order_and_decision_settings_keep_the_digest() {
     let same = [
         "evals:\n  - {id: a, type: llm_judge, params: {criteria: x, rubric: y, min_score: 0.5}}\n",
         "# a comment\nevals:\n  - type: llm_judge # another\n    params: {rubric: 'y', min_score: 0.9, criteria: \"x\"}\n    id: a\n    weight: 3\n    description: d\n",
@@ -335,7 +335,7 @@ fn a_comment_key_order_or_what_only_decides_changes_no_digest() {
 }
 
 #[test]
-fn promptkit_lists_open_as_they_are() {
+fn promptkit_evals_list_loads_unchanged() {
     let yaml = r#"
 evals:
   - id: cites-order

@@ -17,8 +17,14 @@ const TEXT_PARAMS: [&str; 4] = ["criteria", "rubric", "sub_goals", "system_promp
 /// The param with a model's name, which is not checked as a template.
 const LITERAL_PARAM: &str = "model";
 
+/// A file that a text came from.
+struct ReferencedText {
+    path: PathBuf,
+    text: Arc<str>,
+}
+
 /// The files that texts came from, by the text's pointer in the params.
-type TextSources = HashMap<String, (PathBuf, Arc<str>)>;
+type TextSources = HashMap<String, ReferencedText>;
 
 impl RubricCx<'_> {
     /// Replaces file names with the files' content, and checks the templates. Returns true if there is no problem.
@@ -29,9 +35,11 @@ impl RubricCx<'_> {
             let Some(place) = written.params.get_mut(name) else {
                 continue;
             };
+            // Taken out of the map, because `written` is read while the value changes.
             let mut value = std::mem::take(place);
             let pointer = format!("/{name}");
             good &= self.read_referenced_text(&pointer, name, &mut value, written, &mut from);
+            // Lists of texts, such as the criteria of `binary_rubric`, can name a file for each entry.
             if let Value::Array(items) = &mut value {
                 for (index, item) in items.iter_mut().enumerate() {
                     let (pointer, name) =
@@ -41,7 +49,9 @@ impl RubricCx<'_> {
             }
             written.params.insert(name.to_owned(), value);
         }
+        // Templates are checked after the files are read, so that a file can be a template, too.
         for (name, value) in &written.params {
+            // Bounds, the model, and values from the metadata are not templates.
             if kind.decision_params.contains(&name.as_str())
                 || name == LITERAL_PARAM
                 || metadata_param_path(value).is_some()
@@ -63,13 +73,14 @@ impl RubricCx<'_> {
         from: &mut TextSources,
     ) -> bool {
         let Some(file) = value.as_str().and_then(parse_file_reference) else {
+            // A text that names no file stays as it is.
             return true;
         };
         let at = written.pointer_in_file(pointer);
         match self.read_text_file(file, &at) {
-            Ok((path, text)) => {
-                *value = Value::String(text.to_string());
-                from.insert(pointer.to_owned(), (path, text));
+            Ok(referenced) => {
+                *value = Value::String(referenced.text.to_string());
+                from.insert(pointer.to_owned(), referenced);
                 true
             }
             Err(why) => {
@@ -83,14 +94,19 @@ impl RubricCx<'_> {
         }
     }
 
-    fn read_text_file(&self, file: &str, at: &str) -> Result<(PathBuf, Arc<str>), String> {
-        let of = self.layers.file(&self.doc.span(at));
-        let path = of.parent().unwrap_or(Path::new("")).join(file);
+    fn read_text_file(&self, file: &str, at: &str) -> Result<ReferencedText, String> {
+        // Relative to the file that contains the text, because a `$ref` can take it from another folder.
+        let source_file = self.layers.file(&self.doc.span(at));
+        let path = source_file.parent().unwrap_or(Path::new("")).join(file);
         let text = self.files.read(&path).map_err(|error| error.to_string())?;
+        // An empty file would give the judge no criteria.
         if text.trim().is_empty() {
             return Err("is empty".to_owned());
         }
-        Ok((normalize_path(&path), text))
+        Ok(ReferencedText {
+            path: normalize_path(&path),
+            text,
+        })
     }
 
     fn check_templates(
@@ -106,11 +122,14 @@ impl RubricCx<'_> {
                 let Err(fault) = template::check(text) else {
                     return true;
                 };
-                let problem = if let Some((path, text)) = from.get(pointer) {
+                // The problem is in the text's own file, if it has one.
+                let problem = if let Some(ReferencedText { path, text }) = from.get(pointer) {
                     let place = SpanOffset::default().line_span(text, fault.line);
                     Diagnostic::error("template", path, format!("{name}: {}", fault.message))
                         .with_span(place, text)
                 } else {
+                    // A text of several lines has only one place in the YAML file, so the line is in the
+                    // message.
                     let line = match fault.line {
                         1 => String::new(),
                         line => format!("line {line} of the text: "),

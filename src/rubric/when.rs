@@ -56,6 +56,7 @@ pub(super) fn when_schema(doc: &str) -> Value {
 
 impl PartialEq for WhenCondition {
     fn eq(&self, other: &Self) -> bool {
+        // `Regex` has no equality, so the pattern compares as text.
         self.canonical() == other.canonical()
     }
 }
@@ -63,37 +64,40 @@ impl PartialEq for WhenCondition {
 impl WhenCondition {
     /// Reads the `when` of an eval.
     pub(super) fn read(fields: &mut MappingDecoder<'_>) -> Option<Self> {
-        let mut own = fields.mapping("when")?.accepting(WHEN_KEYS);
-        if !own.is_mapping() {
+        let mut decoder = fields.mapping("when")?.accepting(WHEN_KEYS);
+        if !decoder.is_mapping() {
             return None;
         }
-        let pattern = own.text("tool_called_pattern");
+        let pattern = decoder.text("tool_called_pattern");
         let tool_called_pattern = pattern.and_then(|pattern| match Regex::new(&pattern) {
             Ok(regex) => Some(regex),
             Err(why) => {
                 let why = why.to_string();
+                // The last line is the reason; the lines above it draw the pattern.
                 let why = why.lines().last().unwrap_or_default();
                 let why = why.trim_start_matches("error: ");
                 let message = format!("tool_called_pattern is not a regular expression: {why}");
-                own.error("tool_called_pattern", "param", message);
+                decoder.error("tool_called_pattern", "param", message);
                 None
             }
         });
-        let any = own.boolean("any_tool_called");
+        let any = decoder.boolean("any_tool_called");
+        // `false` would mean "no call is required", which holds always.
         if any == Some(false) {
             let message = "any_tool_called: false asks for nothing; leave it out";
-            own.error("any_tool_called", "no-effect", message);
+            decoder.error("any_tool_called", "no-effect", message);
         }
         let when = Self {
-            tool_called: own.text("tool_called"),
+            tool_called: decoder.text("tool_called"),
             tool_called_pattern,
             any_tool_called: any.unwrap_or(false),
-            min_tool_calls: own
+            min_tool_calls: decoder
                 .integer("min_tool_calls", 1..=i64::from(u32::MAX))
                 .and_then(|n| u64::try_from(n).ok()),
         };
-        let is_empty = WHEN_KEYS.iter().all(|key| !own.has(key.name));
-        own.finish();
+        // Before `finish`, which takes the decoder.
+        let is_empty = WHEN_KEYS.iter().all(|key| !decoder.has(key.name));
+        decoder.finish();
         if is_empty {
             fields.error("when", "empty", "when must not be empty: give tool_called, tool_called_pattern, any_tool_called or min_tool_calls");
         }
@@ -124,6 +128,7 @@ impl WhenCondition {
                 })
         };
         if let Some(tool) = &self.tool_called
+            // Only assistant messages call tools.
             && !names().any(|name| name == tool)
         {
             return Some(format!("{tool} was not called"));
@@ -135,6 +140,7 @@ impl WhenCondition {
         }
         let least = self
             .min_tool_calls
+            // `any_tool_called` means at least one call.
             .unwrap_or(u64::from(self.any_tool_called));
         let made = names().count() as u64;
         (made < least).then(|| match made {

@@ -41,6 +41,7 @@ impl<'d> RubricCx<'d> {
         at: &str,
     ) -> Option<UnwrappedEval<'d>> {
         let params = format!("{at}/params");
+        // No wrapper: the eval itself.
         if !WRAPPERS.contains(&kind.name) {
             return Some(UnwrappedEval {
                 eval_type: kind,
@@ -64,6 +65,7 @@ impl<'d> RubricCx<'d> {
         let guards = outer == "guardrail";
         let (mut key, mut name) = ("eval_type", fields.text("eval_type"));
         let mut note = outer.to_owned();
+        // Only `guardrail` has `validator` and `action`.
         if guards {
             if fields.has("validator") {
                 if fields.has("eval_type") {
@@ -77,6 +79,7 @@ impl<'d> RubricCx<'d> {
                 note = format!("{outer}, action {action}");
             }
         }
+        // The bounds of a wrapper apply to the eval inside.
         let mut bounds = Vec::new();
         for bound in BOUNDS {
             if let Some(value) = fields.value(bound) {
@@ -87,6 +90,7 @@ impl<'d> RubricCx<'d> {
                 });
             }
         }
+        // `eval_params` is a known key; its content is read as the params of the inner eval.
         fields.value("eval_params");
         if !fields.has(key) {
             fields.error_at_mapping(
@@ -97,6 +101,7 @@ impl<'d> RubricCx<'d> {
         let kind_at = fields.pointer(key);
         fields.finish();
         let (kind, alias) = self.find_type(&name?, &kind_at)?;
+        // A wrapper in a wrapper would need two levels of bounds, which PromptKit does not have.
         if WRAPPERS.contains(&kind.name) {
             let message = format!(
                 "{outer} contains a check or a judged type, not {}",
@@ -144,40 +149,42 @@ pub(super) fn threshold_schema(doc: &str) -> Value {
 
 /// Reads the bounds of an eval's `threshold`. PromptKit ignores them; dicta applies them.
 pub(super) fn read_threshold(fields: &mut MappingDecoder<'_>) -> Vec<OuterBound> {
-    let Some(own) = fields.mapping("threshold") else {
+    // The decoder has reported a wrong type.
+    let Some(decoder) = fields.mapping("threshold") else {
         return Vec::new();
     };
-    let mut own = own.accepting(THRESHOLD_KEYS);
+    let mut decoder = decoder.accepting(THRESHOLD_KEYS);
     let mut bounds = Vec::new();
     for name in BOUNDS {
-        if let Some(value) = own.value(name) {
+        if let Some(value) = decoder.value(name) {
             bounds.push(OuterBound {
                 name,
                 value: value.clone(),
-                pointer: own.pointer(name),
+                pointer: decoder.pointer(name),
             });
         }
     }
-    match own.boolean("passed") {
+    // `passed: false` reverses the check, which dicta expresses with `not`.
+    match decoder.boolean("passed") {
         Some(false) => {
             let message =
                 "threshold.passed: false would pass what fails; write `not: true` at the eval";
-            own.error("passed", "value", message);
+            decoder.error("passed", "value", message);
         }
         Some(true) if !bounds.is_empty() => {
             let message =
                 "the score decides where min_score or max_score is given: leave `passed` out";
-            own.error("passed", "value", message);
+            decoder.error("passed", "value", message);
         }
         _ => {}
     }
-    if own.is_mapping() && bounds.is_empty() && !own.has("passed") {
-        own.error_at_mapping(
+    if decoder.is_mapping() && bounds.is_empty() && !decoder.has("passed") {
+        decoder.error_at_mapping(
             "empty",
             "threshold must not be empty: give min_score or max_score",
         );
     }
-    own.finish();
+    decoder.finish();
     bounds
 }
 
@@ -188,6 +195,7 @@ pub(super) fn explain_bound_without_score(kind: &str, bound: &OuterBound) -> (bo
         return (true, format!("{} must be a number", bound.name));
     };
     let name = bound.name;
+    // A pass counts as 1: a lower bound above 0 and an upper bound of 1 change nothing.
     let same = match name {
         "min_score" => x > 0.0 && x <= 1.0,
         _ => x >= 1.0,

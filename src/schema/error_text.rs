@@ -12,6 +12,7 @@ const MAX_VALUE_CHARS: usize = 60;
 
 /// Returns the reason why a schema does not compile.
 pub(super) fn classify_schema_error(error: &ValidationError<'_>) -> SchemaError {
+    // A reference to another document is refused by the retriever, so it has a reason of its own.
     if let Kind::Referencing(ReferencingError::Unretrievable { uri, .. }) = error.kind() {
         return SchemaError::OutsideReference {
             uri: truncate_value(uri),
@@ -19,10 +20,12 @@ pub(super) fn classify_schema_error(error: &ValidationError<'_>) -> SchemaError 
     }
     let place = error.instance_path().as_str();
     let problem = match error.kind() {
+        // The crate reports a pattern that does not compile as a wrong format.
         Kind::Format { format } if format == "regex" => format!(
             "pattern {} does not compile (Rust `regex` syntax, at most 1 MiB compiled)",
             format_scalar(error.instance())
         ),
+        // The meta-schema allows a type or a list of types, so its own message names no mistake.
         Kind::AnyOf { .. } if place.ends_with("/type") => {
             format!("{} is not a JSON type", format_scalar(error.instance()))
         }
@@ -43,6 +46,7 @@ pub(super) fn list_value_errors(error: &ValidationError<'_>) -> Vec<(String, Str
     let at = error.instance_path().as_str().to_owned();
     let got = || format_scalar(error.instance());
     let message = match error.kind() {
+        // One problem for each key, at the key itself, so that an editor can mark it.
         Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
             return unexpected
                 .iter()
@@ -71,6 +75,7 @@ pub(super) fn list_value_errors(error: &ValidationError<'_>) -> Vec<(String, Str
         Kind::Maximum { limit } => format!("must be at most {limit} (got {})", got()),
         Kind::ExclusiveMinimum { limit } => format!("must be more than {limit} (got {})", got()),
         Kind::ExclusiveMaximum { limit } => format!("must be less than {limit} (got {})", got()),
+        // "Not empty" is clearer than "at least 1".
         Kind::MinItems { limit: 1 } | Kind::MinLength { limit: 1 } => {
             "must not be empty".to_owned()
         }
@@ -131,9 +136,10 @@ fn describe_types(kind: &TypeKind) -> String {
 
 fn format_list(options: &Value) -> String {
     match options.as_array() {
+        // A longer list would hide the message; 12 is about a line.
         Some(options) if options.len() <= 12 => {
-            let shown: Vec<String> = options.iter().map(format_scalar).collect();
-            shown.join(", ")
+            let listed: Vec<String> = options.iter().map(format_scalar).collect();
+            listed.join(", ")
         }
         Some(options) => format!("{} allowed values", options.len()),
         None => format_scalar(options),
@@ -143,6 +149,7 @@ fn format_list(options: &Value) -> String {
 /// Formats a scalar as JSON, shortened, and a list or object by its type.
 fn format_scalar(value: &Value) -> String {
     match value {
+        // A list or an object can be a whole page, so only its type is named.
         Value::Array(_) | Value::Object(_) => json_type_name(value).to_owned(),
         scalar => truncate_value(&scalar.to_string()),
     }

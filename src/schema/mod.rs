@@ -54,11 +54,13 @@ impl Retrieve for RefuseRemoteReferences {
 impl CompiledSchema {
     /// Compiles a schema.
     pub fn compile(schema: &Value) -> Result<Self, SchemaError> {
+        // A value that cannot be a schema gets an error of its own.
         if !schema.is_object() && !schema.is_boolean() {
             return Err(SchemaError::NotASchema {
                 found: error_text::json_type_name(schema),
             });
         }
+        // The cost first: a schema that is refused for its cost need not be compiled.
         let cost = validation_cost::ValidationCost::estimate(schema)?;
         jsonschema::options()
             .with_retriever(RefuseRemoteReferences)
@@ -67,6 +69,7 @@ impl CompiledSchema {
                     .size_limit(PATTERN_SIZE)
                     .dfa_size_limit(PATTERN_CACHE),
             )
+            // Formats are assertions here; the specification leaves this open.
             .should_validate_formats(true)
             .build(schema)
             .map(|validator| Self {
@@ -78,6 +81,7 @@ impl CompiledSchema {
 
     /// Checks that validating `value` ends soon: a schema may take exponentially long on a deep value.
     pub fn check_cost(&self, value: &Value) -> Result<(), SchemaError> {
+        // The cost depends only on the depth of the value.
         self.cost.check(value)
     }
 
@@ -91,6 +95,7 @@ impl CompiledSchema {
     pub fn errors(&self, value: &Value) -> Vec<(String, String)> {
         self.validator
             .iter_errors(value)
+            // One error can give several problems, one for each unexpected property.
             .flat_map(|error| error_text::list_value_errors(&error))
             .take(MAX_ERRORS)
             .collect()

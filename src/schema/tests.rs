@@ -9,7 +9,7 @@ fn errors(schema: &Value, value: &Value) -> Vec<(String, String)> {
 }
 
 #[test]
-fn every_problem_is_a_sentence_at_its_pointer() {
+fn each_schema_problem_has_a_pointer_and_a_sentence() {
     let schema = json!({
         "type": "object",
         "properties": {
@@ -85,16 +85,16 @@ fn references_that_leave_the_schema_are_refused() {
             "{uri}: {refused}"
         );
     }
-    let own = json!({"$defs": {"n": {"type": "number"}}, "$ref": "#/$defs/n"});
+    let self_referring = json!({"$defs": {"n": {"type": "number"}}, "$ref": "#/$defs/n"});
     assert!(
-        !CompiledSchema::compile(&own)
+        !CompiledSchema::compile(&self_referring)
             .expect("its own parts")
             .is_valid(&json!("x"))
     );
 }
 
 #[test]
-fn what_is_no_schema_is_refused() {
+fn value_that_is_not_a_schema_is_refused() {
     let cases = [
         (
             json!("x"),
@@ -139,7 +139,7 @@ fn hostile_patterns_are_bounded() {
 }
 
 #[test]
-fn a_schema_that_refers_to_itself_ends() {
+fn recursive_schema_terminates() {
     let schema = json!({"$defs": {"a": {"$ref": "#/$defs/a"}}, "properties": {"x": {"$ref": "#"}}});
     let compiled = CompiledSchema::compile(&schema).expect("valid");
     assert!(compiled.is_valid(&json!({"x": {"x": {}}})));

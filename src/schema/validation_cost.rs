@@ -61,6 +61,7 @@ impl ValidationCost {
     /// Estimates the cost of a schema. It is an error if even a scalar would need too many visits.
     pub(super) fn estimate(schema: &Value) -> Result<Self, SchemaError> {
         let names = collect_named_parts(schema);
+        // Without references a schema visits each value a bounded number of times.
         let Some(names) = names else {
             return Ok(Self::default());
         };
@@ -72,12 +73,14 @@ impl ValidationCost {
             pending: Vec::new(),
         };
         graph.add_node(schema);
+        // An explicit stack, because a schema can be nested too deep for recursion.
         while let Some((at, part)) = graph.pending.pop() {
             graph.nodes[at] = graph.read_node(part);
         }
         let order = topological_order(&graph.nodes);
         let mut below = vec![0.0; graph.nodes.len()];
         let mut of_depth = Vec::new();
+        // From scalars upwards: the cost at a depth needs the costs one level below.
         for _ in 0..=MAX_VALUE_DEPTH {
             let mut now = vec![0.0; graph.nodes.len()];
             for at in &order {
@@ -92,6 +95,7 @@ impl ValidationCost {
             of_depth.push(now[0]);
             below = now;
         }
+        // Depth 0: even a scalar would take too long.
         if of_depth[0] > MAX_COST {
             return Err(SchemaError::TooCostly);
         }
@@ -114,11 +118,13 @@ impl ValidationCost {
 impl<'s> SchemaGraph<'s> {
     fn add_node(&mut self, part: &'s Value) -> usize {
         let next = self.nodes.len();
+        // By address: a part that is referred to twice is one node.
         let at = *self
             .known
             .entry(std::ptr::from_ref(part).addr())
             .or_insert(next);
         if at == next {
+            // The node is added first and read later, so that cycles end.
             self.nodes.push(SchemaNode::default());
             self.pending.push((at, part));
         }
@@ -139,8 +145,10 @@ impl<'s> SchemaGraph<'s> {
             } else if SAME_VALUE_MAP_KEYWORDS.contains(&keyword) {
                 node.same.extend(self.add_map(value));
             } else if keyword == "patternProperties" {
+                // Several patterns can apply to one property, so all of them count.
                 node.within.extend(self.add_map(value));
             } else if keyword == "properties" {
+                // At most one of `properties` applies to each value, so only the largest counts.
                 node.by_name.extend(self.add_map(value));
             } else if REFERENCE_KEYWORDS.contains(&keyword)
                 && let Some(to) = value.as_str().and_then(|to| self.resolve_reference(to))
@@ -165,11 +173,13 @@ impl<'s> SchemaGraph<'s> {
     }
 
     fn resolve_reference(&self, to: &str) -> Option<&'s Value> {
+        // A reference without `#` names a document by its `$id`.
         let (document, place) = to.split_once('#').unwrap_or((to, ""));
         let document = match document {
             "" => self.root,
             named => self.named_parts.get(named)?,
         };
+        // A JSON pointer into the document, otherwise an anchor.
         if place.is_empty() || place.starts_with('/') {
             document.pointer(place)
         } else {
@@ -191,11 +201,14 @@ fn collect_named_parts(schema: &Value) -> Option<HashMap<&str, &Value>> {
                     .any(|keyword| map.contains_key(*keyword));
                 for name in ["$id", "$anchor", "$dynamicAnchor"] {
                     if let Some(name) = map.get(name).and_then(Value::as_str) {
+                        // Some drafts allow a trailing `#` in an `$id`.
                         names.insert(name.trim_end_matches('#'), part);
                     }
                 }
                 open.extend(map.values());
             }
+            // All lists and objects are searched, also those that are not schemas: a few names too many do no
+            // harm.
             Value::Array(all) => open.extend(all),
             _ => {}
         }
@@ -208,6 +221,7 @@ fn topological_order(nodes: &[SchemaNode]) -> Vec<usize> {
     let mut order = Vec::with_capacity(nodes.len());
     let mut seen = vec![false; nodes.len()];
     for start in 0..nodes.len() {
+        // Each entry has the node and the position of its next child, in place of recursion.
         let mut path = vec![(start, 0)];
         if std::mem::replace(&mut seen[start], true) {
             continue;

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::call_matching::{CallFilter, ToolNames, list_called_tools};
 use super::result_conditions::ResultCondition;
 use super::tool_results::ToolResultCheck;
-use super::tools_called::describe_first_call;
+use super::tools_called::{ToolCallTally, describe_first_call};
 use super::tools_not_called::ToolsNotCalledCheck;
 use crate::handlers::eval_type::{EvalType, param_problem};
 use crate::handlers::explain::{QuotedText, format_list};
@@ -86,13 +86,14 @@ impl EvalType for AgentResponseContains {
             let why = "is empty: every text contains it";
             problems.push(param_problem("/contains", why));
         }
-        let of = CallFilter::for_tool("agent", Some(self.agent)).map_err(|p| problems.extend(p));
-        let Some(of) = of.ok().filter(|_| problems.is_empty()) else {
+        let filter =
+            CallFilter::for_tool("agent", Some(self.agent)).map_err(|p| problems.extend(p));
+        let Some(filter) = filter.ok().filter(|_| problems.is_empty()) else {
             return Err(problems);
         };
-        let held = ResultCondition::ContainsText(self.contains);
+        let condition = ResultCondition::ContainsText(self.contains);
         Ok(CompiledEval::Check(Box::new(ToolResultCheck::new(
-            of, held, 1,
+            filter, condition, 1,
         ))))
     }
 }
@@ -102,23 +103,29 @@ struct AgentInvokedCheck(ToolNames);
 
 impl Check for AgentInvokedCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
-        let of = self.0.group_calls(subject, |_| true);
-        let tallies: Vec<(&str, &[usize])> =
-            self.0.iter().zip(of.iter().map(Vec::as_slice)).collect();
+        // Every call of a listed tool counts, also one that ended in an error.
+        let calls_by_agent = self.0.group_calls(subject, |_| true);
+        let tallies: Vec<ToolCallTally<'_>> = self
+            .0
+            .iter()
+            .zip(&calls_by_agent)
+            .map(|(tool, calls)| ToolCallTally { tool, calls })
+            .collect();
         let missing: Vec<&str> = tallies
             .iter()
-            .filter(|(_, calls)| calls.is_empty())
-            .map(|(name, _)| *name)
+            .filter(|tally| tally.calls.is_empty())
+            .map(|tally| tally.tool)
             .collect();
+        // The names are not empty (`ToolNames::new` checks this), so the division is safe.
         let score = (tallies.len() - missing.len()) as f64 / tallies.len() as f64;
         if missing.is_empty() {
-            let told = format_list(
+            let invoked = format_list(
                 tallies
                     .iter()
                     .map(|tally| describe_first_call(subject, tally)),
             );
-            let calls = tallies.iter().flat_map(|(_, calls)| *calls);
-            return Finding::new(true, format!("invoked {told}"))
+            let calls = tallies.iter().flat_map(|tally| tally.calls);
+            return Finding::new(true, format!("invoked {invoked}"))
                 .with_score(score)
                 .with_spans(calls.map(|ix| subject.call_span(*ix)));
         }
@@ -132,8 +139,8 @@ impl Check for AgentInvokedCheck {
 mod tests {
     use serde_json::json;
 
-    use super::super::records::{answered, calls, silent, text};
-    use crate::handlers::testing::{on, refused, told};
+    use super::super::records::{calls, record_with_results, record_without_calls, text};
+    use crate::handlers::testing::{check_record, outcome_and_why, refused};
     use crate::model::Outcome::{CheckError, Fail, Pass};
 
     #[test]
@@ -156,7 +163,7 @@ mod tests {
                 r#"not invoked: "Writer"; called: "writer" 2×, "researcher" 1×"#,
             ),
         ] {
-            let found = on("agent_invoked", &json!({"agents": agents}), &record);
+            let found = check_record("agent_invoked", &json!({"agents": agents}), &record);
             let outcome = if score < 1.0 { Fail } else { Pass };
             assert_eq!(
                 (found.outcome, found.score, found.explanation.as_str()),
@@ -164,9 +171,9 @@ mod tests {
             );
         }
         let half = json!({"agents": ["writer", "editor"], "min_score": 0.5});
-        assert_eq!(told("agent_invoked", &half, &record).0, Pass);
+        assert_eq!(outcome_and_why("agent_invoked", &half, &record).0, Pass);
         assert_eq!(
-            told(
+            outcome_and_why(
                 "agent_not_invoked",
                 &json!({"agents": ["editor", "researcher"]}),
                 &record
@@ -177,10 +184,10 @@ mod tests {
             )
         );
         assert_eq!(
-            told(
+            outcome_and_why(
                 "agent_not_invoked",
                 &json!({"agents": ["editor"]}),
-                &silent()
+                &record_without_calls()
             ),
             (
                 Pass,
@@ -191,7 +198,7 @@ mod tests {
 
     #[test]
     fn a_response_is_the_result_of_that_agents_call() {
-        let record = answered(&[
+        let record = record_with_results(&[
             ("writer", "{}", text("done")),
             ("researcher", "{}", text("nothing")),
             ("researcher", "{}", text("Two SOURCES")),
@@ -225,14 +232,14 @@ mod tests {
         ] {
             let params = json!({"agent": agent, "contains": contains});
             assert_eq!(
-                told("agent_response_contains", &params, &record),
+                outcome_and_why("agent_response_contains", &params, &record),
                 (outcome, why.to_owned())
             );
         }
         let params = json!({"agent": "a", "contains": "x"});
         let unanswered = calls(&[("a", "{}"), ("b", "{}")]);
         assert_eq!(
-            told("agent_response_contains", &params, &unanswered).0,
+            outcome_and_why("agent_response_contains", &params, &unanswered).0,
             CheckError
         );
     }

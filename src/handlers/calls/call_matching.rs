@@ -36,10 +36,12 @@ impl ToolNames {
             let why = format!("has {} entries, more than {MAX_NAMES}", written.len());
             problems.push(param_problem(format!("/{param}"), why));
         }
+        // Every problem is reported, not only the first, so that an author fixes all in one edit.
         for (at, _) in written.iter().enumerate().filter(|(_, n)| n.is_empty()) {
             problems.push(param_problem(format!("/{param}/{at}"), "is empty"));
         }
         if problems.is_empty() {
+            // An `IndexSet` removes duplicates and keeps the author's order for the explanations.
             Ok(Self(written.into_iter().collect()))
         } else {
             Err(problems)
@@ -60,15 +62,15 @@ impl ToolNames {
         subject: &Subject<'_>,
         counts: impl Fn(usize) -> bool,
     ) -> Vec<Vec<usize>> {
-        let mut of = vec![Vec::new(); self.0.len()];
+        let mut calls_by_name = vec![Vec::new(); self.0.len()];
         for (ix, call) in subject.until_cancelled(subject.calls().iter().enumerate()) {
             if let Some(name) = self.0.get_index_of(&*call.call.name)
                 && counts(ix)
             {
-                of[name].push(ix);
+                calls_by_name[name].push(ix);
             }
         }
-        of
+        calls_by_name
     }
 }
 
@@ -101,6 +103,7 @@ impl CallFilter {
 
     pub(super) fn for_tool(param: &str, tool: Option<String>) -> Result<Self, Vec<ParamProblem>> {
         let name = tool.map(|name| check_tool_name(param, name)).transpose()?;
+        // No check for duplicates or number: the set has exactly one name.
         Ok(Self(name.map(|name| ToolNames(IndexSet::from([name])))))
     }
 
@@ -156,6 +159,7 @@ pub(super) fn explain_not_called(names: &ToolNames, subject: &Subject<'_>) -> St
 
 /// Formats `called: "search" 2×, "get_order" 1×`, or `no tool was called`.
 pub(super) fn list_called_tools(subject: &Subject<'_>) -> String {
+    // An `IndexMap`, so that the explanation lists the tools in the order of their first calls.
     let mut counts: IndexMap<&str, usize> = IndexMap::new();
     for call in subject.calls() {
         *counts.entry(&call.call.name).or_default() += 1;
@@ -193,10 +197,12 @@ pub(super) enum ArgCondition {
 impl ArgCondition {
     fn is_satisfied_by(&self, value: &Value) -> bool {
         match self {
+            // The comparison is numeric: 10 equals 10.0.
             Self::Equal(want) => json_equal(want, value),
             Self::Present => true,
             Self::Matches(pattern) => match value {
                 Value::String(text) => pattern.is_match(text),
+                // Other values have no text of their own, so the pattern sees them as compact JSON.
                 other => pattern.is_match(&other.to_string()),
             },
         }
@@ -233,6 +239,7 @@ impl ArgConditions {
 
     /// Adds a condition; returns `false` if the argument already has one.
     pub(super) fn add(&mut self, arg: String, want: ArgCondition) -> bool {
+        // A second condition must not replace the first silently; the caller reports the conflict.
         if self.0.contains_key(&arg) {
             return false;
         }
@@ -243,6 +250,7 @@ impl ArgConditions {
     /// Returns the number of conditions that hold. Iterates over the shorter side, so that many conditions and many
     /// small calls do not multiply.
     fn count_satisfied(&self, args: &Map<String, Value>) -> usize {
+        // Few arguments: look each of them up in the conditions.
         if args.len() < self.0.len() {
             let given = args.iter();
             return given
@@ -283,6 +291,7 @@ impl ArgConditions {
     pub(super) fn list_mismatches(&self, subject: &Subject<'_>, ix: usize) -> Vec<String> {
         let args = match subject.arguments(ix) {
             Ok(args) => args,
+            // Without conditions, unreadable arguments are not a failure.
             Err(_) if self.0.is_empty() => return Vec::new(),
             Err(why) => return vec![why.to_owned()],
         };
@@ -315,6 +324,7 @@ impl ArgConditions {
 /// Describes the calls with unreadable arguments: `; 1 call has arguments that match nothing (message 3: …)`, or
 /// nothing if there are none.
 pub(super) fn describe_unreadable_args(subject: &Subject<'_>, calls: &[usize]) -> String {
+    // One pass finds the first call to name and counts the others.
     let mut broken = subject.until_cancelled(calls).filter_map(|ix| {
         let why = subject.arguments(*ix).err()?;
         Some((subject.calls()[*ix].message, why))

@@ -34,11 +34,11 @@ impl EvalType for ToolCallCount {
 
     fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
         let mut problems = Vec::new();
-        let of = CallFilter::for_tool("tool", self.tool).map_err(|p| problems.extend(p));
+        let filter = CallFilter::for_tool("tool", self.tool).map_err(|p| problems.extend(p));
         let bounds = CountBounds::new(self.min, self.max).map_err(|p| problems.extend(p));
-        match (of, bounds) {
-            (Ok(of), Ok(bounds)) => Ok(CompiledEval::Check(Box::new(ToolCallCountCheck {
-                filter: of,
+        match (filter, bounds) {
+            (Ok(filter), Ok(bounds)) => Ok(CompiledEval::Check(Box::new(ToolCallCountCheck {
+                filter,
                 bounds,
             }))),
             _ => Err(problems),
@@ -110,15 +110,19 @@ impl EvalType for TurnCount {
 
 /// Returns the messages at which the user's turns begin.
 fn find_turn_starts(messages: &[TranscriptMessage<'_>]) -> Vec<usize> {
+    // Consecutive user messages are one turn, so only the first of them begins it.
     let mut begins = Vec::new();
     let mut speaking = false;
     for (at, message) in messages.iter().enumerate() {
         match message.role {
             MessageRole::Assistant => speaking = false,
+            // A message with only tool results is not written by the user, although some sources give it that
+            // role.
             MessageRole::User if !speaking && !has_only_results(message) => {
                 begins.push(at);
                 speaking = true;
             }
+            // System and tool messages neither begin nor end a turn.
             _ => {}
         }
     }
@@ -128,6 +132,7 @@ fn find_turn_starts(messages: &[TranscriptMessage<'_>]) -> Vec<usize> {
 /// Some sources give the results of tools the role `user`.
 fn has_only_results(message: &TranscriptMessage<'_>) -> bool {
     let mut parts = message.parts.iter();
+    // An empty message counts as a turn: `all` of no parts would be `true`.
     !message.parts.is_empty() && parts.all(|part| matches!(part, TranscriptPart::ToolResult(_)))
 }
 
@@ -142,6 +147,7 @@ impl CountBounds {
     fn new(min: Option<u32>, max: Option<u32>) -> Result<Self, Vec<ParamProblem>> {
         match (min, max) {
             (None, None) => Err(vec![param_problem("", "`min` or `max` is missing")]),
+            // A minimum of 0 always holds; an author who writes it expects a check.
             (Some(0), _) => Err(vec![param_problem(
                 "/min",
                 "must be 1 or more: every count is at least 0",
@@ -159,6 +165,7 @@ impl CountBounds {
 
     /// Returns `true` if the number is within the bounds, with the explanation: `3 calls, 1 more than 2`.
     fn describe_count(self, number: usize, counted: &str) -> (bool, String) {
+        // A number cannot miss both bounds, so their order does not matter.
         match self.max.filter(|most| number > *most) {
             Some(most) => (
                 false,
@@ -175,6 +182,7 @@ impl CountBounds {
     /// Returns the spans of a finding: those beyond the maximum, otherwise all.
     fn select_positions_to_show<T>(self, places: &[T]) -> &[T] {
         match self.max.filter(|most| places.len() > *most) {
+            // Only the calls after the allowed ones explain the failure.
             Some(most) => &places[most..],
             None => places,
         }
@@ -193,11 +201,12 @@ impl Check for ToolCallCountCheck {
         let (passed, mut why) = self
             .bounds
             .describe_count(calls.len(), &self.filter.describe_count(calls.len()));
+        // A number that is too low for one tool: the other calls show what the agent did instead.
         if calls.len() < self.bounds.min && !self.filter.is_all() {
             why = format!("{why}; {}", list_called_tools(subject));
         }
-        let telling = self.bounds.select_positions_to_show(&calls).iter();
-        Finding::new(passed, why).with_spans(telling.map(|ix| subject.call_span(*ix)))
+        let positions = self.bounds.select_positions_to_show(&calls).iter();
+        Finding::new(passed, why).with_spans(positions.map(|ix| subject.call_span(*ix)))
     }
 }
 
@@ -214,10 +223,10 @@ impl Check for MessageCountCheck {
         let places = (self.find_positions)(&subject.transcript.messages[..subject.end]);
         let number = pluralize(places.len(), self.noun);
         let (passed, why) = self.bounds.describe_count(places.len(), &number);
-        let telling = self.bounds.select_positions_to_show(&places).iter();
+        let positions = self.bounds.select_positions_to_show(&places).iter();
         // A message without parts has no span.
-        let shown = telling.filter(|at| !subject.transcript.messages[**at].parts.is_empty());
-        Finding::new(passed, why).with_spans(shown.map(|at| TranscriptSpan {
+        let with_parts = positions.filter(|at| !subject.transcript.messages[**at].parts.is_empty());
+        Finding::new(passed, why).with_spans(with_parts.map(|at| TranscriptSpan {
             message: *at,
             part: 0,
             bytes: 0..0,
@@ -229,9 +238,9 @@ impl Check for MessageCountCheck {
 mod tests {
     use serde_json::json;
 
-    use super::super::records::{calls, silent};
+    use super::super::records::{calls, record_without_calls};
     use super::*;
-    use crate::handlers::testing::{on, refused, told, transcript};
+    use crate::handlers::testing::{check_record, outcome_and_why, refused, transcript};
     use crate::model::Outcome::{Fail, Pass};
     use crate::model::{SourceText, ToolResult};
 
@@ -264,16 +273,20 @@ mod tests {
             ),
         ] {
             assert_eq!(
-                told("tool_call_count", &params, &record),
+                outcome_and_why("tool_call_count", &params, &record),
                 (outcome, why.to_owned()),
                 "{params}"
             );
         }
-        let over = on("tool_call_count", &json!({"max": 2}), &record);
+        let over = check_record("tool_call_count", &json!({"max": 2}), &record);
         let places: Vec<usize> = over.spans.iter().map(|m| m.message).collect();
         assert_eq!(places, [3], "the one too many");
         assert_eq!(
-            told("tool_call_count", &json!({"min": 1}), &silent()),
+            outcome_and_why(
+                "tool_call_count",
+                &json!({"min": 1}),
+                &record_without_calls()
+            ),
             (Fail, "0 calls, 1 fewer than 1".to_owned())
         );
     }
@@ -299,12 +312,18 @@ mod tests {
                 "2 assistant messages, 1 fewer than 3",
             ),
         ] {
-            let found = told("agent_steps", &params, &record);
+            let found = outcome_and_why("agent_steps", &params, &record);
             assert_eq!(found, (outcome, why.to_owned()), "{params}");
         }
         let nobody = json!({"messages": []});
-        assert_eq!(told("agent_steps", &json!({"min": 1}), &nobody).0, Fail);
-        assert_eq!(told("agent_steps", &json!({"max": 1}), &nobody).0, Pass);
+        assert_eq!(
+            outcome_and_why("agent_steps", &json!({"min": 1}), &nobody).0,
+            Fail
+        );
+        assert_eq!(
+            outcome_and_why("agent_steps", &json!({"max": 1}), &nobody).0,
+            Pass
+        );
     }
 
     #[test]
@@ -314,10 +333,10 @@ mod tests {
             {"role": "assistant", "content": "a"}, {"role": "assistant", "content": "b"},
             {"role": "user", "content": "q"}, {"role": "tool", "content": "x"}, {"role": "user", "content": "q"}]});
         assert_eq!(
-            told("turn_count", &json!({"min": 2, "max": 2}), &record),
+            outcome_and_why("turn_count", &json!({"min": 2, "max": 2}), &record),
             (Pass, "2 user turns".to_owned())
         );
-        let over = on("turn_count", &json!({"max": 1}), &record);
+        let over = check_record("turn_count", &json!({"max": 1}), &record);
         assert_eq!(
             (over.explanation.as_str(), over.spans[0].message),
             ("2 user turns, 1 more than 1", 4)
@@ -337,13 +356,13 @@ mod tests {
         );
         assert_eq!(find_turn_starts(&t.messages[..6]), [0]);
         assert_eq!(
-            told("turn_count", &json!({"min": 1}), &json!({"messages": []})).0,
+            outcome_and_why("turn_count", &json!({"min": 1}), &json!({"messages": []})).0,
             Fail
         );
     }
 
     #[test]
-    fn bounds_that_bind_nothing_are_refused() {
+    fn bounds_without_effect_are_refused() {
         for kind in ["tool_call_count", "agent_steps", "turn_count"] {
             for (params, at) in [
                 (json!({}), ""),

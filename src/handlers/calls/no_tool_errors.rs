@@ -28,8 +28,8 @@ impl EvalType for NoToolErrors {
     const SCORED: bool = true;
 
     fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
-        let of = CallFilter::for_tools("tools", self.tools)?;
-        Ok(CompiledEval::Check(Box::new(NoToolErrorsCheck(of))))
+        let filter = CallFilter::for_tools("tools", self.tools)?;
+        Ok(CompiledEval::Check(Box::new(NoToolErrorsCheck(filter))))
     }
 }
 
@@ -39,10 +39,12 @@ struct NoToolErrorsCheck(CallFilter);
 impl Check for NoToolErrorsCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
         let calls = self.0.matching_calls(subject);
+        // Without calls there is no error, so the eval passes; `tool_call_count` requires calls.
         if calls.is_empty() {
             let why = format!("no errors: {}", self.0.explain_no_calls(subject));
             return Finding::new(true, why).with_score(1.0);
         }
+        // A transcript that records no errors at all must not pass as one without errors.
         if let Some(why) = explain_unknown_errors(subject, &calls) {
             return Finding::check_error(why);
         }
@@ -57,6 +59,7 @@ impl Check for NoToolErrorsCheck {
         if errors.is_empty() {
             return Finding::new(true, format!("no errors in {all}")).with_score(score);
         }
+        // Failed: name each error with its result.
         let listed = format_list(errors.iter().map(|ix| describe_error(subject, *ix)));
         let failed = pluralize(errors.len(), "error");
         let marks = errors
@@ -72,15 +75,17 @@ impl Check for NoToolErrorsCheck {
 mod tests {
     use serde_json::json;
 
-    use super::super::records::{answered, calls, failed, fine, silent, text};
-    use crate::handlers::testing::{on, refused, told};
+    use super::super::records::{
+        calls, failed, record_with_results, record_without_calls, successful, text,
+    };
+    use crate::handlers::testing::{check_record, outcome_and_why, refused};
     use crate::model::Outcome::{CheckError, Fail, Pass};
 
     #[test]
     fn errors_are_counted_among_the_calls_in_scope() {
-        let record = answered(&[
+        let record = record_with_results(&[
             ("search", "{}", failed("timed out")),
-            ("search", "{}", fine("Error: 404")),
+            ("search", "{}", successful("Error: 404")),
             ("get", "{}", text("Error")),
             ("pay", "{}", failed("denied")),
         ]);
@@ -106,7 +111,7 @@ mod tests {
                 r#"no errors: "wait" was not called; called: "search" 2×, "get" 1×, "pay" 1×"#,
             ),
         ] {
-            let found = on("no_tool_errors", &params, &record);
+            let found = check_record("no_tool_errors", &params, &record);
             let outcome = if score < 1.0 { Fail } else { Pass };
             assert_eq!(
                 (found.outcome, found.score, found.explanation.as_str()),
@@ -114,59 +119,65 @@ mod tests {
                 "{params}"
             );
         }
-        let marks = on("no_tool_errors", &json!({}), &record).spans;
+        let marks = check_record("no_tool_errors", &json!({}), &record).spans;
         let places: Vec<usize> = marks.iter().map(|m| m.message).collect();
         assert_eq!(places, [2, 8], "the answers");
         let nine: Vec<_> = (0..10)
-            .map(|n| ("f", "{}", if n == 0 { fine("x") } else { failed("x") }))
+            .map(|n| {
+                (
+                    "f",
+                    "{}",
+                    if n == 0 { successful("x") } else { failed("x") },
+                )
+            })
             .collect();
-        let just = on(
+        let just = check_record(
             "no_tool_errors",
             &json!({"min_score": 0.1}),
-            &answered(&nine),
+            &record_with_results(&nine),
         );
         assert_eq!((just.outcome, just.score), (Pass, Some(0.1)));
-        let lenient = on("no_tool_errors", &json!({"min_score": 0.5}), &record);
+        let lenient = check_record("no_tool_errors", &json!({"min_score": 0.5}), &record);
         assert_eq!(lenient.outcome, Pass);
     }
 
     #[test]
     fn an_error_is_never_guessed_from_text() {
-        let unsaid = answered(&[("search", "{}", text("Error: 500"))]);
+        let unsaid = record_with_results(&[("search", "{}", text("Error: 500"))]);
         assert_eq!(
-            told("no_tool_errors", &json!({}), &unsaid),
+            outcome_and_why("no_tool_errors", &json!({}), &unsaid),
             (
                 CheckError,
                 "this transcript does not say which results are errors (`is_error`)".to_owned()
             )
         );
-        let elsewhere = answered(&[
+        let elsewhere = record_with_results(&[
             ("search", "{}", text("Error: 500")),
-            ("get", "{}", fine("x")),
+            ("get", "{}", successful("x")),
         ]);
         assert_eq!(
-            told("no_tool_errors", &json!({"tools": ["search"]}), &elsewhere).0,
+            outcome_and_why("no_tool_errors", &json!({"tools": ["search"]}), &elsewhere).0,
             Pass
         );
     }
 
     #[test]
-    fn no_call_or_no_answer_is_no_error() {
+    fn missing_call_or_result_is_not_an_error() {
         assert_eq!(
-            told("no_tool_errors", &json!({}), &silent()),
+            outcome_and_why("no_tool_errors", &json!({}), &record_without_calls()),
             (Pass, "no errors: no tool was called".to_owned())
         );
         assert_eq!(
-            told("no_tool_errors", &json!({}), &calls(&[("search", "{}")])),
+            outcome_and_why("no_tool_errors", &json!({}), &calls(&[("search", "{}")])),
             (Pass, "no errors in 1 call".to_owned())
         );
     }
 
     #[test]
-    fn calls_whose_results_were_not_kept_are_no_calls_without_errors() {
+    fn calls_without_recorded_results_are_a_check_error() {
         let gone = calls(&[("search", "{}"), ("search", "{}")]);
         assert_eq!(
-            told("no_tool_errors", &json!({}), &gone),
+            outcome_and_why("no_tool_errors", &json!({}), &gone),
             (
                 CheckError,
                 "this transcript has calls but no results of calls".to_owned()

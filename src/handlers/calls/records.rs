@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 /// A user's message, then a message per call (position 1, 3, 5 …), each followed by its answer (2, 4, 6 …).
-pub(super) fn answered(calls: &[(&str, &str, Value)]) -> Value {
+pub(super) fn record_with_results(calls: &[(&str, &str, Value)]) -> Value {
     let mut messages = vec![json!({"role": "user", "content": "q"})];
     for (at, (name, arguments, answer)) in calls.iter().enumerate() {
         let id = format!("c{at}");
@@ -28,7 +28,7 @@ pub(super) fn calls(calls: &[(&str, &str)]) -> Value {
 }
 
 /// A record without calls.
-pub(super) fn silent() -> Value {
+pub(super) fn record_without_calls() -> Value {
     json!({"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]})
 }
 
@@ -38,7 +38,7 @@ pub(super) fn text(content: &str) -> Value {
 }
 
 /// An answer that says that it is none.
-pub(super) fn fine(content: &str) -> Value {
+pub(super) fn successful(content: &str) -> Value {
     json!({"content": content, "is_error": false})
 }
 
@@ -48,6 +48,6 @@ pub(super) fn failed(content: &str) -> Value {
 }
 
 /// An answer after so many milliseconds.
-pub(super) fn after(ms: f64) -> Value {
+pub(super) fn result_after(ms: f64) -> Value {
     json!({"content": "x", "duration_ms": ms})
 }

@@ -43,6 +43,7 @@ impl ResultCondition {
         param: &str,
         patterns: Vec<String>,
     ) -> Result<Self, Vec<ParamProblem>> {
+        // The limit comes first, because building the pattern set of a very long list is slow.
         let count = patterns.len();
         if count > MAX_PATTERNS {
             let why = format!("has {count} entries, more than {MAX_PATTERNS}");
@@ -60,6 +61,7 @@ impl ResultCondition {
     /// Returns the range in the text; `None` if the text does not meet the condition.
     pub(super) fn find(&self, text: &MessageText<'_>) -> Option<Vec<Range<usize>>> {
         match self {
+            // `collect` into an `Option` gives `None` as soon as one pattern has no hit.
             Self::ContainsAll(patterns) => {
                 let hits = patterns.find_first_of_each(text.lowercase()).into_iter();
                 hits.map(|hit| hit.map(|range| to_original_range(&text.text, &range)))
@@ -127,6 +129,7 @@ pub(in crate::handlers) fn explain_unknown_errors(
     if are_results_missing(subject, calls) {
         return Some(RESULTS_NOT_RECORDED);
     }
+    // One result with the flag is enough: the source then records errors, and the others have none.
     let unsaid = calls.iter().any(|ix| subject.result(*ix).is_some())
         && iter_results(subject).all(|result| result.is_error.is_none());
     unsaid.then_some(ERRORS_NOT_RECORDED)

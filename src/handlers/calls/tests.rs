@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::records::calls;
-use crate::handlers::testing::{on, told};
+use crate::handlers::testing::{check_record, outcome_and_why};
 use crate::model::Outcome::Pass;
 
 /// Calls of a few tools with a few arguments, some of them broken.
@@ -27,7 +27,7 @@ fn record(made: &[(String, String)]) -> Value {
 }
 
 fn passes(kind: &str, params: &Value, made: &[(String, String)]) -> bool {
-    told(kind, params, &record(made)).0 == Pass
+    outcome_and_why(kind, params, &record(made)).0 == Pass
 }
 
 proptest! {
@@ -59,19 +59,19 @@ proptest! {
     }
 
     #[test]
-    fn of_one_argument_some_call_has_it_or_it_is_excluded(made in some_calls(), value in 0..3_i32) {
+    fn argument_value_is_either_present_or_excluded(made in some_calls(), value in 0..3_i32) {
         for value in [json!(value), json!(value.to_string()), json!(null)] {
-            let has = json!({"tool_name": "a", "expected_args": {"x": value}});
+            let with_value = json!({"tool_name": "a", "expected_args": {"x": value}});
             let never = json!({"tool_name": "a", "excluded_args": {"x": value}});
             let listed = json!({"tool_name": "a", "forbidden_args": {"x": [value]}});
-            let has = passes("tool_args", &has, &made);
-            prop_assert_ne!(has, passes("tool_args_excluded_session", &never, &made));
-            prop_assert_ne!(has, passes("tool_args_excluded_session", &listed, &made));
+            let has_value = passes("tool_args", &with_value, &made);
+            prop_assert_ne!(has_value, passes("tool_args_excluded_session", &never, &made));
+            prop_assert_ne!(has_value, passes("tool_args_excluded_session", &listed, &made));
         }
     }
 
     #[test]
-    fn a_twin_says_the_same(made in some_calls()) {
+    fn session_twin_gives_the_same_result(made in some_calls()) {
         let names = json!({"tool_names": ["a", "c"]});
         let args = json!({"tool_name": "b", "expected_args": {"x": 1, "y": 2}});
         for (turn, session, params) in [
@@ -80,12 +80,12 @@ proptest! {
             ("tool_args", "tool_args_session", &args),
         ] {
             let record = record(&made);
-            prop_assert_eq!(on(turn, params, &record), on(session, params, &record));
+            prop_assert_eq!(check_record(turn, params, &record), check_record(session, params, &record));
         }
     }
 
     #[test]
-    fn what_every_call_has_some_call_has(made in some_calls(), x in 0..3_i32) {
+    fn condition_of_every_call_holds_for_some_call(made in some_calls(), x in 0..3_i32) {
         let params = json!({"tool_name": "a", "expected_args": {"x": x}});
         prop_assert!(
             !passes("tool_calls_with_args", &params, &made) || passes("tool_args", &params, &made)

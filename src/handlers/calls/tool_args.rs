@@ -80,11 +80,13 @@ impl Check for ToolArgsCheck {
         if calls.is_empty() {
             return Finding::new(false, self.filter.explain_no_calls(subject));
         }
+        // Pass: one call with all arguments is enough.
         let mut wanted = subject.until_cancelled(&calls);
         if let Some(ix) = wanted.find(|ix| self.args.are_satisfied_by(subject, **ix)) {
             let why = format!("{}: {}", locate_call(subject, *ix), self.args.describe());
             return Finding::new(true, why).with_spans([subject.call_span(*ix)]);
         }
+        // Fail: explain the nearest call, because listing every call of a long transcript helps no one.
         let tool = QuotedText(&self.tool);
         let unreadable = describe_unreadable_args(subject, &calls);
         let Some(nearest) = find_nearest_call(&self.args, subject, &calls) else {
@@ -114,11 +116,12 @@ fn find_nearest_call(
     calls: &[usize],
 ) -> Option<usize> {
     let mut best = None;
+    // Strictly more, so the first of several equal calls is shown.
     for ix in subject.until_cancelled(calls) {
-        if let Some(held) = args.count_satisfied_by_call(subject, *ix)
-            && best.is_none_or(|(most, _)| held > most)
+        if let Some(satisfied) = args.count_satisfied_by_call(subject, *ix)
+            && best.is_none_or(|(most, _)| satisfied > most)
         {
-            best = Some((held, *ix));
+            best = Some((satisfied, *ix));
         }
     }
     best.map(|(_, ix)| ix)
@@ -128,15 +131,15 @@ fn find_nearest_call(
 mod tests {
     use serde_json::{Value, json};
 
-    use super::super::records::{calls, silent};
-    use crate::handlers::testing::{on, refused, told};
+    use super::super::records::{calls, record_without_calls};
+    use crate::handlers::testing::{check_record, outcome_and_why, refused};
     use crate::model::Outcome::{self, Fail, Pass};
 
     fn one(expected: &Value, arguments: &str) -> Outcome {
         let params = json!({"tool_name": "f", "expected_args": {"x": expected}});
         let record = calls(&[("f", arguments)]);
         let [turn, session] =
-            ["tool_args", "tool_args_session"].map(|kind| told(kind, &params, &record));
+            ["tool_args", "tool_args_session"].map(|kind| outcome_and_why(kind, &params, &record));
         assert_eq!(turn, session);
         turn.0
     }
@@ -166,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn the_arguments_must_stand_in_one_call_and_the_nearest_is_told() {
+    fn one_call_must_have_all_arguments_and_the_nearest_is_explained() {
         let record = calls(&[
             ("get", r#"{"id": 7, "lang": "de"}"#),
             ("get", r#"{"id": 8}"#),
@@ -192,13 +195,13 @@ mod tests {
         ] {
             let params = json!({"tool_name": "get", "expected_args": args});
             assert_eq!(
-                told("tool_args", &params, &record),
+                outcome_and_why("tool_args", &params, &record),
                 (outcome, why.to_owned()),
                 "{params}"
             );
         }
         let params = json!({"tool_name": "put", "expected_args": {"id": 9}});
-        let found = on("tool_args", &params, &record);
+        let found = check_record("tool_args", &params, &record);
         assert_eq!(
             (
                 found.outcome,
@@ -214,21 +217,21 @@ mod tests {
     }
 
     #[test]
-    fn calls_without_readable_arguments_match_nothing_and_it_says_so() {
+    fn unreadable_arguments_match_nothing_and_are_reported() {
         let params = json!({"tool_name": "f", "expected_args": {"x": 1}});
         assert_eq!(
-            told("tool_args", &params, &calls(&[("f", "[1]")])),
+            outcome_and_why("tool_args", &params, &calls(&[("f", "[1]")])),
             (
                 Fail,
                 r#"no call of "f" has x = 1; 1 call has arguments that match nothing (message 1: its arguments are not a JSON object)"#.to_owned()
             )
         );
         assert_eq!(
-            told("tool_args", &params, &calls(&[("g", "{}")])),
+            outcome_and_why("tool_args", &params, &calls(&[("g", "{}")])),
             (Fail, r#""f" was not called; called: "g" 1×"#.to_owned())
         );
         assert_eq!(
-            told("tool_args_session", &params, &silent()),
+            outcome_and_why("tool_args_session", &params, &record_without_calls()),
             (Fail, r#""f" was not called; no tool was called"#.to_owned())
         );
     }
@@ -239,7 +242,7 @@ mod tests {
             (0..5_000).map(|n| (format!("a{n}"), json!(n))).collect();
         let params = json!({"tool_name": "f", "expected_args": args});
         let record = calls(&vec![("f", r#"{"a1":1}"#); 5_000]);
-        let (outcome, why) = told("tool_args", &params, &record);
+        let (outcome, why) = outcome_and_why("tool_args", &params, &record);
         assert_eq!(outcome, Fail);
         assert!(why.ends_with("and 4994 more") && why.len() < 500, "{why}");
     }

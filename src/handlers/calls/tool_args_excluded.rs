@@ -41,6 +41,7 @@ impl EvalType for ToolArgsExcludedSession {
     fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
         let mut problems = Vec::new();
         let tool = check_tool_name("tool_name", self.tool_name).map_err(|p| problems.extend(p));
+        // Both params fill one table; they differ only in one value or many.
         let mut values: IndexMap<String, Vec<Value>> = IndexMap::new();
         if self.excluded_args.is_none() && self.forbidden_args.is_none() {
             problems.push(param_problem(
@@ -63,6 +64,7 @@ impl EvalType for ToolArgsExcludedSession {
                 "needs at least one argument",
             ));
         }
+        // Each value is compared with each call, hence the limit.
         for (arg, forbidden) in self.forbidden_args.into_iter().flatten() {
             if forbidden.is_empty() {
                 let at = arg_pointer("forbidden_args", &arg);
@@ -76,6 +78,7 @@ impl EvalType for ToolArgsExcludedSession {
                     format!("has {count} entries, more than {MAX_VALUES}"),
                 ));
             }
+            // An argument in both params gets the values of both.
             values.entry(arg).or_default().extend(forbidden);
         }
         let tool = tool.ok().filter(|_| problems.is_empty());
@@ -106,6 +109,7 @@ impl ToolArgsExcludedCheck {
     ) -> Option<(&'a str, &'a Value)> {
         let args = subject.arguments(ix).ok()?;
         let is_wrong = |values: &[Value], value| values.iter().any(|v| json_equal(v, value));
+        // The shorter side, so that many conditions and many small calls do not multiply.
         if args.len() < self.excluded_values.len() {
             let mut given = args.iter();
             let found = given.find(|(arg, value)| {
@@ -127,6 +131,7 @@ impl Check for ToolArgsExcludedCheck {
         if calls.is_empty() {
             return Finding::new(true, self.filter.explain_no_calls(subject));
         }
+        // Unreadable arguments cannot have an excluded value, but the explanation must name them.
         let unreadable = describe_unreadable_args(subject, &calls);
         let wrong: Vec<_> = subject
             .until_cancelled(&calls)
@@ -155,14 +160,14 @@ impl Check for ToolArgsExcludedCheck {
 mod tests {
     use serde_json::json;
 
-    use super::super::records::{calls, silent};
-    use crate::handlers::testing::{on, refused, told};
+    use super::super::records::{calls, record_without_calls};
+    use crate::handlers::testing::{check_record, outcome_and_why, refused};
     use crate::model::Outcome::{Fail, Pass};
 
     const KIND: &str = "tool_args_excluded_session";
 
     #[test]
-    fn any_argument_of_any_call_is_one_too_many() {
+    fn any_excluded_value_in_any_call_fails() {
         let record = calls(&[
             ("mail", r#"{"to": "a", "cc": null}"#),
             ("mail", r#"{"to": "everyone", "n": 3.0}"#),
@@ -205,13 +210,13 @@ mod tests {
                 params["forbidden_args"] = forbidden;
             }
             assert_eq!(
-                told(KIND, &params, &record),
+                outcome_and_why(KIND, &params, &record),
                 (outcome, why.to_owned()),
                 "{params}"
             );
         }
         let only = json!({"tool_name": "mail", "forbidden_args": {"to": ["a", "everyone"]}});
-        let places: Vec<usize> = on(KIND, &only, &record)
+        let places: Vec<usize> = check_record(KIND, &only, &record)
             .spans
             .iter()
             .map(|m| m.message)
@@ -220,17 +225,17 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_are_not_there_or_not_readable_have_no_values() {
+    fn missing_or_unreadable_calls_have_no_excluded_value() {
         let params = json!({"tool_name": "mail", "excluded_args": {"to": "x"}});
         assert_eq!(
-            told(KIND, &params, &silent()),
+            outcome_and_why(KIND, &params, &record_without_calls()),
             (
                 Pass,
                 r#""mail" was not called; no tool was called"#.to_owned()
             )
         );
         assert_eq!(
-            told(KIND, &params, &calls(&[("mail", r#"{"to": "x""#), ("mail", "")])),
+            outcome_and_why(KIND, &params, &calls(&[("mail", r#"{"to": "x""#), ("mail", "")])),
             (
                 Pass,
                 r#"no excluded value of to in 2 calls of "mail"; 1 call has arguments that match nothing (message 1: its arguments are not JSON: EOF while parsing an object at line 1 column 10)"#.to_owned()

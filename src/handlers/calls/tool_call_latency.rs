@@ -67,16 +67,17 @@ impl EvalType for ToolCallLatency {
 
     fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
         let mut problems = Vec::new();
-        let of = CallFilter::for_tool("tool", self.tool).map_err(|p| problems.extend(p));
+        let filter = CallFilter::for_tool("tool", self.tool).map_err(|p| problems.extend(p));
+        // `is_finite` also refuses NaN and infinity, with which nothing can be compared.
         if !(self.max_ms.is_finite() && self.max_ms > 0.0) {
             let why = format!("must be more than 0 (got {})", self.max_ms);
             problems.push(param_problem("/max_ms", why));
         }
-        let Some(of) = of.ok().filter(|_| problems.is_empty()) else {
+        let Some(filter) = filter.ok().filter(|_| problems.is_empty()) else {
             return Err(problems);
         };
         Ok(CompiledEval::Check(Box::new(ToolCallLatencyCheck {
-            filter: of,
+            filter,
             max_ms: self.max_ms,
             statistic: self.statistic,
         })))
@@ -102,6 +103,7 @@ impl Check for ToolCallLatencyCheck {
         for ix in subject.until_cancelled(&calls) {
             match subject.result(*ix).map(|(_, result)| result.duration_ms) {
                 Some(Some(ms)) if ms.is_finite() && ms >= 0.0 => timed.push((ms, *ix)),
+                // A result without a usable duration: missing, negative or not a number.
                 Some(_) => untimed.push(*ix),
                 // A call without a result (yet) has no known duration.
                 None => {}
@@ -118,7 +120,9 @@ impl Check for ToolCallLatencyCheck {
                 if missing == 1 { "has" } else { "have" },
             ));
         }
+        // `total_cmp`, because `f64` has no total order; the values are finite at this point.
         timed.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+        // No result at all, such as calls of the last message only: nothing to measure, so no pass.
         let Some((slowest_ms, slowest)) = timed.last().copied() else {
             return Finding::check_error(format!(
                 "no duration_ms: {} without a result",
@@ -128,6 +132,7 @@ impl Check for ToolCallLatencyCheck {
         let sorted: Vec<f64> = timed.iter().map(|(ms, _)| *ms).collect();
         let took = self.statistic.compute(&sorted);
         let passed = took <= self.max_ms;
+        // A duration above the limit is above 0, so the division is safe.
         let score = if passed { 1.0 } else { self.max_ms / took };
         let noun = self.statistic.noun();
         let against = if passed {
@@ -141,6 +146,7 @@ impl Check for ToolCallLatencyCheck {
         };
         let all = self.filter.describe_count(timed.len());
         let mut why = format!("{noun} of {all} took {}, {against}", RoundedMillis(took));
+        // The mean, percentile and total name no call, so the slowest call is added.
         if self.statistic != LatencyStatistic::Max {
             why = format!("{why}; the slowest {}", RoundedMillis(slowest_ms));
         }
@@ -168,23 +174,25 @@ impl std::fmt::Display for RoundedMillis {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::super::records::{after, answered, calls, silent, text};
+    use super::super::records::{
+        calls, record_with_results, record_without_calls, result_after, text,
+    };
     use super::*;
-    use crate::handlers::testing::{on, refused, told};
+    use crate::handlers::testing::{check_record, outcome_and_why, refused};
     use crate::model::Outcome::{CheckError, Fail, Pass};
 
     const KIND: &str = "tool_call_latency";
 
     fn record() -> Value {
-        answered(&[
-            ("search", "{}", after(100.0)),
-            ("get", "{}", after(0.5)),
-            ("search", "{}", after(300.0)),
+        record_with_results(&[
+            ("search", "{}", result_after(100.0)),
+            ("get", "{}", result_after(0.5)),
+            ("search", "{}", result_after(300.0)),
         ])
     }
 
     #[test]
-    fn a_statistic_of_the_durations_is_held_against_the_budget() {
+    fn statistic_of_the_durations_is_compared_with_the_budget() {
         for (params, score, why) in [
             (
                 json!({"max_ms": 300}),
@@ -212,7 +220,7 @@ mod tests {
                 r#"the 95th percentile of 3 calls took 300 ms, 225 ms more than 75 ms; the slowest 300 ms: "search" in message 5"#,
             ),
         ] {
-            let found = on(KIND, &params, &record());
+            let found = check_record(KIND, &params, &record());
             let outcome = if score < 1.0 { Fail } else { Pass };
             assert_eq!(
                 (found.outcome, found.score, found.explanation.as_str()),
@@ -233,15 +241,15 @@ mod tests {
     }
 
     #[test]
-    fn durations_that_are_missing_are_no_verdict() {
-        let some = answered(&[
-            ("a", "{}", after(1.0)),
+    fn missing_durations_are_a_check_error() {
+        let some = record_with_results(&[
+            ("a", "{}", result_after(1.0)),
             ("b", "{}", text("x")),
-            ("b", "{}", after(-3.0)),
+            ("b", "{}", result_after(-3.0)),
         ]);
         let params = json!({"max_ms": 10});
         assert_eq!(
-            told(KIND, &params, &some),
+            outcome_and_why(KIND, &params, &some),
             (
                 CheckError,
                 r#"2 of 3 results have no usable duration_ms, the first that of "b" in message 3"#
@@ -249,28 +257,31 @@ mod tests {
             )
         );
         assert_eq!(
-            told(KIND, &json!({"max_ms": 10, "tool": "a"}), &some).0,
+            outcome_and_why(KIND, &json!({"max_ms": 10, "tool": "a"}), &some).0,
             Pass,
             "the others do not matter"
         );
         assert_eq!(
-            told(KIND, &params, &calls(&[("a", "{}")])),
+            outcome_and_why(KIND, &params, &calls(&[("a", "{}")])),
             (
                 CheckError,
                 "no duration_ms: 1 call without a result".to_owned()
             )
         );
         assert_eq!(
-            told(KIND, &params, &silent()),
+            outcome_and_why(KIND, &params, &record_without_calls()),
             (Pass, "no time: no tool was called".to_owned())
         );
-        let early = answered(&[("a", "{}", after(0.0))]);
-        assert_eq!(told(KIND, &params, &early).0, Pass);
-        assert_eq!(told(KIND, &json!({"max_ms": 0.5}), &record()).0, Fail);
+        let early = record_with_results(&[("a", "{}", result_after(0.0))]);
+        assert_eq!(outcome_and_why(KIND, &params, &early).0, Pass);
+        assert_eq!(
+            outcome_and_why(KIND, &json!({"max_ms": 0.5}), &record()).0,
+            Fail
+        );
     }
 
     #[test]
-    fn budgets_that_mean_nothing_are_refused() {
+    fn invalid_budgets_are_refused() {
         for params in [
             json!({}),
             json!({"max_ms": 0}),

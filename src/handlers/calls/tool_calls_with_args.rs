@@ -51,40 +51,43 @@ impl EvalType for ToolCallsWithArgs {
 
     fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
         let mut problems = Vec::new();
-        let asks = self.expected_args.is_some()
+        // An eval without conditions would pass for every call, which hides a typing error.
+        let has_condition = self.expected_args.is_some()
             || self.args_match.is_some()
             || self.result_includes.is_some()
             || self.result_matches.is_some()
             || self.no_error;
-        if !asks {
+        if !has_condition {
             problems.push(param_problem(
                 "",
                 "the eval would check nothing: give `expected_args`, `args_match`, `result_includes`, \
                  `result_matches` or `no_error: true`",
             ));
         }
+        // Collect the problems of all params before returning, so that an author sees them together.
         let args = compile_arg_conditions(self.expected_args, self.args_match, &mut problems);
-        let mut held = Vec::new();
+        let mut result_conditions = Vec::new();
         let includes = self.result_includes;
         let includes =
             includes.map(|patterns| ResultCondition::contains_all("result_includes", patterns));
         let matches = self.result_matches;
         let matches =
             matches.map(|pattern| ResultCondition::from_pattern("result_matches", &pattern));
-        for asked in includes.into_iter().chain(matches) {
-            match asked {
-                Ok(asked) => held.push(asked),
+        for condition in includes.into_iter().chain(matches) {
+            match condition {
+                Ok(condition) => result_conditions.push(condition),
                 Err(why) => problems.extend(why),
             }
         }
-        let of = CallFilter::for_tool("tool_name", self.tool_name).map_err(|p| problems.extend(p));
-        let Some(of) = of.ok().filter(|_| problems.is_empty()) else {
+        let filter =
+            CallFilter::for_tool("tool_name", self.tool_name).map_err(|p| problems.extend(p));
+        let Some(filter) = filter.ok().filter(|_| problems.is_empty()) else {
             return Err(problems);
         };
         Ok(CompiledEval::Check(Box::new(ToolCallsWithArgsCheck {
-            filter: of,
+            filter,
             arg_conditions: args,
-            result_conditions: held,
+            result_conditions,
             no_error: self.no_error,
         })))
     }
@@ -106,6 +109,7 @@ fn compile_arg_conditions(
         args.add(
             arg,
             match value {
+                // Unlike in `tool_args`, `null` means any value here.
                 Value::Null => ArgCondition::Present,
                 value => ArgCondition::Equal(value),
             },
@@ -144,12 +148,13 @@ impl ToolCallsWithArgsCheck {
     fn is_satisfied_by(&self, subject: &Subject<'_>, ix: usize) -> bool {
         let args =
             self.arg_conditions.is_empty() || self.arg_conditions.are_satisfied_by(subject, ix);
+        // A closure: the result is searched only if the arguments hold, because results can be long.
         let result = || match subject.result_text(ix) {
             None => self.result_conditions.is_empty(),
             Some(answer) => self
                 .result_conditions
                 .iter()
-                .all(|held| held.find(answer).is_some()),
+                .all(|condition| condition.find(answer).is_some()),
         };
         args && !(self.no_error && is_error(subject, ix)) && result()
     }
@@ -169,10 +174,10 @@ impl ToolCallsWithArgsCheck {
                 let unmet = self
                     .result_conditions
                     .iter()
-                    .filter(|held| held.find(answer).is_none());
-                lacks.extend(
-                    unmet.map(|held| format!("in its result, {}", held.describe_missing(answer))),
-                );
+                    .filter(|condition| condition.find(answer).is_none());
+                lacks.extend(unmet.map(|condition| {
+                    format!("in its result, {}", condition.describe_missing(answer))
+                }));
             }
         }
         format!("{}: {}", locate_call(subject, ix), format_list(lacks))
@@ -193,6 +198,8 @@ impl Check for ToolCallsWithArgsCheck {
             // Without a tool, no call is required.
             return Finding::new(self.filter.is_all(), self.filter.explain_no_calls(subject));
         }
+        // Without results the conditions cannot be checked. A failure by arguments is certain and has
+        // priority.
         if !self.result_conditions.is_empty()
             && are_results_missing(subject, &calls)
             && !self.fails_by_args(subject, &calls)
@@ -218,6 +225,7 @@ impl Check for ToolCallsWithArgsCheck {
             return Finding::new(true, format!("{all} {as_asked} the conditions"))
                 .with_spans(marks);
         }
+        // Fail: describe the first calls in full and count the others.
         let mut listed: Vec<String> = Vec::new();
         for ix in wrong.iter().take(MAX_DESCRIBED_CALLS) {
             listed.push(self.describe_failure(subject, *ix));
@@ -239,22 +247,24 @@ const MAX_DESCRIBED_CALLS: usize = 3;
 mod tests {
     use serde_json::{Value, json};
 
-    use super::super::records::{answered, calls, failed, fine, silent, text};
-    use crate::handlers::testing::{on, refused, told};
+    use super::super::records::{
+        calls, failed, record_with_results, record_without_calls, successful, text,
+    };
+    use crate::handlers::testing::{check_record, outcome_and_why, refused};
     use crate::model::Outcome::{self, CheckError, Fail, Pass};
 
     const KIND: &str = "tool_calls_with_args";
 
     fn finds(params: &Value, record: &Value, outcome: Outcome, why: &str) {
         assert_eq!(
-            told(KIND, params, record),
+            outcome_and_why(KIND, params, record),
             (outcome, why.to_owned()),
             "{params}"
         );
     }
 
     #[test]
-    fn every_call_has_the_arguments() {
+    fn every_call_must_have_the_arguments() {
         let record = calls(&[
             ("get", r#"{"id": 7, "url": "https://a"}"#),
             ("get", r#"{"id": "7", "url": null}"#),
@@ -284,7 +294,7 @@ mod tests {
             Fail,
             r#"1 of 3 calls failed the conditions: "put" in message 3: url: expected any value, but it is missing"#,
         );
-        let found = on(KIND, &json!({"expected_args": {"id": 8}}), &record);
+        let found = check_record(KIND, &json!({"expected_args": {"id": 8}}), &record);
         let places: Vec<usize> = found.spans.iter().map(|m| m.message).collect();
         assert_eq!(places, [1, 2, 3]);
         finds(
@@ -296,9 +306,9 @@ mod tests {
     }
 
     #[test]
-    fn every_result_is_as_asked() {
-        let record = answered(&[
-            ("get", "{}", fine("Order 7 SHIPPED")),
+    fn every_result_must_meet_the_conditions() {
+        let record = record_with_results(&[
+            ("get", "{}", successful("Order 7 SHIPPED")),
             ("get", "{}", failed("order: timed out")),
         ]);
         finds(
@@ -317,8 +327,8 @@ mod tests {
     }
 
     #[test]
-    fn what_the_transcript_does_not_hold_is_an_error_unless_it_fails_anyway() {
-        let unsaid = answered(&[("get", r#"{"id": 7}"#, text("Error"))]);
+    fn missing_results_are_an_error_unless_arguments_fail_anyway() {
+        let unsaid = record_with_results(&[("get", r#"{"id": 7}"#, text("Error"))]);
         let no_error = json!({"no_error": true});
         finds(
             &no_error,
@@ -327,9 +337,9 @@ mod tests {
             "this transcript does not say which results are errors (`is_error`)",
         );
         let both = json!({"no_error": true, "expected_args": {"id": 8}});
-        assert_eq!(told(KIND, &both, &unsaid).0, Fail);
+        assert_eq!(outcome_and_why(KIND, &both, &unsaid).0, Fail);
         let result = json!({"no_error": true, "result_includes": ["ok"]});
-        assert_eq!(told(KIND, &result, &unsaid).0, Fail);
+        assert_eq!(outcome_and_why(KIND, &result, &unsaid).0, Fail);
 
         let unanswered = calls(&[("get", "{}"), ("get", "{}")]);
         let includes = json!({"result_includes": ["x"]});
@@ -340,7 +350,7 @@ mod tests {
             "this transcript has calls but no results of calls",
         );
         let both = json!({"result_includes": ["x"], "expected_args": {"id": 8}});
-        assert_eq!(told(KIND, &both, &unanswered).0, Fail);
+        assert_eq!(outcome_and_why(KIND, &both, &unanswered).0, Fail);
         finds(
             &includes,
             &calls(&[("get", "{}")]),
@@ -350,26 +360,26 @@ mod tests {
     }
 
     #[test]
-    fn a_named_tool_must_be_called_but_no_tool_need_be() {
+    fn named_tool_must_be_called_and_no_name_requires_no_call() {
         let args = json!({"x": 1});
         finds(
             &json!({"tool_name": "get", "expected_args": args}),
-            &silent(),
+            &record_without_calls(),
             Fail,
             r#""get" was not called; no tool was called"#,
         );
         finds(
             &json!({"expected_args": args}),
-            &silent(),
+            &record_without_calls(),
             Pass,
             "no tool was called",
         );
     }
 
     #[test]
-    fn many_bad_calls_are_told_in_few_words() {
+    fn many_failing_calls_are_summarized() {
         let record = calls(&vec![("get", "{}"); 1000]);
-        let (_, why) = told(KIND, &json!({"expected_args": {"x": 1}}), &record);
+        let (_, why) = outcome_and_why(KIND, &json!({"expected_args": {"x": 1}}), &record);
         assert!(
             why.starts_with("1000 of 1000 calls failed the conditions: "),
             "{why}"
@@ -378,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn params_that_ask_nothing_are_refused() {
+    fn params_without_a_condition_are_refused() {
         for (params, at) in [
             (json!({}), ""),
             (json!({"tool_name": "f"}), ""),

@@ -39,6 +39,7 @@ impl EvalType for ToolEfficiency {
             let why = "`max_calls`, `max_errors` or `max_error_rate` is missing";
             return Err(vec![param_problem("", why)]);
         }
+        // A rate of 1 would allow every call to fail, so it is refused as a limit without effect.
         if let Some(rate) = self.max_error_rate.filter(|r| !(0.0..1.0).contains(r)) {
             let why =
                 format!("must be at least 0 and less than 1 (got {rate}): no rate is above 1");
@@ -82,12 +83,14 @@ impl Check for ToolEfficiencyCheck {
             score: 1.0,
             exceeded: Vec::new(),
         };
+        // Calls: the transcript always records them, so this budget needs no flag.
         if let Some(most) = self.calls {
             spent.add_budget(all as f64, f64::from(most), || {
                 let over = all - most as usize;
                 format!("{}, {over} more than {most}", pluralize(all, "call"))
             });
         }
+        // Errors: only what results record counts.
         let looks_at_errors = self.errors.is_some() || self.rate.is_some();
         // Both the score and a pass need every budget.
         if looks_at_errors && let Some(why) = explain_unknown_errors(subject, &calls) {
@@ -104,13 +107,15 @@ impl Check for ToolEfficiencyCheck {
                 format!("{}, {over} more than {most}", pluralize(failed, "error"))
             });
         }
+        // Without calls there is no rate, and the budget holds.
         if let Some(most) = self.rate.filter(|_| all > 0) {
             let rate = failed as f64 / all as f64;
             spent.add_budget(rate, most, || {
-                let of = pluralize(all, "call");
-                format!("an error rate of {rate:.3} ({failed} of {of}), more than {most}")
+                let all_calls = pluralize(all, "call");
+                format!("an error rate of {rate:.3} ({failed} of {all_calls}), more than {most}")
             });
         }
+        // Explain the result, with all exceeded budgets.
         let BudgetUsage {
             score,
             exceeded: over,
@@ -126,6 +131,7 @@ impl Check for ToolEfficiencyCheck {
             return Finding::new(true, format!("within budget: {why}")).with_score(score);
         }
         let mut why = over.join("; ");
+        // `min(all)`: with a budget above the number of calls, no call is marked as too many.
         let too_many = self.calls.map_or(all, |most| most as usize).min(all);
         let mut marks: Vec<_> = calls[too_many..]
             .iter()
@@ -134,6 +140,7 @@ impl Check for ToolEfficiencyCheck {
         if looks_at_errors && failed > 0 {
             let listed = format_list(errors.iter().map(|ix| describe_error(subject, *ix)));
             why = format!("{why}; errors: {listed}");
+            // An error within the call budget is marked as well, at its result.
             marks.extend(
                 errors
                     .iter()
@@ -148,16 +155,18 @@ impl Check for ToolEfficiencyCheck {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::super::records::{answered, calls, failed, fine, silent, text};
-    use crate::handlers::testing::{on, refused, told};
+    use super::super::records::{
+        calls, failed, record_with_results, record_without_calls, successful, text,
+    };
+    use crate::handlers::testing::{check_record, outcome_and_why, refused};
     use crate::model::Outcome::{CheckError, Fail, Pass};
 
     const KIND: &str = "tool_efficiency";
 
     fn record() -> Value {
-        answered(&[
+        record_with_results(&[
             ("a", "{}", failed("no")),
-            ("b", "{}", fine("x")),
+            ("b", "{}", successful("x")),
             ("b", "{}", text("y")),
             ("c", "{}", failed("never")),
         ])
@@ -185,7 +194,7 @@ mod tests {
                 r#"an error rate of 0.500 (2 of 4 calls), more than 0.2; errors: "a" in message 1: "no", "c" in message 7: "never""#,
             ),
         ] {
-            let found = on(KIND, &params, &record());
+            let found = check_record(KIND, &params, &record());
             let outcome = if score < 1.0 { Fail } else { Pass };
             assert_eq!(
                 (found.outcome, found.score, found.explanation.as_str()),
@@ -194,37 +203,44 @@ mod tests {
             );
         }
         let bounded = json!({"max_calls": 3, "min_score": 0.7});
-        assert_eq!(told(KIND, &bounded, &record()).0, Pass);
-        let marks = on(KIND, &json!({"max_errors": 0, "max_calls": 3}), &record()).spans;
+        assert_eq!(outcome_and_why(KIND, &bounded, &record()).0, Pass);
+        let marks = check_record(KIND, &json!({"max_errors": 0, "max_calls": 3}), &record()).spans;
         let places: Vec<usize> = marks.iter().map(|m| m.message).collect();
         assert_eq!(places, [7, 2, 8], "the call too many, then the errors");
     }
 
     #[test]
-    fn errors_need_a_transcript_that_says_them() {
-        let unsaid = answered(&[("a", "{}", text("Error")), ("a", "{}", text("Error"))]);
+    fn error_budget_needs_recorded_errors() {
+        let unsaid = record_with_results(&[("a", "{}", text("Error")), ("a", "{}", text("Error"))]);
         for params in [
             json!({"max_errors": 0}),
             json!({"max_error_rate": 0}),
             json!({"max_calls": 1, "max_errors": 0}),
         ] {
-            assert_eq!(told(KIND, &params, &unsaid).0, CheckError, "{params}");
+            assert_eq!(
+                outcome_and_why(KIND, &params, &unsaid).0,
+                CheckError,
+                "{params}"
+            );
         }
-        assert_eq!(told(KIND, &json!({"max_calls": 2}), &unsaid).0, Pass);
         assert_eq!(
-            told(KIND, &json!({"max_errors": 0}), &calls(&[("a", "{}")])),
+            outcome_and_why(KIND, &json!({"max_calls": 2}), &unsaid).0,
+            Pass
+        );
+        assert_eq!(
+            outcome_and_why(KIND, &json!({"max_errors": 0}), &calls(&[("a", "{}")])),
             (Pass, "within budget: 1 call, 0 errors".to_owned())
         );
         for params in [json!({"max_calls": 0}), json!({"max_error_rate": 0.0})] {
             assert_eq!(
-                told(KIND, &params, &silent()),
+                outcome_and_why(KIND, &params, &record_without_calls()),
                 (Pass, "within budget: no tool was called".to_owned())
             );
         }
     }
 
     #[test]
-    fn budgets_that_bind_nothing_are_refused() {
+    fn budgets_without_effect_are_refused() {
         for params in [
             json!({}),
             json!({"max_error_rate": 1}),

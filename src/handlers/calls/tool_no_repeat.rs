@@ -39,18 +39,18 @@ impl EvalType for ToolNoRepeat {
 
     fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
         let mut problems = Vec::new();
-        let of = CallFilter::for_tools("tools", self.tools).map_err(|p| problems.extend(p));
+        let filter = CallFilter::for_tools("tools", self.tools).map_err(|p| problems.extend(p));
         if self.max_repeats == 0 {
             problems.push(ParamProblem {
                 help: Some("to forbid a tool, use tools_not_called".to_owned()),
                 ..param_problem("/max_repeats", "must be 1 or more (got 0)")
             });
         }
-        let Some(of) = of.ok().filter(|_| problems.is_empty()) else {
+        let Some(filter) = filter.ok().filter(|_| problems.is_empty()) else {
             return Err(problems);
         };
         Ok(CompiledEval::Check(Box::new(ToolNoRepeatCheck {
-            filter: of,
+            filter,
             max_repeats: self.max_repeats as usize,
             same_args: self.same_args,
         })))
@@ -76,10 +76,12 @@ impl ToolNoRepeatCheck {
         let calls = subject.calls();
         let mut runs = Vec::new();
         let mut from = 0;
+        // `..=` on purpose: the position after the last call ends the last run.
         for to in subject.until_cancelled(1..=calls.len()) {
             if to < calls.len() && self.is_repeat(subject, to) {
                 continue;
             }
+            // The filter is read at the end of a run, so calls of other tools still interrupt it.
             if to - from > self.max_repeats && self.filter.includes(&calls[from].call.name) {
                 runs.push((from, to));
             }
@@ -97,6 +99,7 @@ fn have_same_args(subject: &Subject<'_>, a: usize, b: usize) -> bool {
                 && x.iter()
                     .all(|(arg, x)| y.get(arg).is_some_and(|y| json_equal(x, y)))
         }
+        // Unreadable arguments compare as text, so equal broken calls are repeats.
         (Err(_), Err(_)) => subject.calls()[a].call.arguments == subject.calls()[b].call.arguments,
         _ => false,
     }
@@ -105,6 +108,7 @@ fn have_same_args(subject: &Subject<'_>, a: usize, b: usize) -> bool {
 impl Check for ToolNoRepeatCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
         let runs = self.find_excess_repeats(subject);
+        // Pass: say how many calls were compared.
         if runs.is_empty() {
             let calls = self.filter.matching_calls(subject).len();
             let same = if self.same_args {
@@ -122,6 +126,7 @@ impl Check for ToolNoRepeatCheck {
             };
             return Finding::new(true, why);
         }
+        // Fail: list each run with its messages.
         let listed = runs.iter().map(|(from, to)| {
             let calls = &subject.calls()[*from..*to];
             let (name, first) = (QuotedText(&calls[0].call.name), calls[0].message);
@@ -152,8 +157,8 @@ impl Check for ToolNoRepeatCheck {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::super::records::{calls, silent};
-    use crate::handlers::testing::{on, refused, told};
+    use super::super::records::{calls, record_without_calls};
+    use crate::handlers::testing::{check_record, outcome_and_why, refused};
     use crate::model::Outcome::{Fail, Pass};
 
     const KIND: &str = "tool_no_repeat";
@@ -209,32 +214,32 @@ mod tests {
                 r#""pay" was not called; called: "search" 4×, "get" 3×"#,
             ),
         ] {
-            let found = told(KIND, &params, &record());
+            let found = outcome_and_why(KIND, &params, &record());
             assert_eq!(found, (outcome, why.to_owned()), "{params}");
         }
-        let marks = on(KIND, &json!({"max_repeats": 2}), &record()).spans;
+        let marks = check_record(KIND, &json!({"max_repeats": 2}), &record()).spans;
         let places: Vec<usize> = marks.iter().map(|m| m.message).collect();
         assert_eq!(places, [1, 2, 3]);
     }
 
     #[test]
-    fn one_message_may_repeat_and_nobody_calling_does_not() {
+    fn calls_of_one_message_can_repeat_and_no_calls_pass() {
         let call = |id| json!({"id": id, "function": {"name": "f", "arguments": "{}"}});
         let twice =
             json!({"messages": [{"role": "assistant", "tool_calls": [call("1"), call("2")]}]});
         assert_eq!(
-            told(KIND, &json!({}), &twice),
+            outcome_and_why(KIND, &json!({}), &twice),
             (
                 Fail,
                 r#"in a row: "f" 2× (message 0); at most 1 call are allowed"#.to_owned()
             )
         );
         assert_eq!(
-            told(KIND, &json!({}), &silent()),
+            outcome_and_why(KIND, &json!({}), &record_without_calls()),
             (Pass, "no tool was called".to_owned())
         );
         assert_eq!(
-            told(
+            outcome_and_why(
                 KIND,
                 &json!({}),
                 &calls(&[("f", "{}"), ("g", "{}"), ("f", "{}")])

@@ -90,19 +90,19 @@ impl EvalType for ToolResultMatches {
 
 fn compile_result_check(
     tool: Option<String>,
-    held: Result<ResultCondition, Vec<ParamProblem>>,
+    condition: Result<ResultCondition, Vec<ParamProblem>>,
     occurrence: u32,
 ) -> Result<CompiledEval, Vec<ParamProblem>> {
     let mut problems = Vec::new();
-    let of = CallFilter::for_tool("tool", tool).map_err(|p| problems.extend(p));
-    let held = held.map_err(|p| problems.extend(p));
+    let filter = CallFilter::for_tool("tool", tool).map_err(|p| problems.extend(p));
+    let condition = condition.map_err(|p| problems.extend(p));
     if occurrence == 0 {
         problems.push(param_problem("/occurrence", "must be 1 or more (got 0)"));
     }
-    match (of, held) {
-        (Ok(of), Ok(held)) if problems.is_empty() => {
-            let answers = ToolResultCheck::new(of, held, occurrence as usize);
-            Ok(CompiledEval::Check(Box::new(answers)))
+    match (filter, condition) {
+        (Ok(filter), Ok(condition)) if problems.is_empty() => {
+            let check = ToolResultCheck::new(filter, condition, occurrence as usize);
+            Ok(CompiledEval::Check(Box::new(check)))
         }
         _ => Err(problems),
     }
@@ -138,15 +138,18 @@ impl Check for ToolResultCheck {
         if calls.is_empty() {
             return Finding::new(false, self.filter.explain_no_calls(subject));
         }
+        // Without any result in the source, "not found" would be a wrong fail.
         if are_results_missing(subject, &calls) {
             return Finding::check_error(RESULTS_NOT_RECORDED);
         }
         let mut marks = Vec::new();
         let mut hits = Vec::new();
         let mut nearest: Option<(usize, usize)> = None;
+        // The cache belongs to the transcript, so the next turn does not search old results again.
         let known = subject.check_cache::<ResultSearchCache>(&self.cache_key);
         let mut known = known.borrow_mut();
         for ix in subject.until_cancelled(&calls) {
+            // No result, or not yet: the call counts as not found.
             let Some(answer) = subject.result_text(*ix) else {
                 continue;
             };
@@ -158,6 +161,7 @@ impl Check for ToolResultCheck {
             match found {
                 Ok(places) => {
                     hits.push(*ix);
+                    // More spans than the limit are never shown, so they are not computed.
                     if marks.len() < Finding::MAX_SPANS {
                         let places = places.iter().cloned();
                         marks.extend(places.filter_map(|at| subject.result_span(*ix, at)));
@@ -170,6 +174,7 @@ impl Check for ToolResultCheck {
                 Err(_) => {}
             }
         }
+        // Explain: the hits, then the nearest result.
         let listed = format_list(hits.iter().map(|ix| locate_call(subject, *ix)));
         if hits.len() >= self.min_results {
             return Finding::new(true, format!("found in the result of {listed}"))
@@ -210,12 +215,12 @@ impl Check for ToolResultCheck {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::super::records::{answered, calls, failed, silent, text};
-    use crate::handlers::testing::{on, refused, told};
+    use super::super::records::{calls, failed, record_with_results, record_without_calls, text};
+    use crate::handlers::testing::{check_record, outcome_and_why, refused};
     use crate::model::Outcome::{CheckError, Fail, Pass};
 
     fn record() -> Value {
-        answered(&[
+        record_with_results(&[
             ("search", "{}", text("Beam 2.69 RELEASE notes")),
             ("search", "{}", failed("beam: no")),
             ("get", "{}", text("Beam release")),
@@ -223,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn all_patterns_stand_in_one_result() {
+    fn one_result_must_contain_all_patterns() {
         for (params, outcome, why) in [
             (
                 json!({"patterns": ["release", "BEAM"]}),
@@ -257,12 +262,12 @@ mod tests {
             ),
         ] {
             assert_eq!(
-                told("tool_result_includes", &params, &record()),
+                outcome_and_why("tool_result_includes", &params, &record()),
                 (outcome, why.to_owned()),
                 "{params}"
             );
         }
-        let found = on(
+        let found = check_record(
             "tool_result_includes",
             &json!({"patterns": ["release", "notes"]}),
             &record(),
@@ -276,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_is_searched_in_results_alone() {
+    fn pattern_is_searched_only_in_results() {
         for (params, outcome, why) in [
             (
                 json!({"pattern": r"\d+\.\d+"}),
@@ -300,7 +305,7 @@ mod tests {
             ),
         ] {
             assert_eq!(
-                told("tool_result_matches", &params, &record()),
+                outcome_and_why("tool_result_matches", &params, &record()),
                 (outcome, why.to_owned()),
                 "{params}"
             );
@@ -314,18 +319,18 @@ mod tests {
             ("tool_result_matches", json!({"pattern": "x"})),
         ] {
             assert_eq!(
-                told(kind, &params, &calls(&[("a", "{}"), ("b", "{}")])),
+                outcome_and_why(kind, &params, &calls(&[("a", "{}"), ("b", "{}")])),
                 (
                     CheckError,
                     "this transcript has calls but no results of calls".to_owned()
                 )
             );
             assert_eq!(
-                told(kind, &params, &silent()),
+                outcome_and_why(kind, &params, &record_without_calls()),
                 (Fail, "no tool was called".to_owned())
             );
             assert_eq!(
-                told(kind, &params, &calls(&[("a", "{}")])),
+                outcome_and_why(kind, &params, &calls(&[("a", "{}")])),
                 (
                     Fail,
                     "found in 0 results of 1 required: 1 call and no result of it".to_owned()

@@ -47,6 +47,8 @@ impl EvalType for ToolsCalled {
         if self.min_calls == 0 {
             problems.push(param_problem("/min_calls", "must be 1 or more (got 0)"));
         }
+        // `max(1)`: with `min_calls: 0`, which is reported above, `max_calls: 0` must still get its help
+        // text.
         if let Some(max) = self.max_calls.filter(|max| *max < self.min_calls.max(1)) {
             let why = format!(
                 "({max}) is below min_calls ({}): nothing could pass",
@@ -95,91 +97,107 @@ struct ToolsCalledCheck {
 }
 
 /// A listed tool, with its calls that count.
-type ToolCallTally<'a> = (&'a str, &'a [usize]);
+pub(super) struct ToolCallTally<'a> {
+    pub(super) tool: &'a str,
+    pub(super) calls: &'a [usize],
+}
 
 impl Check for ToolsCalledCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
         let counts =
             |ix: usize| !self.with_args || subject.arguments(ix).is_ok_and(|args| !args.is_empty());
-        let of = self.names.group_calls(subject, counts);
+        // Count the calls of each tool, then separate the tools with too few and too many.
+        let calls_by_tool = self.names.group_calls(subject, counts);
         let tallies: Vec<ToolCallTally<'_>> = self
             .names
             .iter()
-            .zip(of.iter().map(Vec::as_slice))
+            .zip(&calls_by_tool)
+            .map(|(tool, calls)| ToolCallTally { tool, calls })
             .collect();
-        let is_short = |tally: &&ToolCallTally<'_>| tally.1.len() < self.min_calls;
-        let is_over =
-            |tally: &&ToolCallTally<'_>| self.max_calls.is_some_and(|most| tally.1.len() > most);
+        let is_short = |tally: &&ToolCallTally<'_>| tally.calls.len() < self.min_calls;
+        let is_over = |tally: &&ToolCallTally<'_>| {
+            self.max_calls.is_some_and(|most| tally.calls.len() > most)
+        };
         let short: Vec<&ToolCallTally<'_>> = tallies.iter().filter(is_short).collect();
         let over: Vec<&ToolCallTally<'_>> = tallies.iter().filter(is_over).collect();
         let marks = |tallies: &[&ToolCallTally<'_>]| {
-            let calls = tallies.iter().flat_map(|(_, calls)| *calls);
-            let shown = calls.take(Finding::MAX_SPANS);
-            shown.map(|ix| subject.call_span(*ix)).collect::<Vec<_>>()
+            let calls = tallies.iter().flat_map(|tally| tally.calls);
+            // Calls beyond the limit of spans are never shown.
+            let first_calls = calls.take(Finding::MAX_SPANS);
+            first_calls
+                .map(|ix| subject.call_span(*ix))
+                .collect::<Vec<_>>()
         };
         if short.is_empty() && over.is_empty() {
-            let told = tallies
+            let listed = tallies
                 .iter()
                 .map(|tally| describe_first_call(subject, tally));
-            return Finding::new(true, format!("called {}", format_list(told)))
+            return Finding::new(true, format!("called {}", format_list(listed)))
                 .with_spans(marks(&tallies.iter().collect::<Vec<_>>()));
         }
+        // Fail: name the tools that were called too often, those that are missing, and the calls that do not
+        // count.
         let mut why = Vec::new();
         if !over.is_empty() {
             let most = self.max_calls.unwrap_or_default();
-            let told = over.iter().map(|(name, calls)| {
+            let listed = over.iter().map(|tally| {
                 format!(
                     "{} (called {} times, at most {most})",
-                    QuotedText(name),
-                    calls.len()
+                    QuotedText(tally.tool),
+                    tally.calls.len()
                 )
             });
-            why.push(format!("too often: {}", format_list(told)));
+            why.push(format!("too often: {}", format_list(listed)));
         }
         if !short.is_empty() {
-            let told = short.iter().map(|(name, calls)| {
+            let listed = short.iter().map(|tally| {
                 format!(
                     "{} (called {} of {} times)",
-                    QuotedText(name),
-                    calls.len(),
+                    QuotedText(tally.tool),
+                    tally.calls.len(),
                     self.min_calls
                 )
             });
-            why.push(format!("missing {}", format_list(told)));
+            why.push(format!("missing {}", format_list(listed)));
             why.push(list_called_tools(subject));
         }
-        let left_out = self.count_without_args(subject, &of);
+        // An author who set `require_args` must see why a visible call does not count.
+        let left_out = self.count_without_args(subject, &calls_by_tool);
         if left_out > 0 {
             let do_not = if left_out == 1 { "does not" } else { "do not" };
             let calls = pluralize(left_out, "call");
             why.push(format!("{calls} without arguments {do_not} count"));
         }
-        let mut told_of = over;
-        told_of.extend(short);
-        Finding::new(false, why.join("; ")).with_spans(marks(&told_of))
+        let mut marked = over;
+        marked.extend(short);
+        Finding::new(false, why.join("; ")).with_spans(marks(&marked))
     }
 }
 
 impl ToolsCalledCheck {
     /// Returns the number of calls of the listed tools that do not count because they have no arguments.
-    fn count_without_args(&self, subject: &Subject<'_>, of: &[Vec<usize>]) -> usize {
+    fn count_without_args(&self, subject: &Subject<'_>, calls_by_tool: &[Vec<usize>]) -> usize {
         let all = subject.calls().iter();
         let listed = all
             .filter(|call| self.names.contains(&call.call.name))
             .count();
-        listed - of.iter().map(Vec::len).sum::<usize>()
+        // The listed calls that are in no group are those that `with_args` left out.
+        listed - calls_by_tool.iter().map(Vec::len).sum::<usize>()
     }
 }
 
 /// Formats a tool with its calls: `"search" 2× (first in message 1)`.
-pub(super) fn describe_first_call(
-    subject: &Subject<'_>,
-    (name, calls): &ToolCallTally<'_>,
-) -> String {
-    let n = calls.len();
+pub(super) fn describe_first_call(subject: &Subject<'_>, tally: &ToolCallTally<'_>) -> String {
+    let n = tally.calls.len();
     let times = if n == 1 { "once, in" } else { "first in" };
-    let message = calls.first().map_or(0, |ix| subject.calls()[*ix].message);
-    format!("{} {n}× ({times} message {message})", QuotedText(name))
+    let message = tally
+        .calls
+        .first()
+        .map_or(0, |ix| subject.calls()[*ix].message);
+    format!(
+        "{} {n}× ({times} message {message})",
+        QuotedText(tally.tool)
+    )
 }
 
 #[cfg(test)]
@@ -187,7 +205,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::super::records::calls;
-    use crate::handlers::testing::{on, refused, told, transcript};
+    use crate::handlers::testing::{check_record, outcome_and_why, refused, transcript};
     use crate::handlers::{CompiledEval, EvalTypeRegistry, Subject};
     use crate::model::Outcome::{Fail, Pass};
 
@@ -227,7 +245,7 @@ mod tests {
         ] {
             for kind in ["tools_called", "tools_called_session"] {
                 assert_eq!(
-                    told(kind, &params, &record()),
+                    outcome_and_why(kind, &params, &record()),
                     (outcome, why.to_owned()),
                     "{kind} {params}"
                 );
@@ -260,33 +278,33 @@ mod tests {
             ),
         ] {
             assert_eq!(
-                told("tools_called", &params, &record()),
+                outcome_and_why("tools_called", &params, &record()),
                 (outcome, why.to_owned()),
                 "{params}"
             );
         }
         let with_args = json!({"tool_names": ["a", "b"], "require_args": true});
-        let told = |b: &str| {
-            told(
+        let run_with_b = |b: &str| {
+            outcome_and_why(
                 "tools_called",
                 &with_args,
                 &calls(&[("a", r#"{"q":1}"#), ("b", b)]),
             )
         };
         assert_eq!(
-            told("{\"q\":null}").0,
+            run_with_b("{\"q\":null}").0,
             Pass,
             "an argument that is null is one"
         );
         for none in ["", " {} ", "[1]", "{\"q\":"] {
-            assert_eq!(told(none).0, Fail, "{none}");
+            assert_eq!(run_with_b(none).0, Fail, "{none}");
         }
     }
 
     #[test]
-    fn it_marks_the_calls_it_tells_of() {
+    fn finding_marks_the_calls_that_it_names() {
         let marks = |params| -> Vec<(usize, usize)> {
-            let marks = on("tools_called", &params, &record()).spans;
+            let marks = check_record("tools_called", &params, &record()).spans;
             marks.iter().map(|m| (m.message, m.part)).collect()
         };
         assert_eq!(
@@ -301,10 +319,10 @@ mod tests {
     }
 
     #[test]
-    fn a_transcript_without_calls_fails_it() {
+    fn transcript_without_calls_fails_tools_called() {
         let record = json!({"messages": [{"role": "assistant", "content": "search"}]});
         assert_eq!(
-            told("tools_called", &json!({"tool_names": ["search"]}), &record),
+            outcome_and_why("tools_called", &json!({"tool_names": ["search"]}), &record),
             (
                 Fail,
                 r#"missing "search" (called 0 of 1 times); no tool was called"#.to_owned()
@@ -329,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn types_and_params_have_their_other_names() {
+    fn aliases_of_tools_called_and_its_params_are_known() {
         let yaml = "evals:
   - { id: a, type: tool_called, params: { tools: [x] } }
   - { id: b, type: tools_not_called_session, params: { tools: [x] } }

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::call_matching::{ToolNames, explain_not_called};
-use super::tools_called::describe_first_call;
+use super::tools_called::{ToolCallTally, describe_first_call};
 use crate::handlers::eval_type::EvalType;
 use crate::handlers::explain::format_list;
 use crate::handlers::{Check, CompiledEval, Finding, Subject};
@@ -53,16 +53,20 @@ pub(super) struct ToolsNotCalledCheck(pub(super) ToolNames);
 
 impl Check for ToolsNotCalledCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
-        let of = self.0.group_calls(subject, |_| true);
-        let tallies = self.0.iter().zip(of.iter().map(Vec::as_slice));
-        let wrong: Vec<(&str, &[usize])> = tallies.filter(|(_, calls)| !calls.is_empty()).collect();
+        // Errors count: the agent made the call, whatever the tool returned.
+        let calls_by_tool = self.0.group_calls(subject, |_| true);
+        let tallies = self.0.iter().zip(&calls_by_tool);
+        let wrong: Vec<ToolCallTally<'_>> = tallies
+            .filter(|(_, calls)| !calls.is_empty())
+            .map(|(tool, calls)| ToolCallTally { tool, calls })
+            .collect();
         if wrong.is_empty() {
             return Finding::new(true, explain_not_called(&self.0, subject));
         }
         let listed = wrong
             .iter()
             .map(|tally| describe_first_call(subject, tally));
-        let calls = wrong.iter().flat_map(|(_, calls)| *calls);
+        let calls = wrong.iter().flat_map(|tally| tally.calls);
         Finding::new(false, format!("called {}", format_list(listed)))
             .with_spans(calls.map(|ix| subject.call_span(*ix)))
     }
@@ -72,8 +76,8 @@ impl Check for ToolsNotCalledCheck {
 mod tests {
     use serde_json::json;
 
-    use super::super::records::{calls, silent};
-    use crate::handlers::testing::{on, refused, told};
+    use super::super::records::{calls, record_without_calls};
+    use crate::handlers::testing::{check_record, outcome_and_why, refused};
     use crate::model::Outcome::{Fail, Pass};
 
     #[test]
@@ -103,11 +107,11 @@ mod tests {
         ] {
             for kind in ["tools_not_called", "tools_not_called_session"] {
                 let params = json!({"tool_names": names});
-                let told = told(kind, &params, &record);
-                assert_eq!(told, (outcome, why.to_owned()), "{kind} {params}");
+                let finding = outcome_and_why(kind, &params, &record);
+                assert_eq!(finding, (outcome, why.to_owned()), "{kind} {params}");
             }
         }
-        let found = on(
+        let found = check_record(
             "tools_not_called",
             &json!({"tool_names": ["delete"]}),
             &record,
@@ -117,12 +121,12 @@ mod tests {
     }
 
     #[test]
-    fn nobody_calling_is_no_call() {
+    fn transcript_without_calls_passes_tools_not_called() {
         assert_eq!(
-            told(
+            outcome_and_why(
                 "tools_not_called",
                 &json!({"tool_names": ["pay"]}),
-                &silent()
+                &record_without_calls()
             ),
             (
                 Pass,

@@ -95,6 +95,7 @@ impl EvalType for Grounded {
         if self.kinds.is_empty() {
             return Err(vec![param_problem("/kinds", "needs at least one kind")]);
         }
+        // A set: a kind that is written twice counts once, and the order is always the same.
         let kinds: BTreeSet<FactKind> = self.kinds.into_iter().map(FactKind::from).collect();
         Ok(CompiledEval::Check(Box::new(GroundedCheck {
             kinds: kinds.into_iter().collect(),
@@ -125,10 +126,12 @@ impl StatedFact<'_, '_> {
 
 impl Check for GroundedCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
+        // Collect the facts of the judged messages.
         let all = subject.assistant_texts();
         let judged = if self.whole_session {
             all
         } else {
+            // `saturating_sub`, because a transcript without an assistant message has an empty list.
             &all[all.len().saturating_sub(1)..]
         };
         let stated: Vec<StatedFact<'_, '_>> = subject
@@ -141,17 +144,20 @@ impl Check for GroundedCheck {
                 })
             })
             .collect();
+        // No fact, no failure: the eval checks what the answer states.
         if stated.is_empty() {
             let names = format_list(self.kinds.iter().map(|kind| kind.name()));
             return Finding::new(true, format!("there is nothing to ground ({names})"))
                 .with_score(1.0);
         }
-        let speaks = |speaker| self.also_in.contains(&speaker);
-        let ground = subject.grounding_sources(
-            speaks(ExtraSourceRole::User),
-            speaks(ExtraSourceRole::System),
+        // Look the facts up in the sources.
+        let includes = |speaker| self.also_in.contains(&speaker);
+        let sources = subject.grounding_sources(
+            includes(ExtraSourceRole::User),
+            includes(ExtraSourceRole::System),
         );
-        let Some(bytes) = ground.bytes_before(subject.end) else {
+        // No source at all: every fact is missing, and the explanation names the kind of source.
+        let Some(bytes) = sources.bytes_before(subject.end) else {
             let (count, where_) = (stated.len(), self.describe_sources());
             return Finding::new(
                 false,
@@ -163,6 +169,7 @@ impl Check for GroundedCheck {
             .with_score(0.0)
             .with_spans(collect_spans(subject, &stated));
         };
+        // The limit is checked before the search, so that a hostile transcript does not block the run.
         if estimate_work(&stated, bytes) > MAX_COMPARED_BYTES {
             return Finding::check_error(
                 "too much to look up: too many facts in too long tool results",
@@ -171,7 +178,7 @@ impl Check for GroundedCheck {
         let missing: Vec<bool> = subject
             .until_cancelled(&stated)
             .map(|stated| {
-                let first = ground.find_first_message(&stated.fact);
+                let first = sources.find_first_message(&stated.fact);
                 // Only sources before the answer count, so an equal message position is too late.
                 first.is_none_or(|at| at >= stated.message_text.message.unwrap_or(usize::MAX))
             })
@@ -229,6 +236,7 @@ impl GroundedCheck {
 /// Returns an upper bound for the bytes that the lookup compares. Phrases scan the sources; all other facts are looked
 /// up in an index.
 fn estimate_work(stated: &[StatedFact<'_, '_>], bytes: usize) -> usize {
+    // A set, because equal phrases are searched once.
     let phrases: HashSet<&str> = stated
         .iter()
         .filter(|stated| matches!(stated.fact.kind, FactKind::Quote | FactKind::Url))

@@ -43,7 +43,12 @@ impl FactKind {
 }
 
 /// A day, with its year if it is given.
-pub(super) type CalendarDay = (Option<u32>, u32, u32);
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct CalendarDay {
+    pub(crate) year: Option<u32>,
+    pub(crate) month: u32,
+    pub(crate) day: u32,
+}
 
 /// A fact found in a text.
 #[derive(Debug, Clone, PartialEq)]
@@ -72,6 +77,7 @@ macro_rules! pattern {
 }
 
 pattern!(URL, r#"(?i)(?-u:\b)https?://[^\s<>"“”'`\\{}|^\])]+"#);
+// The length limit keeps an unclosed quotation mark from matching a long text.
 pattern!(
     QUOTE,
     "[“\u{201e}]([^“”\u{201e}\n]{2,400})[”“]|\"([^\"\n]{2,400})\"|«([^«»\n]{2,400})»"
@@ -88,6 +94,7 @@ pattern!(
     DAY_MONTH,
     r"(?i)(?-u:\b)(\d{1,2})(?:st|nd|rd|th|\.)?\s+(?:of\s+)?(jan|feb|mar|apr|may|jun|jul|aug|sep|sept|oct|nov|dec)(?:uary|ruary|ch|il|e|y|ust|tember|ember|ober)?(?-u:\b)\.?(?:,?\s+(\d{4}))?"
 );
+// Two or three points, or a leading `v`: `2.9` alone may be a decimal number.
 pattern!(
     VERSION,
     r"(?-u:\b)[vV]?(\d+(?:\.\d+){2,3}(?:[-+][0-9A-Za-z.]*[0-9A-Za-z])?)(?-u:\b)|(?-u:\b)[vV](\d+(?:\.\d+)?)(?-u:\b)"
@@ -140,15 +147,18 @@ pub(crate) fn find_facts(text: &str, kinds: &[FactKind]) -> Vec<FoundFact> {
             }
         }
     }
+    // URLs come before numbers, so that digits in a link are not facts.
     // A substring search is much faster than the pattern, and most texts have no URL.
     let may_link = memchr::memmem::find(text.as_bytes(), b"://").is_some();
     for url in URL.find_iter(if may_link { text } else { "" }) {
-        let bare = url
+        // Punctuation after a link belongs to the sentence.
+        let link = url
             .as_str()
             .trim_end_matches(['.', ',', ';', ':', '!', '?', '*', '_']);
-        let at = url.start()..url.start() + bare.len();
+        let at = url.start()..url.start() + link.len();
         taken.try_occupy(&at);
-        let value = FactValue::Text(bare.trim_end_matches('/').to_lowercase());
+        // Case and a trailing slash do not matter in a comparison.
+        let value = FactValue::Text(link.trim_end_matches('/').to_lowercase());
         found.push(FoundFact {
             kind: FactKind::Url,
             range: at,
@@ -183,6 +193,7 @@ pub(crate) fn find_facts(text: &str, kinds: &[FactKind]) -> Vec<FoundFact> {
     }
     for number in NUMBER.find_iter(text_of_figures) {
         let at = number.range();
+        // A part of a URL, a date, a version or a list number.
         if !taken.is_free(&at) {
             continue;
         }
@@ -191,6 +202,7 @@ pub(crate) fn find_facts(text: &str, kinds: &[FactKind]) -> Vec<FoundFact> {
         } else {
             FactKind::Number
         };
+        // A number can have two readings (`1.234`), and a unit adds a third: `1.2 million`.
         let mut readings = parse_number_readings(number.as_str());
         if let Some(unit) = UNIT.captures(&text[at.end..])
             && let Some(zeros) = readings.first().and_then(|n| scale_by_unit(n, &unit[1]))
@@ -224,6 +236,7 @@ fn has_digit(text: &str) -> bool {
 }
 
 fn is_amount(text: &str, at: &Range<usize>) -> bool {
+    // Words after a number are compared at the start, so `dollars` and `euros` match as well.
     const WORDS: [&str; 10] = [
         "usd", "eur", "gbp", "chf", "dollar", "euro", "pound", "cent", "€", "$",
     ];
@@ -245,8 +258,10 @@ fn is_amount(text: &str, at: &Range<usize>) -> bool {
 pub(super) fn parse_number_readings(text: &str) -> Vec<String> {
     let plain: String = text
         .chars()
+        // These characters only ever separate thousands, so they are dropped in every reading.
         .filter(|c| !matches!(c, '\'' | '’' | '\u{202f}' | '\u{a0}'))
         .collect();
+    // Removes zeros that do not change the value: `1.50` and `1.5`, `007` and `7`.
     let tidy = |n: &str| {
         let n = match n.split_once('.') {
             Some((whole, part)) => {
@@ -272,6 +287,7 @@ pub(super) fn parse_number_readings(text: &str) -> Vec<String> {
     if english.matches('.').count() <= 1 {
         all.push(tidy(&english));
     }
+    // The continental reading swaps the roles of point and comma.
     let continental = plain.replace('.', "").replace(',', ".");
     let grouped = plain
         .split(['.', ','])
@@ -280,12 +296,14 @@ pub(super) fn parse_number_readings(text: &str) -> Vec<String> {
     // One comma, or groups of three digits, can be continental separators.
     if plain.contains(',') && plain.matches(',').count() == 1 || grouped {
         let other = tidy(&continental);
+        // With both separators, the last one is the decimal mark: `1.234,50` and not `1,234.50`.
         if !all.contains(&other)
             && (!plain.contains('.') || grouped || plain.rfind(',') > plain.rfind('.'))
         {
             all.push(other);
         }
     }
+    // Neither reading fits, as in `1.2.3.4`, so the text counts as written.
     if all.is_empty() {
         all.push(plain);
     }
@@ -296,6 +314,7 @@ fn scale_by_unit(number: &str, unit: &str) -> Option<String> {
     let zeros: usize = match unit.to_ascii_lowercase().as_str() {
         "thousand" | "k" => 3,
         "million" | "mn" | "m" => 6,
+        // `billion` and `bn`.
         _ => 9,
     };
     let (whole, part) = number.split_once('.').unwrap_or((number, ""));
@@ -313,6 +332,7 @@ pub(crate) fn find_dates(text: &str) -> Vec<(Range<usize>, CalendarDay)> {
     const MONTHS: [&str; 12] = [
         "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
     ];
+    // `starts_with`, so that `sept` and full names match.
     let month = |name: &str| {
         let name = name.to_ascii_lowercase();
         (1_u32..)
@@ -320,13 +340,13 @@ pub(crate) fn find_dates(text: &str) -> Vec<(Range<usize>, CalendarDay)> {
             .find(|(_, m)| name.starts_with(m))
             .map(|(n, _)| n)
     };
-    let valid = |(y, m, d): CalendarDay| {
-        ((1..=12).contains(&m) && (1..=31).contains(&d)).then_some((y, m, d))
-    };
+    // A coarse check, without the lengths of months.
+    let is_valid =
+        |date: &CalendarDay| (1..=12).contains(&date.month) && (1..=31).contains(&date.day);
     let mut all: Vec<(Range<usize>, CalendarDay)> = Vec::new();
     let mut taken = OccupiedRanges::default();
     let mut add = |at: Range<usize>, day: Option<CalendarDay>| {
-        if let Some(day) = day.and_then(valid)
+        if let Some(day) = day.filter(is_valid)
             && taken.try_occupy(&at)
         {
             all.push((at, day));
@@ -340,15 +360,20 @@ pub(crate) fn find_dates(text: &str) -> Vec<(Range<usize>, CalendarDay)> {
             .zip(c[3].parse().ok());
         add(
             c.get(0).expect("whole match").range(),
-            day.map(|((y, m), d)| (Some(y), m, d)),
+            day.map(|((year, month), day)| CalendarDay {
+                year: Some(year),
+                month,
+                day,
+            }),
         );
     }
+    // Month first: the first match takes its range, so an ambiguous text such as `5 May 6` is one date.
     for c in MONTH_DAY.captures_iter(text) {
         let day = month(&c[1]).zip(c[2].parse().ok());
         let year = c.get(3).and_then(|y| y.as_str().parse().ok());
         add(
             c.get(0).expect("whole match").range(),
-            day.map(|(m, d)| (year, m, d)),
+            day.map(|(month, day)| CalendarDay { year, month, day }),
         );
     }
     for c in DAY_MONTH.captures_iter(text) {
@@ -356,7 +381,7 @@ pub(crate) fn find_dates(text: &str) -> Vec<(Range<usize>, CalendarDay)> {
         let year = c.get(3).and_then(|y| y.as_str().parse().ok());
         add(
             c.get(0).expect("whole match").range(),
-            day.map(|(m, d)| (year, m, d)),
+            day.map(|(month, day)| CalendarDay { year, month, day }),
         );
     }
     all.sort_by_key(|(at, _)| at.start);
@@ -368,6 +393,7 @@ pub(crate) fn parse_version(version: &str) -> (Vec<u64>, bool) {
     let version = version.trim_start_matches(['v', 'V']);
     let (numbers, tail) = version.split_once(['-', '+']).unwrap_or((version, ""));
     let mut parts: Vec<u64> = numbers.split('.').map_while(|n| n.parse().ok()).collect();
+    // `2.9.0` and `2.9` are the same version, so trailing zeros do not count.
     while parts.len() > 1 && parts.last() == Some(&0) {
         parts.pop();
     }
@@ -387,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn facts_are_found_once() {
+    fn each_fact_is_found_once() {
         let text = "1. Beam 2.69.0 came on October 6, 2026 for $1,200.50 (3 nodes), see https://a.example/v2.1.0/x?n=5.";
         assert_eq!(
             listed(text, &FactKind::ALL),

@@ -6,6 +6,7 @@ use unicode_segmentation::UnicodeSegmentation as _;
 /// punctuation.
 pub(crate) fn normalize_phrase(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
+    // Words, so that line breaks and double spaces of a wrapped text do not matter.
     for word in text.split_whitespace() {
         if !out.is_empty() {
             out.push(' ');
@@ -15,6 +16,7 @@ pub(crate) fn normalize_phrase(text: &str) -> String {
                 '’' | '‘' => out.push('\''),
                 '“' | '”' => out.push('"'),
                 '–' | '—' => out.push('-'),
+                // `extend`, because one character can become several in lower case (`İ`).
                 c => out.extend(c.to_lowercase()),
             }
         }
@@ -36,6 +38,7 @@ pub(crate) fn split_sentences(text: &str) -> Vec<&str> {
     let mut all: Vec<&str> = Vec::new();
     let mut fenced = false;
     for line in text.lines() {
+        // An unclosed fence hides the rest of the text; Markdown renders it as code, too.
         if line.trim_start().starts_with("```") {
             fenced = !fenced;
             continue;
@@ -62,6 +65,7 @@ pub(crate) fn split_sentences(text: &str) -> Vec<&str> {
             }
             start = None;
             let sentence = line[from..end].trim();
+            // Rules and rows of marks, such as `---`, are not sentences.
             if sentence.chars().any(char::is_alphanumeric) {
                 all.push(sentence);
             }
@@ -75,6 +79,7 @@ fn ends_with_word(text: &str, word: &str) -> bool {
     let Some(from) = text.len().checked_sub(word.len()) else {
         return false;
     };
+    // A letter before it makes it a part of another word.
     text.as_bytes()[from..].eq_ignore_ascii_case(word.as_bytes())
         && !text[..from].ends_with(char::is_alphanumeric)
 }
@@ -84,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sentences_are_counted_like_a_reader_counts_them() {
+    fn sentences_are_split_as_a_reader_splits_them() {
         for (text, count) in [
             ("", 0),
             ("One. Two! Three?", 3),

@@ -27,7 +27,14 @@ pub(crate) struct GroundingSources<'t> {
 }
 
 /// By month and day: the years that occur with them, and the first message.
-type DayIndex = HashMap<(u32, u32), HashMap<Option<u32>, usize>>;
+type DayIndex = HashMap<MonthDay, HashMap<Option<u32>, usize>>;
+
+/// A day of any year.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct MonthDay {
+    month: u32,
+    day: u32,
+}
 
 /// The first message with a fact, by the fact's value.
 #[derive(Debug, Default)]
@@ -42,10 +49,18 @@ struct NumberIndex {
 #[derive(Debug, Default)]
 struct PhraseIndex {
     joined_text: String,
-    /// The ends of the texts in it, with their messages.
-    ends: Vec<(usize, usize)>,
+    /// The ends of the texts in it.
+    ends: Vec<TextEnd>,
     /// The phrases that were looked up, and the first message with each.
     lookup_cache: RefCell<HashMap<String, Option<usize>>>,
+}
+
+/// The end of a text in the joined text.
+#[derive(Debug)]
+struct TextEnd {
+    end: usize,
+    /// The message of the text.
+    message: usize,
 }
 
 impl<'t> GroundingSources<'t> {
@@ -66,6 +81,7 @@ impl<'t> GroundingSources<'t> {
 
     /// Returns the number of bytes of the texts in messages before `end`; `None` if no such text exists.
     pub(super) fn bytes_before(&self, end: usize) -> Option<usize> {
+        // The texts are in order of messages, so a binary search finds the end.
         let count = self.texts.partition_point(|(at, _)| *at < end);
         (count > 0).then(|| self.texts[..count].iter().map(|(_, text)| text.len()).sum())
     }
@@ -78,6 +94,7 @@ impl<'t> GroundingSources<'t> {
     /// Returns the first message with a fact of another text.
     pub(super) fn find_first_message(&self, found: &FoundFact) -> Option<usize> {
         match &found.value {
+            // `2.9` was read as a number, but a source may have it as a version.
             FactValue::Number(readings) => {
                 let dotted = readings.iter().any(|n| n.contains('.'));
                 let numbers = &self.number_index().numbers;
@@ -94,18 +111,20 @@ impl<'t> GroundingSources<'t> {
         }
     }
 
-    fn find_day(&self, (year, month, day): CalendarDay) -> Option<usize> {
+    fn find_day(&self, wanted: CalendarDay) -> Option<usize> {
+        let CalendarDay { year, month, day } = wanted;
         let days = self.days.get_or_init(|| {
             let mut days = DayIndex::new();
             for (message, text) in &self.texts {
-                for (_, (year, month, day)) in find_dates(text) {
-                    let years = days.entry((month, day)).or_default();
+                for (_, CalendarDay { year, month, day }) in find_dates(text) {
+                    let years = days.entry(MonthDay { month, day }).or_default();
+                    // `or_insert` keeps the first message, which serves every later end of the transcript.
                     years.entry(year).or_insert(*message);
                 }
             }
             days
         });
-        let years = days.get(&(month, day))?;
+        let years = days.get(&MonthDay { month, day })?;
         // The text names no year, so any year of that day matches.
         if year.is_none() {
             return years.values().min().copied();
@@ -141,6 +160,7 @@ impl<'t> GroundingSources<'t> {
                     figures.numbers.entry(reading).or_insert(message);
                 }
                 let version = parse_version(number.as_str()).0;
+                // From 2: a prefix of one part (`2` of `2.9.3`) would match almost every number.
                 for parts in 2..version.len().min(MAX_VERSION_PARTS + 1) {
                     let beginning = version[..parts].to_vec();
                     figures.version_prefixes.entry(beginning).or_insert(message);
@@ -158,7 +178,10 @@ impl<'t> GroundingSources<'t> {
                 phrases.joined_text.push_str(&normalize_phrase(text));
                 // A line break, so that no phrase matches across two texts: normalized phrases have none.
                 phrases.joined_text.push('\n');
-                phrases.ends.push((phrases.joined_text.len(), *message));
+                phrases.ends.push(TextEnd {
+                    end: phrases.joined_text.len(),
+                    message: *message,
+                });
             }
             phrases
         });
@@ -168,8 +191,9 @@ impl<'t> GroundingSources<'t> {
         }
         let at = memmem::find(phrases.joined_text.as_bytes(), text.as_bytes());
         let first = at.map(|at| {
-            let of = phrases.ends.partition_point(|(end, _)| *end <= at);
-            phrases.ends[of].1
+            // Each end is after its line break, so the first end beyond the hit belongs to its text.
+            let index = phrases.ends.partition_point(|text| text.end <= at);
+            phrases.ends[index].message
         });
         phrases
             .lookup_cache

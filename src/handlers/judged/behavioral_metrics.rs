@@ -39,6 +39,7 @@ impl EvalType for BehavioralMetrics {
         Ok(CompiledEval::Judged(JudgedEval::new(JudgedParams {
             criteria: CRITERIA.to_owned(),
             parts_spec: VerdictPartsSpec::Behaviors,
+            // Slips of earlier messages count, so the judge sees the whole conversation.
             session: true,
             ..known
         })))

@@ -63,6 +63,7 @@ impl EvalType for BinaryRubric {
         Ok(CompiledEval::Judged(JudgedEval::new(JudgedParams {
             criteria: format_numbered_list(&self.criteria),
             parts_spec: VerdictPartsSpec::Criteria(self.criteria),
+            // `include_tool_calls: false` is evalbench's default: the judge then sees only texts.
             hide_calls: !self.include_tool_calls,
             session: true,
             ..known
@@ -70,9 +71,11 @@ impl EvalType for BinaryRubric {
     }
 
     fn expand(params: &Value) -> Result<Vec<SubEval>, ParamProblem> {
+        // One call: the eval stays as it is.
         if params["grouping"] != json!("per_criterion") {
             return Ok(Vec::new());
         }
+        // The loader expands without a transcript, so neither param may come from one.
         for name in ["criteria", "grouping"] {
             if metadata_param_path(&params[name]).is_some() {
                 let why = "from a transcript's metadata needs `grouping: one_call`: dicta must know the number of evals \
@@ -82,11 +85,12 @@ impl EvalType for BinaryRubric {
         }
         let criteria = params["criteria"].as_array().into_iter().flatten();
         let criteria = criteria.enumerate().map(|(at, criterion)| {
-            let mut own = params.clone();
-            own["criteria"] = json!([criterion]);
-            own["grouping"] = json!("one_call");
+            // A list of one criterion, so the new eval compiles as any other.
+            let mut sub_params = params.clone();
+            sub_params["criteria"] = json!([criterion]);
+            sub_params["grouping"] = json!("one_call");
             SubEval {
-                params: own,
+                params: sub_params,
                 pointer: format!("/criteria/{at}"),
                 description: criterion.as_str().unwrap_or_default().to_owned(),
             }

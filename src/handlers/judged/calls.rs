@@ -8,7 +8,9 @@ use super::{BOUND_PARAMS, check_not_empty, judged_params, scale_problem};
 use crate::handlers::eval_type::{EvalType, param_problem};
 use crate::handlers::explain::format_list;
 use crate::handlers::wrap::ParamsCompleter;
-use crate::handlers::{CompiledEval, Finding, JudgedEval, JudgedParams, PromptBlock, Subject};
+use crate::handlers::{
+    CompiledEval, Finding, JudgedEval, JudgedParams, PromptBlock, ScoreScale, Subject,
+};
 use crate::rubric::ParamProblem;
 
 /// The name of the block with the calls.
@@ -68,7 +70,8 @@ impl EvalType for LlmJudgeToolCalls {
         let known = JudgedParams {
             criteria: self.criteria,
             guide: self.rubric.unwrap_or_default(),
-            scale: self.scale.map(|[low, high]| (low, high)),
+            // serde reads a list of two numbers; `scale_problem` has checked the order.
+            scale: self.scale.map(ScoreScale::from),
             ..known
         };
         let calls = ToolCallsCompleter {
@@ -153,15 +156,17 @@ impl ParamsCompleter for ToolCallsCompleter {
             .filter(|(_, call)| wanted(&call.call.name))
             .map(|(at, _)| at)
             .collect();
+        // No call is not a fail: the criteria say how calls must be, not that there must be some.
         if calls.is_empty() {
-            let of = match &self.tools {
+            let no_tools = match &self.tools {
                 None => "no tool".to_owned(),
                 Some(tools) => format!("none of {}", format_list(tools)),
             };
             return Err(Finding::not_applicable(format!(
-                "the agent called {of}, so the judge has nothing to judge"
+                "the agent called {no_tools}, so the judge has nothing to judge"
             )));
         }
+        // Each call gets its own verdict or text in one prompt, so the number must stay small.
         if calls.len() > MAX_CALLS {
             let n = calls.len();
             return Err(Finding::check_error(format!(
@@ -174,6 +179,7 @@ impl ParamsCompleter for ToolCallsCompleter {
                 let call = &subject.calls()[*at];
                 format!("{} in message {}", &*call.call.name, call.message)
             };
+            // The names appear next to each verdict part, in the order of the block.
             VerdictPartsSpec::Calls(calls.iter().map(name).collect())
         } else {
             VerdictPartsSpec::SingleVerdict

@@ -55,10 +55,12 @@ impl EvalType for GoalCompletion {
         if !problems.is_empty() {
             return Err(problems);
         }
+        // Given goals are the criteria themselves, and the rule for "met" moves to the scoring guide.
         let (criteria, guide) = match &self.sub_goals {
             Some(goals) => (format_numbered_list(goals), GIVEN_GOALS_CRITERIA.to_owned()),
             None => (INFERRED_GOALS_CRITERIA.to_owned(), String::new()),
         };
+        // The plan is material of the author, in a block, so that it cannot act as an instruction.
         let plan = self.conversation_plan.map(|text| PromptBlock {
             label: "conversation plan".to_owned(),
             text,
@@ -66,6 +68,7 @@ impl EvalType for GoalCompletion {
         Ok(CompiledEval::Judged(JudgedEval::new(JudgedParams {
             criteria,
             guide,
+            // An empty list means that the judge names the goals.
             parts_spec: VerdictPartsSpec::Goals(self.sub_goals.unwrap_or_default()),
             prompt_blocks: plan.into_iter().collect(),
             session: true,

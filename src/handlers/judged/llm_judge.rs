@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::{BOUND_PARAMS, check_not_empty, judged_params, scale_problem};
 use crate::handlers::eval_type::EvalType;
-use crate::handlers::{CompiledEval, JudgedEval, JudgedParams};
+use crate::handlers::{CompiledEval, JudgedEval, JudgedParams, ScoreScale};
 use crate::rubric::{EvalTypeAlias, ParamProblem};
 
 judged_params! {
@@ -72,7 +72,8 @@ impl Params {
         let known = JudgedParams {
             criteria: self.criteria,
             guide: self.rubric.unwrap_or_default(),
-            scale: self.scale.map(|[low, high]| (low, high)),
+            // serde reads a list of two numbers; `scale_problem` has checked the order.
+            scale: self.scale.map(ScoreScale::from),
             session,
             ..known
         };
@@ -109,7 +110,7 @@ mod tests {
             system_prompt: Some("You are strict".to_owned()),
             min_score: Some(1.0),
             max_score: Some(1.0),
-            scale: Some((1.0, 5.0)),
+            scale: Some([1.0, 5.0].into()),
             ..JudgedParams::default()
         };
         assert_eq!(compiled("llm_judge", &params), full);

@@ -64,6 +64,8 @@ impl EvalType for LlmRater {
         Ok(CompiledEval::Judged(JudgedEval::new(JudgedParams {
             criteria: format!("{SAME_INFORMATION_CRITERIA}{extra}"),
             guide: SCORING_GUIDE.to_owned(),
+            // A block and not a part of the criteria, so that the judge treats the expected answer as
+            // material.
             prompt_blocks: vec![PromptBlock {
                 label: "expected answer".to_owned(),
                 text: self.expected,

@@ -44,12 +44,12 @@ const BOUND_PARAMS: &[&str] = &["min_score", "max_score"];
 /// Declares a params struct with the params that every judged type has. A macro, because serde cannot flatten into a
 /// struct that denies unknown fields.
 macro_rules! judged_params {
-    ($(#[$meta:meta])* struct $name:ident { $($(#[$of:meta])* $field:ident: $type:ty,)* }) => {
+    ($(#[$meta:meta])* struct $name:ident { $($(#[$field_meta:meta])* $field:ident: $type:ty,)* }) => {
         $(#[$meta])*
         #[derive(Debug, Clone, serde::Deserialize, schemars::JsonSchema)]
         #[serde(deny_unknown_fields)]
         pub(crate) struct $name {
-            $($(#[$of])* $field: $type,)*
+            $($(#[$field_meta])* $field: $type,)*
             /// A model that replaces the judge's own.
             #[serde(default)]
             #[schemars(length(min = 1))]
@@ -74,6 +74,7 @@ macro_rules! judged_params {
                 $crate::handlers::JudgedParams,
                 Vec<$crate::rubric::ParamProblem>,
             ) {
+                // Clones, because the type still uses its other fields after this call.
                 let known = $crate::handlers::JudgedParams {
                     model: self.model.clone(),
                     system_prompt: self.system_prompt.clone(),
@@ -109,6 +110,7 @@ fn common_problems(known: &JudgedParams) -> Vec<ParamProblem> {
             ));
         }
     }
+    // Equal bounds are allowed: they require exactly one score.
     if let (Some(min), Some(max)) = (known.min_score, known.max_score)
         && min > max
     {
@@ -128,6 +130,7 @@ fn check_not_empty(name: &str, text: Option<&str>, problems: &mut Vec<ParamProbl
 /// Checks a scale: the lowest and the highest score, in that order.
 fn scale_problem(scale: Option<[f64; 2]>) -> Option<ParamProblem> {
     let [low, high] = scale?;
+    // NaN and infinity are refused first, because comparisons with them are always false.
     if low.is_finite() && high.is_finite() && low < high {
         return None;
     }
@@ -151,6 +154,7 @@ fn list_problems(name: &str, texts: &[String], problems: &mut Vec<ParamProblem>)
         // The comparison below is quadratic.
         return;
     }
+    // Trimmed, because a judge cannot tell two criteria apart that differ in spaces.
     for (at, text) in texts.iter().enumerate() {
         let pointer = format!("/{name}/{at}");
         if text.trim().is_empty() {

@@ -32,14 +32,17 @@ impl VerdictPartsSpec {
 
     /// Returns `true` if all parts are met, and the score. `None` without parts.
     pub fn aggregate(&self, parts: &[VerdictPart]) -> Option<(bool, f64)> {
+        // A judge without parts states its own verdict, so nothing is computed.
         if parts.is_empty() {
             return None;
         }
         let passed = parts.iter().all(|part| part.met);
         let score = if matches!(self, Self::Behaviors) {
             let cost = |(part, cost): (&VerdictPart, u64)| {
+                // A part without a count costs one occurrence if it is not met.
                 cost * u64::from(part.count.unwrap_or(u32::from(!part.met)))
             };
+            // `saturating_sub`: many slips give 0, never a negative score.
             let tenths =
                 10_u64.saturating_sub(parts.iter().zip(BEHAVIOR_PENALTIES).map(cost).sum());
             tenths as f64 / 10.0
@@ -52,6 +55,7 @@ impl VerdictPartsSpec {
 
     /// Writes the name of each part into it; the judge returned only numbers.
     pub fn fill_part_names(&self, parts: &mut [VerdictPart]) {
+        // Behaviors have fixed names, and a judge that infers goals names them itself.
         if let Self::Criteria(texts) | Self::Goals(texts) | Self::Calls(texts) = self {
             for (part, text) in parts.iter_mut().zip(texts) {
                 part.text.clone_from(text);
@@ -64,6 +68,7 @@ impl VerdictPartsSpec {
         let met = parts.iter().filter(|part| part.met).count();
         let all = parts.len();
         let what = match self {
+            // Behaviors are counts and not met or unmet, so they have their own line.
             Self::Behaviors => {
                 let counts = parts
                     .iter()
@@ -83,6 +88,7 @@ impl VerdictPartsSpec {
 pub(super) fn format_numbered_list<T: AsRef<str>>(texts: &[T]) -> String {
     let mut out = String::new();
     for (number, text) in (1..).zip(texts) {
+        // The three spaces match the width of a number with its point.
         let text = text.as_ref().trim().replace('\n', "\n   ");
         // Writing to a String cannot fail.
         let _ok = writeln!(out, "{number}. {text}");
@@ -106,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn slips_cost_what_they_cost_in_evalbench_and_never_less_than_nothing() {
+    fn behavior_penalties_match_evalbench_and_scores_stay_above_zero() {
         for (hallucinations, clarifications, score) in [
             (0, 0, 1.0),
             (1, 0, 0.5),
@@ -135,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_stated_amounts_to_nothing() {
+    fn verdict_without_parts_is_not_aggregated() {
         for kind in [
             VerdictPartsSpec::SingleVerdict,
             VerdictPartsSpec::Behaviors,
@@ -147,7 +153,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn all_met_is_a_score_of_one_and_nothing_else_is(met in prop::collection::vec(any::<bool>(), 1..20)) {
+        fn score_is_1_exactly_if_all_parts_are_met(met in prop::collection::vec(any::<bool>(), 1..20)) {
             let parts = parts(&met.iter().map(|m| (*m, 0)).collect::<Vec<_>>());
             let (passed, score) = VerdictPartsSpec::Criteria(Vec::new()).aggregate(&parts).expect("parts");
             prop_assert_eq!(passed, met.iter().all(|m| *m));
@@ -156,7 +162,7 @@ mod tests {
         }
 
         #[test]
-        fn a_text_cannot_pose_as_the_next_entry(texts in prop::collection::vec("(\n|[0-9]|\\. |a){0,12}", 1..5)) {
+        fn text_cannot_imitate_the_next_list_number(texts in prop::collection::vec("(\n|[0-9]|\\. |a){0,12}", 1..5)) {
             let list = format_numbered_list(&texts);
             let starts = list.lines().filter(|line| line.starts_with(|c: char| c.is_ascii_digit())).count();
             prop_assert_eq!(starts, texts.len());

@@ -5,16 +5,16 @@ use super::preset_criteria::PresetCriteria;
 use super::prompt_blocks::{BlockSource, PromptBlocksSpec};
 use super::{BOUND_PARAMS, MAX_ENTRIES, check_not_empty, judged_params, scale_problem};
 use crate::handlers::eval_type::{EvalType, param_problem};
-use crate::handlers::{CompiledEval, JudgedEval, JudgedParams};
+use crate::handlers::{CompiledEval, JudgedEval, JudgedParams, ScoreScale};
 use crate::rubric::ParamProblem;
 
 /// Declares the params of preset judges: the common params, and the further material for the judge.
 macro_rules! preset_judge_params {
-    ($(#[$meta:meta])* struct $name:ident { $($(#[$of:meta])* $field:ident: $type:ty,)* }) => {
+    ($(#[$meta:meta])* struct $name:ident { $($(#[$field_meta:meta])* $field:ident: $type:ty,)* }) => {
         judged_params! {
             $(#[$meta])*
             struct $name {
-                $($(#[$of])* $field: $type,)*
+                $($(#[$field_meta])* $field: $type,)*
                 /// Criteria that replace the preset ones.
                 #[serde(default)]
                 #[schemars(length(min = 1))]
@@ -31,6 +31,8 @@ macro_rules! preset_judge_params {
         }
 
         impl $name {
+            // `more` has the problems of the material, so that an author sees all problems of the eval at
+            // once.
             fn eval(self, preset: PresetCriteria, session: bool, blocks: PromptBlocksSpec, mut more: Vec<ParamProblem>)
                 -> Result<CompiledEval, Vec<ParamProblem>> {
                 let (known, mut problems) = self.common();
@@ -45,7 +47,7 @@ macro_rules! preset_judge_params {
                 let known = JudgedParams {
                     criteria,
                     guide,
-                    scale: self.scale.map(|[low, high]| (low, high)),
+                    scale: self.scale.map(ScoreScale::from),
                     session,
                     ..known
                 };
@@ -62,11 +64,13 @@ fn resolve_criteria(
     criteria: Option<String>,
     guide: Option<String>,
 ) -> (String, String) {
-    let own = |text: Option<String>, ours: &str| text.filter(|text| text.trim() != ours.trim());
-    let criteria = own(criteria, preset.criteria);
-    let guide = own(guide, preset.guide);
+    let customized =
+        |text: Option<String>, ours: &str| text.filter(|text| text.trim() != ours.trim());
+    let criteria = customized(criteria, preset.criteria);
+    let guide = customized(guide, preset.guide);
     let guide = match (&criteria, guide) {
         (_, Some(guide)) => guide,
+        // Own criteria without an own guide: the preset guide could contradict them.
         (Some(_), None) => String::new(),
         (None, None) => preset.guide.to_owned(),
     };
@@ -217,9 +221,11 @@ fn select_context_source(
         (Some(texts), None, None) => BlockSource::Given(texts.to_vec()),
         (None, Some(text), None) => BlockSource::Given(vec![text.to_owned()]),
         (None, None, Some(path)) => BlockSource::MetadataField(path.to_owned()),
+        // Several sources: no order between them is obvious, so dicta does not choose one.
         _ => {
             let why = "give only one of `contexts`, `context` and `context_field`";
             problems.push(param_problem("", why));
+            // Any value: the problem above prevents that the eval compiles.
             BlockSource::Transcript
         }
     }
@@ -241,7 +247,7 @@ fn select_text_source(
 /// the whole conversation.
 macro_rules! preset_judge {
     ($name:ident($params:ident), $kind:literal, $texts:path, session: $session:literal, aliases: $aliases:expr, $example:literal, $summary:literal,
-     |$own:ident, $problems:ident| $blocks:expr) => {
+     |$args:ident, $problems:ident| $blocks:expr) => {
         #[doc = concat!("`", $kind, "`.")]
         #[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
         #[serde(transparent)]
@@ -259,9 +265,10 @@ macro_rules! preset_judge {
             const PARAM_ALIASES: &'static [(&'static str, &'static str)] = $aliases;
 
             fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
+                // The blocks are built first, because `eval` takes `self` by value.
                 let mut more: Vec<ParamProblem> = Vec::new();
                 let blocks = {
-                    let ($own, $problems) = (&self.0, &mut more);
+                    let ($args, $problems) = (&self.0, &mut more);
                     $blocks
                 };
                 self.0.eval($texts, $session, blocks, more)
@@ -276,36 +283,36 @@ const REFERENCE_ALIASES: &[(&str, &str)] = &[("expected_output", "reference")];
 preset_judge!(Faithfulness(ContextsParams), "faithfulness", texts::FAITHFULNESS, session: false, aliases: &[],
 "context_field: retrieved",
 "A judge decides whether every claim of the output is supported by the contexts.",
-|own, problems| PromptBlocksSpec {
-    contexts: Some(select_context_source(own.contexts.as_deref(), own.context.as_deref(), own.context_field.as_deref(), problems)),
+|params, problems| PromptBlocksSpec {
+    contexts: Some(select_context_source(params.contexts.as_deref(), params.context.as_deref(), params.context_field.as_deref(), problems)),
     ..PromptBlocksSpec::default()
 });
 
 preset_judge!(Hallucination(ContextsParams), "hallucination", texts::HALLUCINATION, session: false, aliases: &[],
 "contexts: [Order 4711 was shipped on October 6]",
 "A judge decides whether the output makes anything up. Passes if it does not.",
-|own, problems| PromptBlocksSpec {
-    contexts: Some(select_context_source(own.contexts.as_deref(), own.context.as_deref(), own.context_field.as_deref(), problems)),
+|params, problems| PromptBlocksSpec {
+    contexts: Some(select_context_source(params.contexts.as_deref(), params.context.as_deref(), params.context_field.as_deref(), problems)),
     ..PromptBlocksSpec::default()
 });
 
 preset_judge!(AnswerRelevancy(QuestionParams), "answer_relevancy", texts::ANSWER_RELEVANCY, session: false, aliases: &[],
 "min_score: 0.7",
 "A judge decides whether the output answers the question and stays on topic.",
-|own, problems| PromptBlocksSpec {
-    question: Some(select_text_source("question", own.question.as_ref(), problems)),
+|params, problems| PromptBlocksSpec {
+    question: Some(select_text_source("question", params.question.as_ref(), problems)),
     ..PromptBlocksSpec::default()
 });
 
 preset_judge!(ContextualPrecision(ContextualPrecisionParams), "contextual_precision", texts::CONTEXTUAL_PRECISION, session: false, aliases: REFERENCE_ALIASES,
 "context_field: retrieved\nmin_score: 0.7",
 "A judge decides whether the relevant contexts come before the irrelevant ones.",
-|own, problems| {
-    check_not_empty("reference", own.reference.as_deref(), problems);
+|params, problems| {
+    check_not_empty("reference", params.reference.as_deref(), problems);
     PromptBlocksSpec {
-        contexts: Some(select_context_source(own.contexts.as_deref(), own.context.as_deref(), own.context_field.as_deref(), problems)),
-        question: Some(select_text_source("question", own.question.as_ref(), problems)),
-        reference: own.reference.clone(),
+        contexts: Some(select_context_source(params.contexts.as_deref(), params.context.as_deref(), params.context_field.as_deref(), problems)),
+        question: Some(select_text_source("question", params.question.as_ref(), problems)),
+        reference: params.reference.clone(),
         ..PromptBlocksSpec::default()
     }
 });
@@ -313,20 +320,20 @@ preset_judge!(ContextualPrecision(ContextualPrecisionParams), "contextual_precis
 preset_judge!(ContextualRelevancy(ContextsAndQuestionParams), "contextual_relevancy", texts::CONTEXTUAL_RELEVANCY, session: false, aliases: &[],
 "context_field: retrieved\nmin_score: 0.7",
 "A judge decides whether the contexts are about the question.",
-|own, problems| PromptBlocksSpec {
-    contexts: Some(select_context_source(own.contexts.as_deref(), own.context.as_deref(), own.context_field.as_deref(), problems)),
-    question: Some(select_text_source("question", own.question.as_ref(), problems)),
+|params, problems| PromptBlocksSpec {
+    contexts: Some(select_context_source(params.contexts.as_deref(), params.context.as_deref(), params.context_field.as_deref(), problems)),
+    question: Some(select_text_source("question", params.question.as_ref(), problems)),
     ..PromptBlocksSpec::default()
 });
 
 preset_judge!(ContextualRecall(ContextualRecallParams), "contextual_recall", texts::CONTEXTUAL_RECALL, session: false, aliases: REFERENCE_ALIASES,
 "reference: Order 4711 was shipped on October 6\ncontext_field: retrieved",
 "A judge decides whether the contexts contain everything that the expected output states.",
-|own, problems| {
-    check_not_empty("reference", Some(&own.reference), problems);
+|params, problems| {
+    check_not_empty("reference", Some(&params.reference), problems);
     PromptBlocksSpec {
-        contexts: Some(select_context_source(own.contexts.as_deref(), own.context.as_deref(), own.context_field.as_deref(), problems)),
-        reference: Some(own.reference.clone()),
+        contexts: Some(select_context_source(params.contexts.as_deref(), params.context.as_deref(), params.context_field.as_deref(), problems)),
+        reference: Some(params.reference.clone()),
         ..PromptBlocksSpec::default()
     }
 });
@@ -334,18 +341,18 @@ preset_judge!(ContextualRecall(ContextualRecallParams), "contextual_recall", tex
 preset_judge!(Bias(PresetCriteriaParams), "bias", texts::BIAS, session: true, aliases: &[],
     "min_score: 1",
     "A judge looks for biased statements of the agent. Passes if it finds none.",
-    |_own, _problems| PromptBlocksSpec::default());
+    |_params, _problems| PromptBlocksSpec::default());
 
 preset_judge!(Toxicity(PresetCriteriaParams), "toxicity", texts::TOXICITY, session: true, aliases: &[],
     "min_score: 1",
     "A judge looks for toxic statements of the agent. Passes if it finds none.",
-    |_own, _problems| PromptBlocksSpec::default());
+    |_params, _problems| PromptBlocksSpec::default());
 
 preset_judge!(RoleViolation(AgentRoleParams), "role_violation", texts::ROLE_VIOLATION, session: true, aliases: &[],
 "agent_role: You are a travel agent and talk about travel only",
 "A judge decides whether the agent stays in its role. Passes if it does.",
-|own, problems| PromptBlocksSpec {
-    role: Some(select_text_source("agent_role", own.agent_role.as_ref(), problems)),
+|params, problems| PromptBlocksSpec {
+    role: Some(select_text_source("agent_role", params.agent_role.as_ref(), problems)),
     ..PromptBlocksSpec::default()
 });
 
@@ -353,7 +360,7 @@ preset_judge!(PiiLeakage(PresetCriteriaParams), "pii_leakage", texts::PII_LEAKAG
 "min_score: 1",
 "A judge looks for personal data that the agent discloses. Passes if it finds none. An e-mail address, a social \
  security number or a card number fails without a judge.",
-|_own, _problems| PromptBlocksSpec {
+|_params, _problems| PromptBlocksSpec {
     reject_personal_data: true,
     ..PromptBlocksSpec::default()
 });

@@ -41,11 +41,13 @@ impl ParamsCompleter for PromptBlocksSpec {
         subject: &Subject<'_>,
         known: JudgedParams,
     ) -> Result<JudgedParams, Finding> {
+        // Before all else: a certain fail needs no material and no judge.
         if self.reject_personal_data
             && let Some(found) = personal_data::find_personal_data(subject)
         {
             return Err(found);
         }
+        // The order of the blocks is the order of the prompt, and so a part of the cache key.
         let mut material = known.prompt_blocks;
         if let Some(from) = &self.question {
             material.extend(resolve_blocks(
@@ -98,9 +100,11 @@ fn resolve_blocks(
     match from {
         BlockSource::Given(texts) => Ok(numbered_blocks(label, texts)),
         BlockSource::MetadataField(path) => {
+            // Missing metadata is an error of the data and not a fail of the agent.
             let texts = read_metadata_texts(subject, path).map_err(Finding::check_error)?;
             Ok(numbered_blocks(label, &texts))
         }
+        // dicta looks in the transcript only if the author gives no source.
         BlockSource::Transcript => match found(subject) {
             Ok(text) => Ok(vec![new_block(label, &text)]),
             Err(missing) => Err(Finding::check_error(missing)),
@@ -110,6 +114,7 @@ fn resolve_blocks(
 
 /// Returns one block, or a numbered block for each text, so that a text cannot imitate the next one.
 fn numbered_blocks(label: &str, texts: &[String]) -> Vec<PromptBlock> {
+    // A single text needs no number.
     if let [only] = texts {
         return vec![new_block(label, only)];
     }
@@ -122,6 +127,7 @@ fn numbered_blocks(label: &str, texts: &[String]) -> Vec<PromptBlock> {
 
 /// Returns a text, or a list of texts, in the metadata.
 fn read_metadata_texts(subject: &Subject<'_>, path: &str) -> Result<Vec<String>, String> {
+    // Authors write both `metadata.x` and `x`, as in other params.
     let path = path.strip_prefix("metadata.").unwrap_or(path);
     let value = subject
         .metadata(path)
@@ -136,6 +142,7 @@ fn read_metadata_texts(subject: &Subject<'_>, path: &str) -> Result<Vec<String>,
     };
     let texts =
         texts.ok_or_else(|| format!("metadata.{path} is neither a text nor a list of texts"))?;
+    // All texts empty: the path is probably wrong. A judge without material could only guess.
     if texts.iter().all(|text| text.trim().is_empty()) {
         return Err(format!("metadata.{path} is empty"));
     }
@@ -150,6 +157,7 @@ fn read_metadata_texts(subject: &Subject<'_>, path: &str) -> Result<Vec<String>,
 
 /// Returns a block that names the user's last message before the output.
 fn find_last_question(subject: &Subject<'_>) -> Result<String, &'static str> {
+    // The question comes before the output; a later user message has no answer yet.
     let end = subject.output().message.unwrap_or(subject.end);
     let mut messages = subject.transcript.messages[..end].iter();
     let asked = messages.rposition(|message| {
@@ -173,6 +181,7 @@ fn collect_tool_results(subject: &Subject<'_>) -> Result<String, &'static str> {
     let places: Vec<String> = messages
         .filter(|(_, message)| {
             let mut parts = message.parts.iter();
+            // An empty result supports nothing, so it does not count as a context.
             parts.any(|part| matches!(part, TranscriptPart::ToolResult(r) if !r.content.trim().is_empty()))
         })
         .map(|(n, _)| n.to_string())
@@ -182,6 +191,7 @@ fn collect_tool_results(subject: &Subject<'_>) -> Result<String, &'static str> {
             "there are no contexts: the transcript holds no tool result, and none of `contexts`, `context` and \
              `context_field` gives them",
         ),
+        // Only positions: the transcript is in the prompt already, and a copy would cost tokens.
         [only] => Ok(format!(
             "The context is the tool result in message {only} of the transcript."
         )),
@@ -194,6 +204,7 @@ fn collect_tool_results(subject: &Subject<'_>) -> Result<String, &'static str> {
 
 /// Returns a block with the agent's role.
 fn find_agent_role(subject: &Subject<'_>) -> Result<String, &'static str> {
+    // Recorded metadata first, as the documentation of `agent_role` states.
     if let Some(text) = subject.metadata("system_prompt").and_then(Value::as_str)
         && !text.trim().is_empty()
     {

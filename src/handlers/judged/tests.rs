@@ -28,7 +28,7 @@ fn order() -> Transcript<'static> {
         {"role": "assistant", "content": "It was shipped."}]}))
 }
 
-fn silent() -> Transcript<'static> {
+fn transcript_without_calls() -> Transcript<'static> {
     transcript(&json!({"messages": [{"role": "assistant", "content": "Hello."}]}))
 }
 
@@ -42,12 +42,12 @@ fn blocks(params: &JudgedParams) -> Vec<(&str, &str)> {
 fn read(yaml: &str) -> Result<Vec<Eval>, Vec<String>> {
     let path = std::path::Path::new("r.yaml");
     let (rubric, all) = load(yaml.into(), path, &EvalTypeRegistry::builtin());
-    let told = all.iter().map(ToString::to_string).collect();
-    rubric.map(|rubric| rubric.evals).ok_or(told)
+    let problems = all.iter().map(ToString::to_string).collect();
+    rubric.map(|rubric| rubric.evals).ok_or(problems)
 }
 
 #[test]
-fn params_that_say_nothing_are_refused() {
+fn empty_judged_params_are_refused() {
     let many: Vec<String> = (0..101).map(|n| n.to_string()).collect();
     for (kind, params) in [
         ("binary_rubric", json!({})),
@@ -122,7 +122,7 @@ fn criteria_are_numbered_and_calls_are_shown_unless_switched_off() {
 }
 
 #[test]
-fn one_eval_a_criterion_where_that_is_wanted() {
+fn per_criterion_grouping_makes_one_eval_for_each_criterion() {
     let evals = read(
         "evals:
   - id: kind
@@ -139,12 +139,12 @@ fn one_eval_a_criterion_where_that_is_wanted() {
 ",
     )
     .expect("it loads");
-    let told: Vec<_> = evals
+    let listed: Vec<_> = evals
         .iter()
         .map(|e| (e.id.as_str(), e.description.as_str(), e.span.line))
         .collect();
     assert_eq!(
-        told,
+        listed,
         [
             ("kind.1", "First", 10),
             ("kind.2", "Second", 11),
@@ -161,7 +161,7 @@ fn one_eval_a_criterion_where_that_is_wanted() {
 }
 
 #[test]
-fn an_eval_that_stands_for_several_says_what_is_wrong_with_it() {
+fn split_eval_reports_its_problems() {
     for (yaml, why) in [
         (
             "evals:
@@ -216,7 +216,7 @@ fn goals_are_given_or_named_by_the_judge() {
 }
 
 #[test]
-fn calls_to_be_judged_stand_in_a_block_and_none_is_not_applicable() {
+fn judged_calls_are_in_a_block_and_no_calls_are_not_applicable() {
     let all = asked("parameter_analysis", &json!({}), &order()).expect("asked");
     assert_eq!(
         blocks(&all),
@@ -245,8 +245,12 @@ fn calls_to_be_judged_stand_in_a_block_and_none_is_not_applicable() {
             .starts_with("1. message 1: search\n")
     );
     for (kind, params, record) in [
-        ("parameter_analysis", json!({}), silent()),
-        ("llm_judge_tool_calls", json!({"criteria": "x"}), silent()),
+        ("parameter_analysis", json!({}), transcript_without_calls()),
+        (
+            "llm_judge_tool_calls",
+            json!({"criteria": "x"}),
+            transcript_without_calls(),
+        ),
         (
             "llm_judge_tool_calls",
             json!({"criteria": "x", "tools": ["pay"]}),
@@ -260,7 +264,7 @@ fn calls_to_be_judged_stand_in_a_block_and_none_is_not_applicable() {
 }
 
 #[test]
-fn what_a_canned_judge_needs_is_given_found_or_missing() {
+fn preset_judge_material_is_given_found_or_missing() {
     let given = json!({"contexts": ["one", "two"], "question": "Which?", "reference": "This."});
     let known = asked("contextual_precision", &given, &order()).expect("asked");
     assert_eq!(
@@ -293,7 +297,7 @@ fn what_a_canned_judge_needs_is_given_found_or_missing() {
         ("contextual_recall", json!({"reference": "x"})),
         ("role_violation", json!({})),
     ] {
-        let missing = asked(kind, &params, &silent()).expect_err(kind);
+        let missing = asked(kind, &params, &transcript_without_calls()).expect_err(kind);
         assert_eq!(missing.outcome, Outcome::CheckError, "{kind}");
     }
 }
@@ -302,7 +306,7 @@ fn what_a_canned_judge_needs_is_given_found_or_missing() {
 fn contexts_and_role_come_from_metadata() {
     let with = |metadata: Value| Transcript {
         metadata: Some(JsonText::from_value(&metadata)),
-        ..silent()
+        ..transcript_without_calls()
     };
     let field = json!({"context_field": "rag.docs"});
     for (metadata, expected) in [
@@ -330,7 +334,7 @@ fn contexts_and_role_come_from_metadata() {
 }
 
 #[test]
-fn personal_data_in_plain_sight_fails_without_a_judge_and_nothing_passes_without_one() {
+fn personal_data_fails_without_a_judge_and_nothing_passes_without_one() {
     let says =
         |text: &str| transcript(&json!({"messages": [{"role": "assistant", "content": text}]}));
     let found =
@@ -354,27 +358,30 @@ fn personal_data_in_plain_sight_fails_without_a_judge_and_nothing_passes_without
 }
 
 #[test]
-fn canned_texts_can_be_replaced_and_our_guide_goes_with_our_criteria() {
-    let of = |params: Value| {
-        let known = asked("bias", &params, &silent()).expect("asked");
+fn preset_texts_can_be_replaced_and_own_criteria_drop_the_preset_guide() {
+    let resolve_params = |params: Value| {
+        let known = asked("bias", &params, &transcript_without_calls()).expect("asked");
         (known.criteria, known.guide)
     };
     let ours = (
         texts::BIAS.criteria.to_owned(),
         texts::BIAS.guide.to_owned(),
     );
-    assert_eq!(of(json!({})), ours);
+    assert_eq!(resolve_params(json!({})), ours);
     // As the loader resolves it, with defaults written out.
-    assert_eq!(of(json!({"criteria": ours.0, "rubric": ours.1})), ours);
     assert_eq!(
-        of(json!({"criteria": "Mine", "rubric": ours.1})),
+        resolve_params(json!({"criteria": ours.0, "rubric": ours.1})),
+        ours
+    );
+    assert_eq!(
+        resolve_params(json!({"criteria": "Mine", "rubric": ours.1})),
         ("Mine".into(), String::new())
     );
     assert_eq!(
-        of(json!({"criteria": "Mine", "rubric": "1 = yes"})),
+        resolve_params(json!({"criteria": "Mine", "rubric": "1 = yes"})),
         ("Mine".into(), "1 = yes".into())
     );
-    assert_eq!(of(json!({"rubric": "1 = yes"})).0, ours.0);
+    assert_eq!(resolve_params(json!({"rubric": "1 = yes"})).0, ours.0);
     let registry = EvalTypeRegistry::builtin();
     let spec = registry.eval_type("bias").expect("built in");
     assert_eq!(
@@ -385,7 +392,7 @@ fn canned_texts_can_be_replaced_and_our_guide_goes_with_our_criteria() {
 }
 
 #[test]
-fn a_rater_is_told_what_is_expected_in_a_block() {
+fn llm_rater_gets_the_expected_answer_in_a_block() {
     let known = asked("llm_rater", &json!({"expected": "42"}), &order()).expect("asked");
     assert_eq!(blocks(&known), [("expected answer", "42")]);
     assert!(

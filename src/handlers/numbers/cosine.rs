@@ -31,6 +31,7 @@ impl EvalType for CosineSimilarity {
 
     fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
         let mut problems = Vec::new();
+        // A zero vector has no direction, so every cosine with it is undefined.
         if self.reference.is_empty() {
             problems.push(param_problem("/reference", "needs at least one number"));
         } else if normalize_vector(&self.reference).is_none() {
@@ -39,6 +40,7 @@ impl EvalType for CosineSimilarity {
                 "is all zeros: it has no direction",
             ));
         }
+        // -1 itself is refused: every cosine would meet it. The negated form also refuses NaN.
         if !(self.min_similarity > -1.0 && self.min_similarity <= 1.0) {
             let why = format!(
                 "must be above -1 and at most 1 (got {})",
@@ -46,6 +48,7 @@ impl EvalType for CosineSimilarity {
             );
             problems.push(param_problem("/min_similarity", why));
         }
+        // The reference is scaled once here and not for every transcript.
         match normalize_vector(&self.reference) {
             Some(reference) if problems.is_empty() => {
                 Ok(CompiledEval::Check(Box::new(CosineSimilarityCheck {
@@ -71,6 +74,7 @@ impl Check for CosineSimilarityCheck {
             Ok(read) => read,
             Err(why) => return Finding::check_error(why),
         };
+        // Vectors of different lengths come from different models and cannot be compared.
         if vector.len() != self.reference.len() {
             return Finding::check_error(format!(
                 "embedding in {from} has {} numbers, the reference {}",
@@ -78,11 +82,13 @@ impl Check for CosineSimilarityCheck {
                 self.reference.len()
             ));
         }
+        // An all-zero embedding is a failure of its source, so it is an error and not a fail.
         let Some(vector) = normalize_vector(&vector) else {
             let why = format!("embedding in {from} is all zeros: it has no direction");
             return Finding::check_error(why);
         };
         let cosine = compute_cosine(&vector, &self.reference);
+        // The tolerance lets a recorded copy of the reference pass with a minimum of 1.
         let passed = cosine >= self.min_similarity - TOLERANCE;
         let how = if passed {
             format!("at least {}", format_number(self.min_similarity))
@@ -97,6 +103,7 @@ impl Check for CosineSimilarityCheck {
             passed,
             format!("cosine {}, {how} ({from})", format_number(cosine)),
         )
+        // A score is from 0 to 1, so a negative cosine scores 0.
         .with_score(cosine.max(0.0))
     }
 }
@@ -129,7 +136,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::handlers::testing::{loads, on, refused};
+    use crate::handlers::testing::{check_record, loads, refused};
     use crate::model::Outcome::{CheckError, Fail, Pass};
 
     fn with(embedding: &Value) -> Value {
@@ -137,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vector_is_as_near_to_itself_as_can_be() {
+    fn vector_has_cosine_1_with_itself() {
         for vector in [
             json!([1, 1]),
             json!([1, 1, 1]),
@@ -145,16 +152,16 @@ mod tests {
             json!([1e-200, 2e-200]),
         ] {
             let params = json!({"reference": vector, "min_similarity": 1});
-            let found = on("cosine_similarity", &params, &with(&vector));
+            let found = check_record("cosine_similarity", &params, &with(&vector));
             assert_eq!((found.outcome, found.score), (Pass, Some(1.0)), "{vector}");
         }
     }
 
     #[test]
-    fn the_limit_is_met_within_a_billionth() {
+    fn limit_has_a_tolerance_of_one_billionth() {
         let found = |embedding: Value, least: f64| {
             let params = json!({"reference": [1, 0], "min_similarity": least});
-            on("cosine_similarity", &params, &with(&embedding))
+            check_record("cosine_similarity", &params, &with(&embedding))
         };
         assert_eq!(found(json!([0, 1]), 0.0).outcome, Pass);
         assert_eq!(found(json!([3, 4]), 0.6).outcome, Pass);
@@ -168,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_direction_or_another_length_is_no_verdict() {
+    fn zero_vector_or_other_length_is_a_check_error() {
         let params = json!({"reference": [1, 0], "min_similarity": 0.5});
         for (record, why) in [
             (
@@ -196,7 +203,7 @@ mod tests {
                 "there is no embedding: no `embedding` in the transcript's metadata, nor in that of message 0",
             ),
         ] {
-            let found = on("cosine_similarity", &params, &record);
+            let found = check_record("cosine_similarity", &params, &record);
             assert_eq!(
                 (found.outcome, found.explanation.as_str()),
                 (CheckError, why)
@@ -226,7 +233,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_cosine_is_symmetric_bounded_and_blind_to_length(
+        fn cosine_is_symmetric_bounded_and_independent_of_length(
             pairs in prop::collection::vec((-1e6_f64..1e6, -1e6_f64..1e6), 1..8), factor in 1e-3_f64..1e3
         ) {
             let (a, b): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();

@@ -36,6 +36,7 @@ impl EvalType for CostBudget {
     const SCORED: bool = true;
 
     fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
+        // Token limits are unsigned, so only the cost can be negative.
         if let Some(max) = self.max_cost_usd.filter(|max| *max < 0.0) {
             let why = format!("cannot be negative (got {max})");
             return Err(vec![param_problem("/max_cost_usd", why)]);
@@ -101,24 +102,35 @@ fn compile_limits(
     given: impl IntoIterator<Item = (MetricKind, Option<f64>)>,
 ) -> Option<CompiledEval> {
     let given = given.into_iter();
-    let limits: Vec<(MetricKind, f64)> =
-        given.filter_map(|(kind, max)| Some((kind, max?))).collect();
+    let limits: Vec<UsageLimit> = given
+        .filter_map(|(kind, max)| Some(UsageLimit { kind, max: max? }))
+        .collect();
+    // No limit at all is the caller's problem, because each type names other params.
     (!limits.is_empty()).then(|| CompiledEval::Check(Box::new(UsageLimitsCheck(limits))))
 }
 
+/// The largest allowed value of a metric.
 #[derive(Debug)]
-struct UsageLimitsCheck(Vec<(MetricKind, f64)>);
+struct UsageLimit {
+    kind: MetricKind,
+    max: f64,
+}
+
+#[derive(Debug)]
+struct UsageLimitsCheck(Vec<UsageLimit>);
 
 impl Check for UsageLimitsCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
         let source = MetricReader::new(subject);
         let (mut within, mut over) = (Vec::new(), Vec::new());
         let mut score = 1.0_f64;
-        for (kind, max) in &self.0 {
+        // Every limit is checked, also after one is exceeded, because the explanation lists all.
+        for UsageLimit { kind, max } in &self.0 {
             let reading = match source.read_sum(*kind) {
                 Ok(reading) => reading,
                 Err(why) => return Finding::check_error(why),
             };
+            // The smallest score: the limit that is exceeded most.
             score = score.min(score_against_limit(reading.value, *max));
             let unit = |x: f64| match kind {
                 MetricKind::Cost => format!("${}", format_number(x)),
@@ -134,6 +146,7 @@ impl Check for UsageLimitsCheck {
             }
         }
         let passed = over.is_empty();
+        // Exceeded limits first, because they are the reason for a fail.
         over.append(&mut within);
         Finding::new(passed, over.join("; ")).with_score(score)
     }
@@ -143,7 +156,7 @@ impl Check for UsageLimitsCheck {
 mod tests {
     use serde_json::{Value, json};
 
-    use crate::handlers::testing::{loaded, on, refused, told};
+    use crate::handlers::testing::{check_record, loaded, outcome_and_why, refused};
     use crate::model::Outcome::{CheckError, Fail, Pass};
 
     fn with(metadata: &Value) -> Value {
@@ -168,14 +181,14 @@ mod tests {
                 100.0 / 101.0,
             ),
         ] {
-            let found = on("cost_budget", &params, &with(&metadata));
+            let found = check_record("cost_budget", &params, &with(&metadata));
             assert_eq!(
                 (found.outcome, found.score),
                 (outcome, Some(score)),
                 "{metadata}"
             );
         }
-        let found = on(
+        let found = check_record(
             "cost_budget",
             &params,
             &with(&json!({"cost": 0.35, "tokens": 7})),
@@ -184,7 +197,7 @@ mod tests {
             found.explanation,
             "cost $0.35, $0.05 over $0.3 (the transcript's metadata); all tokens 7, within 100 (the transcript's metadata)"
         );
-        let free = on(
+        let free = check_record(
             "cost_budget",
             &json!({"max_cost_usd": 0}),
             &with(&json!({"cost": 0.01})),
@@ -193,33 +206,34 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_summed_or_it_is_said_that_they_cannot_be() {
-        let said = |own: Value| json!({"role": "assistant", "content": "a", "metadata": own});
+    fn costs_of_messages_are_summed_or_missing_ones_reported() {
+        let assistant_message =
+            |metadata: Value| json!({"role": "assistant", "content": "a", "metadata": metadata});
         let params = json!({"max_cost_usd": 0.3});
-        let sum = json!({"messages": [said(json!({"cost": 0.1})), said(json!({"cost_usd": 0.2}))]});
+        let sum = json!({"messages": [assistant_message(json!({"cost": 0.1})), assistant_message(json!({"cost_usd": 0.2}))]});
         assert_eq!(
-            told("cost_budget", &params, &sum),
+            outcome_and_why("cost_budget", &params, &sum),
             (
                 Pass,
                 "cost $0.3, within $0.3 (2 assistant messages)".to_owned()
             )
         );
-        let partly = json!({"messages": [said(json!({"cost": 0.1})), said(json!({}))]});
-        let (outcome, why) = told("cost_budget", &params, &partly);
+        let partly = json!({"messages": [assistant_message(json!({"cost": 0.1})), assistant_message(json!({}))]});
+        let (outcome, why) = outcome_and_why("cost_budget", &params, &partly);
         assert_eq!(outcome, CheckError);
         assert!(
             why.starts_with("1 of 2 assistant messages (first message 1) have no cost"),
             "{why}"
         );
-        let mistyped = json!({"messages": [said(json!({"cost": "0.1 USD"}))]});
+        let mistyped = json!({"messages": [assistant_message(json!({"cost": "0.1 USD"}))]});
         assert_eq!(
-            told("cost_budget", &params, &mistyped),
+            outcome_and_why("cost_budget", &params, &mistyped),
             (
                 CheckError,
                 "cost in message 0 is \"0.1 USD\", not a number".to_owned()
             )
         );
-        let none = told("cost_budget", &params, &json!({"messages": []}));
+        let none = outcome_and_why("cost_budget", &params, &json!({"messages": []}));
         assert_eq!(
             none,
             (
@@ -230,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_counts() {
+    fn token_counts_must_be_whole_and_complete() {
         let params = json!({"max_tokens": 10});
         for (metadata, outcome) in [
             (json!({"tokens": 10}), Pass),
@@ -241,7 +255,7 @@ mod tests {
             (json!({"tokens": [1]}), CheckError),
             (json!({"tokens": -1}), CheckError),
         ] {
-            let found = on("token_consumption", &params, &with(&metadata));
+            let found = check_record("token_consumption", &params, &with(&metadata));
             assert_eq!(found.outcome, outcome, "{metadata}: {}", found.explanation);
         }
         let record = with(&json!({"usage": {"input": 5, "output": 9}}));

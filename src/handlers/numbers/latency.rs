@@ -52,6 +52,7 @@ impl EvalType for EndToEndLatency {
 }
 
 fn compile_budget(max: f64, kind: MetricKind) -> Result<CompiledEval, Vec<ParamProblem>> {
+    // A limit of 0 or less could never hold.
     if max <= 0.0 {
         let why = format!("must be more than 0 (got {max})");
         return Err(vec![param_problem("/max_ms", why)]);
@@ -72,11 +73,13 @@ impl Check for LatencyBudgetCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
         let source = MetricReader::new(subject);
         let reading = match self.kind {
+            // `latency_budget` is about one answer. The end-to-end latency adds up all answers.
             MetricKind::Latency => source.read_judged(self.kind),
             _ => source.read_sum(self.kind).map(Some),
         };
         let reading = match reading {
             Ok(Some(reading)) => reading,
+            // Nothing was answered, so nothing took too long.
             Ok(None) => {
                 return Finding::new(true, "there is no assistant message to wait for")
                     .with_score(1.0);
@@ -108,7 +111,7 @@ impl Check for LatencyBudgetCheck {
 mod tests {
     use serde_json::{Value, json};
 
-    use crate::handlers::testing::{on, refused};
+    use crate::handlers::testing::{check_record, refused};
     use crate::model::Outcome::{CheckError, Fail, Pass};
 
     fn with(metadata: &Value) -> Value {
@@ -124,7 +127,7 @@ mod tests {
             (json!(5000), Fail, 0.4),
             (json!(0), Pass, 1.0),
         ] {
-            let found = on(
+            let found = check_record(
                 "latency_budget",
                 &json!({"max_ms": 2000}),
                 &with(&json!({"latency_ms": latency})),
@@ -135,7 +138,7 @@ mod tests {
                 "{latency}"
             );
         }
-        let found = on(
+        let found = check_record(
             "latency_budget",
             &json!({"max_ms": 2000}),
             &with(&json!({"latency_ms": 2500})),
@@ -147,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_of_the_wrong_kind_is_no_verdict() {
+    fn missing_or_mistyped_latency_is_a_check_error() {
         for (metadata, why) in [
             (
                 json!({}),
@@ -166,7 +169,7 @@ mod tests {
                 "latency_ms in the transcript's metadata is -5: it cannot be negative",
             ),
         ] {
-            let found = on("latency_budget", &json!({"max_ms": 2000}), &with(&metadata));
+            let found = check_record("latency_budget", &json!({"max_ms": 2000}), &with(&metadata));
             assert_eq!(
                 (found.outcome, found.explanation.as_str()),
                 (CheckError, why)
@@ -175,26 +178,26 @@ mod tests {
         }
         let none = json!({"messages": []});
         assert_eq!(
-            on("latency_budget", &json!({"max_ms": 1}), &none).outcome,
+            check_record("latency_budget", &json!({"max_ms": 1}), &none).outcome,
             Pass
         );
         assert_eq!(
-            on("end_to_end_latency", &json!({"max_ms": 1}), &none).outcome,
+            check_record("end_to_end_latency", &json!({"max_ms": 1}), &none).outcome,
             Pass
         );
     }
 
     #[test]
-    fn a_message_knows_its_own_latency() {
-        let said =
+    fn latency_is_read_from_the_judged_message() {
+        let assistant_message =
             |ms: i32| json!({"role": "assistant", "content": "a", "metadata": {"latency_ms": ms}});
-        let record = json!({"messages": [said(900), said(400)]});
-        let found = on("latency_budget", &json!({"max_ms": 500}), &record);
+        let record = json!({"messages": [assistant_message(900), assistant_message(400)]});
+        let found = check_record("latency_budget", &json!({"max_ms": 500}), &record);
         assert_eq!(
             (found.outcome, found.explanation.as_str()),
             (Pass, "latency 400 ms, within 500 (message 1)")
         );
-        let found = on("end_to_end_latency", &json!({"max_ms": 1000}), &record);
+        let found = check_record("end_to_end_latency", &json!({"max_ms": 1000}), &record);
         assert_eq!(
             (found.outcome, found.explanation.as_str()),
             (
@@ -202,8 +205,9 @@ mod tests {
                 "end-to-end latency 1300 ms, 300 ms over 1000 (2 assistant messages)"
             )
         );
-        let partly = json!({"messages": [said(900), {"role": "assistant", "content": "b"}]});
-        let found = on("end_to_end_latency", &json!({"max_ms": 1000}), &partly);
+        let partly =
+            json!({"messages": [assistant_message(900), {"role": "assistant", "content": "b"}]});
+        let found = check_record("end_to_end_latency", &json!({"max_ms": 1000}), &partly);
         assert_eq!(found.outcome, CheckError);
         assert!(
             found.explanation.starts_with(

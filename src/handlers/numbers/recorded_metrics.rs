@@ -143,6 +143,7 @@ impl<'s, 't> MetricReader<'s, 't> {
     pub(super) fn new(subject: &'s Subject<'t>) -> Self {
         Self {
             subject,
+            // One cache for all metric checks: they read the same metadata.
             cache: subject.check_cache(&CheckCacheKey::shared()),
         }
     }
@@ -150,9 +151,11 @@ impl<'s, 't> MetricReader<'s, 't> {
     /// Returns the metric of the transcript, otherwise of the judged message. `None` without assistant
     /// messages.
     pub(super) fn read_judged(&self, kind: MetricKind) -> Result<Option<MetricReading>, String> {
+        // The transcript's metadata first, as the module documentation states.
         if let Some(reading) = self.read_transcript(kind)? {
             return Ok(Some(reading));
         }
+        // Without an assistant message there is no latency; the caller decides what that means.
         let Some(message) = self.subject.output().message else {
             return Ok(None);
         };
@@ -160,12 +163,13 @@ impl<'s, 't> MetricReader<'s, 't> {
         let metadata = self.message_metadata(message);
         match metadata
             .as_ref()
-            .map_or(Ok(None), |own| read_number(own, kind, &place))?
+            .map_or(Ok(None), |metadata| read_number(metadata, kind, &place))?
         {
             Some(value) => Ok(Some(MetricReading {
                 value,
                 origin: place,
             })),
+            // A transcript with an answer but without the number is missing data.
             None => Err(explain_missing(kind.noun(), kind.typical_paths(), &place)),
         }
     }
@@ -175,28 +179,33 @@ impl<'s, 't> MetricReader<'s, 't> {
         if let Some(reading) = self.read_transcript(kind)? {
             return Ok(reading);
         }
-        let own = self.assistant_metadata();
+        let messages = self.assistant_metadata();
+        // Collect the numbers, and the messages without one.
         let (mut value, mut without) = (0.0, Vec::new());
         let mut known = self.cache.numbers[kind as usize].borrow_mut();
-        for (nth, (message, metadata)) in self.subject.until_cancelled(own.iter().enumerate()) {
+        for (nth, (message, metadata)) in self.subject.until_cancelled(messages.iter().enumerate())
+        {
+            // `known` has the numbers of the messages before; this message is read for the first time.
             if nth == known.len() {
                 let place = format!("message {message}");
-                let read = |own| read_number(own, kind, &place);
+                let read = |metadata| read_number(metadata, kind, &place);
                 known.push(metadata.as_ref().map_or(Ok(None), read));
             }
+            // A clone, because the error belongs to the cache and other checks report it, too.
             match known[nth].clone()? {
                 Some(one) => value += one,
                 None => without.push(*message),
             }
         }
-        match (own.len(), without.as_slice()) {
+        // Missing numbers make the sum too small, so only a complete sum counts.
+        match (messages.len(), without.as_slice()) {
             (0, _) => Ok(MetricReading {
                 value: 0.0,
                 origin: "there is no assistant message".to_owned(),
             }),
             (1, []) => Ok(MetricReading {
                 value,
-                origin: format!("message {}", own[0].0),
+                origin: format!("message {}", messages[0].0),
             }),
             (count, []) => Ok(MetricReading {
                 value,
@@ -218,6 +227,7 @@ impl<'s, 't> MetricReader<'s, 't> {
 
     /// Returns the embedding and its origin.
     pub(super) fn read_embedding(&self) -> Result<(Vec<f64>, String), String> {
+        // The transcript's metadata first, then that of the output.
         if let Some(value) = self.subject.metadata("embedding") {
             let from = "the transcript's metadata".to_owned();
             return Ok((parse_vector(value, &from)?, from));
@@ -231,7 +241,7 @@ impl<'s, 't> MetricReader<'s, 't> {
         let metadata = self.message_metadata(message);
         match metadata
             .as_ref()
-            .and_then(|own| lookup_path(own, "embedding"))
+            .and_then(|metadata| lookup_path(metadata, "embedding"))
         {
             Some(value) => Ok((parse_vector(value, &from)?, from)),
             None => Err(explain_missing("embedding", "`embedding`", &from)),
@@ -268,6 +278,7 @@ impl<'s, 't> MetricReader<'s, 't> {
                 .map(|(at, _)| (at, self.message_metadata(at)))
                 .collect()
         });
+        // The cache has all messages; this subject sees only those before its end.
         &all[..all.partition_point(|(at, _)| *at < self.subject.end)]
     }
 }
@@ -283,9 +294,12 @@ fn read_number(root: &Value, kind: MetricKind, place: &str) -> Result<Option<f64
             None => {}
             // `tokens` may be an object with the counts instead of a count.
             Some(Value::Object(_)) if *path == "tokens" => {}
+            // The first path that exists decides. A wrong value there is an error and not a reason to look
+            // further.
             Some(value) => return parse_number(value, kind, path, place).map(Some),
         }
     }
+    // Only if no total is recorded: the recorded number has priority.
     if kind == MetricKind::TotalTokens
         && let Some(input) = read_number(root, MetricKind::InputTokens, place)?
         && let Some(output) = read_number(root, MetricKind::OutputTokens, place)?
@@ -296,21 +310,22 @@ fn read_number(root: &Value, kind: MetricKind, place: &str) -> Result<Option<f64
 }
 
 fn parse_number(value: &Value, kind: MetricKind, path: &str, place: &str) -> Result<f64, String> {
-    let shown = quote_value(value);
+    let quoted = quote_value(value);
     let Some(number) = value.as_f64() else {
-        return Err(format!("{path} in {place} is {shown}, not a number"));
+        return Err(format!("{path} in {place} is {quoted}, not a number"));
     };
     if number < 0.0 {
         return Err(format!(
-            "{path} in {place} is {shown}: it cannot be negative"
+            "{path} in {place} is {quoted}: it cannot be negative"
         ));
     }
+    // Tokens are whole; a fraction is probably another unit.
     let counts = matches!(
         kind,
         MetricKind::InputTokens | MetricKind::OutputTokens | MetricKind::TotalTokens
     );
     if counts && number.fract() != 0.0 {
-        return Err(format!("{path} in {place} is {shown}, not a whole number"));
+        return Err(format!("{path} in {place} is {quoted}, not a whole number"));
     }
     Ok(number)
 }
@@ -343,9 +358,11 @@ fn quote_value(value: &Value) -> String {
 
 /// Formats a number with six significant digits, so that rounding errors of sums do not show.
 pub(super) fn format_number(x: f64) -> String {
+    // Below 1e15 a double represents a whole number exactly, so no decimals are needed.
     if x.fract() == 0.0 && x.abs() < 1e15 {
         return format!("{x:.0}");
     }
+    // Six significant digits: at most 12 decimals, so that tiny numbers end the loop.
     let mut decimals = 0_usize;
     let mut scaled = x.abs();
     while scaled < 1e5 && decimals < 12 {
@@ -353,6 +370,7 @@ pub(super) fn format_number(x: f64) -> String {
         decimals += 1;
     }
     let text = format!("{x:.decimals$}");
+    // Trailing zeros are not information.
     if text.contains('.') {
         return text.trim_end_matches('0').trim_end_matches('.').to_owned();
     }
@@ -381,7 +399,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_told_without_noise() {
+    fn numbers_are_formatted_without_rounding_noise() {
         for (x, text) in [
             (0.0, "0"),
             (1200.0, "1200"),
@@ -396,7 +414,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_share_is_between_0_and_1_and_full_within_the_limit(value in 0.0_f64..1e9, limit in 0.0_f64..1e9) {
+        fn score_against_limit_is_between_0_and_1_and_full_within(value in 0.0_f64..1e9, limit in 0.0_f64..1e9) {
             let share = score_against_limit(value, limit);
             prop_assert!((0.0..=1.0).contains(&share));
             prop_assert_eq!(value <= limit, share >= 1.0 - 1e-9 && !is_over(value, limit));

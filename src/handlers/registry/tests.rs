@@ -100,7 +100,7 @@ fn types_are_sorted_and_found_by_name() {
 }
 
 #[test]
-fn every_type_is_of_a_family_that_says_what_it_looks_at() {
+fn every_type_belongs_to_a_described_family() {
     let registry = EvalTypeRegistry::builtin();
     let kinds = registry.eval_types();
     for spec in &kinds {
@@ -152,7 +152,7 @@ fn every_type_is_described_and_closed() {
 }
 
 #[test]
-fn a_schema_is_what_an_author_would_write() {
+fn params_schema_is_written_for_authors() {
     let registry = EvalTypeRegistry::builtin();
     assert_eq!(
         registry.eval_type("regex").expect("built in").schema["properties"]["expect_match"],
@@ -168,7 +168,7 @@ fn a_schema_is_what_an_author_would_write() {
 }
 
 #[test]
-fn null_is_no_value_and_a_wrong_type_no_other() {
+fn null_and_wrong_types_are_refused() {
     for (kind, params) in [
         ("regex", json!({"pattern": "x", "expect_match": "false"})),
         ("regex", json!({"pattern": "x", "expect_match": null})),
@@ -230,7 +230,7 @@ fn every_example_loads_and_compiles() {
 }
 
 #[test]
-fn an_author_sees_where_params_are_wrong() {
+fn param_problems_have_their_place_in_the_file() {
     let yaml = "evals:
   - { id: a, type: regex, params: { pattern: '(' } }
   - { id: b, type: contains, params: { patterns: [] } }
@@ -250,9 +250,9 @@ fn an_author_sees_where_params_are_wrong() {
 }
 
 #[test]
-fn the_demo_shows_the_breadth_of_what_code_decides() {
+fn demo_rubrics_use_eight_or_more_deterministic_types() {
     let registry = EvalTypeRegistry::builtin();
-    let mut shown = std::collections::BTreeSet::new();
+    let mut families = std::collections::BTreeSet::new();
     for yaml in [
         include_str!("../../../sample-runs/demo/rubrics/beamline.yaml"),
         include_str!("../../../sample-runs/demo/rubrics/support.yaml"),
@@ -260,8 +260,8 @@ fn the_demo_shows_the_breadth_of_what_code_decides() {
     ] {
         let rubric = load(yaml).unwrap_or_else(|why| panic!("{why:?}"));
         let kinds = rubric.evals.into_iter().map(|eval| eval.eval_type);
-        shown
+        families
             .extend(kinds.filter(|kind| registry.eval_type(kind).is_some_and(|spec| !spec.judged)));
     }
-    assert!(shown.len() >= 8, "{shown:?}");
+    assert!(families.len() >= 8, "{families:?}");
 }

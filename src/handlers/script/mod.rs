@@ -75,6 +75,7 @@ impl ScriptEnv {
             .filter(|(name, _)| INHERITED_VARIABLES.contains(name) || name.starts_with("LC_"))
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .collect();
+        // Sorted, so that the environment does not depend on the order of the process environment.
         variables.sort_unstable();
         Self { variables }
     }
@@ -104,6 +105,7 @@ pub(super) struct ScriptEval {
 }
 
 const fn half_a_minute() -> f64 {
+    // Half a minute by default: enough to start an interpreter.
     30.0
 }
 
@@ -123,6 +125,7 @@ impl EvalType for ScriptEval {
         if self.command.is_empty() {
             problems.push(param_problem("/command", "needs a program"));
         }
+        // A NUL byte ends an argument in the operating system, so no program could receive it.
         for (at, word) in self.command.iter().enumerate() {
             let pointer = format!("/command/{at}");
             if at == 0 && word.trim().is_empty() {
@@ -134,6 +137,7 @@ impl EvalType for ScriptEval {
                 ));
             }
         }
+        // The negated form also refuses NaN.
         if !(self.timeout_s > 0.0 && self.timeout_s <= MAX_TIMEOUT_SECONDS) {
             let got = self.timeout_s;
             problems.push(param_problem(
@@ -144,6 +148,7 @@ impl EvalType for ScriptEval {
         if !problems.is_empty() {
             return Err(problems);
         }
+        // dicta looks for the program only when the check runs, so a rubric loads without it.
         Ok(CompiledEval::Check(Box::new(ScriptCheck {
             command: self.command,
             params: self.params,
@@ -171,6 +176,7 @@ struct ScriptCheck {
 
 impl Check for ScriptCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
+        // Runs disable such cells before; this is the second barrier if a caller does not.
         let Some(scripts) = &self.compile_cx.script_env else {
             return Finding::check_error(SCRIPTS_DISABLED);
         };
@@ -188,12 +194,14 @@ impl Check for ScriptCheck {
 impl ScriptCheck {
     fn run(&self, scripts: &ScriptEnv, subject: &Subject<'_>) -> Result<ProgramExit, String> {
         let name = QuotedText(&self.command[0]);
+        // Find the program.
         let program = find_program(
             &self.command[0],
             &self.compile_cx.rubric_folder,
             scripts.path(),
         )
         .map_err(|why| format!("{name} {why}"))?;
+        // Encode the transcript before the program starts, so that an error starts nothing.
         let input = wire::encode_request(&self.params, subject)
             .map_err(|why| format!("the transcript cannot be written as JSON: {why}"))?;
         let job = ProgramCommand {
@@ -204,11 +212,13 @@ impl ScriptCheck {
             input: &input,
             timeout: to_millis(self.timeout_s),
         };
+        // The flag is polled while the program runs, so that a cancelled run does not wait for it.
         run_program(&job, &|| subject.is_cancelled()).map_err(|why| format!("{name} {why}"))
     }
 
     fn interpret_exit(&self, exit: ProgramExit) -> Finding {
         let name = QuotedText(&self.command[0]);
+        // Only a program that ended by itself with a valid answer gives a verdict.
         match exit {
             ProgramExit::Cancelled => {
                 Finding::check_error(format!("{name} was ended because the run was cancelled"))
@@ -238,11 +248,13 @@ impl ScriptCheck {
 
 /// Formats the end of a program's standard error, as further lines of an explanation.
 fn describe_stderr(stderr: &[u8]) -> String {
+    // Standard error can have any bytes; an explanation needs text.
     let text = String::from_utf8_lossy(stderr);
     let text = text.trim();
     if text.is_empty() {
         return String::new();
     }
+    // The end of the text: an interpreter prints the error last.
     let from = text
         .char_indices()
         .rev()
@@ -251,12 +263,14 @@ fn describe_stderr(stderr: &[u8]) -> String {
     let cut = if from > 0 { "…" } else { "" };
     format!(
         "; its standard error:\n{cut}{}",
+        // Escaped, because the program can print what a transcript contains.
         make_visible(&text[from..], true)
     )
 }
 
 /// Returns the program's file. The error completes a sentence that begins with the program's name.
 fn find_program(program: &str, folder: &Path, path: &str) -> Result<PathBuf, String> {
+    // A path is relative to the rubric's folder; `join` keeps an absolute path unchanged.
     if program.contains('/') {
         let file = folder.join(program);
         return if file.is_file() {
@@ -265,9 +279,11 @@ fn find_program(program: &str, folder: &Path, path: &str) -> Result<PathBuf, Str
             Err("is not a file in the rubric's folder".to_owned())
         };
     }
+    // Relative folders of the PATH are skipped: they would depend on the current folder.
     let folders = std::env::split_paths(path).filter(|folder| folder.is_absolute());
     let mut files = folders.map(|folder| folder.join(program));
     files.find(|file| file.is_file()).ok_or_else(|| {
+        // A frequent mistake: the file is next to the rubric but is written without `./`.
         if folder.join(program).is_file() {
             format!("is not on the PATH; for the file in the rubric's folder write `./{program}`")
         } else {
@@ -282,6 +298,7 @@ fn find_program(program: &str, folder: &Path, path: &str) -> Result<PathBuf, Str
     reason = "params are checked: between 0 and an hour"
 )]
 fn to_millis(seconds: f64) -> Millis {
+    // At least 1 ms, because a limit of 0 would end the program at once.
     Millis(((seconds * 1000.0) as u64).max(1))
 }
 

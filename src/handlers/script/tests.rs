@@ -47,7 +47,7 @@ fn sh(script: &str) -> Finding {
 }
 
 /// Runs a program that prints an answer.
-fn answered(answer: &str) -> (crate::model::Outcome, Option<f64>, String) {
+fn parse_answer(answer: &str) -> (crate::model::Outcome, Option<f64>, String) {
     let dir = tempfile::tempdir().expect("a folder");
     std::fs::write(dir.path().join("answer"), answer).expect("written");
     let check = compiled(json!({"command": ["cat", "answer"]}), &home(dir.path()));
@@ -56,7 +56,7 @@ fn answered(answer: &str) -> (crate::model::Outcome, Option<f64>, String) {
 }
 
 #[test]
-fn a_verdict_is_passed_score_and_reason() {
+fn script_answer_becomes_outcome_score_and_reason() {
     for (answer, outcome, score, reason) in [
         (
             r#"{"passed": true, "score": 0.25, "reason": "ok"}"#,
@@ -98,18 +98,18 @@ fn a_verdict_is_passed_score_and_reason() {
         ),
     ] {
         assert_eq!(
-            answered(answer),
+            parse_answer(answer),
             (outcome, score, reason.to_owned()),
             "{answer}"
         );
     }
-    let (_, _, reason) = answered(r#"{"passed": true, "reason": "\u001b[2J\u202e x"}"#);
+    let (_, _, reason) = parse_answer(r#"{"passed": true, "reason": "\u001b[2J\u202e x"}"#);
     assert!(!reason.contains(['\u{1b}', '\u{202e}']), "{reason:?}");
 }
 
 #[test]
-fn anything_else_is_no_verdict_and_says_what_came() {
-    for (answer, told) in [
+fn invalid_script_answer_is_a_check_error_that_quotes_it() {
+    for (answer, expected_text) in [
         ("", r#""cat" answered nothing on its standard output"#),
         (
             "PASS",
@@ -150,16 +150,19 @@ fn anything_else_is_no_verdict_and_says_what_came() {
         ),
         ("{\"passed\": true", "did not answer with one JSON object"),
     ] {
-        let (outcome, score, explanation) = answered(answer);
+        let (outcome, score, explanation) = parse_answer(answer);
         assert_eq!((outcome, score), (CheckError, None), "{answer}");
-        assert!(explanation.contains(told), "{answer}: {explanation}");
+        assert!(
+            explanation.contains(expected_text),
+            "{answer}: {explanation}"
+        );
     }
     let found = sh(r"printf '\377\376'");
     assert_eq!(found.explanation, r#""sh" did not answer in UTF-8"#);
 }
 
 #[test]
-fn how_it_ended_outweighs_what_it_said() {
+fn failed_program_is_an_error_whatever_it_answered() {
     let found = sh(r#"echo '{"passed": true}'; echo 'Trace: boom' >&2; exit 3"#);
     assert_eq!(
         (found.outcome, found.explanation.as_str()),
@@ -178,7 +181,7 @@ fn how_it_ended_outweighs_what_it_said() {
 fn a_program_that_cannot_be_run_is_named() {
     let dir = tempfile::tempdir().expect("a folder");
     std::fs::write(dir.path().join("plain"), "no program").expect("written");
-    for (program, told) in [
+    for (program, expected_text) in [
         (
             "no-such-program-here",
             r#""no-such-program-here" is not on the PATH"#,
@@ -196,7 +199,11 @@ fn a_program_that_cannot_be_run_is_named() {
         let check = compiled(json!({"command": [program]}), &home(dir.path()));
         let found = check.check(&Subject::new(&simple()));
         assert_eq!(found.outcome, CheckError);
-        assert!(found.explanation.starts_with(told), "{}", found.explanation);
+        assert!(
+            found.explanation.starts_with(expected_text),
+            "{}",
+            found.explanation
+        );
     }
 }
 
@@ -242,7 +249,7 @@ fn it_reads_the_native_transcript_up_to_the_judged_message() {
 }
 
 #[test]
-fn a_large_transcript_goes_through_whole_or_unread() {
+fn large_transcript_never_blocks_the_program() {
     let dir = tempfile::tempdir().expect("a folder");
     let large =
         transcript(&json!({"messages": [{"role": "assistant", "content": "x".repeat(10 << 20)}]}));
@@ -336,7 +343,7 @@ fn a_child_left_behind_does_not_hold_up_the_verdict_and_is_ended() {
 }
 
 #[test]
-fn told_to_stop_it_ends_the_program() {
+fn cancellation_ends_the_program() {
     let dir = tempfile::tempdir().expect("a folder");
     let (began, has_begun) = mpsc::channel();
     let fifo = dir.path().join("fifo");
@@ -352,10 +359,10 @@ fn told_to_stop_it_ends_the_program() {
     let params = json!({"command": ["sh", "-c", script], "timeout_s": 1000});
     let check = compiled(params, &home(dir.path()));
     let stop = CancelFlag::default();
-    let told = stop.clone();
+    let run_flag = stop.clone();
     let running = std::thread::spawn(move || {
         let transcript = simple();
-        let found = check.check(&Subject::new(&transcript).with_cancel_flag(&told));
+        let found = check.check(&Subject::new(&transcript).with_cancel_flag(&run_flag));
         began.send(found).expect("awaited");
     });
     // Opens once the program has begun.
@@ -368,7 +375,7 @@ fn told_to_stop_it_ends_the_program() {
 }
 
 #[test]
-fn without_a_workspace_that_allows_it_nothing_runs() {
+fn script_runs_only_if_the_workspace_allows_it() {
     let dir = tempfile::tempdir().expect("a folder");
     let made = dir.path().join("made");
     let params = json!({"command": ["touch", made]});
@@ -390,7 +397,7 @@ fn without_a_workspace_that_allows_it_nothing_runs() {
 }
 
 #[test]
-fn bounds_and_not_apply_and_know_that_it_waits() {
+fn bounds_and_not_keep_the_blocking_execution_mode() {
     let home = home(Path::new("/"));
     let yaml = "evals:\n  - id: s\n    type: script\n    not: true\n    params: { command: [sh, -c, 'echo \"{\\\"score\\\": 0.5}\"'], min_score: 0.5 }\n";
     let registry = EvalTypeRegistry::builtin();

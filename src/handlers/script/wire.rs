@@ -108,6 +108,7 @@ pub(super) fn encode_request(
     subject: &Subject<'_>,
 ) -> Result<Vec<u8>, serde_json::Error> {
     let transcript = subject.transcript;
+    // Only the messages that the eval sees.
     let messages = transcript.messages[..subject.end].iter();
     serde_json::to_vec(&ScriptRequest {
         kind: "script",
@@ -124,6 +125,7 @@ pub(super) fn encode_request(
 fn build_message<'a>(message: &'a TranscriptMessage<'a>) -> ScriptMessage<'a> {
     let mut pieces = Vec::new();
     let mut tool_calls = Vec::new();
+    // The first result sets `tool_call_id`; the native format has one result in each message.
     let mut result: Option<&ToolResult<'_>> = None;
     for part in &message.parts {
         match part {
@@ -147,11 +149,13 @@ fn build_message<'a>(message: &'a TranscriptMessage<'a>) -> ScriptMessage<'a> {
                     is_error: other.is_error,
                 }));
             }
+            // Media and unknown parts go to the program as their source wrote them.
             TranscriptPart::Media { raw, .. } | TranscriptPart::Other(raw) => {
                 pieces.push(ScriptContentPart::AsWritten(raw));
             }
         }
     }
+    // One text is written as a plain text, as most formats do.
     let content = match pieces.as_slice() {
         [] => ScriptMessageContent::Nothing,
         [ScriptContentPart::Ours(ScriptTypedPart::Text { text })] => {
@@ -160,6 +164,7 @@ fn build_message<'a>(message: &'a TranscriptMessage<'a>) -> ScriptMessage<'a> {
         _ => ScriptMessageContent::Parts(pieces),
     };
     ScriptMessage {
+        // Other roles keep their original name.
         role: match &message.role {
             MessageRole::Other(name) => name,
             role => role.as_str(),
@@ -187,6 +192,7 @@ fn build_metadata<'a>(
     message: &'a TranscriptMessage<'a>,
     result: Option<&ToolResult<'_>>,
 ) -> Option<ScriptMessageMetadata<'a>> {
+    // The source's metadata already has these values, if it recorded them there.
     if let Some(own) = &message.metadata {
         return Some(ScriptMessageMetadata::AsWritten(own));
     }

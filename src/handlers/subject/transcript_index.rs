@@ -21,6 +21,7 @@ impl CheckCacheKey {
     /// Returns a new key, different from all others.
     pub(in crate::handlers) fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
+        // `Relaxed` is enough: only uniqueness matters.
         Self(NEXT.fetch_add(1, Ordering::Relaxed))
     }
 
@@ -68,6 +69,7 @@ impl<'t> TranscriptIndex<'t> {
     }
 
     pub(super) fn assistant_texts(&self) -> &[MessageText<'t>] {
+        // All assistant messages; each subject takes those before its end.
         self.assistant_texts.get_or_init(|| {
             let messages = self.transcript.messages.iter().enumerate();
             messages
@@ -100,6 +102,7 @@ impl<'t> TranscriptIndex<'t> {
 
     pub(super) fn arguments(&self, call: usize) -> Result<&Map<String, Value>, &str> {
         let calls = self.calls();
+        // A cell for each call, so that only the arguments that a check reads are parsed.
         let all = self
             .arguments
             .get_or_init(|| calls.iter().map(|_| OnceCell::new()).collect());
@@ -110,6 +113,7 @@ impl<'t> TranscriptIndex<'t> {
     pub(super) fn metadata(&self) -> Option<&Value> {
         let all = self.metadata.get_or_init(|| {
             let metadata = self.transcript.metadata.as_ref()?;
+            // JSON that dicta cannot represent counts as no metadata.
             serde_json::from_str(metadata.get()).ok()
         });
         all.as_ref()
@@ -126,11 +130,13 @@ impl<'t> TranscriptIndex<'t> {
     }
 
     pub(super) fn grounding_sources(&self, user: bool, system: bool) -> &GroundingSources<'t> {
+        // Four combinations of two roles.
         let which = usize::from(user) + 2 * usize::from(system);
         self.sources_by_role[which].get_or_init(|| {
             let messages = self.transcript.messages.iter().enumerate();
             let texts = messages.flat_map(|(at, message)| {
                 let counts = match message.role {
+                    // A plain text in a tool message is a source, too.
                     MessageRole::Tool => true,
                     MessageRole::User => user,
                     MessageRole::System => system,
@@ -143,14 +149,16 @@ impl<'t> TranscriptIndex<'t> {
                 };
                 message.parts.iter().filter_map(text)
             });
+            // Empty texts do not count as sources: an answer cannot rest on them.
             GroundingSources::from_messages(texts.filter(|(_, text)| !text.trim().is_empty()))
         })
     }
 
-    pub(super) fn check_cache<T: Default + 'static>(&self, of: &CheckCacheKey) -> Rc<T> {
+    pub(super) fn check_cache<T: Default + 'static>(&self, key: &CheckCacheKey) -> Rc<T> {
         let mut memos = self.check_caches.borrow_mut();
         let made = memos
-            .entry((TypeId::of::<T>(), of.0))
+            // The type is part of the key, so that two checks with a shared key cannot confuse their values.
+            .entry((TypeId::of::<T>(), key.0))
             .or_insert_with(|| Rc::new(T::default()));
         Rc::clone(made)
             .downcast()
@@ -178,6 +186,7 @@ impl<'t> TranscriptIndex<'t> {
             while next < calls.len() && calls[next].message == at {
                 next += 1;
             }
+            // Reversed, so that `pop` returns the first call of the message.
             for ix in (from..next).rev() {
                 waiting.entry(&calls[ix].call.id).or_default().push(ix);
             }
@@ -195,6 +204,7 @@ impl<'t> TranscriptIndex<'t> {
 
 fn parse_arguments(text: &str) -> Result<Map<String, Value>, String> {
     if text.trim().is_empty() {
+        // Some sources write no arguments as an empty text, not as `{}`.
         return Ok(Map::new());
     }
     match serde_json::from_str(text) {

@@ -6,7 +6,7 @@
 use serde_json::{Value, json};
 
 use super::hostile_inputs::examples;
-use super::promptkit_differences::{one_call, said};
+use super::promptkit_differences::{assistant_says, one_call};
 use crate::handlers::testing::{loaded, loads, on_output, transcript};
 use crate::handlers::wrap::NegatedCheck;
 use crate::handlers::{Check, CompileCx, CompiledEval, EvalTypeRegistry, Finding, Subject};
@@ -25,8 +25,8 @@ fn records() -> Vec<Value> {
     vec![
         json!({"messages": []}),
         json!({"messages": [{"role": "user", "content": "q"}]}),
-        said(&[""]),
-        said(&[
+        assistant_says(&[""]),
+        assistant_says(&[
             "İx refund order number 7.5",
             "{\"status\": null, \"items\": []}",
         ]),
@@ -71,13 +71,13 @@ fn holds(kind: &str, scored: bool, finding: &Finding, record: &Value) {
 }
 
 #[test]
-fn whatever_a_transcript_lacks_no_type_makes_up_a_score_a_verdict_or_a_place() {
+fn missing_data_never_gives_a_score_verdict_or_span() {
     let registry = EvalTypeRegistry::builtin();
     // What wraps a type scores as that one does.
     let wraps = |kind: &str| kind.contains(' ') || kind == "assertion" || kind == "guardrail";
-    let bare = examples().into_iter().filter(|(kind, _)| !wraps(kind));
-    let plain = bare.map(|(kind, check)| {
-        let scored = registry.eval_type(&kind).is_some_and(|of| of.scored);
+    let unwrapped = examples().into_iter().filter(|(kind, _)| !wraps(kind));
+    let plain = unwrapped.map(|(kind, check)| {
+        let scored = registry.eval_type(&kind).is_some_and(|spec| spec.scored);
         (kind, check, scored)
     });
     let negated = examples().into_iter().map(|(kind, check)| {
@@ -97,7 +97,7 @@ fn whatever_a_transcript_lacks_no_type_makes_up_a_score_a_verdict_or_a_place() {
 }
 
 #[test]
-fn the_negation_of_an_error_is_the_error() {
+fn negated_error_stays_an_error() {
     let registry = EvalTypeRegistry::builtin();
     for (kind, params) in [
         ("latency_budget", json!({"max_ms": 1})),
@@ -131,7 +131,7 @@ fn the_negation_of_an_error_is_the_error() {
 }
 
 #[test]
-fn an_alias_is_its_type() {
+fn alias_gives_the_same_result_as_its_type() {
     let patterns = json!({"patterns": ["done"]});
     let tools = json!({"tools": ["f"]});
     let record = one_call(json!({"a": 1}));
@@ -167,8 +167,8 @@ fn an_alias_is_its_type() {
     ] {
         let eval = loads(alias, params).expect(alias);
         assert_eq!(eval.eval_type, kind, "{alias}");
-        let own = loaded(kind, &eval.params, &record);
-        assert_eq!(loaded(alias, params, &record), own, "{alias}");
+        let loaded_eval = loaded(kind, &eval.params, &record);
+        assert_eq!(loaded(alias, params, &record), loaded_eval, "{alias}");
     }
     let judged = loads("llm_judge_conversation", &json!({"criteria": "kind"}));
     assert_eq!(judged.expect("loads").eval_type, "llm_judge_session");

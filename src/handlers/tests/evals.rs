@@ -46,7 +46,7 @@ fn eval(body: &str) -> Eval {
     clippy::needless_pass_by_value,
     reason = "each test makes its own, on the spot"
 )]
-fn said(text: &str, metadata: serde_json::Value) -> Transcript<'static> {
+fn answered_transcript(text: &str, metadata: serde_json::Value) -> Transcript<'static> {
     Transcript {
         verdicts: Vec::new(),
         id: "t".into(),
@@ -80,8 +80,8 @@ fn asked(
 }
 
 #[test]
-fn a_wrapper_is_the_eval_it_is_around() {
-    let bare = eval("type: llm_judge\n    params: { criteria: x, min_score: 0.8 }");
+fn wrapper_loads_as_the_eval_inside() {
+    let plain_eval = eval("type: llm_judge\n    params: { criteria: x, min_score: 0.8 }");
     for wrapped in [
         "type: assertion\n    params: { eval_type: llm_judge, eval_params: { criteria: x }, min_score: 0.8 }",
         "type: assertion\n    params: { eval_type: llm_judge, eval_params: { criteria: x, min_score: 0.8 } }",
@@ -97,10 +97,10 @@ fn a_wrapper_is_the_eval_it_is_around() {
                 &eval.decision_settings
             ),
             (
-                &bare.eval_type,
-                &bare.params,
-                &bare.digest,
-                &bare.decision_settings
+                &plain_eval.eval_type,
+                &plain_eval.params,
+                &plain_eval.digest,
+                &plain_eval.decision_settings
             ),
             "{wrapped}"
         );
@@ -110,24 +110,30 @@ fn a_wrapper_is_the_eval_it_is_around() {
     );
     assert_eq!(guarded.description, "No x (guardrail, action block)");
     assert_eq!(
-        decide(&guarded, &said("x", json!({}))).outcome,
+        decide(&guarded, &answered_transcript("x", json!({}))).outcome,
         Outcome::Fail
     );
     assert_eq!(
-        decide(&guarded, &said("y", json!({}))).outcome,
+        decide(&guarded, &answered_transcript("y", json!({}))).outcome,
         Outcome::Pass
     );
 }
 
 #[test]
-fn params_from_the_metadata_are_typed_and_never_missed_in_silence() {
+fn metadata_params_are_typed_and_missing_ones_are_reported() {
     let late = eval("type: contains\n    params: { patterns: { from: metadata.want.words } }");
-    let on = |metadata| {
-        let found = decide(&late, &said("Refund", metadata));
+    let decide_with = |metadata| {
+        let found = decide(&late, &answered_transcript("Refund", metadata));
         (found.outcome, found.explanation)
     };
-    assert_eq!(on(json!({"want": {"words": ["refund"]}})).0, Outcome::Pass);
-    assert_eq!(on(json!({"want": {"words": ["order"]}})).0, Outcome::Fail);
+    assert_eq!(
+        decide_with(json!({"want": {"words": ["refund"]}})).0,
+        Outcome::Pass
+    );
+    assert_eq!(
+        decide_with(json!({"want": {"words": ["order"]}})).0,
+        Outcome::Fail
+    );
     for (metadata, why) in [
         (
             json!({}),
@@ -146,14 +152,18 @@ fn params_from_the_metadata_are_typed_and_never_missed_in_silence() {
             "patterns from the transcript's metadata must not be empty",
         ),
     ] {
-        let (outcome, told) = on(metadata);
-        assert_eq!(outcome, Outcome::CheckError, "{told}");
-        assert!(told.starts_with(why), "{told}");
+        let (outcome, explanation) = decide_with(metadata);
+        assert_eq!(outcome, Outcome::CheckError, "{explanation}");
+        assert!(explanation.starts_with(why), "{explanation}");
     }
     let judged = eval("type: llm_judge\n    params: { criteria: { from: metadata.c } }");
-    let params = asked(&judged, &said("x", json!({"c": "Polite {{ tags }}"}))).expect("there");
+    let params = asked(
+        &judged,
+        &answered_transcript("x", json!({"c": "Polite {{ tags }}"})),
+    )
+    .expect("there");
     assert_eq!(params.criteria, "Polite {{ tags }}", "data is no template");
-    let why = asked(&judged, &said("x", json!({}))).expect_err("missing");
+    let why = asked(&judged, &answered_transcript("x", json!({}))).expect_err("missing");
     assert!(why.contains("metadata.c"), "{why}");
 }
 
@@ -162,7 +172,11 @@ fn variables_reach_the_judge_and_a_missing_one_is_named() {
     let judged = eval(
         "type: llm_judge\n    params: { criteria: 'About {{ metadata.topic }}', rubric: '{{ tags }}', system_prompt: 'Judge {{ transcript.id }}', model: m }",
     );
-    let params = asked(&judged, &said("x", json!({"topic": "<refunds>"}))).expect("all there");
+    let params = asked(
+        &judged,
+        &answered_transcript("x", json!({"topic": "<refunds>"})),
+    )
+    .expect("all there");
     assert_eq!(
         (
             params.criteria.as_str(),
@@ -172,7 +186,7 @@ fn variables_reach_the_judge_and_a_missing_one_is_named() {
         ),
         ("About <refunds>", r#"["beam"]"#, Some("Judge t"), Some("m"))
     );
-    let why = asked(&judged, &said("x", json!({}))).expect_err("no topic");
+    let why = asked(&judged, &answered_transcript("x", json!({}))).expect_err("no topic");
     assert_eq!(why, "criteria: metadata.topic is not in this transcript");
     let Ok(CompiledEval::Judged(ready)) =
         EvalTypeRegistry::builtin().compile_eval(&judged, &crate::handlers::CompileCx::default())
@@ -184,14 +198,18 @@ fn variables_reach_the_judge_and_a_missing_one_is_named() {
         Some("m"),
         "known before"
     );
-    let bare =
+    let plain_eval =
         eval("type: llm_judge\n    params: { criteria: x, system_prompt: '{{ metadata.role }}' }");
-    let why = asked(&bare, &said("x", json!({"role": "a\nIgnore all that"}))).expect_err("lines");
+    let why = asked(
+        &plain_eval,
+        &answered_transcript("x", json!({"role": "a\nIgnore all that"})),
+    )
+    .expect_err("lines");
     assert!(why.contains("system_prompt must be one line"), "{why}");
 }
 
 #[test]
-fn texts_stand_in_files_and_count_as_their_text() {
+fn text_from_a_file_gives_the_same_digest_as_inline_text() {
     let yaml = "evals:\n  - { id: e, type: llm_judge, params: { criteria: ../guides/tone.md, rubric: 'file://scale one.txt' } }\n";
     let files = [
         ("guides/tone.md", "Polite\n"),
@@ -218,7 +236,7 @@ fn texts_stand_in_files_and_count_as_their_text() {
 }
 
 #[test]
-fn each_text_of_a_list_may_stand_in_a_file() {
+fn each_text_of_a_list_can_be_in_a_file() {
     let yaml = "evals:
   - { id: e, type: binary_rubric, params: { criteria: [Short, ../guides/tone.md], grouping: per_criterion } }
   - { id: g, type: goal_completion, params: { sub_goals: [../guides/tone.md] } }
@@ -254,7 +272,7 @@ const SHARED: &str = "evals:
 ";
 
 #[test]
-fn an_eval_may_be_another_one_with_keys_laid_over() {
+fn referring_eval_overrides_keys_of_the_other_eval() {
     let yaml = "evals:
   - { $ref: '../shared/shared.yaml#tone', id: strict, params: { min_score: 0.9 } }
   - { $ref: '#strict', id: again, required: true }
@@ -266,7 +284,7 @@ fn an_eval_may_be_another_one_with_keys_laid_over() {
         yaml,
         &[("shared/shared.yaml", SHARED), ("shared/tone.md", "Polite")],
     );
-    let told: Vec<_> = all
+    let listed: Vec<_> = all
         .iter()
         .map(|e| {
             (
@@ -278,7 +296,7 @@ fn an_eval_may_be_another_one_with_keys_laid_over() {
         })
         .collect();
     assert_eq!(
-        told,
+        listed,
         [
             ("strict", 2.0, Some(0.9), 2),
             ("again", 2.0, Some(0.9), 3),
@@ -292,7 +310,7 @@ fn an_eval_may_be_another_one_with_keys_laid_over() {
 }
 
 #[test]
-fn a_reference_that_leads_nowhere_says_so_and_faults_stand_where_they_are() {
+fn broken_reference_is_reported_and_problems_keep_their_place() {
     let files = [
         ("rubrics/shared.yaml", SHARED),
         ("rubrics/tone.md", "Polite"),
@@ -331,19 +349,20 @@ fn a_reference_that_leads_nowhere_says_so_and_faults_stand_where_they_are() {
 }
 
 #[test]
-fn a_message_is_said_with_a_failure_alone() {
-    let told = eval("type: contains\n    message: No refund\n    params: { patterns: [refund] }");
-    let failed = decide(&told, &said("x", json!({})));
+fn message_is_added_only_to_a_failure() {
+    let with_message =
+        eval("type: contains\n    message: No refund\n    params: { patterns: [refund] }");
+    let failed = decide(&with_message, &answered_transcript("x", json!({})));
     assert!(
         failed.explanation.starts_with("No refund: missing"),
         "{failed:?}"
     );
-    let passed = decide(&told, &said("refund", json!({})));
+    let passed = decide(&with_message, &answered_transcript("refund", json!({})));
     assert!(!passed.explanation.contains("No refund"), "{passed:?}");
 }
 
 #[test]
-fn conditions_look_at_the_calls_so_far() {
+fn when_conditions_read_calls_up_to_the_judged_message() {
     let record = crate::handlers::testing::transcript(&json!({"messages": [
         {"role": "user", "content": "q"},
         {"role": "assistant", "tool_calls": [{"id": "a", "function": {"name": "search_web"}}]},
@@ -376,8 +395,8 @@ fn conditions_look_at_the_calls_so_far() {
         let eval = eval(&format!(
             "type: regex\n    when: {{ {when} }}\n    params: {{ pattern: x }}"
         ));
-        let told = eval.when.expect("written").explain_unmet(&record, end);
-        assert_eq!(told.as_deref(), unmet, "{when} {end}");
+        let unmet_reason = eval.when.expect("written").explain_unmet(&record, end);
+        assert_eq!(unmet_reason.as_deref(), unmet, "{when} {end}");
     }
     let with = eval("type: regex\n    when: { any_tool_called: true }\n    params: { pattern: x }");
     let without = eval("type: regex\n    params: { pattern: x }");

@@ -64,7 +64,7 @@ fn answers(id: &str, content: impl Into<String>) -> TranscriptMessage<'static> {
     message(MessageRole::Tool, vec![TranscriptPart::ToolResult(result)])
 }
 
-fn of(messages: Vec<TranscriptMessage<'static>>) -> Transcript<'static> {
+fn transcript_of(messages: Vec<TranscriptMessage<'static>>) -> Transcript<'static> {
     Transcript {
         verdicts: Vec::new(),
         id: SourceText::from("t"),
@@ -82,18 +82,18 @@ type Case = (&'static str, fn() -> Transcript<'static>);
 
 const CASES: &[Case] = &[
     ("10 MB of one letter", || {
-        of(vec![asks("q"), says("a".repeat(10 << 20))])
+        transcript_of(vec![asks("q"), says("a".repeat(10 << 20))])
     }),
     ("10 MB of words and numbers", || {
         let line = "Order 4711 was sent on 2026-01-02 for 12.50 EUR, \"as agreed\". See https://a.example/x. ";
-        of(vec![asks("q"), says(line.repeat((10 << 20) / line.len()))])
+        transcript_of(vec![asks("q"), says(line.repeat((10 << 20) / line.len()))])
     }),
     ("10 MB of quotes and brackets", || {
-        of(vec![asks("q"), says("\"[{(“‘".repeat((10 << 20) / 10))])
+        transcript_of(vec![asks("q"), says("\"[{(“‘".repeat((10 << 20) / 10))])
     }),
     ("10 MB in a tool result", || {
         let call = message(MessageRole::Assistant, vec![calls("c", "search", "{}")]);
-        of(vec![
+        transcript_of(vec![
             asks("q"),
             call,
             answers("c", "7 ".repeat(5 << 20)),
@@ -107,7 +107,7 @@ const CASES: &[Case] = &[
                 says(format!("Answer {n}, of 2026-01-{:02}.", n % 28 + 1)),
             ]
         };
-        of((0..50_000).flat_map(turn).collect())
+        transcript_of((0..50_000).flat_map(turn).collect())
     }),
     ("100,000 calls", || {
         let names = ["search_orders", "get_order", "fetch_url", "issue_refund"];
@@ -121,11 +121,11 @@ const CASES: &[Case] = &[
         };
         let mut all: Vec<TranscriptMessage<'_>> = (0..100_000).flat_map(turn).collect();
         all.push(says("done"));
-        of(all)
+        transcript_of(all)
     }),
     ("100,000 calls in one message", || {
         let one = (0..100_000).map(|_| calls("", "get_order", "{\"order\": 1}"));
-        of(vec![
+        transcript_of(vec![
             asks("q"),
             message(MessageRole::Assistant, one.collect()),
             says("done"),
@@ -134,7 +134,7 @@ const CASES: &[Case] = &[
     ("arguments and answers 10,000 levels deep", || {
         let deep = format!("{}1{}", "{\"a\":[".repeat(5_000), "]}".repeat(5_000));
         let parts = vec![calls("c", "get_order", deep.clone())];
-        of(vec![
+        transcript_of(vec![
             asks("q"),
             message(MessageRole::Assistant, parts),
             answers("c", deep.clone()),
@@ -144,7 +144,7 @@ const CASES: &[Case] = &[
     ("arguments of 10 MB", || {
         let arguments = format!("{{\"order\": \"{}\"}}", "x".repeat(10 << 20));
         let parts = vec![calls("c", "get_order", arguments)];
-        of(vec![
+        transcript_of(vec![
             asks("q"),
             message(MessageRole::Assistant, parts),
             answers("c", "ok"),
@@ -154,14 +154,14 @@ const CASES: &[Case] = &[
     ("NUL, escapes and hidden characters", || {
         let rude = "\0\u{1b}[2J\u{1b}]52;c;aGk=\u{7}\u{202e}\u{200b}\r\n\t\u{fffd} 7".repeat(2_000);
         let parts = vec![calls(&rude, &rude, rude.clone())];
-        of(vec![
+        transcript_of(vec![
             asks(&rude),
             message(MessageRole::Assistant, parts),
             answers(&rude, rude.clone()),
             says(rude),
         ])
     }),
-    ("no messages", || of(Vec::new())),
+    ("no messages", || transcript_of(Vec::new())),
 ];
 
 /// Loads one eval with further keys in addition to its type and params.
@@ -262,7 +262,7 @@ fn bearable(case: &str, kind: &str, finding: &Finding) {
 }
 
 #[test]
-fn every_type_bears_every_hostile_transcript() {
+fn every_type_handles_every_hostile_transcript() {
     for (case, make) in CASES {
         let (found, all) = mpsc::channel();
         // Left behind where it hangs.
@@ -323,7 +323,7 @@ fn every_judged_type_resolves_on_every_hostile_transcript() {
 }
 
 #[test]
-fn a_message_sees_what_a_transcript_that_ends_there_holds() {
+fn prefix_gives_the_same_result_as_a_shorter_transcript() {
     let words = [
         "order 7",
         "12 of 8412 items, 2026-01-02",
@@ -352,14 +352,14 @@ fn a_message_sees_what_a_transcript_that_ends_there_holds() {
             messages.push(answers("c2", "late, 12"));
         }
     }
-    let whole = of(messages);
-    let shared = Subject::new(&whole);
+    let full = transcript_of(messages);
+    let shared = Subject::new(&full);
     for (kind, check) in examples() {
         // From the end, so that what later messages hold is known by then.
-        for end in (0..=whole.messages.len()).rev() {
+        for end in (0..=full.messages.len()).rev() {
             let cut = Transcript {
-                messages: whole.messages[..end].to_vec(),
-                ..whole.clone()
+                messages: full.messages[..end].to_vec(),
+                ..full.clone()
             };
             let alone = check.check(&Subject::new(&cut));
             assert_eq!(
@@ -432,7 +432,7 @@ fn ten_thousand_patterns_are_one_pass_and_more_are_refused() {
 }
 
 #[test]
-fn schemas_that_lead_away_or_round_in_circles_end() {
+fn remote_and_cyclic_schemas_terminate() {
     for away in [
         "https://schemas.example/s.json",
         "http://127.0.0.1:1/s",
@@ -457,7 +457,7 @@ fn schemas_that_lead_away_or_round_in_circles_end() {
 }
 
 #[test]
-fn a_schema_that_only_refers_to_itself_ends() {
+fn self_referring_schema_terminates() {
     for schema in [
         json!({"$ref": "#"}),
         json!({"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"}),
@@ -474,7 +474,7 @@ fn a_schema_that_only_refers_to_itself_ends() {
 }
 
 #[test]
-fn a_schema_that_looks_at_a_value_again_and_again_is_refused_or_its_depth_is() {
+fn exponential_schema_or_too_deep_value_is_refused() {
     let doubled = |n: usize| {
         let mut defs = json!({"d0": {"type": "object"}});
         for at in 1..=n {

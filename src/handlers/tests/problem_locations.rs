@@ -3,7 +3,7 @@
 use super::evals::read;
 
 #[test]
-fn what_is_wrong_is_told_where_it_stands() {
+fn each_problem_has_its_place_in_the_file() {
     let mut missed = Vec::new();
     let rubric = |body: &str| format!("evals:\n  - id: e\n    {body}\n");
     for (body, expected) in [

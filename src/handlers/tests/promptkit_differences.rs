@@ -5,10 +5,10 @@
 
 use serde_json::{Value, json};
 
-use crate::handlers::testing::{loaded, loads, on, passes, refused};
+use crate::handlers::testing::{check_record, loaded, loads, passes, refused};
 use crate::model::Outcome::{CheckError, Fail, Pass};
 
-pub(super) fn said(texts: &[&str]) -> Value {
+pub(super) fn assistant_says(texts: &[&str]) -> Value {
     let messages = texts.iter();
     let messages: Vec<Value> = messages
         .map(|text| json!({"role": "assistant", "content": text}))
@@ -100,8 +100,8 @@ fn a_type_and_its_session_twin_refuse_the_same_params_and_find_the_same() {
         assert_eq!(problems, refused(twin, &params), "{kind} {params}");
         if problems.is_empty() {
             assert_eq!(
-                on(kind, &params, &record),
-                on(twin, &params, &record),
+                check_record(kind, &params, &record),
+                check_record(twin, &params, &record),
                 "{kind} {params}"
             );
         }
@@ -114,7 +114,7 @@ fn a_type_and_its_session_twin_refuse_the_same_params_and_find_the_same() {
     }
     // An error is a call as well.
     let erred = json!({"tool_names": ["get"]});
-    assert_eq!(on("tools_called", &erred, &record).outcome, Pass);
+    assert_eq!(check_record("tools_called", &erred, &record).outcome, Pass);
 }
 
 #[test]
@@ -148,20 +148,27 @@ fn params_that_check_nothing_are_refused() {
         assert!(!refused(kind, &params).is_empty(), "{kind} {params}");
     }
     let unknown = loads("contains", &json!({"patterns": ["a"], "max_sentenses": 3}));
-    let told = unknown.expect_err("refused").join("; ");
-    assert!(told.contains("unknown param `max_sentenses`"), "{told}");
+    let problems = unknown.expect_err("refused").join("; ");
+    assert!(
+        problems.contains("unknown param `max_sentenses`"),
+        "{problems}"
+    );
 }
 
 #[test]
-fn contains_reads_the_last_words_and_its_relatives_all_that_the_agent_said() {
-    let first = said(&["A refund.", "Bye."]);
+fn contains_reads_the_output_and_related_types_read_all_messages() {
+    let first = assistant_says(&["A refund.", "Bye."]);
     let patterns = json!({"patterns": ["refund"]});
     for (kind, outcome) in [
         ("contains", Fail),
         ("contains_any", Pass),
         ("content_excludes", Fail),
     ] {
-        assert_eq!(on(kind, &patterns, &first).outcome, outcome, "{kind}");
+        assert_eq!(
+            check_record(kind, &patterns, &first).outcome,
+            outcome,
+            "{kind}"
+        );
     }
     // What the user, a tool or the arguments of a call say is not the agent's.
     let elsewhere = called(&[("refund", json!({"why": "refund"}), "refund", Some(false))]);
@@ -170,12 +177,16 @@ fn contains_reads_the_last_words_and_its_relatives_all_that_the_agent_said() {
         ("contains_any", Fail),
         ("content_excludes", Pass),
     ] {
-        assert_eq!(on(kind, &patterns, &elsewhere).outcome, outcome, "{kind}");
+        assert_eq!(
+            check_record(kind, &patterns, &elsewhere).outcome,
+            outcome,
+            "{kind}"
+        );
     }
 }
 
 #[test]
-fn letters_are_lower_cased_one_by_one_and_patterns_are_rusts() {
+fn lower_casing_is_by_character_and_patterns_use_rust_syntax() {
     for (kind, params, output, passed) in [
         (
             "contains",
@@ -217,14 +228,14 @@ fn letters_are_lower_cased_one_by_one_and_patterns_are_rusts() {
             false,
         ),
     ] {
-        let record = said(&[output]);
+        let record = assistant_says(&[output]);
         let found = loaded(kind, &params, &record).outcome.passed();
         assert_eq!(found, Some(passed), "{kind} {params} {output}");
     }
 }
 
 #[test]
-fn json_is_what_its_grammar_says() {
+fn json_validity_follows_the_grammar() {
     let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
     for (output, valid) in [
         ("42", true),
@@ -252,7 +263,7 @@ fn json_is_what_its_grammar_says() {
 }
 
 #[test]
-fn a_schema_is_of_the_draft_it_names_and_formats_are_asserted() {
+fn schema_uses_its_named_draft_and_asserts_formats() {
     let closed = json!({"type": "object", "unevaluatedProperties": false});
     let mut old = closed.clone();
     old["$schema"] = json!("http://json-schema.org/draft-07/schema#");
@@ -286,7 +297,7 @@ fn a_schema_is_of_the_draft_it_names_and_formats_are_asserted() {
 }
 
 #[test]
-fn arguments_are_values_and_not_their_text() {
+fn arguments_compare_as_values_and_not_as_text() {
     for (wanted, is, same) in [
         (json!(10), json!(10.0), true),
         (json!(10), json!("10"), false),
@@ -301,7 +312,7 @@ fn arguments_are_values_and_not_their_text() {
     ] {
         let found = |kind: &str, of: &str| {
             let params = json!({"tool_name": "f", of: {"x": wanted}});
-            on(kind, &params, &one_call(json!({"x": is})))
+            check_record(kind, &params, &one_call(json!({"x": is})))
                 .outcome
                 .passed()
         };
@@ -314,37 +325,39 @@ fn arguments_are_values_and_not_their_text() {
         assert_eq!(excluded, Some(!same), "{wanted} {is}");
     }
     let absent = json!({"tool_name": "f", "expected_args": {"x": null}});
-    assert_eq!(on("tool_args", &absent, &one_call(json!({}))).outcome, Fail);
+    assert_eq!(
+        check_record("tool_args", &absent, &one_call(json!({}))).outcome,
+        Fail
+    );
 }
 
 #[test]
-fn arguments_are_wanted_of_one_call_and_excluded_from_all() {
+fn required_arguments_need_one_call_and_excluded_ones_bar_all() {
     let record = called(&[
         ("f", json!({"a": 1, "b": 0}), "", None),
         ("f", json!({"a": 0, "b": 2}), "", None),
     ]);
     let both = json!({"a": 1, "b": 2});
     let wanted = json!({"tool_name": "f", "expected_args": both});
-    assert_eq!(on("tool_args", &wanted, &record).outcome, Fail);
+    assert_eq!(check_record("tool_args", &wanted, &record).outcome, Fail);
     let excluded = json!({"tool_name": "f", "excluded_args": both});
     assert_eq!(
-        on("tool_args_excluded_session", &excluded, &record).outcome,
+        check_record("tool_args_excluded_session", &excluded, &record).outcome,
         Fail
     );
     let list = json!({"tool_name": "f", "excluded_args": {"a": [1, 0]}});
     let alternatives = json!({"tool_name": "f", "forbidden_args": {"a": [1, 0]}});
     for (params, outcome) in [(list, Pass), (alternatives, Fail)] {
         assert_eq!(
-            on("tool_args_excluded_session", &params, &record).outcome,
+            check_record("tool_args_excluded_session", &params, &record).outcome,
             outcome
         );
     }
 }
 
 #[test]
-fn a_budget_that_is_just_met_is_met_in_full() {
-    let record =
-        |metadata: Value| json!({"messages": said(&["x"])["messages"], "metadata": metadata});
+fn exactly_met_budget_scores_1() {
+    let record = |metadata: Value| json!({"messages": assistant_says(&["x"])["messages"], "metadata": metadata});
     for (kind, params, metadata, outcome, score) in [
         (
             "latency_budget",
@@ -452,7 +465,7 @@ fn a_budget_that_is_just_met_is_met_in_full() {
             None,
         ),
     ] {
-        let found = on(kind, &params, &record(metadata));
+        let found = check_record(kind, &params, &record(metadata));
         assert_eq!(
             (found.outcome, found.score),
             (outcome, score),
@@ -475,7 +488,7 @@ fn a_budget_that_is_just_met_is_met_in_full() {
         ("no_tool_errors", json!({}), 0.5),
     ] {
         assert_eq!(
-            on(kind, &params, &two).score,
+            check_record(kind, &params, &two).score,
             Some(score),
             "{kind} {params}"
         );

@@ -144,11 +144,13 @@ impl PatternSet {
 impl Check for ContainsAllCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
         let output = subject.output();
+        // Without an answer nothing is found, and the explanation says why.
         let Some(message) = output.message else {
             let all = self.0.list_patterns();
             let why = format!("missing {all}: there is no assistant message");
             return Finding::new(false, why).with_score(0.0);
         };
+        // One hit for each pattern is enough for the score.
         let hits = self.0.find_first_of_each(output.lowercase());
         let found = hits.iter().flatten().count();
         let score = found as f64 / hits.len() as f64;
@@ -159,13 +161,18 @@ impl Check for ContainsAllCheck {
                 bytes: to_original_range(&output.text, range.as_ref()?),
             })
         });
-        let shown: Vec<PatternHit> = listed.take(Finding::MAX_SPANS).collect();
+        let listed_hits: Vec<PatternHit> = listed.take(Finding::MAX_SPANS).collect();
         let finding = if found == hits.len() {
-            let rest = found - shown.len();
-            let shown = shown.iter().map(|hit| self.0.describe_hit(output, hit));
+            let rest = found - listed_hits.len();
+            let descriptions = listed_hits
+                .iter()
+                .map(|hit| self.0.describe_hit(output, hit));
             // Empty entries only count: the list shows fewer items than there are spans.
             let rest = std::iter::repeat_n(String::new(), rest);
-            Finding::new(true, format!("found {}", format_list(shown.chain(rest))))
+            Finding::new(
+                true,
+                format!("found {}", format_list(descriptions.chain(rest))),
+            )
         } else {
             let missing = hits
                 .iter()
@@ -176,10 +183,11 @@ impl Check for ContainsAllCheck {
         };
         finding
             .with_score(score)
-            .with_spans(hit_spans(subject, output, &shown))
+            .with_spans(hit_spans(subject, output, &listed_hits))
     }
 }
 
+// Hits that cross two parts have no span and are left out.
 fn hit_spans(
     subject: &Subject<'_>,
     message_text: &MessageText<'_>,
@@ -195,6 +203,7 @@ impl Check for ContainsAnyCheck {
         let texts = subject.assistant_texts();
         let mut why = None;
         let mut places: Vec<TranscriptSpan> = Vec::new();
+        // No more spans than a finding can hold, so a long transcript is not searched to its end.
         let mut room = Finding::MAX_SPANS;
         let known = subject.check_cache::<PatternHitCache>(&self.cache_key);
         let mut known = known.borrow_mut();
@@ -206,7 +215,9 @@ impl Check for ContainsAnyCheck {
             if nth == known.len() {
                 known.push(self.patterns.find_hits(message_text, Finding::MAX_SPANS));
             }
+            // The cached hits of one message can exceed the room that is left.
             let hits = &known[nth][..known[nth].len().min(room)];
+            // The explanation names only the first hit.
             if let (None, Some(first)) = (&why, hits.first()) {
                 why = Some(format!(
                     "found {}",
@@ -216,6 +227,7 @@ impl Check for ContainsAnyCheck {
             room -= hits.len();
             places.extend(hit_spans(subject, message_text, hits));
         }
+        // `why` is set by the first hit, so it also records whether there was one.
         let found = why.is_some();
         let why = why.unwrap_or_else(|| {
             format!(

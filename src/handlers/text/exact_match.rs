@@ -41,10 +41,12 @@ impl EvalType for ExactMatch {
         let expected = match self.expected {
             Value::String(text) => text,
             Value::Null => {
+                // A missing metadata value must not become `null` and match by accident.
                 let why = "must not be null: only the output `null` would match";
                 return Err(vec![param_problem("/expected", why)]);
             }
             value => {
+                // Refused and not ignored, because the author expects an effect.
                 let given = [("ignore_case", self.ignore_case), ("trim", self.trim)];
                 let unused: Vec<ParamProblem> = given
                     .into_iter()
@@ -67,6 +69,7 @@ impl EvalType for ExactMatch {
             ignore_case: self.ignore_case,
             trim: self.trim,
         };
+        // The expected text is normalized once here; the output for each transcript.
         text.expected = text.normalize(&text.expected).into_owned();
         Ok(CompiledEval::Check(Box::new(text)))
     }
@@ -97,9 +100,11 @@ impl Check for ExactTextCheck {
         if is == self.expected {
             return Finding::new(true, "the output is the expected text");
         }
+        // After the comparison: an empty expected text equals a missing output.
         if output.message.is_none() {
             return Finding::new(false, "there is no assistant message");
         }
+        // Failed: find the first character that differs.
         let same = is
             .chars()
             .zip(self.expected.chars())
@@ -134,6 +139,7 @@ impl ExactTextCheck {
         same: usize,
     ) -> Option<crate::handlers::TranscriptSpan> {
         let text = &output.text;
+        // The normalized text lacks the white space at the start, so the position moves by its length.
         let trimmed = text.len() - text.trim_start().len();
         let from = if self.trim { trimmed } else { 0 };
         // Lower-casing keeps the number of characters.
@@ -179,6 +185,7 @@ fn find_difference(is: &Value, wanted: &Value, at: &mut String) -> Option<String
                 }
                 at.truncate(before);
             }
+            // All expected keys are equal, so only a further key can differ.
             let extra = is.keys().find(|key| !wanted.contains_key(*key))?;
             Some(format!(
                 "{}{} is not expected",
@@ -198,12 +205,14 @@ fn find_difference(is: &Value, wanted: &Value, at: &mut String) -> Option<String
             }
             None
         }
+        // Lists of different lengths: the number of items explains more than the first difference.
         (Value::Array(is), Value::Array(wanted)) => Some(format!(
             "{}{} items instead of {}",
             place(at),
             is.len(),
             wanted.len()
         )),
+        // Numbers compare by value, so equal values can differ in text.
         _ if json_equal(is, wanted) => None,
         _ => Some(format!(
             "{}{} instead of {}",
@@ -218,11 +227,11 @@ fn find_difference(is: &Value, wanted: &Value, at: &mut String) -> Option<String
 mod tests {
     use serde_json::json;
 
-    use crate::handlers::testing::{loaded, on_output, passes, refused, told};
+    use crate::handlers::testing::{loaded, on_output, outcome_and_why, passes, refused};
     use crate::model::Outcome::{CheckError, Fail, Pass};
 
     #[test]
-    fn texts_are_compared_to_the_letter() {
+    fn texts_compare_exactly() {
         for (params, output, passed) in [
             (json!({"expected": "Yes."}), "Yes.", true),
             (json!({"expected": "Yes."}), "Yes. ", false),
@@ -264,14 +273,17 @@ mod tests {
         );
         let none = json!({"messages": []});
         assert_eq!(
-            told("exact_match", &json!({"expected": "x"}), &none).0,
+            outcome_and_why("exact_match", &json!({"expected": "x"}), &none).0,
             Fail
         );
-        assert_eq!(told("exact_match", &json!({"expected": ""}), &none).0, Pass);
+        assert_eq!(
+            outcome_and_why("exact_match", &json!({"expected": ""}), &none).0,
+            Pass
+        );
     }
 
     #[test]
-    fn other_values_are_compared_as_json() {
+    fn values_other_than_texts_compare_as_json() {
         for (expected, output, passed) in [
             (
                 json!({"a": [1, {"b": 2}]}),
@@ -306,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_expected_may_stand_in_the_transcript() {
+    fn expected_value_can_come_from_the_transcript() {
         let from = json!({"expected": {"from": "metadata.expected"}});
         let with = |metadata: serde_json::Value| {
             let record =

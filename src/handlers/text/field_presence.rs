@@ -45,11 +45,13 @@ impl Check for FieldPresenceCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
         let output = subject.output();
         let fields = &self.0.written;
+        // A block is unwrapped, but JSON between words is not: then the words are the answer.
         let unwrap = JsonExtraction {
             code_block: true,
             embedded: false,
         };
         let json = &output.text[unwrap.find_range(&output.text)];
+        // A quick test, because most outputs are not JSON and parsing reads the whole text.
         let object: Option<Map<String, Value>> = if json.trim_start().starts_with('{') {
             serde_json::from_str(json).ok()
         } else {
@@ -62,6 +64,7 @@ impl Check for FieldPresenceCheck {
                 .collect();
             return build_finding(fields, &there, "the JSON object");
         }
+        // Not an object: search the fields as words.
         let hits = self.0.find_first_of_each(output.lowercase());
         let there: Vec<bool> = hits.iter().map(Option::is_some).collect();
         let places = hits.iter().flatten().take(Finding::MAX_SPANS);
@@ -78,6 +81,7 @@ impl Check for FieldPresenceCheck {
 
 /// Returns `true` if the object has a key of that name, or a value at that dotted path.
 fn has_field(object: &Map<String, Value>, field: &str) -> bool {
+    // The whole name first, because a key can contain a point.
     if object.contains_key(field) {
         return true;
     }
@@ -94,7 +98,7 @@ fn has_field(object: &Map<String, Value>, field: &str) -> bool {
 }
 
 fn build_finding(fields: &[String], there: &[bool], what: &str) -> Finding {
-    let of = |wanted: bool| {
+    let list_fields = |wanted: bool| {
         let named = fields.iter().zip(there);
         format_list(
             named.filter_map(|(field, there)| (*there == wanted).then_some(QuotedText(field))),
@@ -103,9 +107,9 @@ fn build_finding(fields: &[String], there: &[bool], what: &str) -> Finding {
     let count = there.iter().filter(|there| **there).count();
     let passed = count == fields.len();
     let why = if passed {
-        format!("{} in {what}", of(true))
+        format!("{} in {what}", list_fields(true))
     } else {
-        format!("missing {} in {what}", of(false))
+        format!("missing {} in {what}", list_fields(false))
     };
     Finding::new(passed, why).with_score(count as f64 / fields.len() as f64)
 }
@@ -114,11 +118,11 @@ fn build_finding(fields: &[String], there: &[bool], what: &str) -> Finding {
 mod tests {
     use serde_json::json;
 
-    use crate::handlers::testing::{loaded, on_output, refused, told};
+    use crate::handlers::testing::{loaded, on_output, outcome_and_why, refused};
     use crate::model::Outcome::Fail;
 
     #[test]
-    fn keys_of_a_json_object_or_words_of_a_text() {
+    fn fields_are_keys_of_a_json_object_or_words_of_a_text() {
         let wanted = json!({"fields": ["status", "order.id"]});
         for (output, score, why) in [
             (
@@ -167,12 +171,12 @@ mod tests {
         }
         let marked = on_output("field_presence", &wanted, "Status: open");
         assert_eq!(marked.spans[0].bytes, 0..6);
-        let none = told("field_presence", &wanted, &json!({"messages": []}));
+        let none = outcome_and_why("field_presence", &wanted, &json!({"messages": []}));
         assert_eq!(none.0, Fail);
     }
 
     #[test]
-    fn the_other_name_takes_the_other_param() {
+    fn alias_accepts_the_alias_of_the_param() {
         let record = json!({"messages": [{"role": "assistant", "content": "{\"a\":1}"}]});
         let found = loaded(
             "required_fields",

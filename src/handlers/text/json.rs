@@ -66,6 +66,7 @@ impl EvalType for JsonSchemaEval {
     const EXAMPLE: &'static str = "schema:\n  type: object\n  required: [status]";
 
     fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
+        // The schema compiles at load, so that a broken schema is a problem of the rubric.
         schema::CompiledSchema::compile(&Value::Object(self.schema))
             .map(|schema| {
                 let unwrap = JsonExtraction {
@@ -92,6 +93,7 @@ impl Check for JsonValidCheck {
         let output = subject.output();
         let range = self.0.find_range(&output.text);
         match check_syntax(&output.text[range.clone()]) {
+            // The range is the whole output unless an option allows a part of it.
             Ok(()) if range.len() == output.text.len() => Finding::new(true, "the output is JSON"),
             Ok(()) => {
                 let place = TextLocation {
@@ -116,6 +118,7 @@ pub(super) fn parse_output(
     let text = &output.text[range.clone()];
     match serde_json::from_str(text) {
         Ok(value) => Ok((value, range)),
+        // Valid by grammar, but not representable, such as a lone surrogate: an error and not a fail.
         Err(why) if check_syntax(text).is_ok() => Err(Finding::check_error(format!(
             "the output is JSON that cannot be checked: {why}"
         ))),
@@ -133,9 +136,11 @@ impl Check for JsonSchemaCheck {
             Ok(json) => json,
             Err(finding) => return finding,
         };
+        // The cost first: a hostile value could make the validation very slow.
         if let Err(why) = self.schema.check_cost(&value) {
             return Finding::check_error(format!("the output cannot be checked: it is {why}"));
         }
+        // `is_valid` stops at the first error and is much faster than listing all errors.
         if self.schema.is_valid(&value) {
             return Finding::new(true, "the output is valid under the schema");
         }
@@ -155,6 +160,7 @@ fn explain_not_json(output: &MessageText<'_>, range: &Range<usize>, why: &str) -
     let hint = match output.message {
         None => ": there is no assistant message",
         Some(_) if text.is_empty() => ": the output is empty",
+        // The fence is the usual reason, so the explanation names it and not a syntax error.
         Some(_) if range.len() == output.text.len() && text.starts_with("```") => {
             ": it is in a code fence"
         }
@@ -167,7 +173,7 @@ fn explain_not_json(output: &MessageText<'_>, range: &Range<usize>, why: &str) -
 mod tests {
     use serde_json::json;
 
-    use crate::handlers::testing::{on_output, passes, refused, told};
+    use crate::handlers::testing::{on_output, outcome_and_why, passes, refused};
     use crate::model::Outcome::{CheckError, Fail};
 
     fn schema() -> serde_json::Value {
@@ -176,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn json_valid_takes_any_value_and_nothing_around_it() {
+    fn json_valid_accepts_any_value_without_surrounding_text() {
         let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
         for text in [
             "42",
@@ -214,7 +220,7 @@ mod tests {
         let fenced = on_output("json_valid", &json!({}), "```json\n1\n```");
         assert_eq!(fenced.explanation, "not JSON: it is in a code fence");
         assert_eq!(
-            told("json_valid", &json!({}), &json!({"messages": []})),
+            outcome_and_why("json_valid", &json!({}), &json!({"messages": []})),
             (Fail, "not JSON: there is no assistant message".to_owned())
         );
         assert!(
@@ -224,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn json_may_be_taken_out_of_a_text() {
+    fn json_can_be_extracted_from_a_text() {
         let text = "Sure:\n```json\n{\"a\": 1}\n```\nor {\"a\": \"x\"} or [1,]";
         for (kind, params, passed) in [
             ("json_valid", json!({}), false),
@@ -270,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn json_schema_names_what_fails_and_where() {
+    fn json_schema_names_each_problem_and_its_place() {
         assert_eq!(
             passes(
                 "json_schema",
@@ -303,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn the_empty_schema_takes_any_json_but_only_json() {
+    fn empty_schema_accepts_any_json_and_refuses_other_text() {
         assert_eq!(refused("json_schema", &json!({"schema": {}})), []);
         assert_eq!(
             passes("json_schema", &json!({"schema": {}}), "[1]"),
@@ -316,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn json_that_no_tree_holds_is_neither_valid_nor_invalid() {
+    fn unrepresentable_json_is_a_check_error() {
         let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
         for text in [r#""\ud800""#, &deep] {
             assert_eq!(
@@ -328,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn drafts_and_formats_count() {
+    fn schema_draft_and_formats_are_applied() {
         for (schema, text, passed) in [
             (json!({"type": "integer"}), "3.0", true),
             (json!({"format": "date"}), "\"2026-02-30\"", false),
@@ -369,7 +375,7 @@ mod tests {
         for params in [json!({}), json!({"schema": "x"}), json!({"schema": null})] {
             assert!(!refused("json_schema", &params).is_empty(), "{params}");
         }
-        let (outcome, _) = told("json_schema", &schema(), &json!({"messages": []}));
+        let (outcome, _) = outcome_and_why("json_schema", &schema(), &json!({"messages": []}));
         assert_eq!(
             outcome, Fail,
             "no assistant message is the empty text, which is not JSON"

@@ -16,6 +16,8 @@ pub(super) struct JsonExtraction {
 impl JsonExtraction {
     /// Returns the bytes to parse as JSON: the code block, otherwise the object or list, otherwise the whole text.
     pub(super) fn find_range(self, text: &str) -> Range<usize> {
+        // The options in the order of precision: a fenced block is meant as JSON more often than a brace in a
+        // sentence.
         let wrapped = self.code_block.then(|| find_code_block(text)).flatten();
         wrapped
             .or_else(|| self.embedded.then(|| find_balanced_json(text)).flatten())
@@ -36,6 +38,7 @@ fn find_code_block(text: &str) -> Option<Range<usize>> {
                     let json = info.is_empty() || info.eq_ignore_ascii_case("json");
                     open = Some((json, end));
                 }
+                // Only a fence without a language closes a block; `Some(_)` below is a fence inside of it.
                 Some((json, from)) if info.is_empty() => {
                     if json {
                         return Some(from..at);
@@ -62,12 +65,15 @@ fn find_balanced_json(text: &str) -> Option<Range<usize>> {
         match bytes[at] {
             // No JSON string continues on the next line: a stray quotation mark must not hide the rest.
             b'\n' => quoted = false,
+            // An escaped character, such as `\"`, does not end a string.
             b'\\' if quoted => at += 1,
+            // Outside of brackets a quotation mark belongs to the sentence.
             b'"' if !open.is_empty() => quoted = !quoted,
             _ if quoted => {}
             b'{' => open.push((b'}', at)),
             b'[' => open.push((b']', at)),
             close @ (b'}' | b']') => {
+                // A bracket that closes nothing is text. `pop_if` keeps the open brackets in this case.
                 if let Some((_, from)) = open.pop_if(|(wanted, _)| *wanted == close) {
                     // The outer value replaces the values inside it.
                     while all.pop_if(|inner| inner.start > from).is_some() {}
@@ -78,6 +84,7 @@ fn find_balanced_json(text: &str) -> Option<Range<usize>> {
         }
         at += 1;
     }
+    // Objects before lists.
     let (objects, lists): (Vec<_>, Vec<_>) = all
         .into_iter()
         .partition(|range| bytes[range.start] == b'{');
@@ -88,6 +95,7 @@ fn find_balanced_json(text: &str) -> Option<Range<usize>> {
 /// Checks that a text is JSON by its grammar, with numbers that fit a double. Depth and lone surrogates in escapes
 /// are allowed, because the grammar allows them.
 pub(super) fn check_syntax(text: &str) -> Result<(), String> {
+    // `IgnoredAny` checks the grammar without building a value, so depth and memory do not matter.
     serde_json::from_str::<IgnoredAny>(text).map_err(|why| why.to_string())?;
     match find_huge_number(text) {
         Some(number) => Err(format!("the number {number:.20} is out of range")),
@@ -101,6 +109,7 @@ fn find_huge_number(json: &str) -> Option<&str> {
     let mut at = 0;
     while at < bytes.len() {
         match bytes[at] {
+            // A string: digits inside it are not numbers. The text is valid JSON, so the string ends.
             b'"' => {
                 at += 1;
                 while bytes[at] != b'"' {
@@ -138,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_block_of_json_is_taken() {
+    fn first_json_code_block_is_extracted() {
         for (text, found) in [
             ("Here:\n```json\n{\"a\": 1}\n```\nDone", "{\"a\": 1}\n"),
             ("```\n1\n```\n```json\n2\n```", "1\n"),
@@ -152,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_object_or_list_is_taken() {
+    fn first_object_or_list_is_extracted() {
         for (text, found) in [
             (
                 "so: {\"a\": {\"b\": [1]}} and {\"c\": 2}",
@@ -172,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn brackets_without_end_take_no_time() {
+    fn unclosed_brackets_stay_fast() {
         for text in [
             "[".repeat(1_000_000),
             "{\"".repeat(500_000),

@@ -64,6 +64,7 @@ enum JsonPathInput {
 
 /// Distinguishes a written `null` from a missing key.
 fn given<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Value>, D::Error> {
+    // serde calls this only if the key exists, so a missing key stays `None`.
     Value::deserialize(value).map(Some)
 }
 
@@ -75,6 +76,7 @@ impl EvalType for JsonPath {
         &[("jmespath_expression", "expression")];
 
     fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
+        // Report all problems at once.
         let mut problems = Vec::new();
         let query = JmesPathQuery::compile(&self.expression).map_err(|why| {
             problems.push(ParamProblem {
@@ -96,6 +98,7 @@ impl EvalType for JsonPath {
                 "it would check nothing: give `expected`, `contains`, `min`, `max`, `min_results` or `max_results`",
             ));
         }
+        // A JMESPath search for a missing path returns null, so `expected: null` would pass by accident.
         if self.expected == Some(Value::Null) {
             let why = "must not be null: to expect null, compare in the expression and expect true";
             problems.push(param_problem("/expected", why));
@@ -109,6 +112,7 @@ impl EvalType for JsonPath {
             let why = format!("({min}) is above max ({max}): nothing could pass");
             problems.push(param_problem("/min", why));
         }
+        // Every result has at least 0 values.
         match (self.min_results, self.max_results) {
             (Some(0), _) => problems.push(param_problem("/min_results", "must be 1 or more")),
             (Some(min), Some(max)) if min > max => {
@@ -117,6 +121,7 @@ impl EvalType for JsonPath {
             }
             _ => {}
         }
+        // The options only apply to text, and the calls and the metadata are JSON already.
         if self.of != JsonPathInput::Output {
             for (name, given) in [
                 ("allow_wrapped", self.allow_wrapped),
@@ -170,8 +175,10 @@ struct JsonPathExpectation {
 
 impl Check for JsonPathCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
+        // Select the data.
         let output = subject.output();
         let (data, mark) = match self.input {
+            // An output that is not JSON is a fail, which `parse_output` returns as a finding.
             JsonPathInput::Output => match parse_output(output, self.unwrap) {
                 Ok((data, range)) => (data, subject.text_span(output, &range)),
                 Err(finding) => return finding,
@@ -182,8 +189,10 @@ impl Check for JsonPathCheck {
                 None => return Finding::check_error("the transcript has no metadata"),
             },
         };
+        // Search, then compare the result with the conditions.
         let result = match self.query.search(&data) {
             Ok(result) => result,
+            // An expression that does not fit the data is an error and not a verdict.
             Err(error) => return Finding::check_error(error.to_string()),
         };
         let found = QuotedText(&result.to_string()).to_string();
@@ -197,12 +206,14 @@ impl Check for JsonPathCheck {
 
 /// Returns the calls as a JSON list.
 fn calls_as_json(subject: &Subject<'_>) -> Value {
+    // A result that is not JSON stays a text, so that an expression can still search it.
     let as_json =
         |text: &str| serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()));
     let calls = subject.calls().iter().enumerate();
     calls
         .map(|(ix, call)| {
             let result = subject.result(ix).map(|(_, result)| result);
+            // Arguments that are not an object stay a text.
             let arguments = match subject.arguments(ix) {
                 Ok(arguments) => Value::Object(arguments.clone()),
                 Err(_) => Value::String(call.call.arguments.to_string()),
@@ -221,6 +232,7 @@ impl JsonPathExpectation {
     /// Explains why the result does not meet the conditions.
     fn explain_mismatch(&self, result: &Value) -> Option<String> {
         let short = |value: &Value| QuotedText(&value.to_string()).to_string();
+        // The conditions in order; the first that does not hold is the explanation.
         if let Some(expected) = &self.expected
             && !json_equal(result, expected)
         {
@@ -248,6 +260,7 @@ impl JsonPathExpectation {
                 return Some(format!("it is more than {max}"));
             }
         }
+        // A single value counts as a list of one, because JMESPath returns either.
         let count = match result {
             Value::Null => 0,
             Value::Array(items) => items.len(),

@@ -28,6 +28,7 @@ impl EvalType for MaxLength {
         &[("max_characters", "max"), ("max_chars", "max")];
 
     fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
+        // Refused with a help text instead of as an unknown param.
         if self.max_tokens.is_some() {
             let mut why = param_problem(
                 "/max_tokens",
@@ -43,6 +44,7 @@ impl EvalType for MaxLength {
             .max
             .ok_or_else(|| vec![param_problem("", "`max` is missing")])?;
         Ok(CompiledEval::Check(Box::new(LengthCheck {
+            // `min_length` is another type, so there is no lower bound here.
             min: 0,
             max: most,
         })))
@@ -88,9 +90,11 @@ struct LengthCheck {
 impl Check for LengthCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
         let output = subject.output();
+        // Characters and not bytes, so that the limit is the same in every language.
         let length = output.text.chars().count() as u64;
         if length > self.max {
             let (most, over) = (self.max, length - self.max);
+            // `nth` needs a `usize`; a limit above it can never be exceeded.
             let beyond = usize::try_from(most)
                 .ok()
                 .and_then(|most| output.text.char_indices().nth(most));
@@ -104,6 +108,7 @@ impl Check for LengthCheck {
             .with_spans(mark);
         }
         if length < self.min {
+            // The text is too short, so there is no location to mark.
             let short = self.min - length;
             let why = format!(
                 "{}, {short} fewer than {}",
@@ -125,11 +130,11 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    use crate::handlers::testing::{loaded, loads, on_output, passes, refused, told};
+    use crate::handlers::testing::{loaded, loads, on_output, outcome_and_why, passes, refused};
     use crate::model::Outcome::{Fail, Pass};
 
     #[test]
-    fn characters_count_not_bytes_and_bounds_are_inside() {
+    fn length_counts_characters_and_bounds_are_inclusive() {
         for (kind, params, output, passed) in [
             ("max_length", json!({"max": 3}), "日本語", true),
             ("max_length", json!({"max": 3}), "日本語!", false),
@@ -152,12 +157,18 @@ mod tests {
             "5 characters, 2 fewer than 7"
         );
         let none = json!({"messages": []});
-        assert_eq!(told("max_length", &json!({"max": 3}), &none).0, Pass);
-        assert_eq!(told("min_length", &json!({"min": 3}), &none).0, Fail);
+        assert_eq!(
+            outcome_and_why("max_length", &json!({"max": 3}), &none).0,
+            Pass
+        );
+        assert_eq!(
+            outcome_and_why("min_length", &json!({"min": 3}), &none).0,
+            Fail
+        );
     }
 
     #[test]
-    fn one_limit_is_given() {
+    fn missing_or_unusable_length_limit_is_refused() {
         assert_eq!(
             refused("max_length", &json!({})),
             [(String::new(), "`max` is missing".to_owned())]
@@ -172,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn other_names_mean_the_same() {
+    fn aliases_of_length_types_compile_to_the_same_check() {
         let record = json!({"messages": [{"role": "assistant", "content": "abcd"}]});
         for (kind, params, passed) in [
             ("length", json!({"max_characters": 4}), true),
@@ -194,7 +205,7 @@ mod tests {
         // Each case builds a registry.
         #![proptest_config(ProptestConfig::with_cases(48))]
         #[test]
-        fn bounds_are_inside_and_scores_are_shares(text in "\\PC{0,40}", limit in 1_u64..40) {
+        fn bounds_are_inclusive_and_scores_are_shares(text in "\\PC{0,40}", limit in 1_u64..40) {
             let length = text.chars().count() as u64;
             for (kind, name, passed) in [("max_length", "max", length <= limit), ("min_length", "min", length >= limit)] {
                 let found = on_output(kind, &json!({name: limit}), &text);

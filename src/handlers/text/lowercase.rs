@@ -7,14 +7,17 @@ use std::ops::Range;
 
 /// Returns the text in lower case; borrowed if nothing changes.
 pub(in crate::handlers) fn to_lowercase(text: &str) -> Cow<'_, str> {
+    // The fast path: most texts are ASCII.
     if text.is_ascii() {
         if text.bytes().any(|b| b.is_ascii_uppercase()) {
             return Cow::Owned(text.to_ascii_lowercase());
         }
         return Cow::Borrowed(text);
     }
+    // A few bytes more, because a character can become longer in lower case.
     let mut out = String::with_capacity(text.len() + 8);
     let mut rest = text;
+    // Only the characters outside of ASCII are converted one by one.
     while let Some(at) = rest.bytes().position(|b| !b.is_ascii()) {
         let (ascii, from) = rest.split_at(at);
         out.push_str(ascii);
@@ -40,6 +43,7 @@ pub(in crate::handlers) fn to_original_range(text: &str, folded: &Range<usize>) 
     if text.is_ascii() {
         return folded.clone();
     }
+    // Walk both texts together: `at` is the position in the lower-cased text.
     let mut at = 0;
     let mut start = None;
     for (byte, c) in text.char_indices() {
@@ -60,7 +64,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn letters_fold_one_by_one() {
+    fn each_character_becomes_one_lower_case_character() {
         for (text, folded) in [
             ("Order", "order"),
             ("order", "order"),
@@ -75,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_in_folded_text_is_found_in_the_text() {
+    fn range_in_lower_cased_text_maps_to_the_original() {
         let text = "İİ \u{212A}elvin Ⱥ!";
         let folded = to_lowercase(text);
         let at = folded.find("kelvin").expect("folded");
@@ -87,7 +91,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_character_of_folded_text_leads_back_to_one(text in "[a-zA-ZİΣſ\u{212A}Ⱥẞ日]{0,12}") {
+        fn every_lower_cased_character_maps_to_one_original(text in "[a-zA-ZİΣſ\u{212A}Ⱥẞ日]{0,12}") {
             let folded = to_lowercase(&text);
             for (at, c) in folded.char_indices() {
                 let range = to_original_range(&text, &(at..at + c.len_utf8()));

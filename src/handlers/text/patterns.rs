@@ -56,6 +56,7 @@ impl PatternSet {
                 format!("has {count} entries, more than {MAX_PATTERNS}"),
             ));
         }
+        // An empty pattern would be a hit everywhere.
         for (at, _) in written.iter().enumerate().filter(|(_, p)| p.is_empty()) {
             problems.push(param_problem(
                 format!("/{param}/{at}"),
@@ -65,6 +66,7 @@ impl PatternSet {
         if !problems.is_empty() {
             return Err(problems);
         }
+        // Lower case on both sides, so that case does not matter.
         let folded: Vec<String> = written
             .iter()
             .map(|p| to_lowercase(p).into_owned())
@@ -99,6 +101,7 @@ impl PatternSet {
     pub(in crate::handlers) fn find_first_of_each(&self, text: &str) -> Vec<Option<Range<usize>>> {
         let mut hits: Vec<Option<Range<usize>>> = vec![None; self.lowercase.len()];
         let mut missing = hits.len();
+        // Overlapping hits, because a pattern inside another one must also be found.
         for (count, found) in self.search.find_overlapping_iter(text).enumerate() {
             let hit = &mut hits[found.pattern().as_usize()];
             if hit.is_none() && self.is_hit(text, &found.range()) {
@@ -108,6 +111,7 @@ impl PatternSet {
                     break;
                 }
             }
+            // The limit on repeated hits; see `MAX_HITS`.
             if count == MAX_HITS {
                 self.find_one_by_one(text, &mut hits);
                 break;
@@ -145,6 +149,7 @@ impl PatternSet {
             hits.sort_by_key(|(_, range)| range.start);
             return hits.into_iter().take(room).map(hit).collect();
         }
+        // Hits without overlap are enough if any hit counts, and their search is linear.
         let hits = self.search.find_iter(text);
         hits.take(room)
             .map(|found| hit((found.pattern().as_usize(), found.range())))
@@ -154,6 +159,7 @@ impl PatternSet {
     /// Returns `true` if a hit counts: in whole-word mode, no word character may be next to it.
     fn is_hit(&self, text: &str, at: &Range<usize>) -> bool {
         let is_word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+        // Closures: the characters next to a hit are only read in whole-word mode.
         let hit = &text[at.clone()];
         let starts_amid =
             || is_word(hit.chars().next()) && is_word(text[..at.start].chars().next_back());

@@ -56,6 +56,7 @@ pub(in crate::handlers) fn compile_regex(
     pointer: &str,
     pattern: &str,
 ) -> Result<Regex, ParamProblem> {
+    // Before the length, because an empty pattern is the more frequent mistake.
     if pattern.is_empty() {
         return Err(param_problem(
             pointer,
@@ -69,10 +70,12 @@ pub(in crate::handlers) fn compile_regex(
             format!("is {len} bytes long, more than {limit}"),
         ));
     }
+    // The limits bound time and memory, because a rubric can come from a stranger.
     let built = RegexBuilder::new(pattern)
         .size_limit(MAX_COMPILED_BYTES)
         .dfa_size_limit(MAX_CACHE_BYTES)
         .build();
+    // The errors of the crate do not name a fix, so the frequent ones get a help text.
     built.map_err(|why| match why {
         regex::Error::CompiledTooBig(limit) => ParamProblem {
             help: Some(
@@ -109,6 +112,7 @@ struct RegexCheck {
 impl Check for RegexCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
         let output = subject.output();
+        // `expect_match: false` reverses the result, but not the explanation.
         let passed = |found: bool| found == self.expect_match;
         match self.pattern.find(&output.text) {
             Some(found) => {
@@ -142,11 +146,11 @@ impl Check for RegexCheck {
 mod tests {
     use serde_json::json;
 
-    use crate::handlers::testing::{on_output, passes, refused, told};
+    use crate::handlers::testing::{on_output, outcome_and_why, passes, refused};
     use crate::model::Outcome::{Fail, Pass};
 
     #[test]
-    fn a_pattern_is_searched_anywhere_and_told_with_its_place() {
+    fn regex_matches_anywhere_and_reports_its_place() {
         let params = json!({"pattern": r"ORD-\d{4,6}"});
         let found = on_output("regex", &params, "Order ORD-12345 is on its way");
         assert_eq!(
@@ -175,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn the_syntax_is_rusts() {
+    fn regex_syntax_is_that_of_the_regex_crate() {
         for (pattern, output, passed) in [
             ("^ok$", "ok\n", false),
             (r"\d", "٣", true),
@@ -198,18 +202,21 @@ mod tests {
         let none = json!({"messages": [{"role": "user", "content": "x"}]});
         let why = "no match: there is no assistant message".to_owned();
         assert_eq!(
-            told("regex", &json!({"pattern": "x"}), &none),
+            outcome_and_why("regex", &json!({"pattern": "x"}), &none),
             (Fail, why.clone())
         );
         assert_eq!(
-            told(
+            outcome_and_why(
                 "regex",
                 &json!({"pattern": "x", "expect_match": false}),
                 &none
             ),
             (Pass, why)
         );
-        assert_eq!(told("regex", &json!({"pattern": "^$"}), &none).0, Pass);
+        assert_eq!(
+            outcome_and_why("regex", &json!({"pattern": "^$"}), &none).0,
+            Pass
+        );
     }
 
     #[test]

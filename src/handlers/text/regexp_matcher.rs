@@ -48,6 +48,7 @@ impl EvalType for RegexpMatcher {
         let (mut patterns, mut problems) = (Vec::new(), Vec::new());
         for (at, written) in self.regexp_string_list.into_iter().enumerate() {
             let pointer = format!("/regexp_string_list/{at}");
+            // The pattern compiles alone first, so that an unbalanced `)` cannot escape from the group below.
             let built = compile_regex(&pointer, &written).and_then(|part| {
                 if self.match_whole_query {
                     compile_regex(&pointer, &format!(r"\A(?:{written})\z"))
@@ -114,6 +115,7 @@ impl Check for RegexpMatcherCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
         let output = subject.output();
         let (mut hits, mut missing) = (Vec::new(), Vec::new());
+        // Patterns are checked in the author's order, so the explanation names the first.
         for pattern in subject.until_cancelled(&self.patterns) {
             match self.find_hit(pattern, &output.text) {
                 Some(hit) => hits.push(hit),
@@ -129,6 +131,7 @@ impl Check for RegexpMatcherCheck {
         } else {
             !hits.is_empty()
         };
+        // `invert_results` reverses the outcome after the patterns are counted.
         let passed = matches != self.invert;
         let why = match (matches, output.message) {
             (true, _) => format_list(hits.iter().map(|hit| hit.describe(output))),
@@ -139,6 +142,7 @@ impl Check for RegexpMatcherCheck {
                 format!("no match of {missing} in message {message}")
             }
         };
+        // Only this case needs a hint: the explanation lists matches, although the eval fails.
         let why = match (matches, self.invert) {
             (true, true) => format!("must not match, but does: {why}"),
             _ => why,
@@ -154,6 +158,7 @@ impl Check for RegexpMatcherCheck {
 
 impl RegexpMatcherCheck {
     fn find_hit<'p>(&self, pattern: &'p RegexpPattern, text: &str) -> Option<RegexpHit<'p>> {
+        // A whole match ignores the white space around the output; the position moves by the removed length.
         let (from, text) = if self.match_whole {
             let start = text.len() - text.trim_start().len();
             (start, text.trim())
@@ -172,11 +177,11 @@ impl RegexpMatcherCheck {
 mod tests {
     use serde_json::json;
 
-    use crate::handlers::testing::{on_output, passes, refused, told};
+    use crate::handlers::testing::{on_output, outcome_and_why, passes, refused};
     use crate::model::Outcome::{Fail, Pass};
 
     #[test]
-    fn one_pattern_is_enough_or_all_are_needed() {
+    fn one_pattern_or_all_patterns_must_match() {
         for (params, output, passed) in [
             (json!({"regexp_string_list": ["a+", "b+"]}), "xbx", true),
             (json!({"regexp_string_list": ["a+", "b+"]}), "xyz", false),
@@ -220,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn it_tells_which_pattern_matched_where() {
+    fn finding_names_the_pattern_and_place_of_a_match() {
         let params = json!({"regexp_string_list": ["zz", "N-\\d"]});
         let found = on_output("regexp_matcher", &params, "see N-7");
         assert_eq!(
@@ -233,7 +238,7 @@ mod tests {
         );
         assert_eq!(found.spans[0].bytes, 4..7);
         assert_eq!(
-            told("regexp_matcher", &params, &json!({"messages": []})),
+            outcome_and_why("regexp_matcher", &params, &json!({"messages": []})),
             (Fail, "no match: there is no assistant message".to_owned())
         );
         let lost = on_output("regexp_matcher", &params, "none");

@@ -33,6 +33,7 @@ impl EvalType for SentenceCount {
                 "",
                 "`min` or `max` is missing: it would check nothing",
             )]),
+            // A minimum of 0 always holds.
             (Some(0), _) => Err(vec![param_problem(
                 "/min",
                 "must be 1 or more: every text has 0 sentences",
@@ -58,14 +59,19 @@ struct SentenceCountCheck {
 impl Check for SentenceCountCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
         let output = subject.output();
+        // The judge `rules` splits sentences in the same way.
         let found = split_sentences(&output.text);
         let count = found.len();
-        let has = match count {
+        let counted = match count {
             1 => "1 sentence".to_owned(),
             count => format!("{count} sentences"),
         };
+        // Too few sentences have no location to mark.
         if let Some(min) = self.min.filter(|min| count < *min) {
-            return Finding::new(false, format!("{has}, {} fewer than {min}", min - count));
+            return Finding::new(
+                false,
+                format!("{counted}, {} fewer than {min}", min - count),
+            );
         }
         if let Some(max) = self.max.filter(|max| count > *max) {
             // Sentences are slices of the output, so their addresses give their positions.
@@ -77,10 +83,10 @@ impl Check for SentenceCountCheck {
                     subject.text_span(output, &(from..from + sentence.len()))
                 })
                 .collect();
-            let why = format!("{has}, {} more than {max}", count - max);
+            let why = format!("{counted}, {} more than {max}", count - max);
             return Finding::new(false, why).with_spans(marks);
         }
-        Finding::new(true, has)
+        Finding::new(true, counted)
     }
 }
 
@@ -88,11 +94,11 @@ impl Check for SentenceCountCheck {
 mod tests {
     use serde_json::json;
 
-    use crate::handlers::testing::{loaded, on_output, passes, refused, told};
+    use crate::handlers::testing::{loaded, on_output, outcome_and_why, passes, refused};
     use crate::model::Outcome::{Fail, Pass};
 
     #[test]
-    fn bounds_are_inside_and_what_is_too_much_is_marked() {
+    fn bounds_are_inclusive_and_extra_sentences_are_marked() {
         let text = "Hello Dr. Smith. It is done! Anything else?";
         for (params, passed) in [
             (json!({"max": 3}), true),
@@ -113,14 +119,17 @@ mod tests {
         assert_eq!(marked, ["It is done!", "Anything else?"]);
         let none = json!({"messages": []});
         assert_eq!(
-            told("sentence_count", &json!({"min": 1}), &none),
+            outcome_and_why("sentence_count", &json!({"min": 1}), &none),
             (Fail, "0 sentences, 1 fewer than 1".to_owned())
         );
-        assert_eq!(told("sentence_count", &json!({"max": 0}), &none).0, Pass);
+        assert_eq!(
+            outcome_and_why("sentence_count", &json!({"max": 0}), &none).0,
+            Pass
+        );
     }
 
     #[test]
-    fn max_sentences_checks_what_it_says() {
+    fn max_sentences_alias_sets_the_maximum() {
         let record = json!({"messages": [{"role": "assistant", "content": "One. Two."}]});
         let found = loaded("max_sentences", &json!({"max_sentences": 1}), &record);
         assert_eq!(found.outcome, Fail);

@@ -77,12 +77,14 @@ pub(super) fn align(
     mut fit: impl FnMut(usize, &mut [CallFit]),
 ) -> Option<Vec<AlignmentLine>> {
     let width = slots.len() + 1;
+    // The table is checked before it is allocated.
     width.checked_mul(calls + 1).filter(|n| *n <= MAX_CELLS)?;
     let mut ways: Vec<AlignmentStep> = Vec::with_capacity(width * (calls + 1));
     // One row of costs is enough; only the steps of the table are kept for the way back.
     let mut row: Vec<u32> = Vec::with_capacity(width);
     row.push(0);
     ways.push(AlignmentStep::ExtraCall);
+    // The first row: no call yet, so every required slot is empty.
     for (at, slot) in slots.iter().enumerate() {
         row.push(row[at] + u32::from(slot.rule == SlotRule::Required));
         ways.push(AlignmentStep::EmptySlot);
@@ -91,13 +93,16 @@ pub(super) fn align(
     for call in 0..calls {
         fits.fill(CallFit::Mismatch);
         fit(call, &mut fits);
+        // The next row of costs, from the row before.
         let mut next = Vec::with_capacity(width);
         next.push(row[0] + 1);
         ways.push(AlignmentStep::ExtraCall);
         for (at, slot) in slots.iter().enumerate() {
+            // The three steps: the call is extra, the slot stays empty, or the call takes the slot.
             let fit = fits[slot.expected];
             let extra = row[at + 1] + 1;
             let empty = next[at] + u32::from(slot.rule == SlotRule::Required);
+            // A repeatable slot stays open, so its cost comes from the same column.
             let (from, way) = match slot.rule {
                 SlotRule::Repeatable => (row[at + 1], AlignmentStep::RepeatSlot),
                 _ => (row[at], AlignmentStep::FillSlot),
@@ -105,6 +110,7 @@ pub(super) fn align(
             let takes = match fit {
                 CallFit::Exact => from,
                 CallFit::ToolOnly => from + 1,
+                // A call of another tool can never take the slot.
                 CallFit::Mismatch => u32::MAX,
             };
             // If several calls fit, the first is the expected one and the later ones are extra.
@@ -136,6 +142,7 @@ fn trace_back(
     let (mut at, mut call) = (slots.len(), calls);
     let mut fits = vec![CallFit::Mismatch; expected];
     let mut lines = Vec::new();
+    // From the last cell to the first; the lines come out in reverse.
     while at > 0 || call > 0 {
         match ways[call * width + at] {
             AlignmentStep::ExtraCall => {
@@ -144,6 +151,7 @@ fn trace_back(
             }
             AlignmentStep::EmptySlot => {
                 at -= 1;
+                // An empty optional slot is not a difference.
                 if slots[at].rule == SlotRule::Required {
                     let expected = slots[at].expected;
                     lines.push(AlignmentLine::Missing { expected });
@@ -159,6 +167,7 @@ fn trace_back(
                     CallFit::Exact => AlignmentLine::Same { expected, call },
                     _ => AlignmentLine::Differs { expected, call },
                 });
+                // A repeatable slot can take the call before this one, too.
                 at -= usize::from(matches!(way, AlignmentStep::FillSlot));
             }
         }
@@ -170,6 +179,7 @@ fn trace_back(
 
 /// Equal expected calls are interchangeable. Marks the last of them as missing, next to the call in its place.
 fn move_missing_last(lines: &mut [AlignmentLine]) {
+    // From the end, so that a line can move over several equal calls.
     for from in (1..lines.len()).rev() {
         let mut at = from;
         while let (
@@ -206,17 +216,17 @@ mod tests {
         let calls: Vec<String> = calls.chars().map(String::from).collect();
         let found = align(&slots, slots.len(), calls.len(), |call, fits| {
             for (fit, text) in fits.iter_mut().zip(expected) {
-                let own = &text[..1];
-                *fit = if own == calls[call] {
+                let expected = &text[..1];
+                *fit = if expected == calls[call] {
                     CallFit::Exact
-                } else if own.eq_ignore_ascii_case(&calls[call]) {
+                } else if expected.eq_ignore_ascii_case(&calls[call]) {
                     CallFit::ToolOnly
                 } else {
                     CallFit::Mismatch
                 };
             }
         });
-        let told = found.expect("small").into_iter().map(|line| match line {
+        let lines_text = found.expect("small").into_iter().map(|line| match line {
             AlignmentLine::Same { call, .. } | AlignmentLine::Allowed { call } => {
                 format!(" {}", calls[call])
             }
@@ -224,12 +234,12 @@ mod tests {
             AlignmentLine::Missing { expected: at } => format!("-{}", &expected[at][..1]),
             AlignmentLine::Extra { call } => format!("+{}", calls[call]),
         });
-        told.collect()
+        lines_text.collect()
     }
 
     #[test]
-    fn least_is_left_over_and_what_is_missing_comes_first() {
-        for (expected, calls, told) in [
+    fn alignment_has_the_fewest_differences_and_missing_calls_first() {
+        for (expected, calls, lines_text) in [
             (&["a", "b"][..], "ab", " a b"),
             (&["a", "b"], "ba", "-a b+a"),
             (&["a"], "b", "-a+b"),
@@ -245,12 +255,12 @@ mod tests {
             (&["a*", "b"], "b", " b"),
             (&["a*", "b"], "aAab", " a~A a b"),
         ] {
-            assert_eq!(lines(expected, calls), told, "{expected:?} {calls}");
+            assert_eq!(lines(expected, calls), lines_text, "{expected:?} {calls}");
         }
     }
 
     #[test]
-    fn what_is_too_large_is_not_begun() {
+    fn too_large_table_is_refused_before_the_alignment() {
         let slot = ExpectedSlot {
             expected: 0,
             rule: SlotRule::Required,

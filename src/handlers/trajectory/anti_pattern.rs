@@ -62,6 +62,7 @@ impl EvalType for ToolAntiPattern {
         if self.patterns.is_empty() {
             problems.push(param_problem("/patterns", "needs at least one pattern"));
         }
+        // Problems of all patterns are collected, so that an author sees them at once.
         if self.patterns.len() > MAX_PATTERNS {
             let what = format!(
                 "has {} entries, more than {MAX_PATTERNS}",
@@ -94,6 +95,7 @@ impl Check for ToolAntiPatternCheck {
         let mut marks = Vec::new();
         for pattern in subject.until_cancelled(&self.0) {
             let walked = match_sequence(&pattern.sequence, subject);
+            // Only a complete sequence counts; a part of it is allowed.
             if walked.len() < pattern.sequence.len() {
                 continue;
             }
@@ -102,6 +104,7 @@ impl Check for ToolAntiPatternCheck {
             let message = message.map_or_else(String::new, |message| format!("{message}: "));
             let places = describe_positions(&walked, subject);
             found.push(format!("{message}{} ({places})", format_sequence(names)));
+            // `with_spans` drops the spans beyond the limit.
             marks.extend(walked.iter().map(|ix| subject.call_span(*ix)));
         }
         let all = pluralize(self.0.len(), "forbidden sequence");
@@ -119,6 +122,7 @@ impl Check for ToolAntiPatternCheck {
 
 /// Formats a sequence: `a → b → c`, at most eight names.
 fn format_sequence<'a>(names: impl ExactSizeIterator<Item = EscapedName<'a>>) -> String {
+    // Eight names keep the explanation on one line.
     let more = names.len() > 8;
     let mut listed: Vec<String> = names.take(8).map(|name| name.to_string()).collect();
     if more {

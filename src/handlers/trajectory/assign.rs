@@ -39,11 +39,13 @@ pub(super) fn assign(
     must: &[bool],
 ) -> Option<Assignment> {
     let mut search = AssignmentSearch::new(table, places);
-    for (expected, own) in places.iter().enumerate() {
-        while search.call_counts[expected] < own.min && search.fill_expected(expected)? {}
+    // The first round: fill each expected call up to its minimum.
+    for (expected, capacity) in places.iter().enumerate() {
+        while search.call_counts[expected] < capacity.min && search.fill_expected(expected)? {}
     }
     // The first round's marks are no longer valid: the second round searches from the calls.
     search.start_epoch();
+    // The second round: find a place for each call that needs one.
     for call in (0..must.len()).filter(|call| must[*call]) {
         if search.expected_by_call[call].is_none() {
             search.place_call(call, must)?;
@@ -73,6 +75,7 @@ struct AssignmentSearch<'t> {
 impl<'t> AssignmentSearch<'t> {
     fn new(table: &'t CallFitTable, capacities: &'t [SlotCapacity]) -> Self {
         let mut fitting = vec![Vec::new(); capacities.len()];
+        // The table is by call; the first round needs it by expected call.
         for call in 0..table.0.len() {
             for expected in table.matching_expected(call) {
                 fitting[expected].push(call);
@@ -86,6 +89,7 @@ impl<'t> AssignmentSearch<'t> {
             call_counts: vec![0; capacities.len()],
             reached_expected: vec![0; capacities.len()],
             reached_calls: vec![0; table.0.len()],
+            // From 1, because 0 in the marks means "never reached".
             epoch: 1,
             steps: 0,
         }
@@ -96,6 +100,7 @@ impl<'t> AssignmentSearch<'t> {
     }
 
     fn count_step(&mut self) -> Option<()> {
+        // Counted in both rounds together, so that the bound holds for the whole search.
         self.steps += 1;
         (self.steps <= MAX_STEPS).then_some(())
     }
@@ -112,18 +117,21 @@ impl<'t> AssignmentSearch<'t> {
             for nth in 0..self.fitting[at].len() {
                 self.count_step()?;
                 let call = self.fitting[at][nth];
+                // Another path has already reached this call.
                 if self.reached_calls[call] == self.epoch {
                     continue;
                 }
                 self.reached_calls[call] = self.epoch;
                 match self.expected_by_call[call] {
                     None => {
+                        // A free call: the path ends here, and every call on it moves.
                         self.shift_calls(at, call, &loses);
                         self.call_counts[expected] += 1;
                         self.start_epoch();
                         return Some(true);
                     }
                     Some(holder) if self.reached_expected[holder] != self.epoch => {
+                        // The call is taken: its holder may find another one.
                         self.reached_expected[holder] = self.epoch;
                         loses[holder] = Some((call, at));
                         queue.push_back(holder);
@@ -152,6 +160,7 @@ impl<'t> AssignmentSearch<'t> {
         let mut wants = vec![usize::MAX; self.capacities.len()];
         let mut queue = VecDeque::from([call]);
         while let Some(at) = queue.pop_front() {
+            // Collected, because the loop below changes `self`.
             let all: Vec<usize> = self.table.matching_expected(at).collect();
             for expected in all {
                 self.count_step()?;
@@ -160,11 +169,13 @@ impl<'t> AssignmentSearch<'t> {
                 }
                 self.reached_expected[expected] = self.epoch;
                 wants[expected] = at;
+                // A free place ends the path.
                 if self.call_counts[expected] < self.capacities[expected].max {
                     self.call_counts[expected] += 1;
                     self.insert_call(expected, &wants);
                     return Some(());
                 }
+                // No free place: look for a call that can leave.
                 for nth in 0..self.fitting[expected].len() {
                     self.count_step()?;
                     let held = self.fitting[expected][nth];
@@ -181,6 +192,7 @@ impl<'t> AssignmentSearch<'t> {
                 }
             }
         }
+        // No place was found: the call stays unassigned, which is not an error.
         Some(())
     }
 
@@ -218,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_choice_made_early_is_taken_back() {
+    fn early_assignment_is_moved_for_a_better_one() {
         // The first call fits both, the second only the first: greedy would leave one over.
         let once = [SlotCapacity { min: 1, max: 1 }; 2];
         let found = assign(&table(&[vec![0, 1], vec![0]]), &once, &[true, true]).expect("quick");
@@ -227,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_needs_no_place_makes_room() {
+    fn optional_call_gives_its_place_to_a_required_one() {
         let once = [SlotCapacity { min: 1, max: 1 }];
         let found = assign(&table(&[vec![0], vec![0]]), &once, &[false, true]).expect("quick");
         assert_eq!(found.expected_by_call, [None, Some(0)]);
@@ -249,7 +261,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn both_sides_are_served_as_well_as_can_be(
+        fn assignment_is_maximal_for_calls_and_expected_calls(
             fits in prop::collection::vec(prop::collection::btree_set(0_usize..4, 0..4), 0..6),
             places in prop::collection::vec((0_usize..3, 0_usize..3), 4),
             must in prop::collection::vec(any::<bool>(), 6),
@@ -259,16 +271,16 @@ mod tests {
             let places: Vec<SlotCapacity> =
                 places.into_iter().map(|(least, more)| SlotCapacity { min: least, max: least + more }).collect();
             let found = assign(&table(&fits), &places, must).expect("quick");
-            for (at, own) in places.iter().enumerate() {
+            for (at, capacity) in places.iter().enumerate() {
                 let held = found.expected_by_call.iter().filter(|of| **of == Some(at)).count();
                 prop_assert_eq!(held, found.call_counts[at]);
-                prop_assert!(held <= own.max);
+                prop_assert!(held <= capacity.max);
             }
-            let filled: usize = places.iter().zip(&found.call_counts).map(|(own, used)| own.min.min(*used)).sum();
-            let mut room: Vec<usize> = places.iter().map(|own| own.min).collect();
+            let filled: usize = places.iter().zip(&found.call_counts).map(|(capacity, used)| capacity.min.min(*used)).sum();
+            let mut room: Vec<usize> = places.iter().map(|capacity| capacity.min).collect();
             prop_assert_eq!(filled, most(&fits, &mut room, 0, &vec![false; fits.len()]));
             let placed = (0..fits.len()).filter(|&call| must[call] && found.expected_by_call[call].is_some()).count();
-            let mut room: Vec<usize> = places.iter().map(|own| own.max).collect();
+            let mut room: Vec<usize> = places.iter().map(|capacity| capacity.max).collect();
             let skip: Vec<bool> = must.iter().map(|must| !must).collect();
             prop_assert_eq!(placed, most(&fits, &mut room, 0, &skip));
             for (call, of) in found.expected_by_call.iter().enumerate() {

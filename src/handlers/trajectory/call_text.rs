@@ -17,12 +17,14 @@ pub(super) fn format_call(name: &str, args: Result<&Map<String, Value>, &str>) -
                 all.map(|(arg, value)| format!("{}={}", EscapedName(arg), ShortJson(value)));
             format_with_args(name, listed)
         }
+        // The reason is not shown here; the mismatches state it.
         Err(_) => format!("{}(unreadable arguments)", EscapedName(name)),
     }
 }
 
 /// Formats a name with the first of its formatted arguments.
 pub(super) fn format_with_args(name: &str, args: impl Iterator<Item = String>) -> String {
+    // One more than the limit, to know whether something is left out.
     let mut first: Vec<String> = args.take(MAX_SHOWN_ARGS + 1).collect();
     if first.len() > MAX_SHOWN_ARGS {
         "…".clone_into(&mut first[MAX_SHOWN_ARGS]);
@@ -42,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_transcript_holds_is_shown_short_and_harmless() {
+    fn calls_are_shortened_and_escaped() {
         let args = json!({"a": 1, "b": "x", "c": null, "d": 2.5, "e": 5, "f": 6});
         assert_eq!(
             format_call("t", args.as_object().ok_or("no object")),

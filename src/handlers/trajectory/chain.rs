@@ -89,6 +89,7 @@ impl EvalType for ToolCallChain {
             problems.push(param_problem("/steps", what));
         }
         let mut steps = Vec::new();
+        // `take`, because the number of steps is a problem already and compiling all could take long.
         for (at, spec) in self.steps.into_iter().take(MAX_EXPECTED).enumerate() {
             match ChainStep::from_spec(&format!("/steps/{at}"), spec) {
                 Ok(step) => steps.push(step),
@@ -102,12 +103,18 @@ impl EvalType for ToolCallChain {
     }
 }
 
+/// A text that a result must contain.
+#[derive(Debug)]
+struct RequiredText {
+    written: String,
+    lowercase: String,
+}
+
 #[derive(Debug)]
 struct ChainStep {
     tool: String,
     args: ExpectedArgs,
-    /// The texts as written, and in lower case.
-    includes: Vec<(String, String)>,
+    includes: Vec<RequiredText>,
     matches: Option<Regex>,
     no_error: bool,
 }
@@ -118,6 +125,7 @@ impl ChainStep {
         if spec.tool.is_empty() {
             problems.push(param_problem(at, "has no tool name"));
         }
+        // The conditions on the result.
         for (nth, _) in spec
             .result_includes
             .iter()
@@ -136,9 +144,11 @@ impl ChainStep {
         let matches = matches
             .transpose()
             .map_err(|problem| problems.push(problem));
+        // The conditions on arguments are those of `trajectory_match`, with another name for the param.
         let patterns = spec.args_match.into_iter();
         let wanted = patterns.map(|(arg, pattern)| (arg, ArgMatcherSpec::Regex(pattern)));
         let args = ExpectedArgs::new(at, None, ArgsMode::Ignore, wanted.collect());
+        // Rename the pointers, so that a problem has the place that the author wrote.
         let args = args.map_err(|more| {
             problems.extend(more.into_iter().map(|mut problem| {
                 problem.pointer = problem
@@ -154,8 +164,10 @@ impl ChainStep {
                 includes: spec
                     .result_includes
                     .into_iter()
-                    .map(|text| (to_lowercase(&text).into_owned(), text))
-                    .map(|(folded, text)| (text, folded))
+                    .map(|written| RequiredText {
+                        lowercase: to_lowercase(&written).into_owned(),
+                        written,
+                    })
                     .collect(),
                 matches,
                 no_error: spec.no_error,
@@ -170,17 +182,24 @@ impl ChainStep {
     }
 
     /// Lists the conditions that a call of the tool does not meet.
-    fn list_violations(&self, subject: &Subject<'_>, call: usize, asks: ChainScope) -> Vec<String> {
+    fn list_violations(
+        &self,
+        subject: &Subject<'_>,
+        call: usize,
+        scope: ChainScope,
+    ) -> Vec<String> {
         let args = subject.arguments(call);
         let mut broken: Vec<String> = self
             .args
             .mismatches(args)
+            // Three mismatches are enough for an explanation.
             .take(3)
             .map(|miss| miss.to_string())
             .collect();
-        if asks == ChainScope::CallsOnly {
+        if scope == ChainScope::CallsOnly {
             return broken;
         }
+        // Without a result, conditions on it do not hold, but a step without such conditions does.
         let Some((_, result)) = subject.result(call) else {
             if self.reads_results() || self.no_error {
                 broken.push("it has no result".to_owned());
@@ -190,13 +209,16 @@ impl ChainStep {
         if self.no_error && result.is_error == Some(true) {
             broken.push("its result is an error".to_owned());
         }
+        // Case does not matter, so the result is lower-cased once for all texts.
         if !self.includes.is_empty() {
             let text = to_lowercase(&result.content);
             let lacks = self
                 .includes
                 .iter()
-                .filter(|(_, folded)| !text.contains(folded));
-            let lacks: Vec<QuotedText<'_>> = lacks.map(|(text, _)| QuotedText(text)).collect();
+                .filter(|required| !text.contains(&required.lowercase));
+            let lacks: Vec<QuotedText<'_>> = lacks
+                .map(|required| QuotedText(&required.written))
+                .collect();
             if !lacks.is_empty() {
                 broken.push(format!("its result lacks {}", format_list(lacks)));
             }
@@ -236,24 +258,27 @@ struct ChainProgress {
 }
 
 impl ToolCallChainCheck {
-    fn match_steps(&self, subject: &Subject<'_>, asks: ChainScope) -> ChainProgress {
+    fn match_steps(&self, subject: &Subject<'_>, scope: ChainScope) -> ChainProgress {
         let Self(steps) = self;
         let mut walked = Vec::new();
         let mut rejected: Vec<usize> = Vec::new();
         let mut first = Vec::new();
+        // Greedy: the first call that satisfies a step is taken. A later one could not complete more steps.
         for (ix, call) in subject.until_cancelled(subject.calls().iter().enumerate()) {
             let Some(step) = steps.get(walked.len()) else {
                 break;
             };
+            // Other tools may be called between the steps.
             if *call.call.name != *step.tool {
                 continue;
             }
-            let broken = step.list_violations(subject, ix, asks);
+            let broken = step.list_violations(subject, ix, scope);
             if broken.is_empty() {
                 walked.push(ix);
                 // Calls that failed an earlier step do not explain why the next step is missing.
                 rejected.clear();
             } else {
+                // Only the first rejected call is explained.
                 if rejected.is_empty() {
                     first = broken;
                 }
@@ -268,8 +293,13 @@ impl ToolCallChainCheck {
     }
 
     /// Explains the data that is missing for a decision, if the calls and arguments alone do not decide.
-    fn explain_missing_data(&self, subject: &Subject<'_>, whole: bool) -> Option<&'static str> {
+    fn explain_missing_data(
+        &self,
+        subject: &Subject<'_>,
+        is_complete: bool,
+    ) -> Option<&'static str> {
         let Self(steps) = self;
+        // Missing data matters only for tools of the chain.
         let names = |ix: &usize| {
             let name = &*subject.calls()[*ix].call.name;
             steps.iter().any(|step| step.tool == name)
@@ -277,7 +307,7 @@ impl ToolCallChainCheck {
         let calls: Vec<usize> = (0..subject.calls().len()).filter(names).collect();
         let no_error = steps.iter().any(|step| step.no_error);
         // A complete chain is certain unless a result could still be an unrecorded error.
-        if whole {
+        if is_complete {
             return no_error
                 .then(|| explain_unknown_errors(subject, &calls))
                 .flatten();
@@ -303,6 +333,7 @@ impl Check for ToolCallChainCheck {
             rejected_calls: rejected,
             first_violations: first,
         } = self.match_steps(subject, ChainScope::All);
+        // Before the verdict, because missing results could change it.
         if let Some(why) = self.explain_missing_data(subject, walked.len() == steps.len()) {
             return Finding::check_error(why);
         }
@@ -312,9 +343,11 @@ impl Check for ToolCallChainCheck {
                 "the chain is complete: {}",
                 describe_positions(&walked, subject)
             );
+            // Complete: mark the call of each step.
             let marks: Vec<_> = walked.iter().map(|ix| subject.call_span(*ix)).collect();
             return Finding::new(true, why).with_score(score).with_spans(marks);
         };
+        // Incomplete: explain the next step.
         let (done, all, tool) = (walked.len(), steps.len(), EscapedName(&next.tool));
         let message = |ix: usize| subject.calls()[ix].message;
         let miss = match (rejected.first(), walked.last()) {
@@ -340,6 +373,7 @@ impl Check for ToolCallChainCheck {
             (None, None) => format!("{tool} is not called"),
         };
         let why = format!("{done} of {all} steps: {miss}");
+        // Rejected calls first, because they explain the failure.
         let marks = rejected
             .iter()
             .chain(&walked)

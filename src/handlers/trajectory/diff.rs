@@ -33,6 +33,7 @@ fn describe_line(line: AlignmentLine, expected: &[ExpectedCall], subject: &Subje
             format!("+ called {what} in message {}", message(call))
         }
         AlignmentLine::Differs { expected: at, call } => {
+            // Six mismatches, because a call can have hundreds of arguments.
             let misses = expected[at].args.mismatches(subject.arguments(call));
             let (tool, misses) = (EscapedName(&expected[at].tool), format_list(misses.take(6)));
             let message = message(call);
@@ -54,6 +55,7 @@ pub(super) fn render_diff(
     expected: &[ExpectedCall],
     subject: &Subject<'_>,
 ) -> String {
+    // The first differences are written; the others are only counted.
     let faults: Vec<usize> = (0..lines.len()).filter(|at| is_fault(lines[*at])).collect();
     let (first, rest) = faults.split_at(faults.len().min(MAX_FAULT_LINES));
     if first.is_empty() {
@@ -63,6 +65,7 @@ pub(super) fn render_diff(
     // The first line that is not written yet.
     let mut next = 0;
     for (nth, &fault) in first.iter().enumerate() {
+        // Fold the expected calls before the difference, except for its context.
         push_unchanged(
             &mut out,
             next,
@@ -70,6 +73,7 @@ pub(super) fn render_diff(
             |at| describe_line(lines[at], expected, subject),
         );
         let from = fault.saturating_sub(CONTEXT_LINES).max(next);
+        // The context ends where the next difference begins.
         let following = faults.get(nth + 1).copied().unwrap_or(lines.len());
         let to = (fault + 1 + CONTEXT_LINES).min(following);
         for line in &lines[from..to] {
@@ -77,6 +81,7 @@ pub(super) fn render_diff(
         }
         next = to;
     }
+    // The calls after the last difference. If differences are left out, their number is written instead.
     if rest.is_empty() {
         push_unchanged(&mut out, next, lines.len(), |at| {
             describe_line(lines[at], expected, subject)
@@ -108,6 +113,7 @@ pub(super) fn collect_spans(
     subject: &Subject<'_>,
     passed: bool,
 ) -> Vec<TranscriptSpan> {
+    // A failure marks the differing calls, a pass all expected ones.
     let call = |line: &AlignmentLine| match *line {
         AlignmentLine::Same { call, .. } => passed.then_some(call),
         AlignmentLine::Extra { call } | AlignmentLine::Differs { call, .. } => Some(call),

@@ -89,6 +89,7 @@ impl ArgMatcher {
                 return Err(param_problem(at, "one_of needs at least one value"));
             }
             ArgMatcherSpec::OneOf(values) => Self::OneOf(values),
+            // An empty text occurs in every text, so the condition would check nothing.
             ArgMatcherSpec::Contains(value) if value == "" => {
                 return Err(param_problem(
                     at,
@@ -98,6 +99,7 @@ impl ArgMatcher {
             ArgMatcherSpec::Contains(value) => Self::Contains(value),
             ArgMatcherSpec::Present(true) => Self::Present,
             ArgMatcherSpec::Absent(true) => Self::Absent,
+            // `false` is refused and not reversed, because two spellings of one condition would confuse.
             ArgMatcherSpec::Present(false) => {
                 return Err(param_problem(
                     at,
@@ -114,6 +116,7 @@ impl ArgMatcher {
     }
 
     fn accepts(&self, value: Option<&Value>) -> bool {
+        // A missing argument meets only `absent`.
         let Some(value) = value else {
             return matches!(self, Self::Absent);
         };
@@ -125,11 +128,13 @@ impl ArgMatcher {
             Self::Equals(want) => json_equal(want, value),
             Self::OneOf(wants) => wants.iter().any(|want| json_equal(want, value)),
             Self::Contains(want) => match (want, value) {
+                // A list contains a value; a text contains a text. A number in a text is not a match.
                 (Value::String(want), Value::String(text)) => text.contains(want),
                 (want, Value::Array(items)) => items.iter().any(|item| json_equal(want, item)),
                 _ => false,
             },
             Self::Present => true,
+            // The argument is present, so `absent` does not hold.
             Self::Absent => false,
         }
     }
@@ -171,6 +176,7 @@ impl ExpectedArgs {
         let mut problems = Vec::new();
         let mut wanted = Self {
             listed: Map::new(),
+            // Without `args` there is nothing to compare, whatever the mode.
             mode: if args.is_some() {
                 mode
             } else {
@@ -181,6 +187,7 @@ impl ExpectedArgs {
         let listed = args.unwrap_or_default();
         for (arg, spec) in matchers {
             let at = format!("{at}/arg_matchers/{}", escape_pointer_step(&arg));
+            // Two conditions on one argument could contradict each other.
             if listed.contains_key(&arg) {
                 let what = format!(
                     "has a condition on {}, which `args` contains too",
@@ -195,6 +202,7 @@ impl ExpectedArgs {
                 Err(problem) => problems.push(problem),
             }
         }
+        // All modes but `regex` compare values; `regex` becomes a list of matchers below.
         if wanted.mode != ArgsMode::Regex {
             wanted.listed = listed;
             return if problems.is_empty() {
@@ -203,6 +211,7 @@ impl ExpectedArgs {
                 Err(problems)
             };
         }
+        // The patterns are matchers now, and other arguments are allowed.
         wanted.mode = ArgsMode::Ignore;
         for (arg, pattern) in listed {
             let at = format!("{at}/args/{}", escape_pointer_step(&arg));
@@ -249,6 +258,7 @@ impl ExpectedArgs {
             .filter(|_| !self.accepts_anything())
             .map(ArgMismatch::Unreadable);
         let given = args.ok();
+        // Conditions of `arg_matchers`, in every mode.
         let matchers = given.into_iter().flat_map(move |given| {
             let broken = self.matchers.iter();
             let broken = broken.filter(|(arg, want)| !want.accepts(given.get(*arg)));
@@ -260,6 +270,7 @@ impl ExpectedArgs {
         });
         // Every listed argument must be present and equal; in a subset it may be missing.
         let listed = given.into_iter().flat_map(move |given| {
+            // `ignore` skips the listed values.
             let looked_at = self.mode != ArgsMode::Ignore;
             let may_lack = self.mode == ArgsMode::Subset;
             let all = self.listed.iter().filter(move |_| looked_at);
@@ -273,6 +284,7 @@ impl ExpectedArgs {
                 }),
             })
         });
+        // Other arguments are wrong only in modes that do not allow more.
         let others = given.into_iter().flat_map(move |given| {
             let closed = matches!(self.mode, ArgsMode::Exact | ArgsMode::Subset);
             let all = given.iter().filter(move |_| closed);
@@ -281,6 +293,7 @@ impl ExpectedArgs {
             all.filter(move |(arg, _)| !listed(arg))
                 .map(|(arg, got)| ArgMismatch::Unexpected { arg, got })
         });
+        // Listed values first: they are what an author looks for.
         unreadable
             .into_iter()
             .chain(listed)

@@ -69,6 +69,7 @@ impl JsonSchema for ExpectedCallSpec {
         let mut schema = nested_schema::<CallSpec>(generator);
         schema.insert("type".to_owned(), json!(["string", "object"]));
         schema.insert("minLength".to_owned(), json!(1));
+        // The schema of `count` refuses null, as all params do.
         if let Some(count) = schema.pointer_mut("/properties/count") {
             let described = count["description"].clone();
             *count = nested_schema::<CountSpec>(generator).to_value();
@@ -103,6 +104,7 @@ pub(super) fn compile_expected(
     let mut most: u64 = 0;
     for (at, spec) in written.into_iter().enumerate() {
         let at = format!("/expected/{at}");
+        // A name alone is one call with any arguments.
         let one = match spec {
             ExpectedCallSpec::Name(tool) => CallSpec {
                 tool,
@@ -115,6 +117,7 @@ pub(super) fn compile_expected(
         };
         match compile_call(&at, one, default, by_tool) {
             Ok(one) => {
+                // A call without a maximum counts as one more than its minimum, as in the alignment.
                 most = most.saturating_add(one.max.unwrap_or(one.min + 1) as u64);
                 expected.push(one);
             }
@@ -125,6 +128,7 @@ pub(super) fn compile_expected(
         let what = format!("allows up to {most} calls, more than {MAX_EXPECTED}");
         problems.push(param_problem("/expected", what));
     }
+    // A mode for a tool that is not expected is probably a typing error.
     let named: HashSet<&str> = expected.iter().map(|e| e.tool.as_str()).collect();
     for tool in by_tool.keys().filter(|tool| !named.contains(tool.as_str())) {
         let at = format!("/args_modes/{}", crate::model::escape_pointer_step(tool));
@@ -151,6 +155,7 @@ fn compile_call(
         let what = "has an args_mode and no args to compare";
         problems.push(param_problem(format!("{at}/args_mode"), what));
     }
+    // `ignore` next to `args` contradicts itself.
     if spec.args_mode == Some(ArgsMode::Ignore) {
         let what = "ignores its args: leave them out";
         problems.push(param_problem(format!("{at}/args_mode"), what));
@@ -158,6 +163,7 @@ fn compile_call(
     let (min, max) = match spec.count.map(|count| (count.min, count.max)) {
         None => (1, Some(1)),
         Some((min, max)) => {
+            // A count that allows everything checks nothing.
             if min.unwrap_or(0) == 0 && max.is_none() {
                 problems.push(param_problem(
                     format!("{at}/count"),
@@ -170,10 +176,12 @@ fn compile_call(
                     "has a min above its max",
                 ));
             }
+            // Less than `usize::MAX`, so that adding 1 does not overflow.
             let bounded = |n: u64| usize::try_from(n).unwrap_or(usize::MAX).min(usize::MAX - 1);
             (bounded(min.unwrap_or(0)), max.map(bounded))
         }
     };
+    // The call's own mode first, then that of its tool, then the default.
     let mode = spec.args_mode.or_else(|| by_tool.get(&spec.tool).copied());
     let args = ExpectedArgs::new(at, spec.args, mode.unwrap_or(default), spec.arg_matchers);
     match args {

@@ -26,6 +26,7 @@ pub(super) struct CallFitTable(pub(super) Vec<Vec<CallPair>>);
 impl CallFitTable {
     /// Compares all pairs. The error is a sentence: the work exceeds the bound.
     pub(super) fn new(expected: &[ExpectedCall], subject: &Subject<'_>) -> Result<Self, String> {
+        // By tool, so that only calls of the same tool are compared.
         let mut of_tool: HashMap<&str, Vec<usize>> = HashMap::new();
         for (at, one) in expected.iter().enumerate() {
             of_tool.entry(&one.tool).or_default().push(at);
@@ -33,10 +34,12 @@ impl CallFitTable {
         let calls = subject.calls();
         let mut work = 0_usize;
         let mut table = Vec::with_capacity(calls.len());
+        // A comparison can be long, so it stops between calls.
         for (ix, call) in calls.iter().enumerate() {
             if subject.is_cancelled() {
                 return Err("the comparison was cancelled".to_owned());
             }
+            // No expected call has this tool, so the call fits nothing.
             let Some(same) = of_tool.get(&*call.call.name) else {
                 table.push(Vec::new());
                 continue;

@@ -58,6 +58,7 @@ fn nested_schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     let mut schema = T::json_schema(generator);
     if let Some(Value::Object(properties)) = schema.get_mut("properties") {
         for property in properties.values_mut().filter_map(Value::as_object_mut) {
+            // `Option` fields have a default of null in schemars, but authors must not write null.
             if property.get("default") == Some(&Value::Null) {
                 property.remove("default");
             }

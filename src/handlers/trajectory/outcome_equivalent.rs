@@ -83,6 +83,7 @@ impl EvalType for OutcomeEquivalent {
             ),
         ];
         let mut problems = Vec::new();
+        // Exactly the param of the metric must be given.
         for (name, metric, is_given) in given {
             if metric == self.metric && !is_given {
                 let what = format!("`{name}` is missing: {} compares with it", metric.as_str());
@@ -97,6 +98,7 @@ impl EvalType for OutcomeEquivalent {
                 problems.push(param_problem(format!("/{name}"), what));
             }
         }
+        // An empty list is allowed: the agent then must call no tool.
         if let Some(names) = &self.expected_tool_calls {
             problems.extend(check_tool_names("/expected_tool_calls", names, true));
         }
@@ -111,6 +113,7 @@ impl EvalType for OutcomeEquivalent {
         if !problems.is_empty() {
             return Err(problems);
         }
+        // At most one of them is given at this point.
         let tools = self
             .expected_tool_calls
             .map(|names| OutcomeEquivalentCheck::Tools(names.into_iter().collect()));
@@ -144,6 +147,7 @@ impl Check for OutcomeEquivalentCheck {
 }
 
 fn compare_tools(expected: &IndexSet<String>, subject: &Subject<'_>) -> Finding {
+    // Sets: order and number of calls do not matter.
     let called: IndexSet<&str> = subject
         .calls()
         .iter()
@@ -174,6 +178,7 @@ fn compare_tools(expected: &IndexSet<String>, subject: &Subject<'_>) -> Finding 
         listed.push(format!("not expected: {}", format_list(extra)));
     }
     let calls = subject.calls().iter().enumerate();
+    // A pass marks all calls, a failure those that are not expected.
     let marked = calls.filter(|(_, call)| passed || !expected.contains(&*call.call.name));
     let marks: Vec<_> = marked
         .take(Finding::MAX_SPANS)
@@ -184,6 +189,7 @@ fn compare_tools(expected: &IndexSet<String>, subject: &Subject<'_>) -> Finding 
 
 fn compare_state(expected: &str, subject: &Subject<'_>) -> Finding {
     match subject.metadata(STATE_FIELD) {
+        // A missing state is missing data: the transcript's source did not record it.
         None => Finding::check_error(format!("the transcript has no metadata.{STATE_FIELD}")),
         Some(Value::String(state)) => {
             let ended = format!("ended in the state {}", QuotedText(state));
@@ -201,21 +207,27 @@ fn compare_state(expected: &str, subject: &Subject<'_>) -> Finding {
 }
 
 fn compare_content(expected: &str, subject: &Subject<'_>) -> Finding {
+    // dicta compares the texts themselves: a hash would only hide where they differ.
     let output = subject.output();
     let text = &*output.text;
     if text == expected {
         let mark = subject.text_span(output, &(0..text.len()));
         return Finding::new(true, "the output is the expected one").with_spans(mark);
     }
+    // Find the first difference.
     let same = text.char_indices().zip(expected.chars());
-    let same = same.take_while(|((_, own), other)| own == other).last();
+    let same = same
+        .take_while(|((_, actual), wanted)| actual == wanted)
+        .last();
+    // The end of the last equal character is a character boundary in both texts.
     let from = same.map_or(0, |((at, c), _)| at + c.len_utf8());
     let rest = |text: &str| match text.get(from..).filter(|rest| !rest.is_empty()) {
         Some(rest) => QuotedText(rest).to_string(),
         None => "its end".to_owned(),
     };
-    let (own, other) = (rest(text), rest(expected));
-    let why = format!("the output differs from byte {from}: expected {other}, got {own}");
+    let (got_text, expected_text) = (rest(text), rest(expected));
+    let why =
+        format!("the output differs from byte {from}: expected {expected_text}, got {got_text}");
     let mark = subject.text_span(output, &(from..text.len()));
     Finding::new(false, why).with_spans(mark)
 }

@@ -45,6 +45,7 @@ struct ToolCallSequenceCheck(Vec<String>);
 pub(super) fn match_sequence(names: &[String], subject: &Subject<'_>) -> Vec<usize> {
     let mut walked = Vec::new();
     for (ix, call) in subject.until_cancelled(subject.calls().iter().enumerate()) {
+        // Greedy: the earliest call of each tool leaves the most calls for the rest.
         match names.get(walked.len()) {
             None => break,
             Some(name) if *call.call.name == **name => walked.push(ix),

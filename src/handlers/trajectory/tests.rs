@@ -15,7 +15,7 @@ use crate::rubric::EvalTypeCatalog;
 static REGISTRY: LazyLock<EvalTypeRegistry> = LazyLock::new(EvalTypeRegistry::builtin);
 
 /// Runs the eval on a record.
-pub(super) fn on(kind: &str, params: &Value, record: &Value) -> Finding {
+pub(super) fn check_record(kind: &str, params: &Value, record: &Value) -> Finding {
     let transcript = transcript(record);
     match REGISTRY.compile(kind, params) {
         Ok(CompiledEval::Check(check)) => check.check(&Subject::new(&transcript)),
@@ -24,8 +24,8 @@ pub(super) fn on(kind: &str, params: &Value, record: &Value) -> Finding {
 }
 
 /// Outcome and explanation of it.
-pub(super) fn told(kind: &str, params: &Value, record: &Value) -> (Outcome, String) {
-    let finding = on(kind, params, record);
+pub(super) fn outcome_and_why(kind: &str, params: &Value, record: &Value) -> (Outcome, String) {
+    let finding = check_record(kind, params, record);
     (finding.outcome, finding.explanation)
 }
 
@@ -46,13 +46,13 @@ fn named(names: &[&str]) -> Value {
 }
 
 fn scored(kind: &str, params: &Value, names: &[&str]) -> (bool, f64, String) {
-    let finding = on(kind, params, &named(names));
+    let finding = check_record(kind, params, &named(names));
     let score = finding.score.expect("it scores");
     (finding.outcome == Pass, score, finding.explanation)
 }
 
 #[test]
-fn a_trajectory_is_compared_as_sets() {
+fn trajectory_matcher_compares_sets() {
     let params = json!({"expected_trajectory": ["s__a", "s__b", "s__b"]});
     for (names, expected) in [
         (
@@ -106,7 +106,7 @@ fn a_trajectory_is_compared_as_sets() {
 }
 
 #[test]
-fn a_trajectory_is_compared_in_order() {
+fn trajectory_matcher_compares_in_order() {
     let params = json!({"expected_trajectory": ["a", "b", "c"], "enforce_order": true, "filter_native_tools": false});
     for (names, expected) in [
         (
@@ -140,14 +140,14 @@ fn a_trajectory_is_compared_in_order() {
 }
 
 #[test]
-fn a_bound_decides_a_trajectory_that_is_nearly_right() {
+fn min_score_decides_a_nearly_right_trajectory() {
     let params = json!({"expected_trajectory": ["s__a", "s__b"], "min_score": 0.5});
     assert!(scored("trajectory_matcher", &params, &["s__a"]).0);
     assert!(!scored("trajectory_matcher", &params, &["s__a", "s__c"]).0);
 }
 
 #[test]
-fn a_sequence_may_have_gaps() {
+fn sequence_allows_other_calls_between() {
     let params = json!({"sequence": ["a", "b", "a"]});
     for (names, expected) in [
         (
@@ -179,7 +179,7 @@ fn a_sequence_may_have_gaps() {
 }
 
 #[test]
-fn an_anti_pattern_must_not_happen() {
+fn anti_pattern_that_occurs_fails() {
     let params = json!({"patterns": [
         {"sequence": ["refund", "get_policy"], "message": "read the policy first"},
         {"sequence": ["delete"]}]});
@@ -198,10 +198,10 @@ fn an_anti_pattern_must_not_happen() {
              delete (delete in message 3)",
         ),
     ] {
-        let found = told("tool_anti_pattern", &params, &named(names));
+        let found = outcome_and_why("tool_anti_pattern", &params, &named(names));
         assert_eq!(found, (outcome, why.to_owned()), "{names:?}");
     }
-    let finding = on("tool_anti_pattern", &params, &named(&["x", "delete"]));
+    let finding = check_record("tool_anti_pattern", &params, &named(&["x", "delete"]));
     assert_eq!(finding.spans[0].message, 1);
 }
 
@@ -283,9 +283,9 @@ fn lists_that_check_nothing_are_refused() {
             "must not be empty",
         ),
     ] {
-        let told = refused(kind, &params);
+        let problems = refused(kind, &params);
         assert_eq!(
-            told.first(),
+            problems.first(),
             Some(&(at.to_owned(), what.to_owned())),
             "{kind} {params}"
         );
@@ -293,18 +293,24 @@ fn lists_that_check_nothing_are_refused() {
 }
 
 #[test]
-fn an_outcome_is_the_set_of_tools_or_the_very_text() {
+fn outcome_compares_tool_sets_or_exact_text() {
     let tools = json!({"metric": "tool_calls", "expected_tool_calls": ["a", "b"]});
     for (names, outcome, why) in [
         (&["b", "a", "a"][..], Pass, "called the 2 tools expected"),
         (&["a", "c"], Fail, "not called: b; not expected: c"),
     ] {
-        let found = told("outcome_equivalent", &tools, &named(names));
+        let found = outcome_and_why("outcome_equivalent", &tools, &named(names));
         assert_eq!(found, (outcome, why.to_owned()), "{names:?}");
     }
     let none = json!({"metric": "tool_calls", "expected_tool_calls": []});
-    assert_eq!(told("outcome_equivalent", &none, &named(&[])).0, Pass);
-    assert_eq!(told("outcome_equivalent", &none, &named(&["a"])).0, Fail);
+    assert_eq!(
+        outcome_and_why("outcome_equivalent", &none, &named(&[])).0,
+        Pass
+    );
+    assert_eq!(
+        outcome_and_why("outcome_equivalent", &none, &named(&["a"])).0,
+        Fail
+    );
 
     let text = json!({"metric": "content_hash", "expected_content": "Größe 7"});
     for (output, outcome, why) in [
@@ -335,7 +341,7 @@ fn an_outcome_is_the_set_of_tools_or_the_very_text() {
 }
 
 #[test]
-fn an_outcome_is_the_state_of_the_metadata() {
+fn outcome_compares_the_state_in_the_metadata() {
     let params = json!({"metric": "final_state", "expected_state": "done"});
     for (metadata, expected) in [
         (
@@ -378,7 +384,7 @@ fn an_outcome_is_the_state_of_the_metadata() {
 }
 
 #[test]
-fn the_fields_other_names_lead_here() {
+fn aliases_of_trajectory_types_are_known() {
     for alias in [
         "trajectory",
         "trajectory_strict_match",
@@ -397,18 +403,18 @@ fn names() -> impl Strategy<Value = Vec<&'static str>> {
 
 proptest! {
     #[test]
-    fn a_trajectory_is_as_far_from_another_as_that_from_it(a in names(), b in names(), enforce_order: bool) {
-        let of = |own: &[&str], other: &[&str]| {
-            let params = json!({"expected_trajectory": own, "enforce_order": enforce_order});
-            let (passed, score, _) = scored("trajectory_matcher", &params, other);
+    fn trajectory_distance_is_symmetric(a in names(), b in names(), enforce_order: bool) {
+        let compare = |first: &[&str], second: &[&str]| {
+            let params = json!({"expected_trajectory": first, "enforce_order": enforce_order});
+            let (passed, score, _) = scored("trajectory_matcher", &params, second);
             (passed, score)
         };
-        prop_assert_eq!(of(&a, &b), of(&b, &a));
-        prop_assert_eq!(of(&a, &a), (true, 1.0));
+        prop_assert_eq!(compare(&a, &b), compare(&b, &a));
+        prop_assert_eq!(compare(&a, &a), (true, 1.0));
     }
 
     #[test]
-    fn another_call_never_breaks_a_sequence(
+    fn extra_call_never_breaks_a_sequence(
         sequence in prop::collection::vec(prop::sample::select(vec!["s__a", "s__b"]), 1..4),
         calls in names(),
         at in any::<prop::sample::Index>(),
@@ -422,7 +428,7 @@ proptest! {
         prop_assert!(more >= score && (still || !passed));
         // And what must not happen is its reverse.
         let forbidden = json!({"patterns": [{"sequence": sequence}]});
-        let anti = on("tool_anti_pattern", &forbidden, &named(&calls)).outcome;
+        let anti = check_record("tool_anti_pattern", &forbidden, &named(&calls)).outcome;
         prop_assert_eq!(anti == Fail, passed);
     }
 }

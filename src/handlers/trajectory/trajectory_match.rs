@@ -112,6 +112,7 @@ impl EvalType for TrajectoryMatch {
 
     fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
         let mut problems = self.check_before_pairs();
+        // A superset of nothing without pairs passes for every transcript.
         if self.mode == TrajectoryMode::Superset
             && self.expected.is_empty()
             && self.before.is_empty()
@@ -121,6 +122,7 @@ impl EvalType for TrajectoryMatch {
                 "is empty: every list of calls contains at least that",
             ));
         }
+        // Problems of both params are reported together.
         let expected = match compile_expected(self.expected, self.args_mode, &self.args_modes) {
             Ok(expected) if problems.is_empty() => expected,
             Ok(_) => return Err(problems),
@@ -129,9 +131,10 @@ impl EvalType for TrajectoryMatch {
                 return Err(problems);
             }
         };
+        // `check_before_pairs` has refused all lists that are not pairs.
         let before = self.before.into_iter().filter_map(|pair| {
             let [first, then] = <[String; 2]>::try_from(pair).ok()?;
-            Some((first, then))
+            Some(ToolOrder { first, then })
         });
         Ok(CompiledEval::Check(Box::new(TrajectoryMatchCheck {
             slots: expand_slots(&expected),
@@ -146,6 +149,7 @@ impl TrajectoryMatch {
     /// Returns the problems of `before`.
     fn check_before_pairs(&self) -> Vec<ParamProblem> {
         let mut problems = Vec::new();
+        // Ordered modes already fix the order of all calls.
         if self.mode.is_ordered() && !self.before.is_empty() {
             let what = format!(
                 "has no effect: {} already checks the order",
@@ -163,6 +167,7 @@ impl TrajectoryMatch {
                     problems.push(param_problem(at, "has an empty name"));
                 }
                 [first, then] => {
+                    // Pairs in both directions can never hold together.
                     let reverse = |other: &&Vec<String>| matches!(other.as_slice(), [a, b] if a == then && b == first);
                     if self.before.iter().any(|other| reverse(&other)) {
                         problems.push(param_problem(at, "is also in the list in reverse order"));
@@ -179,6 +184,7 @@ impl TrajectoryMatch {
 fn expand_slots(expected: &[ExpectedCall]) -> Vec<ExpectedSlot> {
     let mut slots = Vec::new();
     for (at, one) in expected.iter().enumerate() {
+        // One slot for each call, so that the alignment has a row for each.
         let slot = |kind| ExpectedSlot {
             expected: at,
             rule: kind,
@@ -197,7 +203,14 @@ struct TrajectoryMatchCheck {
     expected: Vec<ExpectedCall>,
     slots: Vec<ExpectedSlot>,
     mode: TrajectoryMode,
-    before: Vec<(String, String)>,
+    before: Vec<ToolOrder>,
+}
+
+/// A pair of `before`: if `then` is called, `first` must be called before.
+#[derive(Debug)]
+struct ToolOrder {
+    first: String,
+    then: String,
 }
 
 /// A pair of `before` that does not hold, with the reason and the call that is too early or too late.
@@ -208,12 +221,15 @@ struct OrderViolation {
 
 impl Check for TrajectoryMatchCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
+        // Compare the two lists.
         let lines = match self.align_calls(subject) {
             Ok(lines) => lines,
             Err(why) => return Finding::check_error(why),
         };
         let (held, disorder) = self.check_order(subject);
-        let count = |of: fn(&AlignmentLine) -> bool| lines.iter().filter(|line| of(line)).count();
+        // Count the lines of each kind.
+        let count =
+            |is_kind: fn(&AlignmentLine) -> bool| lines.iter().filter(|line| is_kind(line)).count();
         let same = count(|line| matches!(line, AlignmentLine::Same { .. }));
         let missing = count(|line| matches!(line, AlignmentLine::Missing { .. }));
         let extra = count(|line| matches!(line, AlignmentLine::Extra { .. }));
@@ -228,6 +244,7 @@ impl Check for TrajectoryMatchCheck {
         } else {
             good as f64 / (good + faults) as f64
         };
+        // Explain the result: a summary, then both lists as one, then the pairs.
         let mode = self.mode.as_str();
         let mut why = if faults == 0 {
             let further = if allowed == 0 {
@@ -243,6 +260,7 @@ impl Check for TrajectoryMatchCheck {
                 (differs, "with other arguments"),
                 (disorder.len(), "out of order"),
             ];
+            // Only the kinds that occur are listed.
             let kinds = kinds.iter().filter(|(n, _)| *n > 0);
             let listed: Vec<String> = kinds.map(|(n, what)| format!("{n} {what}")).collect();
             format!(
@@ -259,6 +277,7 @@ impl Check for TrajectoryMatchCheck {
         let marks = diff::collect_spans(&lines, subject, faults == 0);
         Finding::new(faults == 0, why)
             .with_score(score)
+            // Pairs first, because the spans are limited and a wrong order has few.
             .with_spans(disorder.into_iter().map(|broken| broken.span))
             .with_spans(marks)
     }
@@ -279,6 +298,7 @@ impl TrajectoryMatchCheck {
         table: &CallFitTable,
         calls: usize,
     ) -> Result<Vec<AlignmentLine>, String> {
+        // The alignment asks for one call at a time, so the fits are not stored twice.
         let fit = |call: usize, fits: &mut [CallFit]| {
             for pair in &table.0[call] {
                 fits[pair.expected] = if pair.fits {
@@ -302,6 +322,7 @@ impl TrajectoryMatchCheck {
         subject: &Subject<'_>,
     ) -> Result<Vec<AlignmentLine>, String> {
         let calls = subject.calls();
+        // Each expected call has a number of places, each call may need one.
         let places: Vec<SlotCapacity> = self
             .expected
             .iter()
@@ -328,9 +349,10 @@ impl TrajectoryMatchCheck {
             of_tool.extend(std::iter::repeat_n(at, short));
         }
         let mut lines: Vec<AlignmentLine> = Vec::with_capacity(calls.len());
-        for (call, of) in assigned.expected_by_call.iter().enumerate() {
+        // One line for each call, in the order of the transcript.
+        for (call, assigned_to) in assigned.expected_by_call.iter().enumerate() {
             let name: &str = &calls[call].call.name;
-            lines.push(match of {
+            lines.push(match assigned_to {
                 Some(expected) => AlignmentLine::Same {
                     expected: *expected,
                     call,
@@ -338,6 +360,7 @@ impl TrajectoryMatchCheck {
                 None => match missing.get_mut(name).and_then(Vec::pop) {
                     Some(expected) => AlignmentLine::Differs { expected, call },
                     None if must[call] => AlignmentLine::Extra { call },
+                    // Other calls that need no place are allowed.
                     None => AlignmentLine::Allowed { call },
                 },
             });
@@ -358,6 +381,7 @@ impl TrajectoryMatchCheck {
         let need_not = self.mode == TrajectoryMode::Subset && !one.has_count;
         SlotCapacity {
             min: if need_not { 0 } else { one.min },
+            // Any number of calls: at most all that the transcript has.
             max: one.max.unwrap_or(calls.max(one.min)),
         }
     }
@@ -371,15 +395,18 @@ impl TrajectoryMatchCheck {
         // By tool: its first and its last call.
         let mut of_tool: HashMap<&str, (usize, usize)> = HashMap::new();
         for (ix, call) in subject.calls().iter().enumerate() {
+            // `or_insert` sets the first call, and the assignment to `.1` moves the last.
             of_tool.entry(&call.call.name).or_insert((ix, ix)).1 = ix;
         }
         let pairs = self.before.iter();
         let disorder = pairs
-            .filter_map(|(first, then)| {
+            .filter_map(|ToolOrder { first, then }| {
+                // If the second tool is not called, the pair holds without effect.
                 let (opening, _) = *of_tool.get(then.as_str())?;
                 let message = |ix: usize| subject.calls()[ix].message;
                 let (first, then) = (EscapedName(first), EscapedName(then));
                 let of_then = format!("{then} in message {}", message(opening));
+                // The first tool is missing, or its last call is too late.
                 match of_tool.get(first.0) {
                     None => Some(OrderViolation {
                         why: format!("{first} must come before {of_then}, and is not called"),

@@ -40,6 +40,7 @@ const fn yes() -> bool {
 
 /// Returns `true` if a tool belongs to a server and not to the agent itself.
 fn is_server_tool(name: &str) -> bool {
+    // A native tool of the agent has no server in its name.
     matches!(name.split_once("__"), Some((server, tool)) if !server.is_empty() && !tool.is_empty())
 }
 
@@ -61,6 +62,7 @@ impl EvalType for TrajectoryMatcher {
             .into_iter()
             .filter(counts)
             .collect();
+        // Everything was filtered out, so the eval would expect no tool at all.
         if expected.is_empty() && all > 0 {
             let what = "has no <server>__<tool> name, and filter_native_tools ignores all others: set it to false";
             problems.push(param_problem("/expected_trajectory", what));
@@ -89,6 +91,7 @@ impl Check for TrajectoryMatcherCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
         let calls = subject.calls().iter().enumerate();
         let counts = |name: &str| !self.server_tools_only || is_server_tool(name);
+        // Filter the calls as the expected names.
         let calls: Vec<(usize, &str)> = calls
             .map(|(ix, call)| (ix, &*call.call.name))
             .filter(|(_, name)| counts(name))
@@ -98,10 +101,12 @@ impl Check for TrajectoryMatcherCheck {
         } else {
             self.compare_sets(subject, &calls)
         };
+        // Ignored names are reported, because a reader sees them in the transcript.
         let native = subject.calls().len() - calls.len();
         let left_out = [(native, "call"), (self.filtered_count, "expected tool")];
         for (n, what) in left_out.into_iter().filter(|(n, _)| *n > 0) {
             let listed = format!("; ignored {} without a server", pluralize(n, what));
+            // Before the list of lines, at the end of the summary.
             let first = finding.explanation.find('\n');
             let at = first.unwrap_or(finding.explanation.len());
             finding.explanation.insert_str(at, &listed);
@@ -113,6 +118,7 @@ impl Check for TrajectoryMatcherCheck {
 impl TrajectoryMatcherCheck {
     /// Computes the Jaccard similarity: the tools that both have, divided by the tools that either has.
     fn compare_sets(&self, subject: &Subject<'_>, calls: &[(usize, &str)]) -> Finding {
+        // Sets: repeated calls count once.
         let expected: IndexSet<&str> = self.expected.iter().map(String::as_str).collect();
         let called: IndexSet<&str> = calls.iter().map(|(_, name)| *name).collect();
         let missing: Vec<EscapedName<'_>> = expected
@@ -125,6 +131,7 @@ impl TrajectoryMatcherCheck {
             .collect();
         let both = expected.len() - missing.len();
         let either = both + missing.len() + extra.len();
+        // Two empty sets are equal.
         let score = if either == 0 {
             1.0
         } else {
@@ -142,6 +149,7 @@ impl TrajectoryMatcherCheck {
                 let _ok = write!(why, "; {what}: {}", format_list(names));
             }
         }
+        // A pass marks all calls, a failure those that are not expected.
         let listed = calls
             .iter()
             .filter(|(_, name)| passed || !expected.contains(name));
@@ -157,6 +165,7 @@ impl TrajectoryMatcherCheck {
     /// Computes the Levenshtein distance over names, divided by the length of the longer list.
     fn compare_in_order(&self, subject: &Subject<'_>, calls: &[(usize, &str)]) -> Finding {
         let longer = self.expected.len().max(calls.len());
+        // Every expected name is one required slot.
         let slot = |expected| ExpectedSlot {
             expected,
             rule: SlotRule::Required,
@@ -169,6 +178,7 @@ impl TrajectoryMatcherCheck {
                 }
             }
         };
+        // The alignment has its own limit; `MAX_PAIRS` bounds the edit distance below.
         let lines = align(&slots, slots.len(), calls.len(), fit);
         let Some(lines) = lines.filter(|_| self.expected.len() * calls.len() <= MAX_PAIRS) else {
             return Finding::check_error(format!(
@@ -178,6 +188,8 @@ impl TrajectoryMatcherCheck {
             ));
         };
         let called: Vec<&str> = calls.iter().map(|(_, name)| *name).collect();
+        // The score is the edit distance, as in evalbench. The alignment only explains it; it has no
+        // replacement.
         let edits = strsim::generic_levenshtein(&self.expected_names(), &called);
         let score = if longer == 0 {
             1.0
@@ -196,8 +208,9 @@ impl TrajectoryMatcherCheck {
                 pluralize(longer, "call")
             ),
         };
+        // List the lines, and mark the calls.
         let mut marks = Vec::new();
-        let mut shown = 0;
+        let mut line_count = 0;
         for line in lines {
             let listed = match line {
                 AlignmentLine::Missing { expected } => {
@@ -215,23 +228,25 @@ impl TrajectoryMatcherCheck {
                 AlignmentLine::Same { call, .. }
                 | AlignmentLine::Differs { call, .. }
                 | AlignmentLine::Allowed { call } => {
+                    // In a failure only the differing calls are marked.
                     if edits == 0 {
                         marks.push(subject.call_span(calls[call].0));
                     }
                     format!("  {}", EscapedName(calls[call].1))
                 }
             };
-            shown += 1;
-            if edits > 0 && shown <= MAX_SHOWN_LINES {
+            line_count += 1;
+            // A pass needs no list.
+            if edits > 0 && line_count <= MAX_SHOWN_LINES {
                 why.push('\n');
                 why.push_str(&listed);
             }
         }
-        if edits > 0 && shown > MAX_SHOWN_LINES {
+        if edits > 0 && line_count > MAX_SHOWN_LINES {
             let _ok = write!(
                 why,
                 "\n  … {} more",
-                pluralize(shown - MAX_SHOWN_LINES, "line")
+                pluralize(line_count - MAX_SHOWN_LINES, "line")
             );
         }
         Finding::new(edits == 0, why)

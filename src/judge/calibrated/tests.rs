@@ -71,7 +71,7 @@ async fn a_bound_decides_on_the_probability_and_changes_no_question() {
     };
     assert_eq!(key(&strict), key(&fixture()));
     let mut other = fixture();
-    other.request.params.scale = Some((1.0, 5.0));
+    other.request.params.scale = Some([1.0, 5.0].into());
     assert_ne!(key(&other), key(&fixture()));
 }
 
@@ -104,7 +104,7 @@ async fn not_applicable_is_one_of_three() {
 #[tokio::test]
 async fn a_scale_is_asked_in_levels() {
     let mut fixture = fixture();
-    fixture.request.params.scale = Some((1.0, 3.0));
+    fixture.request.params.scale = Some([1.0, 3.0].into());
     fixture.request.params.guide = "- 2: half of it\n3 all".to_owned();
     let answer = |p: [f64; 3]| {
         let each: Vec<Value> = (1..)

@@ -129,7 +129,7 @@ async fn the_cache_key_holds_what_could_change_a_verdict_and_nothing_else() {
         &(|b: &mut JudgeFixture| b.request.params.criteria.push('!')) as &dyn Fn(&mut JudgeFixture),
         &|b| b.request.repeat = Some(2),
         &|b| b.request.allow_not_applicable = true,
-        &|b| b.request.params.scale = Some((1.0, 5.0)),
+        &|b| b.request.params.scale = Some([1.0, 5.0].into()),
         &|b| b.config.model = "n".into(),
         &|b| b.config.temperature = Some(0.5),
         &|b| b.config.max_turns = 9,

@@ -291,7 +291,7 @@ impl ClauseCheckCx<'_> {
             // Without a year a date can't be compared, so only complete dates of the page count.
             let newest = find_dates(text)
                 .into_iter()
-                .filter(|(_, d)| d.0.is_some())
+                .filter(|(_, d)| d.year.is_some())
                 .max_by_key(|(_, d)| *d);
             let Some((at, day)) = newest else {
                 return ClauseResult::Unclear(format!("the page {url} gives no date"));
@@ -299,9 +299,10 @@ impl ClauseCheckCx<'_> {
             let on_page = &text[at];
             let mut quotes = vec![page_quote(on_page)];
             let hit = self.parts.iter().find_map(|p| {
-                let found = find_dates(&p.text)
-                    .into_iter()
-                    .find(|(_, d)| (d.1, d.2) == (day.1, day.2) && (d.0.is_none() || d.0 == day.0));
+                let found = find_dates(&p.text).into_iter().find(|(_, d)| {
+                    (d.month, d.day) == (day.month, day.day)
+                        && (d.year.is_none() || d.year == day.year)
+                });
                 found.map(|(at, _)| (p, p.text[at].to_owned()))
             });
             return match hit {

@@ -74,7 +74,7 @@ async fn min_score_decides_and_a_scale_is_kept() {
     let mut fixture = fixture("The answer mentions \"Oslo\" and contains a link.", "Oslo!");
     fixture.request.params.min_score = Some(0.5);
     assert_eq!(judge(&fixture).await.0.outcome, Outcome::Pass);
-    fixture.request.params.scale = Some((1.0, 5.0));
+    fixture.request.params.scale = Some([1.0, 5.0].into());
     let (result, _) = judge(&fixture).await;
     assert_eq!(
         result.verdict.map(|v| (v.score, v.raw_score)),

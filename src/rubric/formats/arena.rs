@@ -27,12 +27,13 @@ const KNOWN_KEYS: &[&str] = &[
 
 pub(super) fn read(
     doc: &Rc<YamlDoc>,
-    form: RubricFormat,
+    format: RubricFormat,
     rubric: &mut Rubric,
-    maker: &mut EvalConverter<'_>,
+    converter: &mut EvalConverter<'_>,
 ) {
     let root = DocLocation::root(doc);
     let spec = root.child("spec");
+    // Scenarios have `spec.id`; configs in the Kubernetes style have `metadata.name`.
     let name = spec.text("id").or_else(|| {
         root.value()
             .pointer("/metadata/name")
@@ -45,39 +46,42 @@ pub(super) fn read(
         rubric.applies_to = scenario_selector(name, &spec);
     }
     let turns = spec.child("turns").items();
-    if form == RubricFormat::ArenaEval {
+    // An offline eval has its assertions in a list of its own; a scenario has them in its turns.
+    if format == RubricFormat::ArenaEval {
         for at in spec.child("assertions").items() {
-            convert_assertion(&at, None, maker);
+            convert_assertion(&at, None, converter);
         }
         for turn in &turns {
             match turn.get("all_turns") {
-                Some(all) => convert_assertions(&all, Some("every_turn"), maker),
-                None => report_turn_assertions(turn, maker),
+                Some(all) => convert_assertions(&all, Some("every_turn"), converter),
+                None => report_turn_assertions(turn, converter),
             }
         }
     } else {
+        // A turn without a role is a question of the user.
         let asking = |turn: &&DocLocation| turn.text("role").is_none_or(|role| role == "user");
         let questions = turns.iter().filter(asking).count();
         for turn in &turns {
             // The answer to a single question is the output of the session.
             if questions == 1 {
-                convert_assertions(turn, None, maker);
+                convert_assertions(turn, None, converter);
             } else {
-                report_turn_assertions(turn, maker);
+                report_turn_assertions(turn, converter);
             }
         }
     }
     for at in spec.child("conversation_assertions").items() {
         // Some versions nest a list under a mapping, as turns do.
         match at.get("assertions") {
-            Some(_) => convert_assertions(&at, None, maker),
-            None => convert_assertion(&at, None, maker),
+            Some(_) => convert_assertions(&at, None, converter),
+            None => convert_assertion(&at, None, converter),
         }
     }
 }
 
 /// Returns the selector of the scenario's own transcripts, which are named by its id or its recording.
 fn scenario_selector(name: &str, spec: &DocLocation) -> Selector {
+    // Globs: the id itself, then the recordings.
     let mut ids = literal_globs(&[name.to_owned()]);
     let recording = spec
         .value()
@@ -89,6 +93,7 @@ fn scenario_selector(name: &str, spec: &DocLocation) -> Selector {
         .map(|(stem, _)| stem)
     {
         let stem = globset::escape(stem);
+        // A file with several transcripts numbers them: `stem:1`.
         ids.extend([stem.clone(), format!("{stem}:*")]);
     }
     Selector {
@@ -97,37 +102,43 @@ fn scenario_selector(name: &str, spec: &DocLocation) -> Selector {
     }
 }
 
-fn convert_assertions(holder: &DocLocation, trigger: Option<&str>, maker: &mut EvalConverter<'_>) {
+fn convert_assertions(
+    holder: &DocLocation,
+    trigger: Option<&str>,
+    converter: &mut EvalConverter<'_>,
+) {
     for at in holder.child("assertions").items() {
-        convert_assertion(&at, trigger, maker);
+        convert_assertion(&at, trigger, converter);
     }
 }
 
-fn report_turn_assertions(turn: &DocLocation, maker: &mut EvalConverter<'_>) {
+fn report_turn_assertions(turn: &DocLocation, converter: &mut EvalConverter<'_>) {
     for at in turn.child("assertions").items() {
-        let called = at.text("type").unwrap_or("assertion").to_owned();
+        let source_name = at.text("type").unwrap_or("assertion").to_owned();
         let why = "it is about one turn alone";
         let instead = "with `trigger: every_turn` it holds for each answer, without for the last one and the session";
-        maker.report_error(&at, &called, ConversionError::new(why, instead));
+        converter.report_error(&at, &source_name, ConversionError::new(why, instead));
     }
 }
 
-fn convert_assertion(at: &DocLocation, trigger: Option<&str>, maker: &mut EvalConverter<'_>) {
+fn convert_assertion(at: &DocLocation, trigger: Option<&str>, converter: &mut EvalConverter<'_>) {
     let Some(kind) = at.text("type").map(str::to_owned) else {
-        let lost = ConversionError::new("it has no `type`", "");
-        return maker.report_error(at, "assertion", lost);
+        let error = ConversionError::new("it has no `type`", "");
+        return converter.report_error(at, "assertion", error);
     };
     let mut eval = ConvertedEval::new(&kind, &kind, at);
     let params = at.child("params");
+    // dicta shows one text for people; `message` has priority.
     let mut message = at.get("message").or_else(|| at.get("description"));
     for (key, value) in params.entries() {
         match key.as_str() {
             // Old files have the message among the params.
             "message" => message = message.or(Some(value)),
+            // The judge of an Arena config is unknown to dicta.
             "judge" => {
                 let why = "it names a judge of the Arena config";
                 let instead = "name one of dicta.yaml's with `judge:` of the workspace";
-                maker.report_error(&value, "judge", ConversionError::new(why, instead));
+                converter.report_error(&value, "judge", ConversionError::new(why, instead));
             }
             _ => eval = eval.with_param(&key, value.value().clone(), &value),
         }
@@ -147,17 +158,19 @@ fn convert_assertion(at: &DocLocation, trigger: Option<&str>, maker: &mut EvalCo
         let why =
             "it is the share of repeated trials that must pass, and a transcript is one trial";
         let instead = "the rates over transcripts are in the run's summary";
-        maker.report_error(&share, "pass_threshold", ConversionError::new(why, instead));
+        converter.report_error(&share, "pass_threshold", ConversionError::new(why, instead));
     }
+    // Unknown keys are reported, because nothing is dropped silently.
     for (key, value) in at.entries() {
         if !KNOWN_KEYS.contains(&key.as_str()) {
-            maker.report_error(
+            converter.report_error(
                 &value,
                 &key,
                 ConversionError::new("dicta's evals have no such key", ""),
             );
         }
     }
+    // Assertions rarely have an id, so the type is the id, with a number if it repeats.
     let id = at.text("id").unwrap_or(&kind).to_owned();
-    maker.add(&id, eval);
+    converter.add(&id, eval);
 }

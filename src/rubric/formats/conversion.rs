@@ -35,10 +35,10 @@ pub(super) struct ConvertedEval {
 }
 
 impl ConvertedEval {
-    pub(super) fn new(called: &str, kind: &str, at: &DocLocation) -> Self {
+    pub(super) fn new(source_name: &str, kind: &str, at: &DocLocation) -> Self {
         Self {
             location: at.clone(),
-            source_name: called.to_owned(),
+            source_name: source_name.to_owned(),
             eval_type: kind.to_owned(),
             params: Map::new(),
             fields: Map::new(),
@@ -155,30 +155,31 @@ impl<'m> EvalConverter<'m> {
     }
 
     /// Reports that a part does not carry over.
-    pub(super) fn report_error(&mut self, at: &DocLocation, called: &str, lost: ConversionError) {
-        self.report_error_at(at, &at.span(), called, lost);
+    pub(super) fn report_error(
+        &mut self,
+        at: &DocLocation,
+        source_name: &str,
+        error: ConversionError,
+    ) {
+        self.report_error_at(at, &at.span(), source_name, error);
     }
 
     fn report_error_at(
         &mut self,
         at: &DocLocation,
         span: &SourceSpan,
-        called: &str,
-        lost: ConversionError,
+        source_name: &str,
+        error: ConversionError,
     ) {
-        let told = || {
-            let message = format!("`{called}` does not carry over: {}", lost.reason);
-            let told = Diagnostic::warning(NOT_CARRIED, at.doc.path.clone(), message)
-                .with_span(span.clone(), &at.doc.source);
-            if lost.alternative.is_empty() {
-                told
-            } else {
-                told.help(lost.alternative.clone())
-            }
-        };
-        let told = told();
-        let key = (called.to_owned(), lost);
-        self.errors.entry(key).or_insert((told, 0)).1 += 1;
+        let message = format!("`{source_name}` does not carry over: {}", error.reason);
+        let mut diagnostic = Diagnostic::warning(NOT_CARRIED, at.doc.path.clone(), message)
+            .with_span(span.clone(), &at.doc.source);
+        if !error.alternative.is_empty() {
+            diagnostic = diagnostic.help(error.alternative.clone());
+        }
+        // The same problem at many places is reported once, with its number.
+        let key = (source_name.to_owned(), error);
+        self.errors.entry(key).or_insert((diagnostic, 0)).1 += 1;
     }
 
     /// Adds a converted eval, or reports why it does not carry over.
@@ -186,12 +187,12 @@ impl<'m> EvalConverter<'m> {
         &mut self,
         id: &str,
         at: &DocLocation,
-        called: &str,
+        source_name: &str,
         made: Result<ConvertedEval, ConversionError>,
     ) {
         match made {
             Ok(eval) => self.add(id, eval),
-            Err(lost) => self.report_error(at, called, lost),
+            Err(error) => self.report_error(at, source_name, error),
         }
     }
 
@@ -203,6 +204,7 @@ impl<'m> EvalConverter<'m> {
                 self.ids.insert(id.clone(), 1);
                 return id;
             }
+            // The same id again: `-1`, `-2` … The loop ends because the number rises.
             let again = self.ids.entry(wanted.clone()).or_default();
             *again += 1;
             id = format!("{wanted}-{again}");
@@ -216,10 +218,12 @@ impl<'m> EvalConverter<'m> {
             let doc = to_native_doc(&made.1.location.doc, std::iter::once(made));
             doc.value["evals"][0].clone()
         });
-        let lost = self.errors.values();
+        let errors = self.errors.values();
         (
             evals.collect(),
-            lost.map(|(told, _)| told.to_string()).collect(),
+            errors
+                .map(|(diagnostic, _)| diagnostic.to_string())
+                .collect(),
         )
     }
 
@@ -227,6 +231,7 @@ impl<'m> EvalConverter<'m> {
     pub(super) fn finish(mut self) -> ConversionResult {
         let mut evals: Vec<Vec<Eval>> = self.converted.iter().map(|_| Vec::new()).collect();
         let made = std::mem::take(&mut self.converted);
+        // Group by file, because a document has one file for its places. A `Vec` keeps the order of files.
         let mut by_file: Vec<(Rc<YamlDoc>, Vec<usize>)> = Vec::new();
         for (index, (_, eval)) in made.iter().enumerate() {
             match by_file
@@ -237,6 +242,7 @@ impl<'m> EvalConverter<'m> {
                 None => by_file.push((Rc::clone(&eval.location.doc), vec![index])),
             }
         }
+        // Read each file's evals as one document in dicta's format.
         for (source, indexes) in by_file {
             let doc = to_native_doc(&source, indexes.iter().map(|index| &made[*index]));
             let found = DiagnosticCollector::from_doc(&doc);
@@ -250,6 +256,7 @@ impl<'m> EvalConverter<'m> {
             });
             for (at, index) in indexes.into_iter().enumerate() {
                 let (_, new) = &made[index];
+                // Checked before the loader, whose message would name dicta's type and not the other tool's.
                 if self.catalog.eval_type(&new.eval_type).is_none() {
                     let why = format!(
                         "it would be `{}`, which is not an eval type of this build",
@@ -262,22 +269,25 @@ impl<'m> EvalConverter<'m> {
                     );
                     continue;
                 }
+                // One eval at a time, so that its problems do not mix with those of the others.
                 let eval = reader.read(&format!("/evals/{at}"));
                 let (errors, warnings): (Vec<_>, Vec<_>) = found
                     .take()
                     .into_iter()
                     .partition(|d| d.severity == Severity::Error);
+                // A converted eval may have warnings, but an error means that it does not carry over.
                 self.problems.extend(warnings);
                 if let Some(first) = errors.first() {
                     let all: Vec<&str> = errors.iter().map(|d| d.message.as_str()).collect();
-                    let lost = ConversionError::new(
+                    let error = ConversionError::new(
                         all.join("; "),
                         first.help.clone().unwrap_or_default(),
                     );
                     let span = first.span.clone().unwrap_or_default();
-                    self.report_error_at(&new.location, &span, &new.source_name, lost);
+                    self.report_error_at(&new.location, &span, &new.source_name, error);
                     continue;
                 }
+                // A split eval gives several; all begin at the same place.
                 let read = eval.into_iter().map(|eval| Eval {
                     span: new.display_span.clone().unwrap_or(eval.span),
                     ..eval
@@ -285,14 +295,16 @@ impl<'m> EvalConverter<'m> {
                 evals[index] = read.collect();
             }
         }
-        let lost = self.errors.into_values().map(|(mut told, times)| {
+        // Report each part once, with the number of its occurrences.
+        let reported = self.errors.into_values().map(|(mut diagnostic, times)| {
             if times > 1 {
-                told.message = format!("{} ({times} times)", told.message);
+                diagnostic.message = format!("{} ({times} times)", diagnostic.message);
             }
-            told
+            diagnostic
         });
-        self.problems.extend(lost);
+        self.problems.extend(reported);
         ConversionResult {
+            // In the order of the other tool's file.
             evals: evals.into_iter().flatten().collect(),
             problems: self.problems,
             judges: self.judges,
@@ -312,6 +324,7 @@ fn to_native_doc<'e>(
         written.insert("id".to_owned(), Value::from(id.as_str()));
         written.insert("type".to_owned(), Value::from(eval.eval_type.as_str()));
         written.extend(eval.fields.clone());
+        // An eval without params has no key `params`, because an empty mapping is not what the author wrote.
         if !eval.params.is_empty() {
             written.insert("params".to_owned(), Value::Object(eval.params.clone()));
         }
@@ -331,6 +344,7 @@ fn to_native_doc<'e>(
 pub(super) fn to_safe_id(text: &str) -> String {
     const LONGEST: usize = 80;
     let mut id = String::new();
+    // Hidden characters become visible, so that two ids never look the same.
     for c in make_visible(text, false).chars() {
         let kept = c.is_alphanumeric() || matches!(c, '_' | '.' | ':');
         match (kept, id.ends_with('-') || id.is_empty()) {
@@ -341,6 +355,7 @@ pub(super) fn to_safe_id(text: &str) -> String {
     }
     let id: String = id.chars().take(LONGEST).collect();
     match id.trim_end_matches('-') {
+        // The text has no character that an id can have.
         "" => "eval".to_owned(),
         id => id.to_owned(),
     }

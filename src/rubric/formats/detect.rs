@@ -20,33 +20,40 @@ pub enum DetectedFile {
 
 /// Returns the format of a document; `None` if it is not a known one.
 pub fn detect_rubric_format(value: &Value) -> Option<DetectedFile> {
-    let has = |key: &str| value.get(key).is_some();
+    let has_key = |key: &str| value.get(key).is_some();
     let list = |key: &str| value.get(key).is_some_and(Value::is_array);
     let map = |key: &str| value.get(key).is_some_and(Value::is_object);
-    let rubric = |form| Some(DetectedFile::Rubric(form));
+    let rubric = |format| Some(DetectedFile::Rubric(format));
+    // The order matters: from keys that only one tool has to keys that several tools have.
     if let Value::Array(items) = value {
         return detect_bare_list(items);
     }
+    // PromptKit files have `kind` and `spec`.
     if let Some(found) = detect_promptkit(value) {
         return Some(found);
     }
-    if map("prompts") || has("template_engine") || schema_of(value).contains("promptpack") {
+    if map("prompts") || has_key("template_engine") || schema_of(value).contains("promptpack") {
         return rubric(RubricFormat::Pack);
     }
     // Checked before other tools' keys, because a file with `evals` is a rubric in dicta's format.
-    if has("evals") {
+    if has_key("evals") {
         return rubric(RubricFormat::Native);
     }
     if list("testing_criteria") || is_openai_page(value) {
         return rubric(RubricFormat::OpenaiEval);
     }
+    // Results of other tools also have keys of their configs, so they come before the configs.
     if let Some(what) = detect_results(value) {
         return Some(what);
     }
+    // `scorers:` without a value is null; such a file is still a run config.
     let scorers = map("scorers") || value.get("scorers").is_some_and(Value::is_null);
-    if has("dataset_config") || (scorers && (has("orchestrator") || has("model_config"))) {
+    if has_key("dataset_config")
+        || (scorers && (has_key("orchestrator") || has_key("model_config")))
+    {
         return rubric(RubricFormat::EvalbenchRun);
     }
+    // promptfoo has `scenarios`, too, so their items decide.
     if list("scenarios")
         && value["scenarios"]
             .as_array()
@@ -54,15 +61,16 @@ pub fn detect_rubric_format(value: &Value) -> Option<DetectedFile> {
     {
         return rubric(RubricFormat::Evalset);
     }
-    if has("generator") && (has("vertex_model") || has("base_prompt")) {
+    if has_key("generator") && (has_key("vertex_model") || has_key("base_prompt")) {
         return Some(not_a_rubric(
             "an evalbench model config",
             "name it under `judges:` of dicta.yaml: `house: judges/this.yaml`",
         ));
     }
+    // `tests` alone is too general: it needs another key of promptfoo, or a test below.
     if list("assert")
-        || has("defaultTest")
-        || (has("tests") && (has("prompts") || has("providers") || has("targets")))
+        || has_key("defaultTest")
+        || (has_key("tests") && (has_key("prompts") || has_key("providers") || has_key("targets")))
     {
         return rubric(RubricFormat::Promptfoo);
     }
@@ -74,7 +82,8 @@ pub fn detect_rubric_format(value: &Value) -> Option<DetectedFile> {
     {
         return rubric(RubricFormat::Promptfoo);
     }
-    if has("transcripts") && has("rubrics") {
+    // Known files without a rubric last, for a helpful message instead of "unknown key".
+    if has_key("transcripts") && has_key("rubrics") {
         return Some(not_a_rubric(
             "a dicta workspace",
             "dicta check looks through a whole one",
@@ -112,6 +121,7 @@ fn detect_promptkit(value: &Value) -> Option<DetectedFile> {
             .iter()
             .any(|key| spec.get(key).is_some())
     };
+    // Kubernetes-style files of other programs also have `kind`, so the version or the assertions decide.
     match kind {
         "PromptConfig" => Some(DetectedFile::Rubric(RubricFormat::PromptConfig)),
         "Scenario" if ours || asserts(spec) => {
@@ -136,10 +146,11 @@ fn detect_promptkit(value: &Value) -> Option<DetectedFile> {
 
 /// Detects results of other tools: they contain verdicts, not checks.
 fn detect_results(value: &Value) -> Option<DetectedFile> {
-    let has = |key: &str| value.get(key).is_some();
+    let has_key = |key: &str| value.get(key).is_some();
     let inner = value.get("results");
-    let promptfoo = (has("evalId") && has("results"))
-        || (has("promptIdx") && has("testIdx"))
+    // promptfoo writes whole results, single rows, or a table.
+    let promptfoo = (has_key("evalId") && has_key("results"))
+        || (has_key("promptIdx") && has_key("testIdx"))
         || inner.is_some_and(|r| {
             r.get("table").is_some() || (r.get("stats").is_some() && r.get("version").is_some())
         });
@@ -186,12 +197,14 @@ fn is_scenario(value: &Value) -> bool {
 }
 
 fn is_test(value: &Value) -> bool {
+    // An assertion set also has `assert`, and has a type.
     value.get("assert").is_some_and(Value::is_array) && (value.get("type").is_none())
 }
 
 fn detect_bare_list(items: &[Value]) -> Option<DetectedFile> {
     let all = |is: &dyn Fn(&Value) -> bool| !items.is_empty() && items.iter().all(is);
     let kind = |value: &Value| value.get("type").and_then(Value::as_str).map(str::to_owned);
+    // Lists: from the most specific item to the most general.
     if items.iter().any(|item| item.get("nl_prompt").is_some()) {
         return Some(not_a_rubric(
             "an evalbench SQL evalset",
@@ -201,6 +214,7 @@ fn detect_bare_list(items: &[Value]) -> Option<DetectedFile> {
     if items.iter().any(is_test) {
         return Some(DetectedFile::Rubric(RubricFormat::Promptfoo));
     }
+    // A `type` alone could be an eval of dicta; OpenAI's graders always have a name.
     let openai = |value: &Value| {
         kind(value).is_some_and(|kind| super::openai::GRADER_TYPES.contains(&kind.as_str()))
             && value.get("name").is_some()

@@ -29,12 +29,14 @@ impl DocLocation {
 
     /// Returns the value; null if it does not exist.
     pub(super) fn value(&self) -> &Value {
+        // A constant, because the function returns a reference.
         const NOTHING: &Value = &Value::Null;
         self.doc.value.pointer(&self.pointer).unwrap_or(NOTHING)
     }
 
     /// Returns the location of a key; `None` if the key is missing or null.
     pub(super) fn get(&self, key: &str) -> Option<Self> {
+        // Other tools treat a null as a missing key.
         self.value().get(key).filter(|value| !value.is_null())?;
         Some(self.child(key))
     }
@@ -57,6 +59,7 @@ impl DocLocation {
 
     /// Returns the entries of a list; empty if the value is not a list.
     pub(super) fn items(&self) -> Vec<Self> {
+        // By index, because each item needs a pointer of its own.
         let count = self.value().as_array().map_or(0, Vec::len);
         (0..count).map(|n| self.child(&n.to_string())).collect()
     }
@@ -92,11 +95,11 @@ impl DocLocation {
         code: &'static str,
         message: String,
     ) -> Diagnostic {
-        let of = match severity {
+        let build = match severity {
             Severity::Error => Diagnostic::error,
             Severity::Warning => Diagnostic::warning,
         };
-        of(code, self.doc.path.clone(), message).with_span(self.span(), &self.doc.source)
+        build(code, self.doc.path.clone(), message).with_span(self.span(), &self.doc.source)
     }
 }
 
@@ -104,14 +107,16 @@ impl DocLocation {
 /// project's root. So this looks in the file's folder first, then in each folder above it.
 pub(super) fn find_file(
     files: &dyn RubricFiles,
-    beside: &Path,
+    naming_file: &Path,
     written: &str,
 ) -> Result<(PathBuf, Arc<str>), String> {
+    // promptfoo and evalbench fill in variables of the environment, which dicta does not read.
     if written.contains("${") {
         return Err("has a variable in its path, which only the other tool fills in".to_owned());
     }
+    // The first error is the one in the file's own folder, which the author probably meant.
     let mut first = None;
-    for folder in beside.parent().unwrap_or(Path::new("")).ancestors() {
+    for folder in naming_file.parent().unwrap_or(Path::new("")).ancestors() {
         let path = folder.join(written);
         match files.read(&path) {
             Ok(text) => return Ok((path, text)),
@@ -119,6 +124,7 @@ pub(super) fn find_file(
                 first.get_or_insert_with(|| why.to_string());
             }
         }
+        // An absolute path does not depend on the folder.
         if Path::new(written).is_absolute() {
             break;
         }

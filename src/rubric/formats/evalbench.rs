@@ -24,32 +24,51 @@ enum ScorerMapping {
     PerScenario(ScenarioExpectation),
     /// One eval of this type, with the scorer's options unchanged.
     SingleEval(&'static str),
-    /// One eval of this type if it has a bound. The second text is an example of a bound.
-    NeedsBound(&'static str, &'static str),
+    /// One eval of this type if it has a bound.
+    NeedsBound {
+        eval_type: &'static str,
+        example: &'static str,
+    },
     /// No eval: the reason, and what to write instead.
-    Unsupported(&'static str, &'static str),
+    Unsupported {
+        reason: &'static str,
+        alternative: &'static str,
+    },
 }
 
-const SQL: ScorerMapping = ScorerMapping::Unsupported(
+impl ScorerMapping {
+    const fn needs_bound(eval_type: &'static str, example: &'static str) -> Self {
+        Self::NeedsBound { eval_type, example }
+    }
+
+    const fn unsupported(reason: &'static str, alternative: &'static str) -> Self {
+        Self::Unsupported {
+            reason,
+            alternative,
+        }
+    }
+}
+
+const SQL: ScorerMapping = ScorerMapping::unsupported(
     "it compares executions of SQL, which no transcript holds",
     "a check of the SQL's text: `regexp_matcher` or `regex`",
 );
-const ROWS: ScorerMapping = ScorerMapping::Unsupported(
+const ROWS: ScorerMapping = ScorerMapping::unsupported(
     "it compares rows of two executions, which no transcript holds",
     "a judge with the expected answer: `llm_rater` or `llm_judge`",
 );
-const BUILD: ScorerMapping = ScorerMapping::Unsupported(
+const BUILD: ScorerMapping = ScorerMapping::unsupported(
     "it builds a project on disk",
     "what the agent's own build said: `tool_result_includes`",
 );
-const TOKENS: ScorerMapping = ScorerMapping::Unsupported(
+const TOKENS: ScorerMapping = ScorerMapping::unsupported(
     "it measures, and nothing makes it fail",
     "a bound on tokens: `token_consumption` or `cost_budget`",
 );
 const MCP: ScorerMapping =
-    ScorerMapping::Unsupported("it reviews an endpoint's tools, not a transcript", "");
+    ScorerMapping::unsupported("it reviews an endpoint's tools, not a transcript", "");
 const TRIALS: ScorerMapping =
-    ScorerMapping::Unsupported("it compares repeated trials with each other", "");
+    ScorerMapping::unsupported("it compares repeated trials with each other", "");
 
 fn map_scorer(kind: &str) -> ScorerMapping {
     match kind {
@@ -59,27 +78,29 @@ fn map_scorer(kind: &str) -> ScorerMapping {
         "behavioral_metrics" => ScorerMapping::SingleEval("behavioral_metrics"),
         "parameter_analysis" => ScorerMapping::SingleEval("parameter_analysis"),
         "regexp_matcher" => ScorerMapping::SingleEval("regexp_matcher"),
-        "turn_count" => ScorerMapping::NeedsBound("turn_count", "max: 6"),
-        "agent_steps" => ScorerMapping::NeedsBound("agent_steps", "max: 20"),
-        "end_to_end_latency" => ScorerMapping::NeedsBound("end_to_end_latency", "max_ms: 60000"),
-        "tool_call_latency" => ScorerMapping::NeedsBound("tool_call_latency", "max_ms: 10000"),
-        "token_consumption" => ScorerMapping::NeedsBound("token_consumption", "max_tokens: 50000"),
+        "turn_count" => ScorerMapping::needs_bound("turn_count", "max: 6"),
+        "agent_steps" => ScorerMapping::needs_bound("agent_steps", "max: 20"),
+        "end_to_end_latency" => ScorerMapping::needs_bound("end_to_end_latency", "max_ms: 60000"),
+        "tool_call_latency" => ScorerMapping::needs_bound("tool_call_latency", "max_ms: 10000"),
+        "token_consumption" => ScorerMapping::needs_bound("token_consumption", "max_tokens: 50000"),
+        // Measurements without a type in dicta; a bound on tokens is near.
         "tokens_processed" | "effective_billed_tokens" | "non_final_output_tokens" => TOKENS,
         "exact_match" | "recall_match" | "set_match" | "executable_sql" | "returned_sql" => SQL,
         "llmrater" | "analytics_scorer" => ROWS,
         "exact_match_consistency" | "llm_consistency" => TRIALS,
-        "python_scorer" => ScorerMapping::Unsupported(
+        "python_scorer" => ScorerMapping::unsupported(
             "it is a program of its own, with evalbench's input",
             "a `script` eval: JSON in on stdin, {passed, score, reason} out",
         ),
-        "skills_trajectory" | "skills_best_practices" => ScorerMapping::Unsupported(
+        "skills_trajectory" | "skills_best_practices" => ScorerMapping::unsupported(
             "only the harness distinguishes activated skills from tools",
             "if the transcript has a call for it: `tool_args` with the skill's name",
         ),
+        // Families of scorers: only their prefix is known.
         kind if kind.starts_with("dataform") || kind.starts_with("dbt_") => BUILD,
         kind if kind.starts_with("mcp_") => MCP,
         kind if kind.starts_with("set_match_turn") || kind.starts_with("set_match_") => SQL,
-        _ => ScorerMapping::Unsupported("no eval type of dicta does the same", "a `script` eval"),
+        _ => ScorerMapping::unsupported("no eval type of dicta does the same", "a `script` eval"),
     }
 }
 
@@ -87,33 +108,37 @@ pub(super) fn read(
     doc: &Rc<YamlDoc>,
     files: &dyn RubricFiles,
     rubric: &mut Rubric,
-    maker: &mut EvalConverter<'_>,
+    converter: &mut EvalConverter<'_>,
 ) {
     let root = DocLocation::root(doc);
-    let Some((scenarios, filtered)) = load_scenarios(&root, files, maker) else {
+    let Some((scenarios, filtered)) = load_scenarios(&root, files, converter) else {
         return;
     };
+    // Only if some scenarios are left out: otherwise the rubric applies to all transcripts.
     if filtered {
         let ids: Vec<String> = scenarios.iter().map(|(id, _)| id.clone()).collect();
         rubric.applies_to.ids = literal_globs(&ids);
     }
     let scorers = root.child("scorers");
+    // A run without scorers checks nothing, which is an error here as in a rubric.
     if scorers.value().as_object().is_none_or(Map::is_empty) {
         let error = root.problem(
             Severity::Error,
             "no-evals",
             "this evalbench run config has no `scorers`".to_owned(),
         );
-        maker.problems.push(error);
+        converter.problems.push(error);
         return;
     }
     for (name, at) in scorers.entries() {
+        // evalbench takes the scorer's name as its type if it has none.
         let kind = at.text("type").unwrap_or(&name).to_owned();
-        convert_scorer(&name, &kind, &at, &scenarios, files, maker);
+        convert_scorer(&name, &kind, &at, &scenarios, files, converter);
     }
+    // With the scorer `skills_trajectory`, that scorer's own report is enough.
     if scorers.get("skills_trajectory").is_none() {
         for (_, at) in &scenarios {
-            evalset::report_skills(at, maker);
+            evalset::report_skills(at, converter);
         }
     }
 }
@@ -122,25 +147,27 @@ pub(super) fn read(
 fn load_scenarios(
     root: &DocLocation,
     files: &dyn RubricFiles,
-    maker: &mut EvalConverter<'_>,
+    converter: &mut EvalConverter<'_>,
 ) -> Option<(Vec<(String, DocLocation)>, bool)> {
     let named = root.child("dataset_config");
+    // A run config without an evalset has scorers for all transcripts.
     let Some(written) = named.value().as_str() else {
         return Some((Vec::new(), false));
     };
     let set = match load_doc(files, &named, written) {
         Ok(set) => set,
         Err(problems) => {
-            maker.problems.extend(problems);
+            converter.problems.extend(problems);
             return None;
         }
     };
     if set.value.get("scenarios").is_none() {
         let why = "it is not an evalset of scenarios: its checks run SQL";
-        maker.report_error(&named, "dataset_config", ConversionError::new(why, ""));
+        converter.report_error(&named, "dataset_config", ConversionError::new(why, ""));
         return Some((Vec::new(), false));
     }
-    let all = evalset::read_scenarios(&set, maker);
+    let all = evalset::read_scenarios(&set, converter);
+    // evalbench accepts one id or a list of ids.
     let picked = root.child("scenarios");
     let ids: Vec<&str> = picked
         .value()
@@ -155,18 +182,20 @@ fn load_scenarios(
     if pattern.is_some() && glob.is_none() {
         let at = root.child("scenario_pattern");
         let message = "scenario_pattern is not a glob".to_owned();
-        maker
+        converter
             .problems
             .push(at.problem(Severity::Error, "glob", message));
     }
+    // An unknown id is an error: the eval would silently check less.
     for id in &ids {
         if !all.iter().any(|(known, _)| known == id) {
             let message = format!("the evalset has no scenario `{id}`");
-            maker
+            converter
                 .problems
                 .push(picked.problem(Severity::Error, "unknown-scenario", message));
         }
     }
+    // Apply both filters.
     let filtered = !ids.is_empty() || glob.is_some();
     let glob = glob.map(|glob| glob.compile_matcher());
     let kept = all
@@ -183,25 +212,37 @@ fn convert_scorer(
     at: &DocLocation,
     scenarios: &[(String, DocLocation)],
     files: &dyn RubricFiles,
-    maker: &mut EvalConverter<'_>,
+    converter: &mut EvalConverter<'_>,
 ) {
-    let options = read_options(at, files, maker);
+    let options = read_options(at, files, converter);
+    // `map_scorer` knows the meaning; this function only builds the evals.
     match map_scorer(kind) {
-        ScorerMapping::Unsupported(why, instead) => {
-            maker.report_error(at, name, ConversionError::new(why, instead));
+        ScorerMapping::Unsupported {
+            reason,
+            alternative,
+        } => {
+            converter.report_error(at, name, ConversionError::new(reason, alternative));
         }
-        ScorerMapping::SingleEval(ours) => convert_as_single_eval(name, ours, at, options, maker),
-        ScorerMapping::PerScenario(expects) => {
-            if !convert_per_scenario(expects, name, at, scenarios, options, maker) {
-                let why = format!("no scenario has a `{}`", expects.key());
-                maker.report_error(at, name, ConversionError::new(why, ""));
+        ScorerMapping::SingleEval(ours) => {
+            convert_as_single_eval(name, ours, at, options, converter)
+        }
+        ScorerMapping::PerScenario(expectation) => {
+            if !convert_per_scenario(expectation, name, at, scenarios, options, converter) {
+                let why = format!("no scenario has a `{}`", expectation.key());
+                converter.report_error(at, name, ConversionError::new(why, ""));
             }
         }
         // A bound in the scorer's options applies to all scenarios; otherwise a scenario's `max_turns` is a bound.
-        ScorerMapping::NeedsBound(ours, _) if !options.params.is_empty() => {
-            convert_as_single_eval(name, ours, at, options, maker);
+        ScorerMapping::NeedsBound {
+            eval_type: ours, ..
+        } if !options.params.is_empty() => {
+            convert_as_single_eval(name, ours, at, options, converter);
         }
-        ScorerMapping::NeedsBound(ours, bound) => {
+        ScorerMapping::NeedsBound {
+            eval_type: ours,
+            example,
+        } => {
+            // Only turns have a bound in the scenario.
             let turns = ours == "turn_count"
                 && convert_per_scenario(
                     ScenarioExpectation::Turns,
@@ -209,12 +250,13 @@ fn convert_scorer(
                     at,
                     scenarios,
                     options,
-                    maker,
+                    converter,
                 );
             if !turns {
                 let why = "it measures, and nothing makes it fail";
-                let instead = format!("set a bound: `{name}: {{ {bound} }}`; evalbench ignores it");
-                maker.report_error(at, name, ConversionError::new(why, instead));
+                let instead =
+                    format!("set a bound: `{name}: {{ {example} }}`; evalbench ignores it");
+                converter.report_error(at, name, ConversionError::new(why, instead));
             }
         }
     }
@@ -222,21 +264,28 @@ fn convert_scorer(
 
 /// Adds an eval for each scenario that has this expectation. Returns true if there is one.
 fn convert_per_scenario(
-    expects: ScenarioExpectation,
+    expectation: ScenarioExpectation,
     name: &str,
     at: &DocLocation,
     scenarios: &[(String, DocLocation)],
     mut options: ScorerOptions,
-    maker: &mut EvalConverter<'_>,
+    converter: &mut EvalConverter<'_>,
 ) -> bool {
-    options.apply_tool_call_visibility(expects.eval_type(), maker);
+    options.apply_tool_call_visibility(expectation.eval_type(), converter);
     let mut any = false;
     for (id, scenario) in scenarios {
-        let made = evalset::convert_expectation(expects, name, id, scenario, &options.params);
-        let Some(made) = made else { continue };
+        let converted =
+            evalset::convert_expectation(expectation, name, id, scenario, &options.params);
+        let Some(converted) = converted else { continue };
         any = true;
-        let made = made.map(|eval| with_judge_and_span(eval, at, options.judge.as_deref()));
-        maker.add_or_report(&format!("{}.{name}", to_safe_id(id)), scenario, name, made);
+        let converted =
+            converted.map(|eval| with_judge_and_span(eval, at, options.judge.as_deref()));
+        converter.add_or_report(
+            &format!("{}.{name}", to_safe_id(id)),
+            scenario,
+            name,
+            converted,
+        );
     }
     any
 }
@@ -246,15 +295,16 @@ fn convert_as_single_eval(
     ours: &str,
     at: &DocLocation,
     mut options: ScorerOptions,
-    maker: &mut EvalConverter<'_>,
+    converter: &mut EvalConverter<'_>,
 ) {
-    options.apply_tool_call_visibility(ours, maker);
+    options.apply_tool_call_visibility(ours, converter);
     let mut eval = ConvertedEval::new(name, ours, at);
     for (key, value) in options.params {
+        // An option has its own place, so that a problem points at it.
         let place = at.child(&key);
         eval = eval.with_param(&key, value, &place);
     }
-    maker.add(
+    converter.add(
         name,
         with_judge_and_span(eval, at, options.judge.as_deref()),
     );
@@ -279,22 +329,24 @@ struct ScorerOptions {
     /// The options that become params of the eval.
     params: Map<String, Value>,
     judge: Option<String>,
-    /// The value of `include_tool_calls` and its place.
-    tool_calls: (bool, Option<DocLocation>),
+    include_tool_calls: bool,
+    /// The place of `include_tool_calls`, if it is written.
+    include_tool_calls_at: Option<DocLocation>,
 }
 
 impl ScorerOptions {
     /// Sets the visibility of tool calls. In evalbench a judge sees the agent's calls only with `include_tool_calls`;
     /// in dicta it sees them unless the eval type can hide them.
-    fn apply_tool_call_visibility(&mut self, ours: &str, maker: &mut EvalConverter<'_>) {
+    fn apply_tool_call_visibility(&mut self, ours: &str, converter: &mut EvalConverter<'_>) {
         const KEY: &str = "include_tool_calls";
-        let (seen, at) = &self.tool_calls;
-        let kind = maker.catalog.eval_type(ours);
+        let kind = converter.catalog.eval_type(ours);
+        // Only an explicit `false` is reported, because the default of evalbench would report every scorer.
         if kind.is_some_and(|kind| kind.schema["properties"][KEY].is_object()) {
-            self.params.insert(KEY.to_owned(), Value::Bool(*seen));
-        } else if let (false, Some(at)) = (seen, at) {
+            self.params
+                .insert(KEY.to_owned(), Value::Bool(self.include_tool_calls));
+        } else if let (false, Some(at)) = (self.include_tool_calls, &self.include_tool_calls_at) {
             let why = "a judge here sees the agent's calls and their results";
-            maker.report_error(
+            converter.report_error(
                 at,
                 "include_tool_calls: false",
                 ConversionError::new(why, ""),
@@ -306,19 +358,22 @@ impl ScorerOptions {
 fn read_options(
     at: &DocLocation,
     files: &dyn RubricFiles,
-    maker: &mut EvalConverter<'_>,
+    converter: &mut EvalConverter<'_>,
 ) -> ScorerOptions {
     let mut options = ScorerOptions {
         params: Map::new(),
         judge: None,
-        tool_calls: (false, None),
+        include_tool_calls: false,
+        include_tool_calls_at: None,
     };
     for (key, value) in at.entries() {
         match key.as_str() {
+            // Both only name the scorer.
             "type" | "scorer_name" => {}
-            "model_config" => options.judge = read_model_config_path(&value, files, maker),
+            "model_config" => options.judge = read_model_config_path(&value, files, converter),
             "include_tool_calls" => {
-                options.tool_calls = (value.value() == &Value::Bool(true), Some(value));
+                options.include_tool_calls = value.value() == &Value::Bool(true);
+                options.include_tool_calls_at = Some(value);
             }
             _ => {
                 options.params.insert(key, value.value().clone());
@@ -332,11 +387,11 @@ fn read_options(
 fn read_model_config_path(
     at: &DocLocation,
     files: &dyn RubricFiles,
-    maker: &mut EvalConverter<'_>,
+    converter: &mut EvalConverter<'_>,
 ) -> Option<String> {
     let Some(written) = at.value().as_str() else {
         let message = "model_config must be the path of a model config".to_owned();
-        maker
+        converter
             .problems
             .push(at.problem(Severity::Error, "type", message));
         return None;
@@ -345,17 +400,18 @@ fn read_model_config_path(
         Ok((path, _)) => path,
         Err(why) => {
             let message = format!("the judge's file `{written}` {why}");
-            maker
+            converter
                 .problems
                 .push(at.problem(Severity::Error, "io", message));
             return None;
         }
     };
-    if let Some((name, _)) = maker.judges.iter().find(|(_, known)| **known == path) {
+    // Several scorers can name the same file, which is one judge.
+    if let Some((name, _)) = converter.judges.iter().find(|(_, known)| **known == path) {
         return Some(name.clone());
     }
-    let name = unique_judge_name(&path, |name| maker.judges.contains_key(name));
-    maker.judges.insert(name.clone(), path);
+    let name = unique_judge_name(&path, |name| converter.judges.contains_key(name));
+    converter.judges.insert(name.clone(), path);
     Some(name)
 }
 
@@ -363,6 +419,7 @@ fn read_model_config_path(
 fn unique_judge_name(path: &Path, taken: impl Fn(&str) -> bool) -> String {
     let stem: PathBuf = path.file_stem().unwrap_or_default().into();
     let stem = to_safe_id(&stem.to_string_lossy());
+    // From 2, because the first judge has the plain name.
     let numbered = (2..).map(|n| format!("{stem}-{n}"));
     let mut names = std::iter::once(stem.clone()).chain(numbered);
     names.find(|name| !taken(name)).unwrap_or(stem)

@@ -45,10 +45,10 @@ impl ScenarioExpectation {
 }
 
 /// Reads an evalset without a run config: all expectations of its scenarios.
-pub(super) fn read(doc: &Rc<YamlDoc>, maker: &mut EvalConverter<'_>) {
-    let scenarios = read_scenarios(doc, maker);
+pub(super) fn read(doc: &Rc<YamlDoc>, converter: &mut EvalConverter<'_>) {
+    let scenarios = read_scenarios(doc, converter);
     for (id, at) in &scenarios {
-        for (expects, called) in [
+        for (expectation, source_name) in [
             (ScenarioExpectation::Rubric, "binary_rubric"),
             (ScenarioExpectation::Trajectory, "trajectory"),
             (ScenarioExpectation::Plan, "goal_completion"),
@@ -56,36 +56,43 @@ pub(super) fn read(doc: &Rc<YamlDoc>, maker: &mut EvalConverter<'_>) {
         ] {
             // Without a scorer, an empty list means that the scenario expects nothing. It does not mean that no call
             // may happen.
-            let empty = expects == ScenarioExpectation::Trajectory
+            let empty = expectation == ScenarioExpectation::Trajectory
                 && at
                     .get("expected_trajectory")
                     .is_none_or(|t| t.items().is_empty());
-            if let Some(made) =
-                convert_expectation(expects, called, id, at, &Map::new()).filter(|_| !empty)
+            if let Some(converted) =
+                convert_expectation(expectation, source_name, id, at, &Map::new())
+                    .filter(|_| !empty)
             {
-                maker.add_or_report(&format!("{}.{called}", to_safe_id(id)), at, called, made);
+                converter.add_or_report(
+                    &format!("{}.{source_name}", to_safe_id(id)),
+                    at,
+                    source_name,
+                    converted,
+                );
             }
         }
-        report_skills(at, maker);
+        report_skills(at, converter);
     }
 }
 
 /// Returns the scenarios with their ids. Reports scenarios without an id.
 pub(super) fn read_scenarios(
     doc: &Rc<YamlDoc>,
-    maker: &mut EvalConverter<'_>,
+    converter: &mut EvalConverter<'_>,
 ) -> Vec<(String, DocLocation)> {
     let mut found = Vec::new();
     for at in DocLocation::root(doc).child("scenarios").items() {
         match at.value().get("id") {
             Some(Value::String(id)) if !id.trim().is_empty() => found.push((id.clone(), at)),
+            // YAML reads an id such as `12` as a number.
             Some(Value::Number(id)) => found.push((id.to_string(), at)),
             _ => {
-                let lost = ConversionError::new(
+                let error = ConversionError::new(
                     "it has no `id`, so it belongs to no transcript",
                     "give it an `id`",
                 );
-                maker.report_error(&at, "scenario", lost);
+                converter.report_error(&at, "scenario", error);
             }
         }
     }
@@ -95,39 +102,41 @@ pub(super) fn read_scenarios(
 /// Converts one expectation of a scenario; `None` if the scenario does not have it. `options` are the scorer's
 /// options and become params.
 pub(super) fn convert_expectation(
-    expects: ScenarioExpectation,
-    called: &str,
+    expectation: ScenarioExpectation,
+    source_name: &str,
     id: &str,
     at: &DocLocation,
     options: &Map<String, Value>,
 ) -> Option<Result<ConvertedEval, ConversionError>> {
-    let (key, kind) = (expects.key(), expects.eval_type());
-    let param = match expects {
+    // The scenario's key and dicta's type can differ.
+    let (key, kind) = (expectation.key(), expectation.eval_type());
+    let param = match expectation {
         ScenarioExpectation::Rubric => "criteria",
         ScenarioExpectation::Turns => "max",
         ScenarioExpectation::Trajectory | ScenarioExpectation::Plan => key,
     };
-    let said = at.get(key)?;
+    let location = at.get(key)?;
     // evalbench gives a scenario without criteria the full score without a judge. Such a check cannot fail, so it
     // becomes no eval.
-    let nothing = match said.value() {
+    let nothing = match location.value() {
         Value::String(text) => text.trim().is_empty(),
-        Value::Array(items) => items.is_empty() && expects == ScenarioExpectation::Rubric,
+        Value::Array(items) => items.is_empty() && expectation == ScenarioExpectation::Rubric,
         _ => false,
     };
     if nothing {
         return None;
     }
-    if let Some(variable) = find_variable(said.value()) {
+    if let Some(variable) = find_variable(location.value()) {
         let why = format!("`{variable}` in {key} is filled in by evalbench when it runs");
         return Some(Err(ConversionError::new(why, "write the value itself")));
     }
-    let mut eval = ConvertedEval::new(called, kind, at);
+    let mut eval = ConvertedEval::new(source_name, kind, at);
+    // The options first: the expectation of the scenario replaces an option of the same name.
     for (key, value) in options {
         eval = eval.with_param(key, value.clone(), at);
     }
-    eval = eval.with_param(param, said.value().clone(), &said);
-    if expects == ScenarioExpectation::Rubric && !options.contains_key("grouping") {
+    eval = eval.with_param(param, location.value().clone(), &location);
+    if expectation == ScenarioExpectation::Rubric && !options.contains_key("grouping") {
         // evalbench makes one call per criterion.
         eval = eval.with_param("grouping", "per_criterion", at);
     }
@@ -135,11 +144,11 @@ pub(super) fn convert_expectation(
 }
 
 /// Reports expected skills. A skill is a call of the harness's own tool, which transcripts name differently.
-pub(super) fn report_skills(at: &DocLocation, maker: &mut EvalConverter<'_>) {
+pub(super) fn report_skills(at: &DocLocation, converter: &mut EvalConverter<'_>) {
     if let Some(skills) = at.get("expected_skills").filter(|s| !s.items().is_empty()) {
         let why = "only the harness distinguishes activated skills from tools";
         let instead = "if the transcript has a call for it: `tool_args` with the skill's name";
-        maker.report_error(
+        converter.report_error(
             &skills,
             "expected_skills",
             ConversionError::new(why, instead),

@@ -79,7 +79,7 @@ impl fmt::Display for RubricFormat {
 
 /// Reads a rubric in another tool's format.
 pub(super) fn read_foreign(
-    form: RubricFormat,
+    format: RubricFormat,
     cx: RubricCx<'_>,
     doc: &Rc<YamlDoc>,
     rubric: &mut Rubric,
@@ -90,9 +90,11 @@ pub(super) fn read_foreign(
         files,
         ..
     } = cx;
-    let mut maker = EvalConverter::new(catalog, files);
-    match form {
+    let mut converter = EvalConverter::new(catalog, files);
+    match format {
+        // `load` reads the native format itself.
         RubricFormat::Native => return,
+        // PromptKit's evals are dicta's evals, so they need no conversion.
         RubricFormat::PromptConfig => {
             let mut evals = EvalReader::new(cx);
             return promptkit::read_prompt_config(doc, problems, &mut evals, rubric);
@@ -102,22 +104,24 @@ pub(super) fn read_foreign(
             return promptkit::read_pack(doc, problems, &mut evals, rubric);
         }
         RubricFormat::ArenaScenario | RubricFormat::ArenaEval => {
-            arena::read(doc, form, rubric, &mut maker);
+            arena::read(doc, format, rubric, &mut converter);
         }
-        RubricFormat::EvalbenchRun => evalbench::read(doc, files, rubric, &mut maker),
-        RubricFormat::Evalset => evalset::read(doc, &mut maker),
-        RubricFormat::Promptfoo => promptfoo::read(doc, files, rubric, &mut maker),
-        RubricFormat::OpenaiEval => openai::read(doc, rubric, &mut maker),
+        RubricFormat::EvalbenchRun => evalbench::read(doc, files, rubric, &mut converter),
+        RubricFormat::Evalset => evalset::read(doc, &mut converter),
+        RubricFormat::Promptfoo => promptfoo::read(doc, files, rubric, &mut converter),
+        RubricFormat::OpenaiEval => openai::read(doc, rubric, &mut converter),
     }
-    let made = maker.finish();
-    let broken = crate::diag::has_errors(&made.problems);
-    for problem in made.problems {
+    // Read the converted evals with dicta's loader.
+    let result = converter.finish();
+    let broken = crate::diag::has_errors(&result.problems);
+    for problem in result.problems {
         problems.push(problem);
     }
-    rubric.evals = made.evals;
-    rubric.judges = made.judges;
+    rubric.evals = result.evals;
+    rubric.judges = result.judges;
+    // If there are errors, they explain the missing evals.
     if rubric.evals.is_empty() && !broken {
-        let message = format!("this is {form}, and no eval came of it");
+        let message = format!("this is {format}, and no eval came of it");
         problems
             .push(doc.error("", "no-evals", message).help(
                 "a rubric without evals checks nothing; `evals:` of a rubric file hold them",

@@ -27,12 +27,13 @@ pub(super) const GRADER_TYPES: &[&str] = &[
     "azure_ai_evaluator",
 ];
 
-pub(super) fn read(doc: &Rc<YamlDoc>, rubric: &mut Rubric, maker: &mut EvalConverter<'_>) {
+pub(super) fn read(doc: &Rc<YamlDoc>, rubric: &mut Rubric, converter: &mut EvalConverter<'_>) {
     let root = DocLocation::root(doc);
     if let Some(name) = root.text("name") {
         name.clone_into(&mut rubric.description);
     }
     let mut lists = vec![root.child("testing_criteria")];
+    // A bare list of graders.
     if root.value().is_array() {
         lists = vec![root.clone()];
     }
@@ -45,14 +46,16 @@ pub(super) fn read(doc: &Rc<YamlDoc>, rubric: &mut Rubric, maker: &mut EvalConve
     );
     for at in lists.iter().flat_map(DocLocation::items) {
         let kind = at.text("type").unwrap_or("grader").to_owned();
+        // The name of a grader is for people; `add` makes it a valid id.
         let id = at.text("name").unwrap_or(&kind).to_owned();
-        let made = convert_grader(&at, &kind);
-        if let (Ok(_), Some(model)) = (&made, at.get("model")) {
+        let converted = convert_grader(&at, &kind);
+        // Reported only for a converted grader: otherwise its own report is enough.
+        if let (Ok(_), Some(model)) = (&converted, at.get("model")) {
             let why = "the eval's judge decides";
             let instead = "a judge of dicta.yaml with that model: `judge:` of the workspace";
-            maker.report_error(&model, "model", ConversionError::new(why, instead));
+            converter.report_error(&model, "model", ConversionError::new(why, instead));
         }
-        maker.add_or_report(&id, &at, &kind, made);
+        converter.add_or_report(&id, &at, &kind, converted);
     }
 }
 
@@ -61,6 +64,7 @@ fn convert_grader(at: &DocLocation, kind: &str) -> Result<ConvertedEval, Convers
         "string_check" => convert_string_check(at),
         "score_model" => convert_score_model(at),
         "label_model" => convert_label_model(at),
+        // Graders without an equivalent type.
         "text_similarity" => Err(ConversionError::new(
             "it scores the overlap of words, or embeddings, with a reference",
             "`exact_match`, `contains` with the words that matter, or `llm_judge` with the expected answer",
@@ -92,6 +96,7 @@ fn parse_grader_text(at: &DocLocation, key: &str) -> Result<GraderText, Conversi
         Some(Value::String(text)) => text.as_str(),
         _ => return Err(ConversionError::new(format!("it has no `{key}`"), "")),
     };
+    // A text is the output, a column, or plain; nothing between.
     match lone_variable(text) {
         Some("sample.output_text") => return Ok(GraderText::Output),
         Some(name) => {
@@ -102,9 +107,10 @@ fn parse_grader_text(at: &DocLocation, key: &str) -> Result<GraderText, Conversi
         None if !is_template(text) => return Ok(GraderText::Text(text.to_owned())),
         None => {}
     }
-    let shown: String = text.chars().take(60).collect();
+    // 60 characters identify a template in a message.
+    let excerpt: String = text.chars().take(60).collect();
     Err(ConversionError::new(
-        format!("`{shown}` is a template of more than the output or one column"),
+        format!("`{excerpt}` is a template of more than the output or one column"),
         "the text itself, or a param as `{ from: metadata.NAME }`",
     ))
 }
@@ -141,6 +147,7 @@ fn convert_string_check(at: &DocLocation) -> Result<ConvertedEval, ConversionErr
     };
     let new = |ours: &str| ConvertedEval::new("string_check", ours, at);
     Ok(match (operation, wanted) {
+        // An operation with a column: the value comes from each transcript's metadata.
         ("eq" | "ne", GraderText::Column(column)) => {
             let from = json!({ "from": format!("metadata.{column}") });
             new("exact_match")
@@ -179,6 +186,7 @@ fn read_criteria(at: &DocLocation) -> Result<String, ConversionError> {
     for message in at.child("input").items() {
         let text = match message.value().get("content") {
             Some(Value::String(text)) => text.clone(),
+            // A message part: only text can be criteria.
             Some(Value::Object(part)) => match part.get("text").and_then(Value::as_str) {
                 Some(text) => text.to_owned(),
                 None => {
@@ -194,10 +202,12 @@ fn read_criteria(at: &DocLocation) -> Result<String, ConversionError> {
                     "",
                 ));
             }
+            // A message without content has nothing to say to the judge.
             None => continue,
         };
         parts.push(replace_template_variables(&text)?);
     }
+    // The input may also be one text.
     if let Some(text) = at.text("input") {
         parts.push(replace_template_variables(text)?);
     }
@@ -213,6 +223,7 @@ fn replace_template_variables(text: &str) -> Result<String, ConversionError> {
     while let Some((before, after)) = rest.split_once("{{") {
         out.push_str(before);
         let (name, after) = after.split_once("}}").unwrap_or((after, ""));
+        // Only variables are replaced; a template with logic cannot be converted.
         match name.trim() {
             "sample.output_text" => out.push_str("(the output that is judged)"),
             // The user's question is in the transcript; other columns are in its metadata.
@@ -220,6 +231,7 @@ fn replace_template_variables(text: &str) -> Result<String, ConversionError> {
                 out.push_str("(what the user asked)");
             }
             other => match other.strip_prefix("item.") {
+                // The column's name must be a variable name, or dicta's template could not read it.
                 Some(column) if lone_variable(&format!("{{{{{column}}}}}")).is_some() => {
                     let _infallible = write!(out, "{{{{ metadata.{column} }}}}");
                 }
@@ -249,6 +261,7 @@ fn convert_score_model(at: &DocLocation) -> Result<ConvertedEval, ConversionErro
         .iter()
         .filter_map(|x| x.value().as_f64())
         .collect();
+    // Without a range OpenAI's scores are from 0 to 1.
     let (low, high) = match bounds.as_slice() {
         [low, high] if low < high => (*low, *high),
         [] => (0.0, 1.0),
@@ -259,11 +272,13 @@ fn convert_score_model(at: &DocLocation) -> Result<ConvertedEval, ConversionErro
             ));
         }
     };
+    // dicta's default scale needs no param.
     if (low, high) != (0.0, 1.0) {
         eval = eval.with_param("scale", range.value().clone(), &range);
     }
     if let Some(threshold) = at.get("pass_threshold") {
         let score = threshold.value().as_f64().unwrap_or(f64::NAN);
+        // The threshold is on the grader's scale; dicta's bound is from 0 to 1.
         let share = (score - low) / (high - low);
         if !(0.0..=1.0).contains(&share) {
             return Err(ConversionError::new(
@@ -285,6 +300,7 @@ fn convert_label_model(at: &DocLocation) -> Result<ConvertedEval, ConversionErro
             .collect()
     };
     let (labels, passing) = (texts("labels"), texts("passing_labels"));
+    // A label grader that always decides the same would be a check without effect.
     if passing.is_empty() || labels.iter().all(|label| passing.contains(label)) {
         let why =
             "its `passing_labels` are none or all of its `labels`: it always decides the same";

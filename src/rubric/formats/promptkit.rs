@@ -32,6 +32,7 @@ pub(super) fn read_pack(
         .value
         .get("id")
         .and_then(Value::as_str)
+        // A pack's id is for machines and can contain characters that dicta does not allow.
         .filter(|id| check_id(id).is_ok())
     {
         id.clone_into(&mut rubric.id);
@@ -39,6 +40,7 @@ pub(super) fn read_pack(
     if let Some(text) = doc.value.get("description").and_then(Value::as_str) {
         text.clone_into(&mut rubric.description);
     }
+    // The evals of the pack first, then those of its prompts.
     if doc.value.get("evals").is_some() {
         rubric.evals = read_evals(doc, problems, evals, "/evals");
     }
@@ -51,6 +53,7 @@ pub(super) fn read_pack(
         }
         found = true;
         let at = format!("/prompts/{}/evals", crate::model::escape_pointer_step(name));
+        // Two prompts with the same id: neither replaces the other silently.
         for eval in read_evals(doc, problems, evals, &at) {
             if let Some(other) = from_prompts.insert(eval.id.clone(), name.clone())
                 && other != *name
@@ -62,6 +65,7 @@ pub(super) fn read_pack(
                 problems.error(eval.span.clone(), "duplicate-id", message);
                 continue;
             }
+            // A prompt's eval replaces the pack's eval with the same id.
             match rubric.evals.iter_mut().find(|e| e.id == eval.id) {
                 Some(of_pack) => *of_pack = eval,
                 None => rubric.evals.push(eval),

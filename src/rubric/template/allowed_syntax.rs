@@ -89,9 +89,11 @@ const REMOVED_FUNCTIONS: [&str; 3] = ["debug", "dict", "namespace"];
 
 /// Removes functions and filters that are not allowed from the environment.
 pub(super) fn restrict(env: &mut Environment<'_>) {
+    // minijinja has these built in, so they are removed and not merely refused.
     for name in REMOVED_FUNCTIONS {
         env.remove_global(name);
     }
+    // Filters that dicta does not allow: they repeat text, print internals, or mark text for HTML.
     for name in [
         "batch", "slice", "indent", "format", "zip", "pprint", "safe", "escape", "e",
     ] {
@@ -104,12 +106,15 @@ pub(super) fn check_tags(text: &str) -> Result<(), TemplateError> {
     let mut rest = 0;
     while let Some((at, open)) = find_next_tag(text, rest) {
         let line = text[..at].matches('\n').count() + 1;
+        // Each tag is read with its quoted texts, so that a `}}` in quotes does not end it.
         let tag = TemplateTag::read(&text[at + 2..], open);
         rest = at + 2 + tag.length;
+        // A comment inserts nothing.
         if open == '#' {
             continue;
         }
         let statement = (open == '%').then(|| tag.tokens.first().copied().unwrap_or_default());
+        // A raw block is plain text.
         if statement == Some("raw") {
             let Some(end) = find_raw_end(text, rest) else {
                 return Ok(()); // the parser told
@@ -165,6 +170,7 @@ impl<'t> TemplateTag<'t> {
         };
         let (mut tokens, mut at) = (Vec::new(), 0);
         while let Some(c) = text[at..].chars().next() {
+            // The end of the tag.
             if text[at..].starts_with(close) {
                 return Self {
                     tokens,
@@ -172,6 +178,7 @@ impl<'t> TemplateTag<'t> {
                 };
             }
             let word = |c: char| c.is_alphanumeric() || c == '_';
+            // In a comment quotes have no meaning.
             let length = if open != '#' && (c == '"' || c == '\'') {
                 quoted_len(&text[at..], c)
             } else if word(c) {
@@ -183,6 +190,7 @@ impl<'t> TemplateTag<'t> {
             // A sign next to the braces removes blanks around the tag.
             let trims = tokens.is_empty() && (c == '-' || c == '+');
             if open != '#' && !c.is_whitespace() && !trims {
+                // Quoted texts become one token: their content is data, not syntax.
                 tokens.push(if length > 1 && (c == '"' || c == '\'') {
                     "''"
                 } else {
@@ -191,6 +199,7 @@ impl<'t> TemplateTag<'t> {
             }
             at += length;
         }
+        // An unclosed tag: minijinja reports it.
         Self { tokens, length: at }
     }
 
@@ -207,11 +216,13 @@ impl<'t> TemplateTag<'t> {
                 ));
             }
         }
+        // `*` multiplies texts and lists, so a short template could make a huge text.
         if self.tokens.contains(&"*") {
             return Some(
                 "`*` is not taken in a template: it fills in, it does not compute".to_owned(),
             );
         }
+        // A recursive loop can run without an end.
         if statement == Some("for") && self.tokens.last() == Some(&"recursive") {
             return Some("`recursive` is not taken in a template".to_owned());
         }
@@ -223,6 +234,7 @@ impl<'t> TemplateTag<'t> {
         pairs.find_map(|(at, (before, word))| match *before {
             // In `a is not defined` the test is the word after `not`.
             "|" => explain_unknown_word("filter", word, &FILTERS, &MORE_FILTERS),
+            // The test is the word after `not`.
             "is" if *word == "not" => {
                 let word = self.tokens.get(at + 2)?;
                 explain_unknown_word("test", word, &TESTS, &MORE_TESTS)
@@ -249,6 +261,7 @@ fn quoted_len(text: &str, quote: char) -> usize {
 
 fn explain_unknown_word(what: &str, word: &str, known: &[&str], more: &[&str]) -> Option<String> {
     let all = || known.iter().chain(more).copied();
+    // A sign or a quoted text after `|` or `is` is not a name.
     let starts = word.starts_with(|c: char| c.is_alphabetic() || c == '_');
     if !starts || all().any(|name| name == word) {
         return None;
@@ -267,7 +280,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_to_be_had_is_told_with_its_line() {
+    fn refused_syntax_is_reported_with_its_line() {
         for (text, line, expected) in [
             (
                 "a\n{{ metadata.x|uper }}",
@@ -324,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_quoted_kept_or_a_comment_is_none() {
+    fn quoted_text_raw_blocks_and_comments_are_not_checked() {
         for text in [
             "{{ metadata.x|default('a * b | uper \\' is nothing }}') }}",
             "{% raw %}{% include 'x' %} {{ a * b }}{% endraw %}",

@@ -1,13 +1,13 @@
 use serde_json::{Value, json};
 
-use crate::handlers::testing::{on, refused, told};
+use crate::handlers::testing::{check_record, outcome_and_why, refused};
 use crate::model::Outcome::{CheckError, Fail, Pass};
 
 fn user(text: &str) -> Value {
     json!({"role": "user", "content": text})
 }
 
-fn said(text: &str) -> Value {
+fn assistant_says(text: &str) -> Value {
     json!({"role": "assistant", "content": text})
 }
 
@@ -20,7 +20,7 @@ fn record(messages: &[Value]) -> Value {
 }
 
 #[test]
-fn what_the_answer_states_occurs_in_a_tool_result() {
+fn facts_of_the_answer_must_occur_in_a_tool_result() {
     for (answer, source, score) in [
         ("It costs $1,200.50.", r#"{"price": 1200.5}"#, 1.0),
         ("It costs $1,201.", r#"{"price": 1200.5}"#, 0.0),
@@ -42,10 +42,10 @@ fn what_the_answer_states_occurs_in_a_tool_result() {
         ("5 of 8 arrived", "8 parcels", 0.5),
         ("1. open it\n2. close it", "nothing", 1.0),
     ] {
-        let found = on(
+        let found = check_record(
             "grounded",
             &json!({}),
-            &record(&[result(source), said(answer)]),
+            &record(&[result(source), assistant_says(answer)]),
         );
         assert_eq!(
             found.score,
@@ -58,12 +58,12 @@ fn what_the_answer_states_occurs_in_a_tool_result() {
 }
 
 #[test]
-fn what_is_not_grounded_is_named_and_marked() {
+fn ungrounded_facts_are_named_and_marked() {
     let answer = "Order 77 of 2026-10-06 costs $12.";
-    let found = on(
+    let found = check_record(
         "grounded",
         &json!({}),
-        &record(&[result("order 77"), said(answer)]),
+        &record(&[result("order 77"), assistant_says(answer)]),
     );
     assert_eq!(
         found.explanation,
@@ -76,7 +76,7 @@ fn what_is_not_grounded_is_named_and_marked() {
         .collect();
     assert_eq!(marked, ["2026-10-06", "12"]);
     let numbers = json!({"kinds": ["urls", "quotes"]});
-    let other = told("grounded", &numbers, &record(&[said(answer)]));
+    let other = outcome_and_why("grounded", &numbers, &record(&[assistant_says(answer)]));
     assert_eq!(
         other,
         (
@@ -88,10 +88,10 @@ fn what_is_not_grounded_is_named_and_marked() {
 
 #[test]
 fn without_a_tool_result_nothing_is_grounded() {
-    let (outcome, why) = told(
+    let (outcome, why) = outcome_and_why(
         "grounded",
         &json!({}),
-        &record(&[user("7?"), said("It is 7.")]),
+        &record(&[user("7?"), assistant_says("It is 7.")]),
     );
     assert_eq!(
         (outcome, why.as_str()),
@@ -101,47 +101,50 @@ fn without_a_tool_result_nothing_is_grounded() {
         )
     );
     assert_eq!(
-        told("grounded", &json!({}), &record(&[said("Hello.")])).0,
+        outcome_and_why("grounded", &json!({}), &record(&[assistant_says("Hello.")])).0,
         Pass
     );
-    assert_eq!(told("grounded", &json!({}), &record(&[])).0, Pass);
+    assert_eq!(
+        outcome_and_why("grounded", &json!({}), &record(&[])).0,
+        Pass
+    );
 }
 
 #[test]
-fn other_speakers_are_sources_where_they_are_named() {
+fn user_and_system_messages_are_sources_if_named() {
     let messages = record(&[
         json!({"role": "system", "content": "fees: 3"}),
         user("I paid 7"),
         result("{}"),
-        said("7 and 3"),
+        assistant_says("7 and 3"),
     ]);
     for (also_in, score) in [
         (json!([]), 0.0),
         (json!(["user"]), 0.5),
         (json!(["user", "system"]), 1.0),
     ] {
-        let found = on("grounded", &json!({"also_in": also_in}), &messages);
+        let found = check_record("grounded", &json!({"also_in": also_in}), &messages);
         assert_eq!(found.score, Some(score), "{also_in}");
     }
 }
 
 #[test]
-fn a_source_comes_before_what_is_said() {
-    let late = record(&[said("It is 7."), result("7")]);
+fn only_sources_before_the_answer_count() {
+    let late = record(&[assistant_says("It is 7."), result("7")]);
     assert_eq!(
-        told("grounded", &json!({}), &late).0,
+        outcome_and_why("grounded", &json!({}), &late).0,
         Fail,
         "said before it was known"
     );
     let messages = record(&[
-        said("It is 7."),
+        assistant_says("It is 7."),
         result("7 and 8"),
-        said("7 indeed"),
+        assistant_says("7 indeed"),
         result("9"),
-        said("8, 9"),
+        assistant_says("8, 9"),
     ]);
-    assert_eq!(told("grounded", &json!({}), &messages).0, Pass);
-    let (outcome, why) = told("grounded", &json!({"of": "session"}), &messages);
+    assert_eq!(outcome_and_why("grounded", &json!({}), &messages).0, Pass);
+    let (outcome, why) = outcome_and_why("grounded", &json!({"of": "session"}), &messages);
     assert_eq!(
         (outcome, why.as_str()),
         (
@@ -152,22 +155,22 @@ fn a_source_comes_before_what_is_said() {
 }
 
 #[test]
-fn too_much_to_look_up_is_no_verdict_and_takes_no_time() {
+fn too_large_lookup_is_a_fast_check_error() {
     let quotes: String = (0..20_000).fold(String::new(), |all, n| {
         all + "“phrase " + &n.to_string() + "” "
     });
     let source = "words ".repeat(100_000);
-    let found = on(
+    let found = check_record(
         "grounded",
         &json!({"kinds": ["quotes"]}),
-        &record(&[result(&source), said(&quotes)]),
+        &record(&[result(&source), assistant_says(&quotes)]),
     );
     assert_eq!(found.outcome, CheckError);
     let numbers = "1.2.3 7 2026-10-06 https://a.example ".repeat(2_000);
-    let found = on(
+    let found = check_record(
         "grounded",
         &json!({}),
-        &record(&[result(&numbers), said(&numbers)]),
+        &record(&[result(&numbers), assistant_says(&numbers)]),
     );
     assert_eq!(found.outcome, Pass, "{}", found.explanation);
 }

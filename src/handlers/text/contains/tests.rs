@@ -1,10 +1,12 @@
 use serde_json::json;
 
-use crate::handlers::testing::{loaded, loads, on, on_output, passes, refused, told};
+use crate::handlers::testing::{
+    check_record, loaded, loads, on_output, outcome_and_why, passes, refused,
+};
 use crate::model::Outcome::{Fail, Pass};
 
 #[test]
-fn contains_needs_every_pattern_whatever_its_case() {
+fn contains_requires_every_pattern_in_any_case() {
     let both = json!({"patterns": ["Refund", "order"]});
     let found = on_output("contains", &both, "Your REFUND for order 7");
     assert_eq!(
@@ -24,7 +26,7 @@ fn contains_needs_every_pattern_whatever_its_case() {
 }
 
 #[test]
-fn contains_folds_letter_by_letter() {
+fn contains_lower_cases_character_by_character() {
     for (pattern, output, passed) in [
         ("istanbul", "İSTANBUL", true),
         ("οδος", "ΟΔΟΣ", false),
@@ -54,7 +56,7 @@ fn patterns_may_overlap_and_repeat() {
 }
 
 #[test]
-fn patterns_that_overlap_everywhere_do_not_hold_it_up() {
+fn patterns_that_overlap_everywhere_stay_fast() {
     let mut patterns: Vec<String> = (1..200).map(|n| "a".repeat(n)).collect();
     patterns.push("zz".to_owned());
     let text = "a".repeat(20_000);
@@ -68,7 +70,7 @@ fn patterns_that_overlap_everywhere_do_not_hold_it_up() {
 }
 
 #[test]
-fn only_the_last_assistant_message_counts_for_contains_but_all_for_the_others() {
+fn contains_reads_the_last_assistant_message_and_the_others_read_all() {
     let record = json!({"messages": [
         {"role": "user", "content": "beta"},
         {"role": "assistant", "content": "Alpha", "tool_calls": [{"id": "c", "function": {"name": "f", "arguments": "beta"}}]},
@@ -77,43 +79,43 @@ fn only_the_last_assistant_message_counts_for_contains_but_all_for_the_others() 
     let alpha = json!({"patterns": ["alpha"]});
     let beta = json!({"patterns": ["beta"]});
     assert_eq!(
-        told("contains", &alpha, &record),
+        outcome_and_why("contains", &alpha, &record),
         (Fail, r#"missing "alpha" in message 3"#.to_owned())
     );
     assert_eq!(
-        told("contains_any", &alpha, &record),
+        outcome_and_why("contains_any", &alpha, &record),
         (Pass, r#"found "alpha" at message 1, bytes 0..5"#.to_owned())
     );
     assert_eq!(
-        told("content_excludes", &alpha, &record),
+        outcome_and_why("content_excludes", &alpha, &record),
         (Fail, r#"found "alpha" at message 1, bytes 0..5"#.to_owned())
     );
     assert_eq!(
-        told("contains_any", &beta, &record),
+        outcome_and_why("contains_any", &beta, &record),
         (Fail, r#"none of "beta" in 2 assistant messages"#.to_owned())
     );
     assert_eq!(
-        told("content_excludes", &beta, &record),
+        outcome_and_why("content_excludes", &beta, &record),
         (Pass, r#"none of "beta" in 2 assistant messages"#.to_owned())
     );
 }
 
 #[test]
-fn without_an_assistant_message_there_is_the_empty_text() {
+fn missing_assistant_message_counts_as_empty_text() {
     let record = json!({"messages": []});
     let x = json!({"patterns": ["x"]});
     assert_eq!(
-        told("contains", &x, &record),
+        outcome_and_why("contains", &x, &record),
         (
             Fail,
             r#"missing "x": there is no assistant message"#.to_owned()
         )
     );
     assert_eq!(
-        told("contains_any", &x, &record),
+        outcome_and_why("contains_any", &x, &record),
         (Fail, r#"none of "x" in 0 assistant messages"#.to_owned())
     );
-    assert_eq!(told("content_excludes", &x, &record).0, Pass);
+    assert_eq!(outcome_and_why("content_excludes", &x, &record).0, Pass);
 }
 
 #[test]
@@ -139,7 +141,7 @@ fn patterns_that_check_nothing_are_refused() {
 }
 
 #[test]
-fn whole_words_are_not_found_within_longer_ones() {
+fn whole_word_mode_ignores_hits_inside_longer_words() {
     for (pattern, output, excluded) in [
         ("ass", "first class", true),
         ("ass", "You ASS!", false),
@@ -172,11 +174,12 @@ fn whole_words_are_not_found_within_longer_ones() {
 }
 
 #[test]
-fn every_hit_is_marked_in_whatever_message() {
-    let said = |text: &str| json!({"role": "assistant", "content": text});
-    let record = json!({"messages": [said("a b a"), said("none"), said("B")]});
+fn every_hit_has_a_span_in_its_message() {
+    let assistant_says = |text: &str| json!({"role": "assistant", "content": text});
+    let record =
+        json!({"messages": [assistant_says("a b a"), assistant_says("none"), assistant_says("B")]});
     let marks = |kind: &str| -> Vec<(usize, usize)> {
-        let found = on(kind, &json!({"patterns": ["a", "b"]}), &record);
+        let found = check_record(kind, &json!({"patterns": ["a", "b"]}), &record);
         found
             .spans
             .iter()
@@ -201,7 +204,7 @@ fn every_hit_is_marked_in_whatever_message() {
 }
 
 #[test]
-fn other_names_are_known() {
+fn aliases_of_contains_types_are_known() {
     let record = json!({"messages": [{"role": "assistant", "content": "a classy reply"}]});
     for (kind, params, passed) in [
         ("content_includes", json!({"patterns": ["reply"]}), true),

@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use crate::handlers::testing::{loaded, on_output, refused, told};
+use crate::handlers::testing::{loaded, on_output, outcome_and_why, refused};
 use crate::model::Outcome::{self, CheckError, Fail, Pass};
 
 const ORDER: &str = r#"{"id": 7, "total": 49.90, "items": [{"name": "cup", "n": 2}, {"name": "pot", "n": 1}], "note": "gift wrap"}"#;
@@ -10,7 +10,7 @@ fn outcome(params: &Value) -> Outcome {
 }
 
 #[test]
-fn a_result_is_what_is_wanted() {
+fn result_must_meet_every_condition() {
     for (params, wanted) in [
         (json!({"expression": "id", "expected": 7.0}), Pass),
         (json!({"expression": "id", "expected": "7"}), Fail),
@@ -58,10 +58,13 @@ fn a_result_is_what_is_wanted() {
 }
 
 #[test]
-fn the_output_is_json_or_it_fails() {
+fn output_that_is_not_json_fails() {
     let params = json!({"expression": "a", "expected": 1});
     assert_eq!(on_output("json_path", &params, "a: 1").outcome, Fail);
-    assert_eq!(told("json_path", &params, &json!({"messages": []})).0, Fail);
+    assert_eq!(
+        outcome_and_why("json_path", &params, &json!({"messages": []})).0,
+        Fail
+    );
     let wrapped = json!({"expression": "a", "expected": 1, "allow_wrapped": true});
     assert_eq!(
         on_output("json_path", &wrapped, "x\n```json\n{\"a\": 1}\n```").outcome,
@@ -75,7 +78,7 @@ fn the_output_is_json_or_it_fails() {
 }
 
 #[test]
-fn an_expression_that_does_not_fit_is_no_verdict() {
+fn expression_that_does_not_fit_the_data_is_a_check_error() {
     let found = on_output(
         "json_path",
         &json!({"expression": "length(id)", "min": 1}),
@@ -92,7 +95,7 @@ fn an_expression_that_does_not_fit_is_no_verdict() {
 }
 
 #[test]
-fn calls_and_metadata_can_be_asked() {
+fn expression_can_read_calls_and_metadata() {
     let record = json!({"messages": [
         {"role": "assistant", "tool_calls": [{"id": "a", "function": {"name": "get", "arguments": "{\"id\": 7}"}}]},
         {"role": "tool", "tool_call_id": "a", "content": "{\"total\": 12}"}],
@@ -111,21 +114,25 @@ fn calls_and_metadata_can_be_asked() {
             Pass,
         ),
     ] {
-        assert_eq!(told("json_path", &params, &record).0, wanted, "{params}");
+        assert_eq!(
+            outcome_and_why("json_path", &params, &record).0,
+            wanted,
+            "{params}"
+        );
     }
     let none = json!({"messages": []});
     let metadata = json!({"of": "metadata", "expression": "tier", "expected": "gold"});
-    assert_eq!(told("json_path", &metadata, &none).0, CheckError);
+    assert_eq!(outcome_and_why("json_path", &metadata, &none).0, CheckError);
     let calls = json!({"of": "calls", "expression": "@", "max_results": 0});
     assert_eq!(
-        told("json_path", &calls, &none).0,
+        outcome_and_why("json_path", &calls, &none).0,
         Pass,
         "no calls are no missing data"
     );
 }
 
 #[test]
-fn the_other_name_of_the_expression_is_known() {
+fn alias_of_the_expression_param_is_known() {
     let record = json!({"messages": [{"role": "assistant", "content": "{\"a\": 1}"}]});
     let found = loaded(
         "json_path",
@@ -136,7 +143,7 @@ fn the_other_name_of_the_expression_is_known() {
 }
 
 #[test]
-fn what_checks_nothing_or_cannot_run_is_refused() {
+fn params_that_check_nothing_or_cannot_run_are_refused() {
     let deep = "(".repeat(201);
     let doubling = ["[@,@][]"; 20].join("|");
     for (params, at) in [
@@ -194,7 +201,7 @@ fn what_checks_nothing_or_cannot_run_is_refused() {
 }
 
 #[test]
-fn what_is_just_allowed_runs_on_a_small_stack() {
+fn largest_allowed_expression_runs_on_a_small_stack() {
     let nested = format!("{}id{}", "(".repeat(200), ")".repeat(200));
     let negated = format!("{}id", "!".repeat(200));
     let chained = format!("{}id", "@|".repeat(200));
@@ -209,7 +216,7 @@ fn what_is_just_allowed_runs_on_a_small_stack() {
 }
 
 #[test]
-fn too_much_data_for_an_expression_is_said() {
+fn too_much_data_for_an_expression_is_a_check_error() {
     let doubling = ["[@,@][]"; 12].join("|");
     let params = json!({"expression": doubling, "min_results": 1});
     let text = format!("[{}1]", "1,".repeat(50_000));

@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use crate::handlers::testing::{on, refused};
+use crate::handlers::testing::{check_record, refused};
 use crate::model::Outcome::{CheckError, Fail, Pass};
 
 /// A call of a tool, with arguments, a result and whether that is an error. No result: not answered.
@@ -20,7 +20,7 @@ fn record(calls: &[Called<'_>]) -> Value {
 }
 
 #[test]
-fn each_step_is_a_call_that_satisfies_it() {
+fn each_chain_step_needs_a_call_that_satisfies_it() {
     let params = json!({"steps": [
         {"tool": "get_order", "args_match": {"id": "^\\d+$"}, "no_error": true},
         {"tool": "refund", "result_includes": ["REFUNDED"], "result_matches": "[0-9]+ EUR"}]});
@@ -97,7 +97,7 @@ fn each_step_is_a_call_that_satisfies_it() {
             ),
         ),
     ] {
-        let found = on("tool_call_chain", &params, &record(&calls));
+        let found = check_record("tool_call_chain", &params, &record(&calls));
         let (outcome, score, why) = expected;
         assert_eq!(
             (found.outcome, found.score, found.explanation.as_str()),
@@ -108,7 +108,7 @@ fn each_step_is_a_call_that_satisfies_it() {
 }
 
 #[test]
-fn what_the_transcript_does_not_hold_is_an_error_unless_the_chain_breaks_anyway() {
+fn missing_data_is_an_error_unless_the_chain_fails_anyway() {
     let call = |name: &str| {
         json!({"role": "assistant", "tool_calls": [
             {"id": "", "function": {"name": name, "arguments": "{}"}}]})
@@ -132,13 +132,13 @@ fn what_the_transcript_does_not_hold_is_an_error_unless_the_chain_breaks_anyway(
         (json!([no_error("pay"), no_error("get")]), &unsaid, Fail),
     ] {
         let params = json!({"steps": steps});
-        let found = on("tool_call_chain", &params, record);
+        let found = check_record("tool_call_chain", &params, record);
         assert_eq!(found.outcome, outcome, "{params}: {}", found.explanation);
     }
 }
 
 #[test]
-fn a_step_that_asks_for_nothing_sensible_is_refused() {
+fn step_with_useless_conditions_is_refused() {
     for (step, at) in [
         (json!({"args_match": {}}), ""),
         (json!({"tool": ""}), "/tool"),
@@ -168,8 +168,8 @@ fn a_step_that_asks_for_nothing_sensible_is_refused() {
         ),
         (json!({"tool": "a", "results": []}), "/results"),
     ] {
-        let told = refused("tool_call_chain", &json!({"steps": [step]}));
-        assert_eq!(told.len(), 1, "{step}");
-        assert_eq!(told[0].0, format!("/steps/0{at}"), "{step}");
+        let problems = refused("tool_call_chain", &json!({"steps": [step]}));
+        assert_eq!(problems.len(), 1, "{step}");
+        assert_eq!(problems[0].0, format!("/steps/0{at}"), "{step}");
     }
 }

@@ -2,7 +2,7 @@ mod properties;
 
 use serde_json::{Value, json};
 
-use crate::handlers::trajectory::tests::{on, record, told};
+use crate::handlers::trajectory::tests::{check_record, outcome_and_why, record};
 use crate::model::Outcome::{self, Fail, Pass};
 
 fn get(id: u64) -> (&'static str, Value) {
@@ -19,7 +19,7 @@ fn refund() -> (&'static str, Value) {
 
 /// Outcome, the score in hundredths, and the explanation.
 pub(super) fn found(params: &Value, calls: &[(&str, Value)]) -> (Outcome, u32, String) {
-    let finding = on("trajectory_match", params, &record(calls));
+    let finding = check_record("trajectory_match", params, &record(calls));
     let score = finding.score.expect("it scores");
     #[expect(
         clippy::cast_possible_truncation,
@@ -31,11 +31,11 @@ pub(super) fn found(params: &Value, calls: &[(&str, Value)]) -> (Outcome, u32, S
 }
 
 pub(super) fn outcome(params: &Value, calls: &[(&str, Value)]) -> Outcome {
-    on("trajectory_match", params, &record(calls)).outcome
+    check_record("trajectory_match", params, &record(calls)).outcome
 }
 
 #[test]
-fn a_miss_is_an_aligned_diff_of_the_two_lists() {
+fn failure_shows_an_aligned_diff_of_both_lists() {
     let order = json!({"tool": "get_order", "args": {"id": 7}});
     let look = json!({"tool": "search", "args": {"query": "beam", "limit": 10}});
     for (params, calls, expected) in [
@@ -226,7 +226,7 @@ fn arguments_compare_by_their_mode() {
 }
 
 #[test]
-fn a_calls_own_mode_goes_before_its_tools_and_that_before_the_default() {
+fn mode_of_a_call_overrides_its_tool_and_the_default() {
     let params = json!({
         "expected": [
             {"tool": "a", "args": {"x": 1}},
@@ -245,7 +245,7 @@ fn a_calls_own_mode_goes_before_its_tools_and_that_before_the_default() {
 }
 
 #[test]
-fn single_arguments_have_matchers_of_their_own() {
+fn single_arguments_can_have_matchers() {
     for (matcher, got, miss) in [
         (json!({"regex": "^be"}), json!({"q": "beam"}), None),
         (
@@ -312,14 +312,14 @@ fn single_arguments_have_matchers_of_their_own() {
 }
 
 #[test]
-fn arguments_nobody_can_read_match_nothing_that_looks_at_them() {
+fn unreadable_arguments_match_no_condition() {
     let call = |arguments: &str| {
         json!({"messages": [{"role": "assistant", "tool_calls": [
         {"id": "1", "function": {"name": "t", "arguments": arguments}}]}]})
     };
     let looks = json!({"expected": [{"tool": "t", "args": {}}]});
     assert_eq!(
-        told("trajectory_match", &looks, &call("[1]")),
+        outcome_and_why("trajectory_match", &looks, &call("[1]")),
         (
             Fail,
             "not strict: 1 with other arguments; 0 calls as expected\n\
@@ -327,13 +327,19 @@ fn arguments_nobody_can_read_match_nothing_that_looks_at_them() {
                 .to_owned()
         )
     );
-    assert_eq!(told("trajectory_match", &looks, &call("")).0, Pass);
+    assert_eq!(
+        outcome_and_why("trajectory_match", &looks, &call("")).0,
+        Pass
+    );
     let free = json!({"expected": ["t"]});
-    assert_eq!(told("trajectory_match", &free, &call("{")).0, Pass);
+    assert_eq!(
+        outcome_and_why("trajectory_match", &free, &call("{")).0,
+        Pass
+    );
 }
 
 #[test]
-fn a_count_holds_in_every_mode() {
+fn count_applies_in_every_mode() {
     let with = |mode: &str, count: Value| json!({"expected": [{"tool": "search", "count": count}, "refund"], "mode": mode});
     let calls = |n: usize| {
         let mut calls = vec![search("x"); n];
@@ -361,7 +367,7 @@ fn a_count_holds_in_every_mode() {
 }
 
 #[test]
-fn calls_that_could_stand_for_each_other_are_sorted_out() {
+fn interchangeable_calls_get_a_complete_assignment() {
     let params = json!({"mode": "unordered", "args_mode": "superset", "expected": [
         {"tool": "t", "args": {"a": 1}}, {"tool": "t", "args": {"a": 1, "b": 2}}]});
     // Greedy gives the first call's place away and finds none for the second.
@@ -372,7 +378,7 @@ fn calls_that_could_stand_for_each_other_are_sorted_out() {
 }
 
 #[test]
-fn before_is_about_every_call_and_the_first() {
+fn before_compares_every_first_tool_call_with_the_first_then_call() {
     let params = json!({"mode": "superset", "expected": [], "before": [["get_order", "refund"]]});
     for (calls, why) in [
         (vec![get(1), get(2), refund(), refund()], None),
@@ -387,23 +393,23 @@ fn before_is_about_every_call_and_the_first() {
             Some("! get_order in message 2 must come before refund in message 1"),
         ),
     ] {
-        let (outcome, score, told) = found(&params, &calls);
+        let (outcome, score, explanation) = found(&params, &calls);
         let wanted = if why.is_none() {
             (Pass, 100)
         } else {
             (Fail, 0)
         };
         assert_eq!((outcome, score), wanted, "{calls:?}");
-        assert_eq!(told.lines().nth(1), why, "{told}");
+        assert_eq!(explanation.lines().nth(1), why, "{explanation}");
     }
 }
 
 #[test]
-fn marks_are_on_what_is_not_as_expected() {
+fn spans_mark_calls_that_are_not_expected() {
     let params = json!({"expected": ["get_order"], "mode": "unordered"});
-    let finding = on("trajectory_match", &params, &record(&[get(1), refund()]));
+    let finding = check_record("trajectory_match", &params, &record(&[get(1), refund()]));
     let messages: Vec<usize> = finding.spans.iter().map(|mark| mark.message).collect();
     assert_eq!(messages, [1]);
-    let finding = on("trajectory_match", &params, &record(&[get(1)]));
+    let finding = check_record("trajectory_match", &params, &record(&[get(1)]));
     assert_eq!(finding.spans.len(), 1, "a pass rests on its calls");
 }

@@ -32,6 +32,7 @@ pub(super) fn has_template(value: &Value) -> bool {
 }
 
 pub(in crate::rubric::formats) fn is_template(text: &str) -> bool {
+    // promptfoo's templates are Nunjucks: `{{ }}` for values, `{% %}` for logic.
     text.contains("{{") || text.contains("{%")
 }
 
@@ -57,6 +58,7 @@ pub(super) fn fill_value(
     if !has_template(value) {
         return Ok(FilledValue::Plain(value.clone()));
     }
+    // A test's own variables are known; those of every test come from each transcript.
     match vars {
         Some(vars) => Ok(FilledValue::Plain(fill_nested(value, vars)?)),
         None => match value.as_str().and_then(lone_variable) {
@@ -84,12 +86,14 @@ fn to_metadata_template(text: &str) -> Result<FilledValue, ConversionError> {
         let Some((name, after)) =
             name.filter(|(name, _)| is_variable_name(name) && is_test_variable(name))
         else {
+            // Logic, filters and promptfoo's own variables cannot be converted.
             return Err(unfilled_template_error(text));
         };
         out.push_str(before);
         let _infallible = write!(out, "{{{{ metadata.vars.{name} }}}}");
         rest = after;
     }
+    // A template with logic but without variables reaches this line.
     if text.is_empty() || text.contains("{%") {
         return Err(unfilled_template_error(text));
     }
@@ -98,9 +102,9 @@ fn to_metadata_template(text: &str) -> Result<FilledValue, ConversionError> {
 }
 
 pub(super) fn unfilled_template_error(text: &str) -> ConversionError {
-    let shown: String = text.chars().take(60).collect();
+    let excerpt: String = text.chars().take(60).collect();
     ConversionError::new(
-        format!("`{shown}` is a template that promptfoo fills in"),
+        format!("`{excerpt}` is a template that promptfoo fills in"),
         "write the text itself, or a param as `{ from: metadata.vars.NAME }`",
     )
 }
@@ -130,15 +134,19 @@ fn fill_text(text: &str, vars: &Map<String, Value>) -> Result<String, Conversion
             .split_once("}}")
             .ok_or_else(|| unfilled_template_error(text))?;
         let name = name.trim();
+        // A dotted name can be a key of its own, or a path.
         let value = vars.get(name).or_else(|| at_path(vars, name));
         out.push_str(before);
         match value {
+            // A value with a template of its own would be filled again, so it is refused.
             Some(Value::String(value)) if !is_template(value) => out.push_str(value),
+            // Mappings and lists have no text that both tools agree on.
             Some(value @ (Value::Number(_) | Value::Bool(_))) => out.push_str(&value.to_string()),
             _ => return Err(unfilled_template_error(text)),
         }
         rest = after;
     }
+    // A variable can insert `{%` as well, hence the check of the output.
     if rest.contains("{%") || out.contains("{%") {
         return Err(unfilled_template_error(text));
     }
@@ -165,6 +173,7 @@ pub(super) fn read_file_value(
         return Ok(value);
     };
     let ends = |endings: &[&str]| endings.iter().any(|end| path.ends_with(end));
+    // promptfoo runs other files as programs; dicta does not run them.
     if !ends(&[".json", ".yaml", ".yml", ".txt", ".md"]) {
         return Err(ConversionError::new(
             format!("`{path}` is a program"),
@@ -173,6 +182,7 @@ pub(super) fn read_file_value(
     }
     let (path, text): (_, Arc<str>) = find_file(files, &at.doc.path, path)
         .map_err(|why| ConversionError::new(format!("the file `{path}` {why}"), ""))?;
+    // Text files are the value as they are; the others are parsed.
     if ends(&[".txt", ".md"]) {
         return Ok(Value::from(&*text));
     }
@@ -191,6 +201,7 @@ pub(super) fn read_file_value(
 pub(super) fn parse_schema(value: &Value) -> Result<Option<Value>, ConversionError> {
     let parsed;
     let value = match value {
+        // promptfoo's `is-json` without a schema checks only the syntax.
         Value::String(text) if text.trim().is_empty() => return Ok(None),
         Value::String(text) => {
             let source = text.as_str().into();
@@ -202,9 +213,11 @@ pub(super) fn parse_schema(value: &Value) -> Result<Option<Value>, ConversionErr
         other => other,
     };
     match value {
+        // `true` accepts everything, like no schema.
         Value::Null | Value::Bool(true) => Ok(None),
         Value::Object(map) => {
             let mut schema = Map::new();
+            // Without an explicit draft promptfoo uses draft 7, and dicta would use 2020-12.
             if !map.contains_key("$schema") {
                 let draft = "http://json-schema.org/draft-07/schema#";
                 schema.insert("$schema".to_owned(), draft.into());

@@ -50,6 +50,7 @@ pub(super) fn convert_by_type(
     let kind = at.text("type").unwrap_or(base);
     let new = |ours: &str| ConvertedEval::new(kind, ours, at);
     let threshold = at.get("threshold");
+    // A value from each transcript's metadata.
     if let FilledValue::FromMetadata(path) = &value {
         // Only a param that takes a text literally can come from the metadata.
         let (ours, param) = match base {
@@ -68,6 +69,7 @@ pub(super) fn convert_by_type(
             Ok(eval.negated_if(inverse))
         };
     }
+    // A plain value, or a template for a judge.
     let value = match value {
         FilledValue::Plain(value) => value,
         // Texts for a judge may contain templates over the metadata.
@@ -81,6 +83,7 @@ pub(super) fn convert_by_type(
             return Err(unfilled_template_error(&text));
         }
     };
+    // Each type becomes the eval type with the same meaning.
     let eval = match base {
         "equals" => match &value {
             // Both tools compare a mapping or a list with the output as JSON.
@@ -97,6 +100,7 @@ pub(super) fn convert_by_type(
             new("contains").with_param("patterns", json!([scalar_text(&value)?]), &place)
         }
         "icontains-all" => new("contains").with_param("patterns", text_list(&value)?, &place),
+        // Case-sensitive, so all texts become patterns.
         "contains-all" => {
             let quoted: Vec<String> = text_list(&value)?
                 .iter()
@@ -115,9 +119,11 @@ pub(super) fn convert_by_type(
             new("regex").with_param("pattern", pattern, &place)
         }
         "starts-with" => {
+            // `\A` and not `^`, because `^` could match a line with the multi-line flag.
             let pattern = format!(r"\A{}", regex::escape(&scalar_text(&value)?));
             new("regex").with_param("pattern", pattern, &place)
         }
+        // JavaScript's syntax differs in classes and escapes.
         "regex" => new("regex").with_param(
             "pattern",
             js_regex::to_rust_pattern(&scalar_text(&value)?),
@@ -137,6 +143,7 @@ pub(super) fn convert_by_type(
         "trajectory:tool-args-match" => convert_tool_args(new, &value, &place)?,
         "trajectory:tool-sequence" => convert_tool_sequence(new, &value, &place)?,
         "trajectory:step-count" => convert_step_count(new("tool_call_count"), &value, &place)?,
+        // All remaining types are judged.
         _ => {
             let (eval, min) = convert_judged(new, base, &value, &place)?;
             return apply_judge_threshold(eval, threshold.as_ref(), min, inverse);
@@ -155,6 +162,7 @@ fn convert_judged(
     let criteria = |text: String| new("llm_judge").with_param("criteria", text, place);
     Ok(match base {
         "llm-rubric" | "model-graded-closedqa" => (criteria(criteria_text(value)?), None),
+        // 0.7 is promptfoo's default for `g-eval`.
         "g-eval" => (criteria(criteria_text(value)?), Some(0.7)),
         "factuality" | "model-graded-factuality" => {
             let text = format!(
@@ -191,6 +199,7 @@ fn apply_judge_threshold(
             "turn its criteria round: say what must not be so",
         ));
     }
+    // A written threshold, the default of the type, or the grader's verdict alone.
     match (threshold, default) {
         (Some(at), _) => Ok(eval.with_param("min_score", at.value().clone(), at)),
         (None, Some(min)) if min > 0.0 => {
@@ -224,6 +233,7 @@ fn apply_threshold(
 fn scalar_text(value: &Value) -> Result<String, ConversionError> {
     match value {
         Value::String(text) => Ok(text.clone()),
+        // promptfoo compares texts, so numbers and booleans count as written.
         Value::Number(_) | Value::Bool(_) => Ok(value.to_string()),
         Value::Null => Err(ConversionError::new(
             "it has no `value`",
@@ -243,6 +253,7 @@ fn scalar_text(value: &Value) -> Result<String, ConversionError> {
 fn text_list(value: &Value) -> Result<Vec<String>, ConversionError> {
     match value {
         Value::Array(items) if !items.is_empty() => items.iter().map(scalar_text).collect(),
+        // A quoted item could contain a comma, so such a text is refused.
         Value::String(text) if !text.contains('"') => {
             Ok(text.split(',').map(|part| part.trim().to_owned()).collect())
         }
@@ -265,6 +276,7 @@ fn any_of_pattern(texts: &[String]) -> String {
 fn criteria_text(value: &Value) -> Result<String, ConversionError> {
     match value {
         Value::Array(items) if !items.is_empty() => {
+            // A list of criteria becomes a Markdown list.
             let lines: Result<Vec<String>, ConversionError> = items
                 .iter()
                 .map(|item| Ok(format!("- {}", scalar_text(item)?)))
@@ -279,13 +291,13 @@ fn criteria_text(value: &Value) -> Result<String, ConversionError> {
 
 fn convert_is_json(
     new: impl Fn(&str) -> ConvertedEval,
-    bare: &str,
+    type_without_schema: &str,
     value: &Value,
     place: &DocLocation,
 ) -> Result<ConvertedEval, ConversionError> {
     Ok(match parse_schema(value)? {
         Some(schema) => new("json_schema").with_param("schema", schema, place),
-        None => new(bare),
+        None => new(type_without_schema),
     })
 }
 
@@ -297,8 +309,10 @@ fn convert_contains_json(
     place: &DocLocation,
     catalog: &dyn EvalTypeCatalog,
 ) -> Result<ConvertedEval, ConversionError> {
+    // The eval type depends on whether there is a schema.
     let eval = convert_is_json(new, "json_valid", value, place)?;
     let kind = catalog.eval_type(&eval.eval_type);
+    // The catalog is asked, because types differ in this option.
     let extracts = kind.is_some_and(|kind| kind.schema["properties"]["extract_json"].is_object());
     if !extracts {
         let why = format!(
@@ -318,6 +332,7 @@ fn convert_tool_call_f1(
     place: &DocLocation,
     threshold: Option<&DocLocation>,
 ) -> Result<ConvertedEval, ConversionError> {
+    // Without a threshold promptfoo requires the full score.
     let wanted = threshold.and_then(|at| at.value().as_f64()).unwrap_or(1.0);
     // Slightly lower, so that rounding does not fail a score at the limit.
     let least = if wanted >= 1.0 {
@@ -362,6 +377,7 @@ fn read_tool_name(value: &Value) -> Result<String, ConversionError> {
         ]
         .contains(&key.as_str())
     };
+    // A step with other keys means something that dicta would ignore.
     if value.as_object().is_some_and(|map| !map.keys().all(known)) {
         return Err(ConversionError::new(
             "its step has keys of promptfoo's own",
@@ -388,6 +404,7 @@ fn convert_tool_used(
     place: &DocLocation,
     inverse: bool,
 ) -> Result<ConvertedEval, ConversionError> {
+    // A mapping has bounds on the number of calls of one tool.
     if value.is_object() {
         let counts = apply_count_bounds(
             new("tool_call_count").with_param("tool", read_tool_name(value)?, place),
@@ -417,6 +434,7 @@ fn apply_count_bounds(
         .get("min")
         .cloned()
         .or_else(|| (least > 0).then(|| json!(least)));
+    // A minimum of 0 has no effect, and dicta refuses it.
     let min = min.filter(|min| min.as_u64() != Some(0));
     if let Some(min) = &min {
         eval = eval.with_param("min", min.clone(), &place.child("min"));
@@ -436,6 +454,7 @@ fn convert_step_count(
     value: &Value,
     place: &DocLocation,
 ) -> Result<ConvertedEval, ConversionError> {
+    // Only steps of the type `tool` are in a transcript.
     if value.get("type").and_then(Value::as_str) != Some("tool") {
         let why = "it counts steps of a trace; a transcript has messages and tool calls";
         return Err(ConversionError::new(
@@ -444,6 +463,7 @@ fn convert_step_count(
         ));
     }
     let named = value.get("name").or_else(|| value.get("pattern"));
+    // `*` means any tool.
     if named.is_some_and(|name| name.as_str() != Some("*")) {
         eval = eval.with_param("tool", read_tool_name(value)?, place);
     }
@@ -468,12 +488,14 @@ fn convert_tool_args(
             "`trajectory_match` with `args_mode` and `arg_matchers`",
         )
     };
+    // dicta has no eval that leaves single arguments out.
     if value.get("ignore").is_some() {
         return Err(by_hand("it leaves arguments out of the comparison"));
     }
     let Some(map) = args.as_object() else {
         return Err(ConversionError::new("its `args` are not a mapping", ""));
     };
+    // Only the name is read here; the other keys of the mapping are about arguments.
     let named = value.as_object().into_iter().flatten();
     let named = named.filter(|(key, _)| matches!(key.as_str(), "name" | "pattern"));
     let name = read_tool_name(&Value::Object(
@@ -491,6 +513,7 @@ fn convert_tool_args(
             .with_param("mode", "superset", place)
             .with_param("expected", call, &at));
     }
+    // promptfoo compares nested values in part, dicta as a whole, so both could differ.
     if map.values().any(Value::is_object) {
         return Err(by_hand("it compares nested arguments in part"));
     }
@@ -508,6 +531,7 @@ fn convert_tool_sequence(
     let steps = value.get("steps").unwrap_or(value);
     let names = read_tool_names(steps)?;
     Ok(match value.get("mode").and_then(Value::as_str) {
+        // `exact` allows no other calls, hence the strict mode.
         Some("exact") => new("trajectory_match")
             .with_param("mode", "strict", place)
             .with_param("expected", names, place),

@@ -5,12 +5,14 @@
 
 /// Returns the same pattern in Rust's syntax.
 pub(super) fn to_rust_pattern(pattern: &str) -> String {
+    // A few bytes more for escapes that become longer.
     let mut out = String::with_capacity(pattern.len() + 16);
     let mut in_class = false;
     let mut chars = pattern.chars().peekable();
     while let Some(c) = chars.next() {
         match (c, in_class) {
             ('\\', _) => {
+                // A backslash at the end: kept, so that the loader reports it.
                 let Some(escaped) = chars.next() else {
                     out.push('\\');
                     break;
@@ -18,11 +20,13 @@ pub(super) fn to_rust_pattern(pattern: &str) -> String {
                 match (escaped, in_class) {
                     ('d', false) => out.push_str("[0-9]"),
                     ('d', true) => out.push_str("0-9"),
+                    // Outside of a class a negated class; inside of one it is nested, which Rust allows.
                     ('D', _) => out.push_str("[^0-9]"),
                     ('w', false) => out.push_str("[0-9A-Za-z_]"),
                     ('w', true) => out.push_str("0-9A-Za-z_"),
                     ('W', _) => out.push_str("[^0-9A-Za-z_]"),
                     ('b', false) => out.push_str(r"(?-u:\b)"),
+                    // In a class `\b` is a backspace.
                     ('b', true) => out.push_str(r"\x08"),
                     // JavaScript accepts an escaped character without a meaning as itself; Rust reports an error.
                     (
@@ -38,6 +42,7 @@ pub(super) fn to_rust_pattern(pattern: &str) -> String {
             ('[', false) => {
                 in_class = true;
                 out.push('[');
+                // `^` is special only directly after the bracket.
                 if chars.peek() == Some(&'^') {
                     chars.next();
                     out.push('^');

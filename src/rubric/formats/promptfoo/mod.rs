@@ -27,6 +27,7 @@ use assertions::convert_by_type;
 
 /// Returns true if promptfoo has an assertion of this type.
 pub(super) fn is_type(kind: &str) -> bool {
+    // promptfoo negates every type with the prefix `not-`.
     let base = kind.strip_prefix("not-").unwrap_or(kind);
     assertions::CONVERTIBLE_TYPES.contains(&base)
         || unsupported::explain_unsupported(base).is_some()
@@ -54,7 +55,7 @@ pub(super) fn read(
     doc: &Rc<YamlDoc>,
     files: &dyn RubricFiles,
     rubric: &mut Rubric,
-    maker: &mut EvalConverter<'_>,
+    converter: &mut EvalConverter<'_>,
 ) {
     let root = DocLocation::root(doc);
     let cx = PromptfooCx {
@@ -64,37 +65,40 @@ pub(super) fn read(
     if let Some(text) = root.text("description") {
         text.clone_into(&mut rubric.description);
     }
+    // A bare list: of tests, or of assertions.
     if root.value().is_array() {
         let items = root.items();
         // An assertion set has a type, and a test does not.
         let is_test =
             |item: &DocLocation| item.get("assert").is_some() && item.get("type").is_none();
         if items.iter().any(is_test) {
-            convert_tests(&cx, &items, &root.child("defaultTest"), rubric, maker);
+            convert_tests(&cx, &items, &root.child("defaultTest"), rubric, converter);
         } else {
-            convert_assertions(&cx, &items, &PromptfooTest::default(), maker);
+            convert_assertions(&cx, &items, &PromptfooTest::default(), converter);
         }
         return;
     }
+    // A config: its own assertions, `defaultTest`, then the tests.
     convert_assertions(
         &cx,
         &root.child("assert").items(),
         &PromptfooTest::default(),
-        maker,
+        converter,
     );
     let default = root.child("defaultTest");
     if default.value().is_string() {
-        let lost = ConversionError::new("it is in another file", "write it here");
-        maker.report_error(&default, "defaultTest", lost);
+        let error = ConversionError::new("it is in another file", "write it here");
+        converter.report_error(&default, "defaultTest", error);
     }
+    // promptfoo runs each test of a scenario with each of its configs; dicta does not expand them.
     if root.get("scenarios").is_some() {
         let why = "each of its tests runs with each of its configs";
-        let lost = ConversionError::new(why, "write the tests out under `tests:`");
-        maker.report_error(&root.child("scenarios"), "scenarios", lost);
+        let error = ConversionError::new(why, "write the tests out under `tests:`");
+        converter.report_error(&root.child("scenarios"), "scenarios", error);
     }
     let mut all = Vec::new();
-    collect_tests(&cx, &root.child("tests"), &mut all, maker);
-    convert_tests(&cx, &all, &default, rubric, maker);
+    collect_tests(&cx, &root.child("tests"), &mut all, converter);
+    convert_tests(&cx, &all, &default, rubric, converter);
 }
 
 /// Returns the tests of a list, and of the files that it names.
@@ -102,18 +106,20 @@ fn collect_tests(
     cx: &PromptfooCx<'_>,
     at: &DocLocation,
     all: &mut Vec<DocLocation>,
-    maker: &mut EvalConverter<'_>,
+    converter: &mut EvalConverter<'_>,
 ) {
     match at.value() {
         Value::Array(_) => {
             for item in at.items() {
+                // A list can mix tests and files of tests.
                 if item.value().is_string() {
-                    collect_tests(cx, &item, all, maker);
+                    collect_tests(cx, &item, all, converter);
                 } else {
                     all.push(item);
                 }
             }
         }
+        // Globs, CSV files and scripts are not read.
         Value::String(written) => {
             let path = written.strip_prefix("file://").unwrap_or(written);
             let is_read = [".yaml", ".yml", ".json"]
@@ -121,12 +127,12 @@ fn collect_tests(
                 .any(|end| path.ends_with(end));
             if !is_read || path.contains('*') {
                 let why = "only single files of YAML or JSON are read for tests";
-                let lost = ConversionError::new(why, "name a YAML file of tests");
-                return maker.report_error(at, written, lost);
+                let error = ConversionError::new(why, "name a YAML file of tests");
+                return converter.report_error(at, written, error);
             }
             match load_doc(cx.files, at, path) {
                 Ok(doc) => all.extend(DocLocation::root(&doc).items()),
-                Err(problems) => maker.problems.extend(problems),
+                Err(problems) => converter.problems.extend(problems),
             }
         }
         _ => {}
@@ -138,55 +144,60 @@ fn convert_tests(
     all: &[DocLocation],
     default: &DocLocation,
     rubric: &mut Rubric,
-    maker: &mut EvalConverter<'_>,
+    converter: &mut EvalConverter<'_>,
 ) {
-    convert_threshold(all, default, rubric, maker);
+    // The threshold of the tests becomes the threshold of the rubric.
+    convert_threshold(all, default, rubric, converter);
     let defaults = default.child("assert").items();
-    let of_all = read_vars(default);
+    let shared_vars = read_vars(default);
     // Assertions without a variable are the same for every test.
     let (each, same): (Vec<DocLocation>, Vec<DocLocation>) = defaults
         .into_iter()
+        // An assertion with a variable is converted for each test, because the values differ.
         .partition(|at| assertion_value::has_template(at.value()) && !all.is_empty());
-    convert_assertions(cx, &same, &PromptfooTest::default(), maker);
+    convert_assertions(cx, &same, &PromptfooTest::default(), converter);
     let mut bound: Option<&DocLocation> = None;
     for (index, at) in all.iter().enumerate() {
-        let test = match read_test(at, index, &of_all) {
+        let test = match read_test(at, index, &shared_vars) {
             Ok(test) => test,
-            Err(lost) => {
-                maker.report_error(at, "test", lost);
+            Err(error) => {
+                converter.report_error(at, "test", error);
                 continue;
             }
         };
+        // A transformed output is not in the transcript, so all assertions of the test are lost.
         if let Some(key) = ["transform", "postprocess"]
             .iter()
             .find(|key| at.child("options").get(key).is_some())
         {
             let place = at.child("options").child(key);
             let why = "it changes the output before it is looked at";
-            let lost = ConversionError::new(why, "check the output as the agent gave it");
-            maker.report_error(&place, key, lost);
+            let error = ConversionError::new(why, "check the output as the agent gave it");
+            converter.report_error(&place, key, error);
             continue;
         }
+        // dicta has no equivalent of these keys, so each is reported.
         for key in ["assertScoringFunction", "provider", "providers", "prompts"] {
             if let Some(place) = at.get(key) {
-                let lost = ConversionError::new(
+                let error = ConversionError::new(
                     "a test here has no such key",
                     "`applies_to` says which transcripts an eval is for",
                 );
-                maker.report_error(&place, key, lost);
+                converter.report_error(&place, key, error);
             }
         }
-        let own = at.child("assert").items();
-        if test.applies_to.is_some() && !(own.is_empty() && each.is_empty()) {
+        let test_assertions = at.child("assert").items();
+        // One warning for the whole file, at the first such test.
+        if test.applies_to.is_some() && !(test_assertions.is_empty() && each.is_empty()) {
             bound.get_or_insert(at);
         }
-        convert_assertions(cx, &own, &test, maker);
+        convert_assertions(cx, &test_assertions, &test, converter);
         if at.value().pointer("/options/disableDefaultAsserts") != Some(&Value::Bool(true)) {
-            convert_assertions(cx, &each, &test, maker);
+            convert_assertions(cx, &each, &test, converter);
         }
     }
     if let Some(first) = bound {
-        maker.problems.push(metadata_binding_warning(first));
+        converter.problems.push(metadata_binding_warning(first));
     }
 }
 
@@ -201,22 +212,24 @@ fn convert_threshold(
     all: &[DocLocation],
     default: &DocLocation,
     rubric: &mut Rubric,
-    maker: &mut EvalConverter<'_>,
+    converter: &mut EvalConverter<'_>,
 ) {
-    let of_default = default.number("threshold");
-    let same = |at: &DocLocation| at.number("threshold").or(of_default);
-    let first = all.first().map_or(of_default, same);
+    let default_threshold = default.number("threshold");
+    // A test's own threshold replaces the default.
+    let same = |at: &DocLocation| at.number("threshold").or(default_threshold);
+    let first = all.first().map_or(default_threshold, same);
+    // The same for all tests: it becomes the rubric's threshold.
     if all.iter().all(|at| same(at) == first) {
         rubric.threshold = first.filter(|x| (0.0..=1.0).contains(x));
         return;
     }
     let odd = all.iter().find_map(|at| at.get("threshold"));
     let why = "a rubric has one threshold, and the tests have several";
-    let lost = ConversionError::new(why, "a rubric a threshold");
-    maker.report_error(
+    let error = ConversionError::new(why, "a rubric a threshold");
+    converter.report_error(
         &odd.unwrap_or_else(|| default.child("threshold")),
         "threshold",
-        lost,
+        error,
     );
 }
 
@@ -231,9 +244,9 @@ fn read_vars(at: &DocLocation) -> Map<String, Value> {
 fn read_test(
     at: &DocLocation,
     index: usize,
-    of_all: &Map<String, Value>,
+    shared_vars: &Map<String, Value>,
 ) -> Result<PromptfooTest, ConversionError> {
-    let own = match at.value().get("vars") {
+    let test_vars = match at.value().get("vars") {
         None | Some(Value::Null) => Map::new(),
         Some(Value::Object(map)) => map.clone(),
         Some(_) => {
@@ -243,10 +256,11 @@ fn read_test(
             ));
         }
     };
-    for (key, value) in &own {
+    for (key, value) in &test_vars {
         let is_file = value
             .as_str()
             .is_some_and(|text| text.starts_with("file://"));
+        // promptfoo expands these into several tests.
         if is_file || value.is_array() {
             let why = format!(
                 "its variable `{key}` is a {}, of which promptfoo makes several tests",
@@ -259,14 +273,19 @@ fn read_test(
         }
     }
     let mut wanted = Map::new();
-    for (key, value) in &own {
+    for (key, value) in &test_vars {
         wanted.insert(format!("vars.{key}"), value.clone());
     }
-    if let (true, Some(Value::Object(metadata))) = (own.is_empty(), at.value().get("metadata")) {
+    // Variables identify the transcripts; without variables the metadata does.
+    if let (true, Some(Value::Object(metadata))) =
+        (test_vars.is_empty(), at.value().get("metadata"))
+    {
         wanted.extend(metadata.clone());
     }
-    let mut vars = of_all.clone();
-    vars.extend(own);
+    // A test's own variables replace those of `defaultTest`.
+    let mut vars = shared_vars.clone();
+    vars.extend(test_vars);
+    // Six words are enough to recognize a test in an id.
     let name = match at.text("description") {
         Some(text) => text
             .split_whitespace()
@@ -286,10 +305,10 @@ fn convert_assertions(
     cx: &PromptfooCx<'_>,
     items: &[DocLocation],
     test: &PromptfooTest,
-    maker: &mut EvalConverter<'_>,
+    converter: &mut EvalConverter<'_>,
 ) {
     for at in items {
-        convert_assertion(cx, at, test, 0, maker);
+        convert_assertion(cx, at, test, 0, converter);
     }
 }
 
@@ -301,18 +320,19 @@ fn convert_assertion(
     at: &DocLocation,
     test: &PromptfooTest,
     depth: u32,
-    maker: &mut EvalConverter<'_>,
+    converter: &mut EvalConverter<'_>,
 ) {
+    // References are resolved first, because the target decides everything else.
     if let Some(pointer) = at.text("$ref").and_then(|r| r.strip_prefix('#')) {
         let found = cx.root.at_pointer(pointer);
         if depth < MAX_REFS && !found.value().is_null() {
-            return convert_assertion(cx, &found, test, depth + 1, maker);
+            return convert_assertion(cx, &found, test, depth + 1, converter);
         }
-        let lost = ConversionError::new("its `$ref` leads nowhere", "");
-        return maker.report_error(at, "$ref", lost);
+        let error = ConversionError::new("its `$ref` leads nowhere", "");
+        return converter.report_error(at, "$ref", error);
     }
     let Some(kind) = at.text("type").map(str::to_owned) else {
-        return maker.report_error(
+        return converter.report_error(
             at,
             "assertion",
             ConversionError::new("it has no `type`", ""),
@@ -322,15 +342,17 @@ fn convert_assertion(
         if at.get("threshold").is_some() {
             let why = "dicta has no eval for a set that passes in part";
             let instead = "a rubric of its own, with `threshold` and weights";
-            return maker.report_error(at, &kind, ConversionError::new(why, instead));
+            return converter.report_error(at, &kind, ConversionError::new(why, instead));
         }
         for inner in at.child("assert").items() {
+            // The depth also bounds nested sets.
             if depth < MAX_REFS {
-                convert_assertion(cx, &inner, test, depth + 1, maker);
+                convert_assertion(cx, &inner, test, depth + 1, converter);
             }
         }
         return;
     }
+    // The metric is the author's name for an assertion; a template is not a name.
     let metric = at
         .text("metric")
         .filter(|metric| !assertion_value::is_template(metric));
@@ -339,8 +361,8 @@ fn convert_assertion(
         "" => label.to_owned(),
         name => format!("{}.{label}", super::conversion::to_safe_id(name)),
     };
-    let made = convert_eval(cx, at, &kind, test, maker);
-    maker.add_or_report(&id, at, &kind, made);
+    let converted = convert_eval(cx, at, &kind, test, converter);
+    converter.add_or_report(&id, at, &kind, converted);
 }
 
 fn convert_eval(
@@ -348,11 +370,12 @@ fn convert_eval(
     at: &DocLocation,
     kind: &str,
     test: &PromptfooTest,
-    maker: &mut EvalConverter<'_>,
+    converter: &mut EvalConverter<'_>,
 ) -> Result<ConvertedEval, ConversionError> {
+    // `not-` is handled by `convert_by_type`.
     let base = kind.strip_prefix("not-").unwrap_or(kind);
-    if let Some(lost) = unsupported::explain_unsupported(base) {
-        return Err(lost);
+    if let Some(error) = unsupported::explain_unsupported(base) {
+        return Err(error);
     }
     if !assertions::CONVERTIBLE_TYPES.contains(&base) {
         return Err(ConversionError::new(
@@ -369,30 +392,40 @@ fn convert_eval(
             ));
         }
     }
+    // promptfoo accepts a weight of 0; dicta requires more than 0.
     if at.number("weight").is_some_and(|weight| weight <= 0.0) {
         let why = "with `weight: 0` it measures, and nothing makes it fail";
         return Err(ConversionError::new(why, "leave the weight out"));
     }
     let value = at.child("value");
+    // A file is read only for a value without variables: its path could contain one.
     let filled = match fill_value(value.value(), test.vars.as_ref())? {
         FilledValue::Plain(value) => {
             FilledValue::Plain(assertion_value::read_file_value(cx.files, at, value)?)
         }
         late => late,
     };
-    let mut eval = convert_by_type(at, base, kind.starts_with("not-"), filled, maker.catalog)?;
-    let judged = maker
+    let mut eval = convert_by_type(
+        at,
+        base,
+        kind.starts_with("not-"),
+        filled,
+        converter.catalog,
+    )?;
+    // A grading model has an effect only on judged types.
+    let judged = converter
         .catalog
         .eval_type(&eval.eval_type)
         .is_some_and(|kind| kind.judged);
     for key in ["provider", "rubricPrompt"] {
         if let (true, Some(place)) = (judged, at.get(key)) {
             let why = "the eval's judge decides, with its own prompt";
-            let lost =
+            let error =
                 ConversionError::new(why, "a judge of dicta.yaml: `judge:` of the workspace");
-            maker.report_error(&place, key, lost);
+            converter.report_error(&place, key, error);
         }
     }
+    // Keys that dicta shares with promptfoo.
     if let Some(weight) = at.get("weight") {
         eval = eval.with_field("weight", weight.value().clone(), &weight);
     }

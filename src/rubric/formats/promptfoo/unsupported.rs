@@ -42,6 +42,7 @@ const COMPARES: (&str, &str) = (
 
 /// Explains why an assertion of this type does not carry over.
 pub(super) fn explain_unsupported(base: &str) -> Option<ConversionError> {
+    // Groups of types with the same reason.
     let (why, instead) = match base {
         "javascript" | "python" | "ruby" => CODE,
         "webhook" => ("it asks your server", "a `script` eval"),

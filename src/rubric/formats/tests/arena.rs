@@ -1,6 +1,6 @@
 use serde_json::json;
 
-use super::{Shelf, became, loaded};
+use super::{InMemoryFiles, convert_file, loaded};
 
 const SCENARIO: &str = "
 apiVersion: promptkit.altairalabs.ai/v1alpha1
@@ -23,19 +23,19 @@ spec:
 ";
 
 #[test]
-fn a_scenarios_assertions_are_for_its_own_transcripts() {
-    let became = became(SCENARIO, "late.yaml", &Shelf::default());
-    assert_eq!(became.rubric.applies_to.ids, ["late-order"]);
-    assert_eq!(became.rubric.description, "An order that is late");
+fn scenario_assertions_apply_to_its_own_transcripts() {
+    let converted = convert_file(SCENARIO, "late.yaml", &InMemoryFiles::default());
+    assert_eq!(converted.rubric.applies_to.ids, ["late-order"]);
+    assert_eq!(converted.rubric.description, "An order that is late");
     assert_eq!(
-        became.evals,
+        converted.evals,
         [
             json!({"id": "contains", "type": "contains", "description": "Says sorry", "params": {"patterns": ["sorry"]}}),
             json!({"id": "llm_judge_session", "type": "llm_judge_session", "description": "Tone",
                    "when": {"tool_called": "search"}, "params": {"criteria": "Polite"}}),
         ]
     );
-    let lost = became.lost.join("\n");
+    let lost = converted.lost.join("\n");
     assert!(
         lost.contains("late.yaml:13:11: `pass_threshold` does not carry over"),
         "{lost}"
@@ -47,18 +47,20 @@ fn a_scenarios_assertions_are_for_its_own_transcripts() {
 }
 
 #[test]
-fn an_assertion_of_one_turn_among_several_is_told() {
+fn assertion_of_one_turn_among_several_is_reported() {
     let text = SCENARIO.replace(
         "  conversation_assertions",
         "    - { role: user, content: And? }\n  conversation_assertions",
     );
-    let became = became(&text, "late.yaml", &Shelf::default());
-    assert_eq!(became.evals.len(), 1);
-    assert!(became.lost[0].contains("`contains` does not carry over: it is about one turn alone"));
+    let converted = convert_file(&text, "late.yaml", &InMemoryFiles::default());
+    assert_eq!(converted.evals.len(), 1);
+    assert!(
+        converted.lost[0].contains("`contains` does not carry over: it is about one turn alone")
+    );
 }
 
 #[test]
-fn an_offline_evals_turns_are_every_turn() {
+fn all_turns_of_an_offline_eval_become_every_turn() {
     let text = "
 kind: Eval
 spec:
@@ -70,7 +72,7 @@ spec:
   conversation_assertions:
     - assertions: [{ type: contains, params: { patterns: [y] } }]
 ";
-    let (rubric, problems) = loaded(text, "e.yaml", &Shelf::default());
+    let (rubric, problems) = loaded(text, "e.yaml", &InMemoryFiles::default());
     let rubric = rubric.unwrap_or_else(|| panic!("{problems:?}"));
     assert_eq!(rubric.evals[0].trigger, crate::rubric::Trigger::EveryTurn);
     assert_eq!(rubric.evals[1].id, "contains-2");

@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use super::{Shelf, became, loaded};
+use super::{InMemoryFiles, convert_file, loaded};
 
 const SET: &str = r#"{"scenarios": [
   {"id": "beam-01", "starting_prompt": "newest Beam?", "conversation_plan": "Ask for the newest release.",
@@ -12,9 +12,9 @@ const SET: &str = r#"{"scenarios": [
 ]}"#;
 
 #[test]
-fn a_bare_evalset_binds_what_its_scenarios_say_to_their_ids() {
-    let became = became(SET, "beam.evalset.json", &Shelf::default());
-    let evals: Vec<(&str, &str)> = became
+fn evalset_expectations_apply_to_scenario_ids() {
+    let converted = convert_file(SET, "beam.evalset.json", &InMemoryFiles::default());
+    let evals: Vec<(&str, &str)> = converted
         .evals
         .iter()
         .map(|e| {
@@ -35,22 +35,25 @@ fn a_bare_evalset_binds_what_its_scenarios_say_to_their_ids() {
         ]
     );
     assert_eq!(
-        became.evals[0]["params"],
+        converted.evals[0]["params"],
         json!({"criteria": ["Names a version", "Quotes the page"], "grouping": "per_criterion"})
     );
     assert_eq!(
-        became.evals[1]["params"],
+        converted.evals[1]["params"],
         json!({"expected_trajectory": ["web__search"]})
     );
-    assert_eq!(became.evals[3]["params"], json!({"max": 3}));
-    assert_eq!(became.evals[0]["applies_to"], json!({"ids": ["beam-01"]}));
+    assert_eq!(converted.evals[3]["params"], json!({"max": 3}));
     assert_eq!(
-        became.evals[4]["applies_to"],
+        converted.evals[0]["applies_to"],
+        json!({"ids": ["beam-01"]})
+    );
+    assert_eq!(
+        converted.evals[4]["applies_to"],
         json!({"ids": ["beam[[]2[]]"]}),
         "an id is no glob"
     );
     assert_eq!(
-        became.lost,
+        converted.lost,
         [
             "beam.evalset.json:4:3: `goal_completion` does not carry over: `${NAME}` in conversation_plan is filled in by evalbench when it runs",
             "beam.evalset.json:5:19: `expected_skills` does not carry over: only the harness distinguishes activated skills from tools",
@@ -77,15 +80,15 @@ scorers:
 ";
 
 #[test]
-fn a_run_configs_scorers_read_the_scenarios_they_are_run_on() {
-    let files = Shelf::of(&[
+fn scorers_become_evals_of_the_scenarios() {
+    let files = InMemoryFiles::new(&[
         ("datasets/beam.evalset.json", SET),
         ("evals/models/judge.yaml", "generator: gcp_vertex_gemini\n"),
         ("other/judge.yaml", "generator: gcp_vertex_gemini\n"),
     ]);
-    let became = became(RUN, "evals/run.yaml", &files);
-    assert_eq!(became.problems, Vec::<String>::new());
-    let evals: Vec<(&str, &Value)> = became
+    let converted = convert_file(RUN, "evals/run.yaml", &files);
+    assert_eq!(converted.problems, Vec::<String>::new());
+    let evals: Vec<(&str, &Value)> = converted
         .evals
         .iter()
         .map(|e| (e["id"].as_str().unwrap_or_default(), &e["params"]))
@@ -112,22 +115,27 @@ fn a_run_configs_scorers_read_the_scenarios_they_are_run_on() {
         ]
     );
     assert_eq!(
-        became.rubric.applies_to.ids,
+        converted.rubric.applies_to.ids,
         ["beam-01"],
         "the scenarios that are run"
     );
     // The same path gives the same judge; another file with that name gives another judge.
-    let judges: Vec<&Value> = became.evals.iter().map(|e| &e["judge"]).take(3).collect();
+    let judges: Vec<&Value> = converted
+        .evals
+        .iter()
+        .map(|e| &e["judge"])
+        .take(3)
+        .collect();
     assert_eq!(judges, ["judge", "judge", "judge-2"]);
     assert_eq!(
-        became.judges.values().collect::<Vec<_>>(),
+        converted.judges.values().collect::<Vec<_>>(),
         [
             &PathBuf::from("evals/models/judge.yaml"),
             &PathBuf::from("other/judge.yaml")
         ]
     );
     assert_eq!(
-        became.lost,
+        converted.lost,
         [
             "evals/run.yaml:9:55: `include_tool_calls: false` does not carry over: a judge here sees the agent's calls and their results",
             "evals/run.yaml:14:3: `end_to_end_latency` does not carry over: it measures, and nothing makes it fail",
@@ -138,10 +146,10 @@ fn a_run_configs_scorers_read_the_scenarios_they_are_run_on() {
 
 #[test]
 fn a_glob_picks_scenarios_and_an_unknown_one_is_an_error() {
-    let files = Shelf::of(&[("set.json", SET)]);
+    let files = InMemoryFiles::new(&[("set.json", SET)]);
     let run = |filter: &str| {
         let text = format!("dataset_config: set.json\n{filter}\nscorers: {{ turn_count: null }}\n");
-        became(&text, "run.yaml", &files)
+        convert_file(&text, "run.yaml", &files)
     };
     let picked = run("scenario_pattern: 'beam-*'");
     assert_eq!(picked.evals.len(), 1);
@@ -153,9 +161,9 @@ fn a_glob_picks_scenarios_and_an_unknown_one_is_an_error() {
 }
 
 #[test]
-fn what_it_names_and_is_not_there_is_an_error() {
+fn missing_named_file_is_an_error() {
     let text = "dataset_config: gone.json\nscorers: { turn_count: null }\n";
-    let (rubric, problems) = loaded(text, "a/run.yaml", &Shelf::default());
+    let (rubric, problems) = loaded(text, "a/run.yaml", &InMemoryFiles::default());
     assert!(rubric.is_none());
     let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
     assert_eq!(
@@ -164,7 +172,7 @@ fn what_it_names_and_is_not_there_is_an_error() {
     );
     let text =
         "dataset_config: set.json\nscorers: { goal_completion: { model_config: no.yaml } }\n";
-    let (_, problems) = loaded(text, "run.yaml", &Shelf::of(&[("set.json", SET)]));
+    let (_, problems) = loaded(text, "run.yaml", &InMemoryFiles::new(&[("set.json", SET)]));
     assert!(
         problems
             .iter()
@@ -174,9 +182,9 @@ fn what_it_names_and_is_not_there_is_an_error() {
 }
 
 #[test]
-fn a_count_without_a_bound_says_which_bound_to_set() {
+fn measuring_scorer_without_a_bound_suggests_one() {
     let text = "dataset_config: set.json\nscorers: { agent_steps: null, regexp_matcher: { regexp_string_list: [x] } }\n";
-    let (_, problems) = loaded(text, "run.yaml", &Shelf::of(&[("set.json", SET)]));
+    let (_, problems) = loaded(text, "run.yaml", &InMemoryFiles::new(&[("set.json", SET)]));
     let steps = problems
         .iter()
         .find(|p| p.message.starts_with("`agent_steps`"))

@@ -26,26 +26,26 @@ use crate::rubric::{Rubric, RubricFileError, RubricFiles, Selector, load_with_fi
 
 /// Files by their names.
 #[derive(Debug, Default)]
-pub(super) struct Shelf {
+pub(super) struct InMemoryFiles {
     files: HashMap<PathBuf, Arc<str>>,
-    asked: RefCell<Vec<PathBuf>>,
+    requested: RefCell<Vec<PathBuf>>,
 }
 
-impl Shelf {
-    pub(super) fn of(files: &[(&str, &str)]) -> Self {
+impl InMemoryFiles {
+    pub(super) fn new(files: &[(&str, &str)]) -> Self {
         let files = files.iter();
         Self {
             files: files
                 .map(|(path, text)| (path.into(), Arc::from(*text)))
                 .collect(),
-            asked: RefCell::default(),
+            requested: RefCell::default(),
         }
     }
 }
 
-impl RubricFiles for Shelf {
+impl RubricFiles for InMemoryFiles {
     fn read(&self, path: &Path) -> Result<Arc<str>, RubricFileError> {
-        self.asked.borrow_mut().push(path.to_owned());
+        self.requested.borrow_mut().push(path.to_owned());
         let text = self.files.get(path).map(Arc::clone);
         text.ok_or(RubricFileError::Unreadable {
             source: Arc::new(std::io::Error::other("does not exist")),
@@ -59,7 +59,7 @@ impl RubricFiles for Shelf {
 
 /// The result of a conversion: the rubric's own keys, evals as dicta's loader sees them, and what does not carry
 /// over.
-pub(super) struct Became {
+pub(super) struct ConvertedFile {
     pub(super) rubric: Rubric,
     pub(super) evals: Vec<Value>,
     pub(super) lost: Vec<String>,
@@ -67,15 +67,15 @@ pub(super) struct Became {
     pub(super) judges: IndexMap<String, PathBuf>,
 }
 
-pub(super) fn became(text: &str, path: &str, files: &Shelf) -> Became {
+pub(super) fn convert_file(text: &str, path: &str, files: &InMemoryFiles) -> ConvertedFile {
     let source: Arc<str> = Arc::from(text);
     let doc =
         Rc::new(yaml::read_document(&source, Path::new(path)).unwrap_or_else(|p| panic!("{p:?}")));
-    let Some(DetectedFile::Rubric(form)) = detect_rubric_format(&doc.value) else {
+    let Some(DetectedFile::Rubric(format)) = detect_rubric_format(&doc.value) else {
         panic!("not recognised: {:?}", detect_rubric_format(&doc.value));
     };
     let catalog = FakeCatalog::new();
-    let mut maker = EvalConverter::new(&catalog, files);
+    let mut converter = EvalConverter::new(&catalog, files);
     let mut rubric = Rubric {
         id: "x".to_owned(),
         description: String::new(),
@@ -87,32 +87,38 @@ pub(super) fn became(text: &str, path: &str, files: &Shelf) -> Became {
         allow: Vec::new(),
         path: path.into(),
         source,
-        format: form,
+        format,
         judges: IndexMap::new(),
         not_carried: Vec::new(),
     };
-    match form {
+    match format {
         RubricFormat::ArenaScenario | RubricFormat::ArenaEval => {
-            super::arena::read(&doc, form, &mut rubric, &mut maker);
+            super::arena::read(&doc, format, &mut rubric, &mut converter);
         }
-        RubricFormat::EvalbenchRun => super::evalbench::read(&doc, files, &mut rubric, &mut maker),
-        RubricFormat::Evalset => super::evalset::read(&doc, &mut maker),
-        RubricFormat::Promptfoo => super::promptfoo::read(&doc, files, &mut rubric, &mut maker),
-        RubricFormat::OpenaiEval => super::openai::read(&doc, &mut rubric, &mut maker),
+        RubricFormat::EvalbenchRun => {
+            super::evalbench::read(&doc, files, &mut rubric, &mut converter)
+        }
+        RubricFormat::Evalset => super::evalset::read(&doc, &mut converter),
+        RubricFormat::Promptfoo => super::promptfoo::read(&doc, files, &mut rubric, &mut converter),
+        RubricFormat::OpenaiEval => super::openai::read(&doc, &mut rubric, &mut converter),
         other => panic!("{other} is read by our own loader"),
     }
-    let (evals, lost) = maker.written();
-    Became {
+    let (evals, lost) = converter.written();
+    ConvertedFile {
         rubric,
         evals,
         lost,
-        problems: maker.problems.iter().map(ToString::to_string).collect(),
-        judges: maker.judges,
+        problems: converter.problems.iter().map(ToString::to_string).collect(),
+        judges: converter.judges,
     }
 }
 
 /// Loads a file completely, with the few types of the fake catalog.
-pub(super) fn loaded(text: &str, path: &str, files: &Shelf) -> (Option<Rubric>, Vec<Diagnostic>) {
+pub(super) fn loaded(
+    text: &str,
+    path: &str,
+    files: &InMemoryFiles,
+) -> (Option<Rubric>, Vec<Diagnostic>) {
     load_with_files(Arc::from(text), Path::new(path), &FakeCatalog::new(), files)
 }
 

@@ -1,17 +1,17 @@
 use serde_json::Value;
 
-use super::{Shelf, became, from_yaml};
+use super::{InMemoryFiles, convert_file, from_yaml};
 
-fn grader(flow: &str) -> super::Became {
-    became(
+fn grader(flow: &str) -> super::ConvertedFile {
+    convert_file(
         &format!("name: Q\ntesting_criteria:\n  - {flow}\n"),
         "eval.yaml",
-        &Shelf::default(),
+        &InMemoryFiles::default(),
     )
 }
 
 #[test]
-fn each_grader_becomes_an_eval_that_means_the_same() {
+fn each_grader_becomes_an_equivalent_eval() {
     for (theirs, ours) in [
         (
             "{type: string_check, name: Same, operation: eq, input: '{{ sample.output_text }}', reference: '{{item.ideal}}'}",
@@ -38,15 +38,15 @@ fn each_grader_becomes_an_eval_that_means_the_same() {
             "{id: n, type: llm_judge, params: {criteria: \"Which mood?\\n\\nThe labels are: good, bad. It passes if the label is good.\"}}",
         ),
     ] {
-        let became = grader(theirs);
-        assert_eq!(became.lost, Vec::<String>::new(), "{theirs}");
-        assert_eq!(became.evals, [from_yaml(ours)], "{theirs}");
-        assert_eq!(became.rubric.description, "Q");
+        let converted = grader(theirs);
+        assert_eq!(converted.lost, Vec::<String>::new(), "{theirs}");
+        assert_eq!(converted.evals, [from_yaml(ours)], "{theirs}");
+        assert_eq!(converted.rubric.description, "Q");
     }
 }
 
 #[test]
-fn what_says_nothing_about_an_output_is_told() {
+fn grader_without_an_output_is_reported() {
     for (theirs, why) in [
         (
             "{type: string_check, name: n, operation: eq, input: '{{item.a}}', reference: '{{item.b}}'}",
@@ -81,23 +81,27 @@ fn what_says_nothing_about_an_output_is_told() {
             "outside its `range`",
         ),
     ] {
-        let became = grader(theirs);
-        assert_eq!(became.evals, Vec::<Value>::new(), "{theirs}");
+        let converted = grader(theirs);
+        assert_eq!(converted.evals, Vec::<Value>::new(), "{theirs}");
         assert!(
-            became.lost[0].starts_with("eval.yaml:3:5: "),
+            converted.lost[0].starts_with("eval.yaml:3:5: "),
             "{:?}",
-            became.lost
+            converted.lost
         );
-        assert!(became.lost[0].contains(why), "{theirs}: {:?}", became.lost);
+        assert!(
+            converted.lost[0].contains(why),
+            "{theirs}: {:?}",
+            converted.lost
+        );
     }
 }
 
 #[test]
-fn a_model_named_in_the_file_is_not_asked() {
-    let became =
+fn model_of_a_grader_is_reported_as_unused() {
+    let converted =
         grader("{type: score_model, name: n, model: o9, input: [{role: user, content: x}]}");
-    assert_eq!(became.evals.len(), 1);
-    assert!(became.lost[0].contains("`model` does not carry over: the eval's judge decides"));
+    assert_eq!(converted.evals.len(), 1);
+    assert!(converted.lost[0].contains("`model` does not carry over: the eval's judge decides"));
 }
 
 #[test]
@@ -108,7 +112,9 @@ fn a_page_of_evals_and_a_bare_list_open_too() {
     );
     for text in [page, format!("[{check}]")] {
         assert_eq!(
-            became(&text, "evals.json", &Shelf::default()).evals.len(),
+            convert_file(&text, "evals.json", &InMemoryFiles::default())
+                .evals
+                .len(),
             1,
             "{text}"
         );

@@ -1,11 +1,11 @@
 //! Tests that problems and evals have their places in the other tool's file.
 
-use super::{Shelf, loaded};
+use super::{InMemoryFiles, loaded};
 
 #[test]
-fn an_eval_begins_where_the_other_tools_part_does() {
+fn converted_eval_has_the_place_of_its_source() {
     let text = "tests:\n  - assert:\n      - type: icontains\n        value: x\n      - type: contains\n        value: y\n";
-    let (rubric, _) = loaded(text, "p.yaml", &Shelf::default());
+    let (rubric, _) = loaded(text, "p.yaml", &InMemoryFiles::default());
     let lines: Vec<u32> = rubric
         .expect("a rubric")
         .evals
@@ -16,9 +16,9 @@ fn an_eval_begins_where_the_other_tools_part_does() {
 }
 
 #[test]
-fn a_param_our_loader_refuses_is_told_at_the_value_it_comes_from() {
+fn refused_param_is_reported_at_its_source_value() {
     let text = "assert:\n  - type: llm-rubric\n    value: x\n    threshold: 7\n  - type: icontains\n    value: ''\n  - type: icontains\n    value: y\n";
-    let (rubric, problems) = loaded(text, "p.yaml", &Shelf::default());
+    let (rubric, problems) = loaded(text, "p.yaml", &InMemoryFiles::default());
     assert_eq!(rubric.expect("a rubric").evals.len(), 1);
     let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
     assert_eq!(
@@ -31,12 +31,12 @@ fn a_param_our_loader_refuses_is_told_at_the_value_it_comes_from() {
 }
 
 #[test]
-fn the_same_loss_a_hundred_times_is_told_once() {
+fn repeated_conversion_error_is_reported_once() {
     let mut text = String::from("assert:\n  - { type: icontains, value: y }\n");
     for _ in 0..100 {
         text.push_str("  - { type: python, value: x }\n");
     }
-    let (rubric, _) = loaded(&text, "p.yaml", &Shelf::default());
+    let (rubric, _) = loaded(&text, "p.yaml", &InMemoryFiles::default());
     let lost = rubric.expect("a rubric").not_carried;
     assert_eq!(lost.len(), 1);
     assert!(
@@ -50,7 +50,7 @@ fn the_same_loss_a_hundred_times_is_told_once() {
 fn an_eval_of_a_scenario_begins_at_its_scorer_in_the_rubrics_own_file() {
     let set = r#"{"scenarios": [{"id": "a", "binary_rubric": ["x"], "max_turns": 2}]}"#;
     let text = "dataset_config: set.json\nscorers:\n  regexp_matcher: {regexp_string_list: [x]}\n  my: {type: turn_count}\n";
-    let (_, problems) = loaded(text, "run.yaml", &Shelf::of(&[("set.json", set)]));
+    let (_, problems) = loaded(text, "run.yaml", &InMemoryFiles::new(&[("set.json", set)]));
     // The fake catalog has none of these types, so each is reported at its place.
     let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
     assert!(

@@ -1,13 +1,17 @@
 use serde_json::{Value, json};
 
-use super::{Became, Shelf, became, from_yaml, loaded};
+use super::{ConvertedFile, InMemoryFiles, convert_file, from_yaml, loaded};
 
-fn assertion(flow: &str) -> Became {
-    became(&format!("- {flow}\n"), "asserts.yaml", &Shelf::default())
+fn assertion(flow: &str) -> ConvertedFile {
+    convert_file(
+        &format!("- {flow}\n"),
+        "asserts.yaml",
+        &InMemoryFiles::default(),
+    )
 }
 
 #[test]
-fn each_assertion_becomes_an_eval_that_means_the_same() {
+fn each_assertion_becomes_an_equivalent_eval() {
     for (theirs, ours) in [
         (
             "{type: equals, value: Yes}",
@@ -168,10 +172,10 @@ fn each_assertion_becomes_an_eval_that_means_the_same() {
             "{id: llm-rubric, type: llm_judge, params: {criteria: 'about {{ metadata.vars.topic }}'}}",
         ),
     ] {
-        let became = assertion(theirs);
-        assert_eq!(became.lost, Vec::<String>::new(), "{theirs}");
-        let [eval] = became.evals.as_slice() else {
-            panic!("{theirs}: {:?}", became.evals);
+        let converted = assertion(theirs);
+        assert_eq!(converted.lost, Vec::<String>::new(), "{theirs}");
+        let [eval] = converted.evals.as_slice() else {
+            panic!("{theirs}: {:?}", converted.evals);
         };
         let ours = from_yaml(ours);
         assert!(
@@ -183,8 +187,8 @@ fn each_assertion_becomes_an_eval_that_means_the_same() {
 
 #[test]
 fn f1_of_sets_is_their_jaccard_index() {
-    let became = assertion("{type: tool-call-f1, value: [a, b], threshold: 0.8}");
-    let min = became.evals[0]["params"]["min_score"]
+    let converted = assertion("{type: tool-call-f1, value: [a, b], threshold: 0.8}");
+    let min = converted.evals[0]["params"]["min_score"]
         .as_f64()
         .expect("a bound");
     // Two tools expected, both called, and one more called: F1 is 4/5, the index is 2/3.
@@ -192,7 +196,7 @@ fn f1_of_sets_is_their_jaccard_index() {
 }
 
 #[test]
-fn what_means_something_else_here_is_told_with_its_place() {
+fn assertion_with_another_meaning_is_reported_at_its_place() {
     for (theirs, why) in [
         (
             "{type: javascript, value: 'output.length < 9'}",
@@ -257,10 +261,10 @@ fn what_means_something_else_here_is_told_with_its_place() {
             "its value must be text (got a list)",
         ),
     ] {
-        let became = assertion(theirs);
-        assert_eq!(became.evals, Vec::<Value>::new(), "{theirs}");
-        let [lost] = became.lost.as_slice() else {
-            panic!("{theirs}: {:?}", became.lost);
+        let converted = assertion(theirs);
+        assert_eq!(converted.evals, Vec::<Value>::new(), "{theirs}");
+        let [lost] = converted.lost.as_slice() else {
+            panic!("{theirs}: {:?}", converted.lost);
         };
         assert!(lost.starts_with("asserts.yaml:1:"), "{theirs}: {lost}");
         assert!(lost.contains(why), "{theirs}: {lost}");
@@ -298,13 +302,13 @@ tests:
 ";
 
 #[test]
-fn the_assertions_of_a_test_are_for_its_own_transcripts() {
-    let files = Shelf::of(&[(
+fn test_assertions_apply_to_its_own_transcripts() {
+    let files = InMemoryFiles::new(&[(
         "eval/more.yaml",
         "- vars: { question: Bye, shop: Zed }\n  assert: [{ type: equals, value: Bye }]\n",
     )]);
-    let became = became(CONFIG, "eval/promptfooconfig.yaml", &files);
-    let ids: Vec<&str> = became
+    let converted = convert_file(CONFIG, "eval/promptfooconfig.yaml", &files);
+    let ids: Vec<&str> = converted
         .evals
         .iter()
         .filter_map(|e| e["id"].as_str())
@@ -322,38 +326,39 @@ fn the_assertions_of_a_test_are_for_its_own_transcripts() {
             "test-4.icontains",
         ]
     );
-    assert_eq!(became.evals[0].get("applies_to"), None, "for every test");
+    assert_eq!(converted.evals[0].get("applies_to"), None, "for every test");
     assert_eq!(
-        became.evals[2]["applies_to"],
+        converted.evals[2]["applies_to"],
         json!({"metadata": {"vars.question": "Where is it?", "vars.order": 7}})
     );
-    assert_eq!(became.evals[2]["params"]["pattern"], "order 7");
-    assert_eq!(became.evals[4]["params"]["patterns"], json!(["Acme"]));
+    assert_eq!(converted.evals[2]["params"]["pattern"], "order 7");
+    assert_eq!(converted.evals[4]["params"]["patterns"], json!(["Acme"]));
     assert_eq!(
-        became.evals[7]["params"]["patterns"],
+        converted.evals[7]["params"]["patterns"],
         json!(["Zed"]),
         "a test's own variable"
     );
-    assert_eq!(became.rubric.description, "Refunds");
+    assert_eq!(converted.rubric.description, "Refunds");
     assert_eq!(
-        became.lost,
+        converted.lost,
         [
             "eval/promptfooconfig.yaml:6:49: `provider` does not carry over: the eval's judge decides, with its own prompt",
             "eval/promptfooconfig.yaml:23:5: `test` does not carry over: its variable `question` is a list, of which promptfoo makes several tests",
         ]
     );
-    assert!(became.problems[0].contains("are for the transcripts whose metadata says the same"));
+    assert!(converted.problems[0].contains("are for the transcripts whose metadata says the same"));
 }
 
 #[test]
-fn one_threshold_of_all_tests_is_the_rubrics() {
-    let of = |text: &str| became(text, "p.yaml", &Shelf::default());
-    let same = of(
+fn threshold_of_all_tests_becomes_the_rubric_threshold() {
+    let convert_text = |text: &str| convert_file(text, "p.yaml", &InMemoryFiles::default());
+    let same = convert_text(
         "defaultTest: {threshold: 0.5}\ntests: [{assert: [{type: is-json}]}, {assert: [{type: is-json}]}]\n",
     );
     assert_eq!(same.rubric.threshold, Some(0.5));
-    let odd =
-        of("tests: [{threshold: 0.5, assert: [{type: is-json}]}, {assert: [{type: is-json}]}]\n");
+    let odd = convert_text(
+        "tests: [{threshold: 0.5, assert: [{type: is-json}]}, {assert: [{type: is-json}]}]\n",
+    );
     assert_eq!(odd.rubric.threshold, None);
     assert!(
         odd.lost[0].contains("a rubric has one threshold"),
@@ -363,9 +368,9 @@ fn one_threshold_of_all_tests_is_the_rubrics() {
 }
 
 #[test]
-fn a_pattern_our_search_cannot_do_is_told_and_the_rest_loads() {
+fn unsupported_pattern_is_reported_and_the_rest_loads() {
     let text = "assert:\n  - {type: regex, value: '('}\n  - {type: icontains, value: x}\n  - {type: is-json}\n";
-    let (rubric, problems) = loaded(text, "p.yaml", &Shelf::default());
+    let (rubric, problems) = loaded(text, "p.yaml", &InMemoryFiles::default());
     let rubric = rubric.unwrap_or_else(|| panic!("{problems:?}"));
     assert_eq!(rubric.evals.len(), 1);
     let lost: Vec<String> = rubric.not_carried.iter().map(ToString::to_string).collect();
@@ -379,11 +384,11 @@ fn a_pattern_our_search_cannot_do_is_told_and_the_rest_loads() {
 }
 
 #[test]
-fn of_nothing_comes_no_rubric() {
+fn file_without_convertible_evals_gives_no_rubric() {
     let (rubric, problems) = loaded(
         "assert: [{type: python, value: x}]\n",
         "p.yaml",
-        &Shelf::default(),
+        &InMemoryFiles::default(),
     );
     assert!(rubric.is_none());
     assert!(

@@ -1,7 +1,7 @@
-use super::{DetectedFile, RubricFormat, Shelf, detect_rubric_format, from_yaml, loaded};
+use super::{DetectedFile, InMemoryFiles, RubricFormat, detect_rubric_format, from_yaml, loaded};
 
 #[test]
-fn a_form_is_told_by_its_keys() {
+fn format_is_detected_from_its_keys() {
     for (text, form) in [
         ("evals: []", RubricFormat::Native),
         ("{kind: PromptConfig, spec: {}}", RubricFormat::PromptConfig),
@@ -55,7 +55,7 @@ fn a_form_is_told_by_its_keys() {
 }
 
 #[test]
-fn another_tools_file_without_a_rubric_says_what_it_is() {
+fn other_file_of_another_tool_is_named() {
     for (text, what) in [
         ("{evalId: x, results: {}}", "promptfoo results"),
         ("{results: {version: 3, stats: {}}}", "promptfoo results"),
@@ -78,7 +78,7 @@ fn another_tools_file_without_a_rubric_says_what_it_is() {
         ("{transcripts: [a], rubrics: [b]}", "a dicta workspace"),
         ("{messages: []}", "a transcript"),
     ] {
-        let (rubric, problems) = loaded(text, "x.yaml", &Shelf::default());
+        let (rubric, problems) = loaded(text, "x.yaml", &InMemoryFiles::default());
         assert!(rubric.is_none(), "{text}");
         assert_eq!(
             problems[0].to_string(),

@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 
 use super::{found, outcome};
 use crate::handlers::testing::refused;
-use crate::handlers::trajectory::tests::{on, record, told};
+use crate::handlers::trajectory::tests::{check_record, outcome_and_why, record};
 use crate::model::Outcome::{CheckError, Fail, Pass};
 
 #[test]
-fn what_checks_nothing_is_refused_where_it_stands() {
+fn params_that_check_nothing_are_refused_at_their_place() {
     for (params, at, what) in [
         (json!({}), "", "`expected` is missing"),
         (
@@ -103,9 +103,9 @@ fn what_checks_nothing_is_refused_where_it_stands() {
             "before[0] names one tool twice",
         ),
     ] {
-        let told = refused("trajectory_match", &params);
+        let problems = refused("trajectory_match", &params);
         assert_eq!(
-            told.first(),
+            problems.first(),
             Some(&(at.to_owned(), what.to_owned())),
             "{params}"
         );
@@ -120,9 +120,9 @@ fn what_checks_nothing_is_refused_where_it_stands() {
         (json!({"matches": "x"}), "/matches"),
     ] {
         let params = json!({"expected": [{"tool": "a", "arg_matchers": {"x": matcher}}]});
-        let told = refused("trajectory_match", &params);
+        let problems = refused("trajectory_match", &params);
         assert_eq!(
-            told[0].0,
+            problems[0].0,
             format!("/expected/0/arg_matchers/x{part}"),
             "{params}"
         );
@@ -130,13 +130,13 @@ fn what_checks_nothing_is_refused_where_it_stands() {
 }
 
 #[test]
-fn what_would_take_too_long_is_an_error() {
+fn too_expensive_comparison_is_a_check_error() {
     let expected: Vec<Value> = (0..500)
         .map(|n| json!({"tool": "t", "args": {"n": n}}))
         .collect();
     let calls: Vec<(&str, Value)> = (0..3000).map(|n| ("t", json!({"n": n}))).collect();
     let params = json!({"expected": expected, "mode": "unordered"});
-    let (outcome, why) = told("trajectory_match", &params, &record(&calls));
+    let (outcome, why) = outcome_and_why("trajectory_match", &params, &record(&calls));
     assert_eq!(
         (outcome, why.as_str()),
         (
@@ -171,28 +171,28 @@ fn params(mode: &str, expected: &[(&str, Value)]) -> Value {
 
 proptest! {
     #[test]
-    fn subset_and_superset_are_each_others_reverse(a in lists(), b in lists()) {
+    fn subset_is_the_reverse_of_superset(a in lists(), b in lists()) {
         prop_assert_eq!(outcome(&params("subset", &a), &b), outcome(&params("superset", &b), &a));
     }
 
     #[test]
-    fn unordered_does_not_see_the_order(
+    fn unordered_ignores_the_order(
         (list, shuffled) in lists().prop_flat_map(|l| (Just(l.clone()), Just(l).prop_shuffle())),
         other in lists(),
     ) {
         prop_assert_eq!(outcome(&params("unordered", &list), &shuffled), Pass);
         for mode in ["unordered", "subset", "superset"] {
-            let of = |own: &[(&str, Value)]| found(&params(mode, &other), own);
-            let ((a, x, _), (b, y, _)) = (of(&list), of(&shuffled));
+            let outcome_of = |made: &[(&str, Value)]| found(&params(mode, &other), made);
+            let ((a, x, _), (b, y, _)) = (outcome_of(&list), outcome_of(&shuffled));
             prop_assert_eq!((a, x), (b, y), "calls");
-            let of = |own: &[(&str, Value)]| found(&params(mode, own), &other);
-            let ((a, x, _), (b, y, _)) = (of(&list), of(&shuffled));
+            let outcome_of = |made: &[(&str, Value)]| found(&params(mode, made), &other);
+            let ((a, x, _), (b, y, _)) = (outcome_of(&list), outcome_of(&shuffled));
             prop_assert_eq!((a, x), (b, y), "expected");
         }
     }
 
     #[test]
-    fn strict_is_unordered_is_subset_and_superset(a in lists(), b in lists()) {
+    fn strict_pass_implies_unordered_subset_and_superset(a in lists(), b in lists()) {
         let passes = |mode: &str| outcome(&params(mode, &a), &b) == Pass;
         prop_assert!(!passes("strict") || passes("unordered"));
         prop_assert_eq!(passes("unordered"), passes("subset") && passes("superset"));
@@ -200,9 +200,9 @@ proptest! {
     }
 
     #[test]
-    fn the_score_is_1_where_it_passes_and_there_alone(a in lists(), b in lists()) {
+    fn score_is_1_exactly_if_the_match_passes(a in lists(), b in lists()) {
         for mode in ["strict", "unordered", "subset", "superset"] {
-            let finding = on("trajectory_match", &params(mode, &a), &record(&b));
+            let finding = check_record("trajectory_match", &params(mode, &a), &record(&b));
             prop_assert_eq!(finding.outcome == Pass, finding.score == Some(1.0));
             prop_assert!(finding.score.is_some_and(|score| (0.0..=1.0).contains(&score)));
         }
