@@ -147,12 +147,14 @@ async fn check_connection(
     judge: &JudgeConfig,
     cancel: &CancellationToken,
 ) -> Result<ConnectionReport, ConnectionError> {
+    // The judge's own limits apply if they are smaller, so that the check ends soon.
     let config = JudgeConfig {
         timeout: judge.timeout.min(MAX_CHECK_TIME),
         max_attempts: Some(judge.max_attempts.unwrap_or(MAX_ATTEMPTS).min(MAX_ATTEMPTS)),
         ..judge.clone()
     };
     let tools = !config.tools.is_empty();
+    // A workspace with only the test question, so that no eval or transcript of the user takes part.
     let mut alone = Workspace {
         rubrics: vec![Arc::new(build_test_rubric(tools, registry)?)],
         transcripts: Vec::new(),
@@ -163,6 +165,7 @@ async fn check_connection(
         ..workspace.clone()
     };
     alone.judges.insert(config.name.clone(), config);
+    // A cached verdict would prove nothing about the connection, so the cache is off.
     let options = RunOptions {
         judge: Some(judge.name.clone()),
         cache: CachePolicy::Off,
@@ -173,6 +176,7 @@ async fn check_connection(
         ..RunOptions::default()
     };
     let prepared = prepare_run(Arc::new(alone), registry, env, clock, options, true).await?;
+    // Step: collect the facts. The blobs stay in memory, because a check records no run.
     let mut contact = ConnectionReport {
         has_tools: tools,
         dropped_settings: prepared
@@ -190,14 +194,17 @@ async fn check_connection(
         .judge_pool
         .slot(0)
         .ok_or(ConnectionError::Unassigned)?;
+    // The test question is the only eval, so it has the position 0.
     let request = prepared
         .judge_pool
         .plan
         .build_request(&transcript, 0, None, None);
     let request = request.map_err(ConnectionError::Settled)?;
+    // An engine that cannot render the request has no verdict format to report.
     if let Some(engine) = &seat.engine {
         contact.verdict_format = engine.verdict_mode(&request).ok();
     }
+    // The redactor removes keys from the facts, because the report quotes errors of servers.
     let cx = CallCx {
         out: Emitter::new(to, blobs.clone(), Arc::new(prepared.redactor)),
         clock: Arc::clone(clock),
@@ -205,7 +212,9 @@ async fn check_connection(
         cell: CellIx(0),
         turn: TurnIx(0),
     };
+    // The call and the listener run at the same time, because the channel is bounded.
     let asking = async {
+        // A panic in one judge must not end the checks of the others.
         let judging = AssertUnwindSafe(seat.judge.judge(&request, &cx)).catch_unwind();
         let result = judging.await.unwrap_or_else(|_| {
             CellResult::from_error(Outcome::JudgeError, "the judge failed inside dicta")
@@ -259,9 +268,11 @@ impl ConnectionReport {
             }
             TurnFact::AttemptStarted { .. } => self.attempts += 1,
             TurnFact::Delta { .. } => *deltas += 1,
+            // A wait at the rate limiter says nothing about the server.
             TurnFact::Held { .. } => {}
             TurnFact::AttemptFailed { status, why, .. } => {
                 self.reached |= status.is_some();
+                // A later failure without a status, such as a broken connection, keeps the known status.
                 self.status = status.or(self.status);
                 self.failures.push(why.clone());
             }
@@ -293,11 +304,13 @@ impl ConnectionReport {
             }
         }
         self.request_bytes += text.len() as u64;
+        // A body that is not a JSON object has no keys to list.
         let Ok(Value::Object(body)) = serde_json::from_str(&text) else {
             return;
         };
         for (key, value) in body {
             match value {
+                // Gemini nests its settings in `generationConfig`, so list one level of nested keys.
                 Value::Object(inner) if !inner.is_empty() => {
                     let inner = inner.keys().map(|name| format!("{key}.{name}"));
                     self.sent_keys.extend(inner);
@@ -361,6 +374,7 @@ impl Tool for EchoTool {
         &self.0
     }
 
+    // The stub accepts any arguments: the check tests the call, not the model's arguments.
     fn prepare(&self, canonical: &RawJson, _seen: &SeenUrls) -> Result<ValidatedCall, Rejection> {
         Ok(ValidatedCall {
             tool: self.0.name.clone(),

@@ -58,6 +58,7 @@ impl ExampleCheck {
         examined: ExampleCheckFilter<'_>,
     ) -> Result<Self, RunError> {
         let mut problems = Vec::new();
+        // Step: select the evals. The closure collects the problems of all evals before the check fails.
         let mut wanted = |rubric: &Rubric, eval: &Eval| {
             let judged = registry
                 .eval_type(&eval.eval_type)
@@ -70,6 +71,7 @@ impl ExampleCheck {
                     !matches!(judge.provider, ProviderKind::Replay | ProviderKind::Source)
                         && examined(rubric, eval, Some(judge))
                 }),
+                // An eval without a judge is a problem only if the caller wants its examples.
                 Err(why) => {
                     if examined(rubric, eval, None) {
                         problems.push(why);
@@ -93,11 +95,13 @@ impl ExampleCheck {
         if !problems.is_empty() {
             return Err(RunError::Usage(problems.join("\n")));
         }
+        // Examples replace the transcripts, so no transcript file has to be readable.
         let few = Workspace {
             rubrics,
             transcripts: Vec::new(),
             ..workspace.clone()
         };
+        // A cached verdict belongs to a transcript. A filter or a resumed run selects transcripts, too.
         let options = RunOptions {
             cache: CachePolicy::Off,
             filter: None,
@@ -149,6 +153,7 @@ impl ExampleCheck {
                 .plan
                 .build_request(&transcript, question.eval, None, None);
             let size = match (request, bench.slot(question.judge)) {
+                // An example that needs no judge call, or a judge that sends nothing, has no size.
                 (Ok(request), Some(seat)) => (seat.request_size)(&request),
                 _ => None,
             };
@@ -159,6 +164,7 @@ impl ExampleCheck {
         }
         let told = judges.into_iter().filter_map(|(at, mut judge)| {
             let config = self.judge_config(at)?;
+            // Without recorded usage there is no duration, so the concurrency does not matter.
             judge.finish(config, 1);
             Some((config.clone(), judge))
         });
@@ -204,6 +210,7 @@ impl ExampleCheck {
             async move { (question, judge_example(&core, question, CellIx(cell)).await) }
         });
         let answers: Vec<_> = futures_util::stream::iter(asking)
+            // `buffered` keeps the order of the examples, so the report follows the rubric.
             .buffered(at_once.max(1))
             .collect()
             .await;
@@ -222,6 +229,7 @@ async fn judge_example(core: &RunCx, question: ExampleQuestion, cell: CellIx) ->
     if core.cancel.is_cancelled() {
         return CellResult::cancelled();
     }
+    // Check the budget before each call: no scheduler does it for examples.
     if let Some(seat) = core.judge_pool.slot(question.judge)
         && seat.is_limited()
         && let Err(reached) = core.budget.check(seat.is_free)
@@ -230,6 +238,7 @@ async fn judge_example(core: &RunCx, question: ExampleQuestion, cell: CellIx) ->
     }
     let (_, _, eval) = core.judge_pool.plan.eval(question.eval);
     let transcript = example_transcript(&eval.examples[question.example_position]);
+    // Each example is judged once, whatever the eval's `repeat:` is.
     let of = JudgedDecision {
         eval: question.eval,
         message: None,
@@ -248,12 +257,14 @@ async fn judge_example(core: &RunCx, question: ExampleQuestion, cell: CellIx) ->
 
 /// Returns the outcome of an example. It is not the example's fault if `rules` cannot read the criteria.
 fn classify_result(judge: &JudgeConfig, expect: Outcome, result: &CellResult) -> (Outcome, String) {
+    // `rules` reports criteria that it cannot read as `not_applicable`.
     let unread = judge.provider == ProviderKind::Rules
         && result.outcome == Outcome::NotApplicable
         && expect != Outcome::NotApplicable;
     let verdict = result.verdict.as_deref();
     let said = verdict.map(|verdict| verdict.reasoning.as_str());
     let why = match (&result.error, said) {
+        // The error comes first: with an error, the reasoning belongs to no verdict.
         (Some(error), _) => error.as_str(),
         (None, _) if !result.explanation.is_empty() => result.explanation.as_str(),
         (None, said) => said.unwrap_or_default(),

@@ -55,6 +55,7 @@ pub(super) async fn prepare_run(
     let frozen = draft.wanted_evidence_run().is_some();
     let opening =
         tool_sets::open_tool_sets(&draft.compilation, &draft.options.tools, clock, frozen);
+    // Open the tools before building the judges: their declarations are part of requests and cache keys.
     let (sets, notes) = opening.await?;
     let prepared = draft.build(env, clock, sending, &sets)?;
     Ok(PreparedRun { notes, ..prepared })
@@ -94,6 +95,7 @@ impl RunDraft {
             dir: workspace.runs.clone(),
             extra_dirs: workspace.extra_run_folders.clone(),
         };
+        // Step: read the old run, if this run resumes one.
         let left = match &options.resume {
             Some(name) => {
                 let old = store.resolve(name).map_err(|error| usage_error(&error))?;
@@ -101,6 +103,7 @@ impl RunDraft {
             }
             None => None,
         };
+        // From here on, the old run's files and options replace the current ones.
         let (workspace, options) = match &left {
             Some(left) => {
                 let (was, options) = left.restore_workspace(&workspace, registry, options)?;
@@ -108,6 +111,7 @@ impl RunDraft {
             }
             None => (workspace, options),
         };
+        // Reading all recorded outcomes is slow, so do it only for a filter that tests them.
         let past: Box<dyn PastOutcomes> = match &options.filter {
             Some(filter) if filter.needs_past_outcomes() => {
                 past_outcomes::load_past_outcomes(&store, &workspace)
@@ -115,9 +119,11 @@ impl RunDraft {
             _ => Box::new(NoPastOutcomes),
         };
         let compilation = compile_evals(&workspace, registry, env, &options, past)?;
+        // Check before any judge is built: carried results belong to evals and judges by position.
         if let Some(left) = &left {
             left.check_compatible(&compilation)?;
         }
+        // A file that cannot be opened must stop the run here, before it costs anything.
         check_readable(&workspace)?;
         Ok(Self {
             workspace,
@@ -175,15 +181,19 @@ impl RunDraft {
         let answers: Option<Arc<dyn EvidenceStore>> =
             frozen.as_ref().map(|(_, answers)| Arc::clone(answers) as _);
 
+        // Step: limits. The gate releases the permit of a paused judge trace.
         let concurrency = options.concurrency.unwrap_or(workspace.limits.concurrency);
         let permits = Permits::new(concurrency);
         let gate = PermitGate::new(Arc::clone(&options.gate), Arc::clone(&permits));
         let mut limits = workspace.limits.budgets;
+        // `--max-cost` replaces the workspace's limit; it may be higher.
         limits.run.max_cost_usd = options.max_cost_usd.or(limits.run.max_cost_usd);
+        // A preview may lack prices, because it reports the cost as unknown.
         if sending && limits.limits_cost() {
             judges::check_prices(&compilation)?;
         }
         let budget = Arc::new(Budget::new(limits, Arc::clone(clock)));
+        // Step: build the judges.
         let names = Arc::new(LiveCellNames::default());
         let parts = JudgeBuildCx {
             env,
@@ -201,6 +211,7 @@ impl RunDraft {
             cell_names: &names,
             sending,
         };
+        // Collect the secrets of all judges, also of those that this run does not need.
         let redactor = Redactor::new(
             judges::collect_secrets(&compilation, env, &options.tools.toolbox)
                 .iter()
@@ -210,10 +221,12 @@ impl RunDraft {
             slots: judge_slots,
             specs,
         } = judges::build_judges(&compilation, sets, &parts)?;
+        // Step: the verdict cache. Reading the index takes time, so a run without judges skips it.
         let recall: Option<Box<dyn VerdictCache>> = match options.cache {
             CachePolicy::Use | CachePolicy::SkipUncached | CachePolicy::LeaveUncachedPending
                 if !compilation.needed.is_empty() =>
             {
+                // An unreadable run contributes no verdicts. `dicta runs` reports it.
                 let (index, _unreadable) = CacheIndex::read(&store.runs());
                 Some(Box::new(RecordedVerdictCache {
                     index,
@@ -228,6 +241,7 @@ impl RunDraft {
             .id
             .clone()
             .unwrap_or_else(|| new_run_id(&store, &**clock));
+        // Step: the header, which must contain everything that a resume needs.
         let mut plan = plan_spec(&workspace, &options);
         if let Some((runs, answers)) = &frozen {
             let said = ReplayedEvidencePlan {
@@ -251,8 +265,10 @@ impl RunDraft {
             rubrics: compilation.rubric_specs(&workspace.root),
             evals: compilation.eval_specs(),
             plan,
+            // The header of this format names one run; `plan` lists all of them.
             frozen: frozen.as_ref().and_then(|(runs, _)| runs.first().cloned()),
         };
+        // The feed comes last, because it takes the old run's transcripts.
         let feed = build_feed(&workspace, &options, &compilation, left);
         let bench = JudgePool {
             plan: compilation.plan,
@@ -314,6 +330,7 @@ fn load_delimiter_secret(
     env: &Env,
 ) -> Result<DelimiterSecret, RunError> {
     if compilation.needed.is_empty() {
+        // Without a judge, no prompt needs a delimiter, so the run must not write to the data directory.
         return Ok(DelimiterSecret::new([0; 32]));
     }
     let path = data_dir(env)
@@ -328,6 +345,7 @@ fn find_parent(
     left: Option<&ResumedRun>,
     store: &RunStore,
 ) -> Option<ParentRun> {
+    // A caller that names a parent knows more about the cause than these options.
     if let Some(parent) = &options.parent {
         return Some(parent.clone());
     }
@@ -355,6 +373,7 @@ fn build_feed(
     match left {
         None => rest(),
         Some(left) => {
+            // A complete run has planned all its transcripts, so only its open cells are judged.
             let rest = (!left.is_complete).then(rest);
             Box::new(ResumeFeed::new(
                 TranscriptFiles::from_workspace(workspace),

@@ -103,12 +103,14 @@ pub async fn preview_run(
     clock: &Arc<dyn Clock>,
     options: RunOptions,
 ) -> Result<RunPreview, RunError> {
+    // With `sending: false`, the preview needs no key.
     let prepared = prepare_run(workspace, registry, env, clock, options, false).await?;
     let configs: Vec<&JudgeConfig> = prepared.header.judges.iter().map(|j| &j.config).collect();
     let limit = prepared.options.limit.unwrap_or(u64::MAX);
     let concurrency = prepared.options.concurrency;
     let concurrency = concurrency.unwrap_or(prepared.workspace.limits.concurrency);
     let paid = |judge: &JudgeConfig| judge.provider.is_model();
+    // Recorded runs take time to read and matter only for judges that cost money.
     let past = if configs.iter().any(|judge| paid(judge)) {
         UsageHistory::from_store(&prepared.store, &prepared.workspace)
     } else {
@@ -143,6 +145,7 @@ impl RunPreview {
                 WorkedRecord::Bad(_) => self.bad_records += 1,
                 WorkedRecord::Transcript(item) if item.cells.is_empty() => {}
                 WorkedRecord::Transcript(item) => {
+                    // The chunk may hold more transcripts than the limit allows.
                     if self.transcripts == limit {
                         return;
                     }
@@ -165,6 +168,7 @@ impl RunPreview {
             let (_, rubric, eval) = bench.plan.eval(key.eval);
             *self.eval_types.entry(eval.eval_type.clone()).or_default() += 1;
             match (state, key.judge) {
+                // This arm comes first: a skipped cell of a judged eval names a judge, but is not cached.
                 (PlannedCellState::Settled(result), _) if result.outcome == Outcome::Skipped => {
                     self.skipped += 1;
                 }
@@ -186,6 +190,7 @@ impl RunPreview {
                 (_, None) => {}
             }
         }
+        // Step: the cells that a split vote or an unsure judge may add.
         for (of, range) in item
             .judged_ranges
             .iter()
@@ -200,6 +205,7 @@ impl RunPreview {
             }
             for judge in bench.plan.evals[of.eval as usize].judge_positions() {
                 let own = cells.iter().filter(|(key, _)| key.judge == Some(*judge));
+                // A member without planned cells counts with all its repeats.
                 let planned = u64::try_from(own.count()).unwrap_or(u64::MAX);
                 let more = u64::from(of.repeat).saturating_sub(planned);
                 let config = configs[*judge as usize];
@@ -208,6 +214,7 @@ impl RunPreview {
                     0 => None,
                     _ => cells
                         .first()
+                        // The first cell represents the others, because repeats send nearly the same request.
                         .and_then(|(key, _)| estimate_request_size(bench, item, key, *judge)),
                 };
                 let turns = asked.map_or(0, |asked| asked.turns);
@@ -232,11 +239,13 @@ impl JudgePreview {
         past: Option<(u32, &PastUsage)>,
     ) {
         self.cells += 1;
+        // The judge sends no request for this cell, so only the cell counts.
         let Some(RequestSize { bytes, turns }) = asked else {
             return;
         };
         let prompt = bytes.div_ceil(CHARS_PER_TOKEN);
         let reply = config.max_output_tokens.map_or(MAX_REPLY_TOKENS, u64::from);
+        // Step: the range, which assumes short replies at least and full replies at most.
         self.calls_least += 1;
         self.calls_most += turns;
         self.tokens_least.0 += prompt;
@@ -249,10 +258,12 @@ impl JudgePreview {
             self.output_tokens += REPLY_TOKENS;
             return;
         };
+        // Step: the likely numbers, as the mean of recorded cells.
         self.cells_with_history += 1;
         self.input_tokens += past.input.div_ceil(past.cells);
         self.output_tokens += past.output.div_ceil(past.cells);
         self.busy_ms += past.ms.div_ceil(past.cells);
+        // Many cells share the recorded cells of one eval, so count those once.
         if !self.counted_evals.contains(&eval) {
             self.counted_evals.push(eval);
             self.past_cells += past.cells;
@@ -262,8 +273,10 @@ impl JudgePreview {
     /// Computes cost and duration after all cells were added.
     pub(super) fn finish(&mut self, config: &JudgeConfig, concurrency: usize) {
         self.model.clone_from(&config.model);
+        // Without a recorded duration for every cell, a total would be too short.
         let all_known = self.calls_least > 0 && self.cells_with_history == self.calls_least;
         let at_once = u64::try_from(concurrency).unwrap_or(u64::MAX).max(1);
+        // Widen before computing costs, so that the cost range contains the likely cost.
         self.widen_ranges();
         self.duration = all_known.then(|| Millis(self.busy_ms.div_ceil(at_once)));
         if config.is_free() || self.calls_least == 0 {
@@ -271,6 +284,7 @@ impl JudgePreview {
             self.cost_range = Some((0.0, 0.0));
             return;
         }
+        // Without prices, `cost_usd` stays `None`, which the output reports as unknown.
         let Some(pricing) = config.pricing() else {
             return;
         };

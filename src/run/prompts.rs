@@ -40,6 +40,7 @@ pub async fn render_prompts(
     pattern: &str,
 ) -> Result<Vec<RenderedPrompt>, RunError> {
     let options = RunOptions {
+        // A cached cell has a request, too, so look up no verdict.
         cache: CachePolicy::Off,
         ..options.clone()
     };
@@ -47,6 +48,7 @@ pub async fn render_prompts(
     let mut prepared = prepare_run(workspace, registry, env, clock, options, false).await?;
     // Read once for the names and once for the selected transcripts, so that no pass holds all transcripts.
     let mut names = Vec::new();
+    // Step: the first pass collects the names.
     let (mut judged, mut checks) = (Vec::new(), 0_u64);
     for_each_transcript(&mut prepared, |prepared, item| {
         for (key, _) in &item.cells {
@@ -56,6 +58,7 @@ pub async fn render_prompts(
             }
         }
     })?;
+    // Select over all names, because an exact name wins over a prefix.
     let wanted = CellPattern::new(pattern).select(&names);
     if wanted.is_empty() {
         let near = crate::diag::find_nearest(pattern, names.iter().map(String::as_str));
@@ -72,6 +75,7 @@ pub async fn render_prompts(
             "no judged cell is called `{pattern}`; {hint}"
         )));
     }
+    // Step: the second pass renders the selected cells.
     let mut problem = None;
     prepared.rewind();
     for_each_transcript(&mut prepared, |prepared, item| {
@@ -105,6 +109,7 @@ fn for_each_transcript(
     while let Some(chunk) = prepared.feed.next_chunk().map_err(RunError::Source)? {
         for worked in process_chunk(&prepared.judge_pool, &chunk) {
             if let WorkedRecord::Transcript(mut item) = worked {
+                // Names contain the unique id, so both passes must see all transcripts in the same order.
                 make_id_unique(&mut ids, &mut item);
                 take(prepared, &item);
             }
@@ -143,6 +148,7 @@ fn render_prompt(
         .judge
         .and_then(|judge| prepared.judge_pool.slot(judge))
         .and_then(|seat| seat.engine.as_ref());
+    // A source judge gets its own explanation, because users expect a prompt of every judge.
     let (Some(transcript), Some(engine)) = (&item.transcript, engine) else {
         if let Some(judge) = key.judge
             && let Some(spec) = prepared.header.judges.get(judge as usize)

@@ -54,11 +54,15 @@ pub(in crate::run) fn spawn_threads(
     feed: Box<dyn TranscriptFeed>,
     orders: mpsc::UnboundedSender<JudgeJob>,
 ) -> oneshot::Receiver<Result<(), String>> {
+    // Two threads if the system does not report its number of processors.
     let threads = thread::available_parallelism().map_or(2, usize::from);
+    // Four chunks per worker keep all workers busy while the merge waits for a slow chunk.
     let in_flight = threads * 4;
     let (ticket, tickets) = sync_channel::<()>(in_flight);
     let (to_workers, chunks) = sync_channel::<(u64, RecordChunk)>(in_flight);
+    // This channel needs no bound, because tickets limit the chunks in flight.
     let (to_merge, worked) = channel();
+    // All workers take from one queue, so a long chunk blocks only its own worker.
     let chunks = Arc::new(Mutex::new(chunks));
 
     let reading = {
@@ -70,8 +74,10 @@ pub(in crate::run) fn spawn_threads(
         let (chunks, to_merge) = (Arc::clone(&chunks), to_merge.clone());
         thread::spawn(move || run_worker(&bench, &cancel, &chunks, &to_merge));
     }
+    // Only the workers keep the channel open, so the merge ends when the last worker ends.
     drop(to_merge);
     let (done, ended) = oneshot::channel();
+    // The merge runs on a thread of its own, because it blocks on the window and the emitter.
     let (core, runtime) = (Arc::clone(core), Handle::current());
     thread::spawn(move || {
         let result = ChunkMerger {
@@ -119,6 +125,7 @@ fn run_worker(
     to_merge: &Sender<WorkedChunk>,
 ) {
     loop {
+        // The lock is held while waiting: exactly one idle worker waits for the next chunk.
         let next = chunks.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok((seq, chunk)) = next else { return };
         if cancel.is_cancelled() {
@@ -149,6 +156,7 @@ impl ChunkMerger<'_> {
         tickets: &Receiver<()>,
         reading: JoinHandle<Result<(), String>>,
     ) -> Result<(), String> {
+        // Chunks arrive in any order. Those that arrive before their predecessors wait here.
         let mut early: BTreeMap<u64, (RecordChunk, Vec<WorkedRecord>)> = BTreeMap::new();
         let mut next = 0;
         'all: loop {
@@ -172,6 +180,7 @@ impl ChunkMerger<'_> {
                 let _taken = tickets.try_recv();
             }
         }
+        // Compute this before the notes, because a cancel during them would hide the reader's error.
         let over = self.is_done();
         self.emit_bad_record_counts();
         if over {
@@ -180,6 +189,7 @@ impl ChunkMerger<'_> {
             return Ok(());
         }
         reading
+            // All chunks are merged, so the reader has ended. Its error becomes the run's error.
             .join()
             .unwrap_or_else(|_| Err("reading the transcripts failed inside dicta".to_owned()))
     }
@@ -201,7 +211,9 @@ impl ChunkMerger<'_> {
     }
 
     fn plan_transcript(&mut self, chunk: &RecordChunk, mut item: WorkedTranscript) {
+        // Ids become unique in file order, so the merge does it and not a worker.
         let own = make_id_unique(&mut self.ids, &mut item);
+        // A filter by names needs the unique id, so it applies only now.
         item.retain_named(&self.core.judge_pool.plan);
         if let Some(own) = own
             && !item.cells.is_empty()
@@ -215,6 +227,7 @@ impl ChunkMerger<'_> {
         if item.cells.is_empty() {
             return;
         }
+        // Step: wait until the judges are near enough. A cancel closes the window.
         self.core.window.wait(self.transcript_count);
         if self.core.cancel.is_cancelled() {
             return;
@@ -226,6 +239,7 @@ impl ChunkMerger<'_> {
             self.runtime.block_on(self.core.emitter.store_blob(raw));
             self.core.check_blobs();
         }
+        // Step: number the cells and record the plan.
         let reference = TranscriptRef {
             id: item.id,
             path: chunk.path.to_path_buf(),
@@ -236,6 +250,7 @@ impl ChunkMerger<'_> {
         };
         let keys: Vec<CellKey> = item.cells.iter().map(|(key, _)| *key).collect();
         self.core.tally.add_planned(keys.len());
+        // The lock covers the event, because the scheduler numbers further repeats at the same time.
         let mut numbering = self.core.cell_counter.blocking_lock();
         let first = numbering.reserve(keys.len());
         self.core.emitter.send_blocking(EventKind::CellsPlanned {
@@ -245,10 +260,12 @@ impl ChunkMerger<'_> {
         });
         drop(numbering);
 
+        // Step: separate the open judged decisions from the complete ones.
         let mut cells = number_cells(first, item.cells);
         let mut decisions = Vec::new();
         let mut next = 0;
         for (of, range) in item.judged_ranges {
+            // The cells between two judged ranges are checks and skipped decisions.
             self.count_check_decisions(&cells[next..range.start]);
             next = range.end;
             let group = &cells[range];
@@ -266,6 +283,7 @@ impl ChunkMerger<'_> {
             }
         }
         self.count_check_decisions(&cells[next..]);
+        // Step: record the results that exist already, in one event per transcript.
         cells.retain(|(_, _, state)| matches!(state, PlannedCellState::Settled(_)));
         self.core.tally.add_settled(cells.len());
         if !cells.is_empty() {
@@ -280,6 +298,7 @@ impl ChunkMerger<'_> {
                 .emitter
                 .send_blocking(EventKind::CellsSettled(settled));
         }
+        // Step: hand the open decisions to the scheduler. Open the window before the scheduler can finish them.
         if let Some(transcript) = item.transcript
             && !decisions.is_empty()
             && self.core.judge_pool.cache_policy.can_call_judges()
@@ -293,6 +312,7 @@ impl ChunkMerger<'_> {
                 decisions,
             });
         }
+        // Only transcripts with cells count, for the limit and for the window.
         self.transcript_count += 1;
     }
 
@@ -331,6 +351,7 @@ impl ChunkMerger<'_> {
             .filter(|(_, count)| **count > MAX_BAD_RECORD_NOTES)
             .map(|(path, count)| (path, *count))
             .collect();
+        // A hash map has no order, so sort the notes by file.
         many.sort_unstable();
         for (path, count) in many {
             self.emit_note(format!(
@@ -347,6 +368,7 @@ pub(in crate::run) fn make_id_unique(
     item: &mut WorkedTranscript,
 ) -> Option<String> {
     if item.has_unique_id {
+        // The id still counts, because a later transcript may have the same id.
         ids.reserve(&item.id);
         return None;
     }

@@ -95,6 +95,7 @@ pub(in crate::run) async fn run_scheduler(
         running: JoinSet::new(),
         is_stopped: false,
     };
+    // The loop ends when no job can arrive, no cell runs, and no cell waits.
     let mut fed = true;
     loop {
         // Subscribe before looking for permits, so that a permit that is released in between is not missed.
@@ -106,17 +107,20 @@ pub(in crate::run) async fn run_scheduler(
             return;
         }
         tokio::select! {
+            // `biased` handles finished cells first, so that their permits are free before further jobs.
             biased;
             Some(done) = conductor.running.join_next(), if !conductor.running.is_empty() => {
                 if let Ok(done) = done {
                     conductor.finish_cell(done).await;
                 }
             }
+            // The guard prevents a busy loop, because a cancelled token stays ready.
             () = core.cancel.cancelled(), if !conductor.is_stopped => conductor.stop(),
             order = orders.recv(), if fed => match order {
                 Some(order) => conductor.add_job(order),
                 None => fed = false,
             },
+            // A paused trace released its permit, or a cell ended: the next pass starts cells.
             () = changed => {}
         }
     }
@@ -132,6 +136,7 @@ impl JudgeScheduler {
             let asked = cells
                 .iter()
                 .enumerate()
+                // Cells with cached verdicts are in the same decision and need no call.
                 .filter(|(_, (_, _, state))| matches!(state, PlannedCellState::NeedsJudge(_)));
             let queue = if of.is_program_check() {
                 &mut self.program_queue
@@ -165,6 +170,7 @@ impl JudgeScheduler {
             && let Some(place) = self.program_queue.pop_first()
         {
             let (no, of, nth) = place;
+            // A transcript is removed only after its last cell, so this is a safeguard.
             let Some(open) = self.open.get(&no) else {
                 continue;
             };
@@ -188,6 +194,7 @@ impl JudgeScheduler {
 
     /// Starts cells in order while permits are free and the budget lasts.
     async fn start_judges(&mut self) {
+        // The first cell stays in the queue until its permit and budget are certain.
         while !self.is_stopped
             && !self.core.cancel.is_cancelled()
             && self.core.permits.has_free()
@@ -208,6 +215,7 @@ impl JudgeScheduler {
             let remembered = self.core.judge_pool.cache_policy != CachePolicy::Off;
             let (cell, post) = (*cell, *post);
             let key = key.clone().filter(|_| remembered);
+            // Check the budget before the permit, so that a used-up budget leaves no start event.
             if let Some(seat) = self.core.judge_pool.slot(post.judge)
                 && seat.is_limited()
                 && let Err(reached) = self.core.budget.check(seat.is_free)
@@ -228,9 +236,11 @@ impl JudgeScheduler {
                 .judge_pool
                 .plan
                 .cell_name(&open.reference.id, of, post);
+            // Insert the name before the judge starts: replay and source judges look it up.
             self.core.judge_pool.cell_names.insert(cell, name);
             self.core
                 .emitter
+                // Send the start event from here and not from the task, so that starts are in plan order.
                 .send(EventKind::CellStarted { cell, key })
                 .await;
             let core = Arc::clone(&self.core);
@@ -249,6 +259,7 @@ impl JudgeScheduler {
     /// that did not start.
     async fn was_not_run(&mut self, result: &CellResult, seat: &JudgeSlot) -> bool {
         let calls = result.usage.map_or(0, |usage| usage.calls);
+        // After a call, the cell keeps its `budget` outcome, because it caused a cost.
         if result.outcome != Outcome::Budget || calls > 0 || !seat.is_limited() {
             return false;
         }
@@ -294,11 +305,13 @@ impl JudgeScheduler {
         }
         core.tally
             .add_judged(&result, seat.is_none_or(|seat| seat.is_free));
+        // Step: plan the cells that this result makes necessary, before recording the result.
         let (mut recalled, mut through) = (Vec::new(), false);
         if let Some(open) = self.open.get_mut(&no)
             && let Some(cells) = open.decisions.get_mut(&of)
         {
             cells[nth].2 = PlannedCellState::Settled(result.clone());
+            // Cells at or after this position are those that this result added.
             let before = cells.len();
             recalled =
                 plan_further_cells(&core, &open.reference, &open.transcript, of, cells).await;
@@ -310,6 +323,7 @@ impl JudgeScheduler {
                     self.judge_queue.insert((no, of, nth));
                 }
             }
+            // Step: count a complete decision and forget its cells.
             if complete {
                 let decision = core.judge_pool.decide(of, &strip_numbers(cells));
                 core.tally.add_decision(decision.as_ref());
@@ -320,6 +334,7 @@ impl JudgeScheduler {
                 }
             }
         }
+        // Step: record the result. A program's cell had no start event, so it settles like a check.
         if of.is_program_check() {
             let settled = vec![SettledCell(done.cell, result)];
             core.emitter.send(EventKind::CellsSettled(settled)).await;
@@ -359,6 +374,7 @@ async fn plan_further_cells(
     if new.is_empty() {
         return Vec::new();
     }
+    // `cells_planned` must come before the cells' results in the log, so send it first.
     let keys = new.iter().map(|(post, _)| of.cell_key(*post)).collect();
     core.tally.add_planned(new.len());
     let mut numbering = core.cell_counter.lock().await;
@@ -370,6 +386,7 @@ async fn plan_further_cells(
             keys,
         })
         .await;
+    // Release the lock before the loop, so that the merge can number its cells.
     drop(numbering);
     let mut recalled = Vec::new();
     for (ix, (post, state)) in (first.0..).map(CellIx).zip(new) {
@@ -403,6 +420,7 @@ fn run_program_check(
         Some(check) => run_check(check, &subject),
         None => CellResult::from_error(Outcome::CheckError, "this eval has no check"),
     };
+    // The handler does not measure time, so measure the program here.
     result.duration_ms = core.clock.now().since(began);
     (!stop.is_cancelled()).then_some(result)
 }
@@ -433,6 +451,7 @@ pub(in crate::run) async fn judge_cell(
     };
     let began = core.clock.now();
     let judging = AssertUnwindSafe(seat.judge.judge(&request, &cx)).catch_unwind();
+    // A judge that ignores the cancellation must not keep the run open.
     let late = async {
         core.cancel.cancelled().await;
         core.clock.sleep(CANCEL_GRACE).await;
@@ -445,6 +464,7 @@ pub(in crate::run) async fn judge_cell(
         }),
         () = late => CellResult::cancelled(),
     };
+    // Judges with an engine measure without the wait for a rate limit, so keep their value.
     if result.duration_ms == Millis(0) {
         result.duration_ms = core.clock.now().since(began);
     }

@@ -56,8 +56,10 @@ pub(in crate::run) fn process_chunk(bench: &JudgePool, chunk: &RecordChunk) -> V
     chunk
         .records
         .iter()
+        // Results of a cancelled run are dropped, so parsing more records would be wasted.
         .take_while(|_| !bench.cancel_flag.is_cancelled())
         .map(|record| {
+            // A defect in a reader or handler must cost one record and not the run.
             catch_unwind(AssertUnwindSafe(|| process_record(bench, chunk, record))).unwrap_or_else(
                 |panic| {
                     WorkedRecord::Bad(BadRecord {
@@ -84,6 +86,7 @@ fn process_record(bench: &JudgePool, chunk: &RecordChunk, record: &SourceRecord)
         transcript: None,
         has_unique_id: record.id.is_some(),
     };
+    // Step: a resumed transcript whose text is lost keeps its results; its open cells become errors.
     let carried = record.carried.as_deref();
     if let Some(carried) = carried
         && let Some(why) = &carried.missing_reason
@@ -98,6 +101,7 @@ fn process_record(bench: &JudgePool, chunk: &RecordChunk, record: &SourceRecord)
         item.judged_ranges = find_judged_ranges(&bench.plan, &item.cells);
         return WorkedRecord::Transcript(Box::new(item));
     }
+    // Step: parse the record.
     let transcript = match record.parse(bytes) {
         Ok(transcript) => transcript,
         Err(bad) => return WorkedRecord::Bad(bad),
@@ -106,14 +110,17 @@ fn process_record(bench: &JudgePool, chunk: &RecordChunk, record: &SourceRecord)
         Some(id) => id.clone(),
         None => transcript.id.to_string(),
     };
+    // An earlier run planned nothing here. The record only reserves its id.
     if record.is_id_only {
         return WorkedRecord::Transcript(Box::new(item));
     }
+    // Step: plan the decisions. A resumed transcript keeps the decisions of its old plan.
     let tasks = match carried {
         None => bench.plan.tasks(&transcript),
         Some(carried) => carried.tasks(&bench.plan, &transcript),
     };
     if !tasks.is_empty() {
+        // Hashing costs time, and only transcripts with cells record their digest.
         item.digest = Digest::hash_bytes(bytes);
         decide_cells(bench, &transcript, &tasks, carried, &mut item);
     }
@@ -156,6 +163,7 @@ fn find_judged_ranges(
             judge,
             repeat: plan.evals[key.eval as usize].repeat,
         };
+        // Plan order puts the cells of a decision next to each other.
         match found.last_mut() {
             Some((last, range)) if *last == of => range.end = at + 1,
             _ => found.push((of, at..at + 1)),
@@ -172,8 +180,10 @@ fn decide_cells(
     item: &mut WorkedTranscript,
 ) {
     let whole = Subject::new(transcript).with_cancel_flag(&bench.cancel_flag);
+    // Copy the transcript at most once, and only if a judge or program may read it after this chunk.
     let mut owned: Option<Arc<Transcript<'static>>> = None;
     for task in tasks {
+        // Stop between evals: the merge does not use the item of a cancelled run.
         if bench.cancel_flag.is_cancelled() {
             return;
         }
@@ -185,12 +195,14 @@ fn decide_cells(
         };
         match &task.method {
             DecisionMethod::Skip(why) => {
+                // A skipped cell names the eval's judge, as the judged cells of the eval do.
                 let judge = bench.plan.evals[task.eval as usize].judge;
                 let result = CellResult::new(Outcome::Skipped, why.as_str());
                 let key = CellKey { judge, ..key };
                 item.cells.push((key, PlannedCellState::Settled(result)));
             }
             DecisionMethod::Check => {
+                // Step: a check. A resumed run does not repeat a check that has a result.
                 let result = carried.and_then(|carried| carried.result(&key));
                 let check = bench.check(task.eval);
                 if result.is_none()
@@ -235,6 +247,7 @@ fn decide_cells(
                     judge: *judge,
                     repeat: *repeat,
                 };
+                // Step: a judge. Carried cells come first, then those that their results make necessary.
                 let owned = owned.get_or_insert_with(|| Arc::new(transcript.clone().into_owned()));
                 let mut cells = match carried {
                     None => Vec::new(),
@@ -277,6 +290,7 @@ pub(in crate::run) fn run_check(check: &dyn Check, subject: &Subject<'_>) -> Cel
 /// Returns the message of a panic.
 pub(in crate::run) fn panic_message(panic: &(dyn Any + Send)) -> &str {
     panic
+        // `panic!` with arguments carries a `String`, without arguments a `&str`.
         .downcast_ref::<String>()
         .map(String::as_str)
         .or_else(|| panic.downcast_ref::<&str>().copied())

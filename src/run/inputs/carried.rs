@@ -32,6 +32,7 @@ impl CarriedTranscript {
             };
             if tasks
                 .last()
+                // The cells of one decision follow each other, so comparing with the last task is enough.
                 .is_some_and(|task| task.eval == key.eval && task.message == key.message)
             {
                 continue;
@@ -40,10 +41,13 @@ impl CarriedTranscript {
                 Some(result) => {
                     (result.outcome == Outcome::Skipped).then(|| result.explanation.clone())
                 }
+                // Without a result, decide again whether the cell is skipped, as the old run would have.
                 None => eval.skip_reason(plan.eval(key.eval).2, key.message, transcript),
             };
+            // A panel's decision is named by its first member, whichever member's cell comes first.
             let judge = match eval.panel {
                 Some(_) => eval.judge,
+                // A skipped cell of an older recording may lack its judge.
                 None => key.judge.or(eval.judge),
             };
             let how = match (skip, judge) {

@@ -142,6 +142,7 @@ impl FileFeed {
             if let Some(chunk) = self.ready_chunks.pop() {
                 return Ok(Some(chunk));
             }
+            // The last chosen record was read, so the rest of the files is not needed.
             if self.chosen.as_ref().is_some_and(|picked| {
                 picked
                     .last()
@@ -149,6 +150,7 @@ impl FileFeed {
             }) {
                 return Ok(None);
             }
+            // Step: open the next file.
             let Some((path, file)) = &mut self.open_file else {
                 let Some(next) = self.files.next() else {
                     return Ok(None);
@@ -157,6 +159,7 @@ impl FileFeed {
                 self.open_file = Some((display_path(&self.root, &next).into(), file));
                 continue;
             };
+            // Step: read the next block. At the end of the resume point's file, all later records are new.
             let Some(block) = file.next_block()? else {
                 if self
                     .after
@@ -170,11 +173,13 @@ impl FileFeed {
             };
             let mut records = Vec::with_capacity(block.records.len());
             for found in block.records {
+                // The offset alone is not unique: one record of a file may hold several transcripts.
                 let place = (found.span.offset, found.span.part);
                 let number = self.records_seen;
                 self.records_seen += 1;
                 let mut passed = false;
                 if let Some(reached) = &self.after {
+                    // Files before the resume point's file were read completely by the old run.
                     if *reached.path != **path || place <= reached.offset {
                         let at = (path.to_path_buf(), place);
                         // Chosen records already have their unique ids.
@@ -188,6 +193,7 @@ impl FileFeed {
                 }
                 let id = match &self.chosen {
                     None => None,
+                    // `chosen` is sorted by number.
                     Some(picked) => match picked.binary_search_by_key(&number, |(no, _)| *no) {
                         Ok(at) => Some(picked[at].1.clone()),
                         Err(_) => continue,
@@ -201,6 +207,7 @@ impl FileFeed {
                     is_id_only: passed,
                 });
             }
+            // Step: split the block. The chunks share its bytes.
             let bytes = Arc::new(block.bytes);
             while !records.is_empty() {
                 let rest = records.split_off(records.len().min(MAX_CHUNK_RECORDS));
@@ -210,6 +217,7 @@ impl FileFeed {
                     records: std::mem::replace(&mut records, rest),
                 });
             }
+            // `pop` takes from the end, so the first chunk must be last.
             self.ready_chunks.reverse();
         }
     }

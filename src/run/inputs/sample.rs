@@ -28,6 +28,7 @@ impl SampleSpec {
         hasher.update(&self.seed.to_le_bytes());
         hasher.update(id.as_bytes());
         let hash = hasher.finalize();
+        // Eight bytes of the hash make equal ranks improbable.
         let (head, _) = hash.as_bytes().split_at(8);
         u64::from_le_bytes(head.try_into().expect("eight bytes"))
     }
@@ -50,10 +51,13 @@ impl SampleSpec {
                 let Ok(transcript) = record.parse(bytes) else {
                     continue;
                 };
+                // Number ids before leaving records out, so that ids are those of a run over all records.
                 let (id, _) = ids.make_unique(transcript.id.to_string());
+                // The sample counts only transcripts with at least one selected cell.
                 if plan.tasks(&transcript).is_empty() {
                     continue;
                 }
+                // The heap keeps the lowest ranks: `pop` removes the highest.
                 chosen.push((self.rank(&id), at, id));
                 if chosen.len() as u64 > self.size {
                     chosen.pop();
@@ -62,6 +66,7 @@ impl SampleSpec {
         }
         let mut picked: Vec<(u64, String)> =
             chosen.into_iter().map(|(_, at, id)| (at, id)).collect();
+        // The feed searches by number, so sort by it.
         picked.sort_unstable();
         Ok(Arc::from(picked))
     }
@@ -99,6 +104,7 @@ impl TranscriptFeed for SampledFeed {
         let feed = match &mut self.chosen {
             Some(feed) => feed,
             chosen @ None => {
+                // Choose at the first call and not earlier, because reading all files may take long.
                 let all = FileFeed::new(self.files.clone(), None);
                 let picked = self.sample.choose(&self.plan, all)?;
                 let files = std::mem::take(&mut self.files);

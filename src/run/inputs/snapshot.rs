@@ -48,11 +48,13 @@ pub(in crate::run) fn compile_evals(
     let mut judges: IndexMap<String, JudgeConfig> = IndexMap::new();
     let mut needed = HashSet::new();
     let mut models: Vec<IndexSet<String>> = Vec::new();
+    // Without `allow_scripts`, script evals compile but stay disabled.
     let scripts = workspace.allow_scripts.then(|| {
         let variables = env.0.iter().map(|(name, value)| (&**name, &**value));
         Arc::new(ScriptEnv::from_variables(variables))
     });
     for (rubric_at, rubric) in workspace.rubrics.iter().enumerate() {
+        // Paths in a rubric are relative to the rubric's file.
         let folder = rubric.path.parent().unwrap_or(Path::new(""));
         let home = CompileCx {
             rubric_folder: workspace.root.join(folder),
@@ -70,6 +72,7 @@ pub(in crate::run) fn compile_evals(
                     continue;
                 }
             };
+            // Step: find the judges of a judged eval.
             let (mut seats, mut rule) = (Vec::new(), None);
             if let CompiledEval::Judged(judged) = &compiled {
                 let by = match find_judges(eval, rubric, workspace, options) {
@@ -85,7 +88,9 @@ pub(in crate::run) fn compile_evals(
                     filter.may_select(&rubric.id, &eval.id, &names, &eval.groups)
                 });
                 for config in by.configs {
+                    // `insert_full` returns the existing position of a known judge, so positions are stable.
                     let (ix, _) = judges.insert_full(config.name.clone(), config.clone());
+                    // One set of further models per judge, at the same position.
                     models.resize_with(judges.len(), IndexSet::new);
                     models[ix].extend(
                         judged
@@ -95,6 +100,7 @@ pub(in crate::run) fn compile_evals(
                             .filter(|m| *m != config.model),
                     );
                     let ix = u32::try_from(ix).unwrap_or(u32::MAX);
+                    // A judge of disabled or unselected evals only appears in the header.
                     if eval.enabled && selected {
                         needed.insert(ix);
                     }
@@ -107,6 +113,7 @@ pub(in crate::run) fn compile_evals(
                 position: at,
                 repeat: match judge {
                     Some(_) => options.repeat.unwrap_or(eval.repeat).max(1),
+                    // `--repeat` does not apply to checks: they return the same result each time.
                     None => 1,
                 },
                 disabled_reason: match &compiled {
@@ -134,6 +141,7 @@ pub(in crate::run) fn compile_evals(
         filter: options.filter.clone(),
         past_outcomes: past,
     };
+    // Step: report patterns that match nothing, which are probably typing errors.
     if let Some(filter) = &options.filter {
         problems.extend(find_unmatched_patterns(filter, &plan));
     }
@@ -186,6 +194,7 @@ pub(in crate::run) fn find_judges<'w>(
         let judge = workspace.find_judge(name);
         judge.ok_or_else(|| explain_no_judge(name, workspace))
     };
+    // `--judge` replaces a panel by one judge, so there is no vote rule.
     if let Some(name) = &options.judge {
         return Ok(EvalJudges {
             rule: None,
@@ -283,6 +292,7 @@ pub(in crate::run) fn snapshot_files(
 pub(crate) fn judge_digest(config: &JudgeConfig) -> Digest {
     let mut value = serde_json::to_value(config).unwrap_or(Value::Null);
     if let Some(map) = value.as_object_mut() {
+        // These settings change the name, the speed, the price or the access, but no verdict.
         for aside in [
             "name",
             "key",

@@ -62,6 +62,7 @@ pub(in crate::run) fn collect_secrets(
     env: &Env,
     toolbox: &Toolbox,
 ) -> Vec<String> {
+    // A missing key is no secret, so its error is ignored here and reported when the judge is built.
     let mut secrets = toolbox.secrets.clone();
     for config in &compilation.judges {
         secrets.extend(resolve_key(config, env).ok().flatten());
@@ -88,11 +89,13 @@ pub(in crate::run) fn build_judges(
     let (mut seats, mut described, mut problems) = (Vec::new(), Vec::new(), Vec::new());
     for (ix, config) in compilation.judges.iter().enumerate() {
         let (mut seat, mut dropped) = (None, Vec::new());
+        // A judge that no selected eval needs is described but not built, so it needs no key.
         let needed = u32::try_from(ix).is_ok_and(|ix| compilation.needed.contains(&ix));
         if needed {
             let models = compilation.extra_models[ix].iter().map(String::as_str);
             match self::build_slot(config, models, &tools[ix], parts) {
                 Ok((built, drops)) => (seat, dropped) = (Some(built), drops),
+                // Continue, so that the user sees the problems of all judges at once.
                 Err(why) => problems.push(why),
             }
         }
@@ -124,6 +127,7 @@ pub(in crate::run) fn check_prices(compilation: &Compilation) -> Result<(), RunE
             continue;
         }
         let models = compilation.extra_models[ix].iter().map(String::as_str);
+        // An eval may name another model of the judge, and each model has its own price.
         for model in std::iter::once(config.model.as_str()).chain(models) {
             if config.pricing_for_model(model).is_none() {
                 problems.push(format!(
@@ -144,6 +148,7 @@ pub(in crate::run) fn check_prices(compilation: &Compilation) -> Result<(), RunE
 
 /// Returns the built-in prices of a judge without prices of its own.
 fn find_built_in_prices(config: &JudgeConfig) -> Option<TablePrices> {
+    // A price in the judge's configuration has no date, so only built-in prices pass here.
     let pricing = config.pricing().filter(|_| !config.is_free())?;
     Some(TablePrices {
         prices: pricing.prices,
@@ -192,6 +197,7 @@ fn build_slot<'m>(
 fn slot_without_engine(judge: Arc<dyn JudgeBackend>, free: bool) -> JudgeSlot {
     JudgeSlot {
         judge,
+        // Without a key, no later run uses the result: it repeats another run's or tool's verdict.
         cache_key: Box::new(|_| None),
         request_size: Box::new(|_| None),
         engine: None,
@@ -228,8 +234,10 @@ fn build_engine<'m>(
     let key = match resolve_key(config, parts.env) {
         Ok(key) => key,
         Err(why) if parts.sending => return Err(why.to_string()),
+        // The placeholder lets a preview build the provider, which renders the request.
         Err(_) => Some("not needed: nothing is sent".to_owned()),
     };
+    // All models of a judge share one limiter, because they share a key.
     let pace = parts.rate_limiters.limiter_for(config, key.as_deref());
     // All models of a judge share one token source. A run that sends nothing has the key above, so it loads no
     // credentials.
@@ -251,6 +259,7 @@ fn build_engine<'m>(
         }))
     };
     let own = provider(config)?;
+    // The header describes the judge's own model, so record its dropped settings.
     let dropped = own.capabilities().dropped.clone();
     let mut engine = JudgeEngine::new(config.clone(), own, tools.clone(), parts.deps.clone());
     for model in models {
@@ -280,6 +289,7 @@ fn load_replay(config: &JudgeConfig, parts: &JudgeBuildCx<'_>) -> Result<Recorde
             config.name
         )
     })?;
+    // A folder relative to the workspace wins over a run of the same name.
     let folder = parts.root.join(name);
     let found = if folder.is_dir() {
         parts.store.resolve(&folder.to_string_lossy())

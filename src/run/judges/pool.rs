@@ -96,6 +96,7 @@ impl JudgePool {
         of: JudgedDecision,
         post: JudgeRepeat,
     ) -> PlannedCellState {
+        // A cell that needs no judge, for example because its field is missing, settles at once.
         let request = match self.build_request(transcript, &of.cell_key(post)) {
             Ok(request) => request,
             Err(settled) => return PlannedCellState::Settled(settled.into()),
@@ -104,12 +105,14 @@ impl JudgePool {
             // No cache reads the key, so the prompt is not rendered for it.
             return PlannedCellState::NeedsJudge(None);
         }
+        // Refresh runs look up no verdict but compute the key, so that later runs find theirs.
         let key = self
             .slot(post.judge)
             .and_then(|seat| (seat.cache_key)(&request));
         if let (Some(recall), Some(key)) = (&self.verdict_cache, &key)
             && let Some(mut result) = recall.find(key, &request.params)
         {
+            // The eval's `message` may have changed since the verdict was recorded.
             self.plan.prepend_message(of.eval, &mut result);
             return PlannedCellState::Settled(result);
         }
@@ -128,7 +131,9 @@ impl JudgePool {
                 .build_request(transcript, cell.eval, cell.message, cell.repeat)?;
         let plan = &self.plan.evals[cell.eval as usize];
         let members = plan.panel.as_ref().map_or(&[][..], |panel| &panel.judges);
+        // Step: number the members with an equal key. The first member always has the index 0.
         let before = members.iter().position(|judge| Some(*judge) == cell.judge);
+        // A judge without a cache key answers by itself, so it cannot be a duplicate.
         if let Some(before @ 1..) = before
             && let Some(own) = cell.judge.and_then(|judge| self.slot(judge))
             && let Some(key) = (own.cache_key)(&request)
@@ -155,6 +160,7 @@ impl JudgePool {
                 let post = JudgeRepeat::from_key(key);
                 let state = match result {
                     Some(result) => PlannedCellState::Settled(result.clone()),
+                    // The old run left no usable result, so a cached verdict may settle the cell now.
                     None => self.cell_state(transcript, of, post),
                 };
                 (post, state)
@@ -170,6 +176,7 @@ impl JudgePool {
         of: JudgedDecision,
         cells: &mut Vec<(JudgeRepeat, PlannedCellState)>,
     ) {
+        // A cached verdict may make the next cell necessary, so repeat until no cell is added.
         loop {
             let more = self.needed_cells(of, cells);
             if more.is_empty() {
@@ -189,6 +196,7 @@ impl JudgePool {
     ) -> Vec<JudgeRepeat> {
         let one = [of.judge];
         let plan = &self.plan.evals[of.eval as usize];
+        // A carried cell may belong to another judge than the plan's, so use the decision's judge.
         let terms = match plan.panel {
             Some(_) => plan.terms(),
             None => VoteParams {
@@ -203,6 +211,7 @@ impl JudgePool {
         let mut posts = Vec::new();
         for (judge, more) in terms.needed_cells(&cell_votes(cells)) {
             let there = cells.iter().filter(|(post, _)| post.judge == judge).count();
+            // Repeats count from 1.
             let first = u32::try_from(there).unwrap_or(u32::MAX).saturating_add(1);
             posts.extend((first..).take(more as usize).map(|number| JudgeRepeat {
                 judge,
@@ -253,7 +262,9 @@ fn cell_votes(cells: &[(JudgeRepeat, PlannedCellState)]) -> Vec<CellVote> {
 pub(in crate::run) fn mark_as_cached(run: &RunId, result: CellResult) -> CellResult {
     let judged = result.verdict.is_some() || result.usage.is_some();
     CellResult {
+        // Keep the first run in the chain: it is the one that asked the judge.
         cached: result.cached.or_else(|| Some(run.clone())),
+        // A cached verdict has zero usage; a check has none.
         usage: judged.then(TokenUsage::default),
         cost_usd: judged.then_some(0.0),
         bill: None,

@@ -65,20 +65,24 @@ impl RequestQueue {
         need: u64,
         told: &mut WaitReporter<'_>,
     ) -> Result<tokio::sync::MutexGuard<'_, ()>, ProviderError> {
+        // No request waits, so there is no wait to report.
         if let Ok(turn) = self.line.try_lock() {
             return Ok(turn);
         }
         let ahead = self.waiting.fetch_add(1, Ordering::Relaxed);
+        // The guard also counts down if the cell is cancelled while it waits.
         let _leaving = WaiterGuard(&self.waiting);
         let now = told.cx.clock.now();
         let (held, gap) = {
             let bounds = self.bounds();
             (bounds.find_wait(need, now), bounds.request_interval(now))
         };
+        // No limit holds the request back, but earlier requests do.
         let held = held.unwrap_or(RateLimitWait {
             reason: ThrottleReason::Concurrency,
             wait: None,
         });
+        // Each request ahead takes one interval.
         let gaps = gap.map(|gap| Millis(gap.0.saturating_mul(ahead as u64 + 1)));
         let wait = held.wait.map(|wait| wait + gaps.unwrap_or_default());
         told.report(RateLimitWait { wait, ..held }).await;
@@ -111,6 +115,7 @@ impl WaitReporter<'_> {
             return;
         }
         let until = held.wait.map(|wait| self.cx.clock.now() + wait);
+        // Waits that end within a second of each other count as the same wait.
         let near = |(by, before): (ThrottleReason, Option<Millis>)| {
             by == held.reason
                 && match (before, until) {
@@ -152,6 +157,7 @@ impl RateLimiters {
         config: &JudgeConfig,
         key: Option<&str>,
     ) -> Arc<RateLimiter> {
+        // The map stores only the digest of this text, because the text contains the key.
         let who = format!("{:?} {:?} {key:?}", config.provider, config.base_url);
         let mut keys = self
             .by_provider_key
@@ -190,6 +196,7 @@ impl Drop for RequestSlot {
     fn drop(&mut self) {
         for lane in &self.queues {
             lane.bounds().end_request();
+            // Wake all waiters: each of them checks its own limits again.
             lane.changed.notify_waiters();
         }
     }
@@ -221,13 +228,16 @@ impl RateLimiter {
             }
             None => None,
         };
+        // Step: wait in the shared queue of the key, then for all limits together.
         let key = self.key_queue.line(need, &mut told).await?;
         let lanes: Vec<&Arc<RequestQueue>> = self.queues().collect();
         self.wait_until_free(&lanes, need, &mut told).await?;
         let now = cx.clock.now();
+        // Step: take a slot of every queue. The queue locks prevent another request from starting in between.
         for lane in &lanes {
             lane.bounds().start_request(need, now);
         }
+        // The next request may check its limits from here on.
         drop((key, own));
         Ok(RequestSlot {
             queues: lanes.into_iter().cloned().collect(),
@@ -243,12 +253,14 @@ impl RateLimiter {
     ) -> Result<(), ProviderError> {
         let cx = told.cx;
         loop {
+            // Subscribe before checking, so that a slot that becomes free in between is not missed.
             let mut changed = pin!(self.key_queue.changed.notified());
             changed.as_mut().enable();
             let now = cx.clock.now();
             let held = lanes
                 .iter()
                 .filter_map(|lane| lane.bounds().find_wait(need, now));
+            // Every limit must allow the request, so the longest wait decides.
             let Some(held) = held.max_by_key(|held| held.wait) else {
                 return Ok(());
             };
@@ -256,6 +268,7 @@ impl RateLimiter {
             let later = async {
                 match held.wait {
                     Some(wait) => cx.clock.sleep(wait).await,
+                    // Without a known time, only a free slot can end the wait.
                     None => std::future::pending().await,
                 }
             };
@@ -283,6 +296,7 @@ impl RateLimiter {
         told: &ExchangeInfo,
         now: Millis,
     ) {
+        // Only the key's queue learns, because servers limit keys and not judges.
         let mut bounds = self.key_queue.bounds();
         bounds.record_quota(&told.rate_limits, now);
         match done {
@@ -291,13 +305,16 @@ impl RateLimiter {
                 if let (Some(input), Some(output)) = (finished.usage.input, finished.usage.output) {
                     bounds.record_usage(need, input + output);
                     let before = self.mean_reply_tokens.load(Ordering::Relaxed);
+                    // Each reply has the weight 1/8, so one long reply changes the estimate little.
                     let after = (before * 7 + output) / 8;
                     self.mean_reply_tokens.store(after, Ordering::Relaxed);
                 }
             }
             Err(ProviderError::Status {
+                // 429 is "too many requests", 503 "unavailable", and 529 is Anthropic's "overloaded".
                 status: 429 | 503 | 529,
                 retry_after,
+                // Fewer requests do not fix a terminal refusal, such as a used-up daily quota.
                 terminal: false,
                 ..
             }) => bounds.record_refusal(began, *retry_after, now),
@@ -329,6 +346,7 @@ impl Provider for RateLimitedProvider {
     ) -> BoxFuture<'a, Result<CompletedReply, ProviderError>> {
         Box::pin(async move {
             let began = cx.clock.now();
+            // Estimate before sending, because the reply changes the estimate of later requests.
             let need = self.limiter.estimate_tokens(body);
             let done = self.inner.send(body, attempt, cx).await;
             let told = self.inner.last_exchange(cx.cell).unwrap_or_default();

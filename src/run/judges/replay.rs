@@ -51,10 +51,12 @@ impl RecordedTraces {
         let mut traces: HashMap<CellName, Vec<(String, RecordedTrace)>> = HashMap::new();
         for event in run.events_with_tags(REPLAYED_EVENT_TAGS)? {
             let event = event?;
+            // An event without a cell belongs to the plan.
             let Some(cell) = event.kind.cell() else {
                 plan.apply(&event);
                 continue;
             };
+            // Checks have no trace to repeat.
             let Some((name, judge)) = plan.cell(cell).and_then(judged_cell_name) else {
                 continue;
             };
@@ -82,16 +84,19 @@ impl RecordedTraces {
         let decision = strip_judge(name.clone());
         let ended =
             |(by, trace): &'_ (String, RecordedTrace)| trace.result.is_some().then(|| by.clone());
+        // Step: find the recorded judges of this cell. A trace without a result ended early.
         let all = self.traces.get(&decision).map_or(&[][..], Vec::as_slice);
         let mut judges: Vec<String> = all.iter().filter_map(ended).collect();
         // Sort, so that the message does not depend on the order of the answers.
         judges.sort_unstable();
+        // Step: choose the trace. A panel member gets only its own trace.
         let eval = (name.rubric.clone(), name.eval.clone());
         let members = self.panels.get(&eval).map_or(&[][..], Vec::as_slice);
         let member = name
             .judge
             .as_ref()
             .is_some_and(|judge| members.contains(judge));
+        // One recorded judge fits any name; with several, the names must be equal.
         let at = match &judges[..] {
             [_] if !member => all.iter().position(|(_, trace)| trace.result.is_some()),
             _ => all
@@ -120,6 +125,7 @@ impl RecordedTraces {
             Err(why) => return CellResult::from_error(Outcome::JudgeError, why),
         };
         for fact in facts {
+            // A trace can be long, so check before each fact.
             if cx.cancel.is_cancelled() {
                 return CellResult::cancelled();
             }
@@ -129,6 +135,7 @@ impl RecordedTraces {
                     cx.out.store_blob(&bytes).await;
                 }
             }
+            // The cell has another number in this run.
             cx.out.send(renumber(fact.clone(), cx.cell)).await;
         }
         mark_as_cached(&self.run, result.clone())

@@ -38,6 +38,7 @@ impl ToolDigests {
     ) -> impl Iterator<Item = &'d Digest> {
         let known = self.0.get(name).map_or(&[][..], Vec::as_slice);
         let same = move |digest: &&Digest| then.is_none_or(|then| then == *digest);
+        // Without a recorded digest, the name alone identifies the tool.
         known.iter().filter(same)
     }
 }
@@ -73,6 +74,7 @@ pub(in crate::run) async fn open_tool_sets(
     clock: &Arc<dyn Clock>,
     frozen: bool,
 ) -> Result<(Vec<ToolSet>, Vec<String>), RunError> {
+    // Judges open their tools at the same time, because a slow server would delay the others.
     let (cx, mut facts) = discarding_cx(clock);
     let opening = compilation.judges.iter().zip(0_u32..).map(|(config, ix)| {
         let needed = compilation.needed.contains(&ix);
@@ -88,6 +90,7 @@ pub(in crate::run) async fn open_tool_sets(
     let opening = join_all(opening);
     tokio::pin!(opening);
     let mut notes = Vec::new();
+    // Step: collect the notes while the tools open.
     let mut keep = |envelope: RedactedEvent| match envelope.kind {
         // Each judge verifies its tokens itself, so the same note may occur again.
         EventKind::Note { text, .. } if !notes.contains(&text) => notes.push(text),
@@ -100,6 +103,7 @@ pub(in crate::run) async fn open_tool_sets(
             all = &mut opening => break all,
         }
     };
+    // The opening may end before its last notes are read.
     while let Ok(envelope) = facts.try_recv() {
         keep(envelope);
     }
@@ -137,6 +141,7 @@ async fn open_tool_set(
     if config.tools.is_empty() {
         return Ok(ToolSet::default());
     }
+    // The connection check replaces the user's tools, so it opens none of them.
     if let Some(tool) = &deps.stub_tool {
         return Ok(ToolSet {
             tools: vec![Arc::clone(tool)],
@@ -185,6 +190,7 @@ fn find_missing_predecessors(set: &ToolSet) -> Vec<String> {
 }
 
 fn build_unopened_tool_set(config: &JudgeConfig, deps: &ToolDeps) -> ToolSet {
+    // This judge is not needed, so a problem with its tools must not stop the run.
     tools::build_tools(&config.tools, deps).unwrap_or_default()
 }
 
@@ -205,6 +211,7 @@ fn discarding_cx(clock: &Arc<dyn Clock>) -> (CallCx, mpsc::Receiver<RedactedEven
         ),
         clock: Arc::clone(clock),
         cancel: CancellationToken::new(),
+        // No cell exists yet. The number is not used, because the facts are not recorded.
         cell: CellIx(u32::MAX),
         turn: TurnIx(0),
     };

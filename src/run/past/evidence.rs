@@ -18,6 +18,7 @@ pub(in crate::run) fn find_evidence_runs(
     root: &Path,
     frozen: &str,
 ) -> Result<Vec<RecordedRun>, RunError> {
+    // Test for a folder first, because its path may contain a comma.
     if root.join(frozen).is_dir() {
         return Ok(vec![find_evidence_run(store, root, frozen)?]);
     }
@@ -66,6 +67,7 @@ fn read_responses(
     let blobs = run.blobs();
     let mut calls = Vec::new();
     for call in run.recorded_calls()? {
+        // A tool that has changed since would return something else, so its responses do not count.
         let of_then = tools.find_matching(&call.tool, call.tool_digest.as_ref());
         let mut same = of_then.peekable();
         if same.peek().is_none() {
@@ -77,6 +79,7 @@ fn read_responses(
                 run.id.letters()
             ))
         })?;
+        // Store the response under each current tool that matches, because keys contain the tool's digest.
         calls.extend(same.map(|digest| {
             let key = EvidenceKey::new(&call.tool, digest, &call.canonical_args);
             (key, answer.clone())

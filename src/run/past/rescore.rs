@@ -31,6 +31,7 @@ pub fn collect_panel_rules(workspace: &Workspace) -> HashMap<(&str, &str), Panel
     let evals = rubrics.flat_map(|rubric| rubric.evals.iter().map(move |eval| (rubric, eval)));
     evals
         .filter_map(|(rubric, eval)| {
+            // An eval without a judge, or with a single one, has no vote rule.
             let by = eval.assign_judges(rubric, workspace.judge.as_deref())?;
             let court = PanelRules {
                 rule: by.rule?,

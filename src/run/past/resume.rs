@@ -69,6 +69,7 @@ impl ResumedRun {
                     results.insert(cell, *result);
                 }
                 EventKind::RunFinished(totals) => is_complete = !totals.cancelled,
+                // The header and the planned ranges.
                 _ => plan.apply(&event),
             }
         }
@@ -97,6 +98,7 @@ impl ResumedRun {
         let plan = &self.header.plan;
         let text = |key: &str| plan.get(key).and_then(Value::as_str).map(str::to_owned);
         let number = |key: &str| plan.get(key).and_then(Value::as_u64);
+        // Step: refuse options that would change the plan.
         let given = options.filter.is_some()
             || options.judge.is_some()
             || options.limit.is_some()
@@ -108,6 +110,7 @@ impl ResumedRun {
                     .to_owned(),
             ));
         }
+        // Step: the judges and files of the old run. Everything else stays as it is today.
         let mut was = today.clone();
         was.root.clone_from(&self.header.workspace);
         was.judge = text("default_judge");
@@ -132,6 +135,7 @@ impl ResumedRun {
             .iter()
             .map(|snapshot| Ok((snapshot.path.clone(), self.read_text(&snapshot.blob.hash)?)))
             .collect::<Result<_, RunError>>()?;
+        // Step: the rubrics, loaded from the snapshot's texts.
         let kept = SnapshotFiles(was.files.clone());
         let mut names = self.judge_names(&kept);
         was.rubrics = self
@@ -140,9 +144,11 @@ impl ResumedRun {
             .iter()
             .map(|spec| self.restore_rubric(&spec.path, registry, &kept, &mut names))
             .collect::<Result<_, _>>()?;
+        // Step: the recorded tool responses and the options of the old run.
         let frozen = self.header.replayed_evidence_plan();
         was.replayed_evidence_run = frozen.as_ref().map(|frozen| {
             let runs: Vec<&str> = frozen.runs.iter().map(|run| run.0.as_str()).collect();
+            // `find_evidence_runs` splits the names at commas.
             runs.join(",")
         });
         let filter = text("where")
@@ -150,6 +156,7 @@ impl ResumedRun {
             .transpose();
         let sample = number("sample").map(|size| SampleSpec {
             size,
+            // 0 is the default seed of the command line.
             seed: number("seed").unwrap_or_default(),
         });
         let options = RunOptions {
@@ -191,6 +198,7 @@ impl ResumedRun {
         let text = self.read_text(&snapshot.blob.hash)?;
         let (rubric, problems) = rubric::load_with_files(text, path, registry, kept);
         let rubric = rubric.map(|mut rubric| {
+            // Rubrics of other tools name judges by path; the old dicta.yaml gives the names.
             names.rename_rubric_judges(&mut rubric);
             Arc::new(rubric)
         });
@@ -225,6 +233,7 @@ impl ResumedRun {
     ) -> Result<(), RunError> {
         let now = compilation.eval_specs();
         let then = &self.header.evals;
+        // Compare by position: cell keys contain positions of evals and judges.
         let evals = now.len() == then.len()
             && now
                 .iter()
@@ -251,10 +260,12 @@ impl ResumedRun {
         let shipped = tools::built_in_tool_decls();
         let mut changed = Vec::new();
         for (spec, (set, ix)) in self.header.judges.iter().zip(sets.iter().zip(0_u32..)) {
+            // Tools of a judge that is not needed were not opened, so their digests differ.
             if !compilation.needed.contains(&ix) {
                 continue;
             }
             for (name, now) in list_tool_digests(set) {
+                // A tool that the old run did not record is new and changes no recorded call.
                 let mut then = spec.tools.iter();
                 let differs = then.any(|(known, then)| *known == name && *then != now);
                 if differs && !shipped.iter().any(|decl| decl.name == name) {
@@ -298,6 +309,7 @@ fn collect_old_transcripts(
     let mut by_id: HashMap<String, usize> = HashMap::new();
     for range in ranges {
         // A later range of the same transcript contains further repeats.
+        // Ids are unique within a run, so the id identifies the transcript.
         let position = *by_id.entry(range.transcript.id.clone()).or_insert_with(|| {
             transcripts.push((range.transcript, Vec::new()));
             transcripts.len() - 1
@@ -308,6 +320,7 @@ fn collect_old_transcripts(
             (key, result.and_then(|result| carry_result(run, result)))
         }));
     }
+    // Sort into plan order, because later ranges add their cells at the end.
     for (_, cells) in &mut transcripts {
         cells.sort_by_key(|(key, _)| (key.eval, key.message, key.judge, key.repeat));
     }
@@ -316,6 +329,7 @@ fn collect_old_transcripts(
 
 /// Returns the result as the new run records it; `None` if the cell must be judged again.
 fn carry_result(run: &RunId, result: CellResult) -> Option<CellResult> {
+    // A person's change replaced the judge's result, which the new run needs.
     if result.outcome.is_error() || result.by_human {
         return None;
     }
@@ -352,6 +366,7 @@ impl ResumeFeed {
     }
 
     fn read_bytes(&mut self, of: &TranscriptRef) -> Result<Vec<u8>, String> {
+        // Compare the content: the same place in a changed file may hold another transcript.
         let is_it = |bytes: &Vec<u8>| Digest::hash_bytes(bytes) == of.digest;
         if let Some(bytes) = self.read_from_file(of).filter(is_it) {
             return Ok(bytes);
@@ -367,6 +382,7 @@ impl ResumeFeed {
 
     fn read_from_file(&mut self, of: &TranscriptRef) -> Option<Vec<u8>> {
         let path = self.files.root.join(&of.path);
+        // Keep one file open, because the transcripts of a file follow each other.
         if self.file.as_ref().is_none_or(|(open, _)| *open != path) {
             let file = self.files.maps.open(&path).ok()?;
             self.file = Some((path, file));
@@ -390,6 +406,7 @@ impl TranscriptFeed for ResumeFeed {
                 None => Ok(None),
             };
         };
+        // A lost transcript does not end the run: its results are carried, and its open cells become errors.
         let (bytes, lost) = match self.read_bytes(&reference) {
             Ok(bytes) => (bytes, None),
             Err(why) => (Vec::new(), Some(why)),

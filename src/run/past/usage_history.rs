@@ -42,11 +42,13 @@ impl UsageHistory {
     pub(in crate::run) fn from_store(store: &RunStore, workspace: &Workspace) -> Self {
         let mut all = Self::default();
         let runs = store.runs();
+        // `runs` lists the newest first, so `take` below keeps the newest.
         let own_runs = runs.iter().filter(|run| {
             let header = run.read_header();
             header.is_ok_and(|header| header.workspace == workspace.root)
         });
         for run in own_runs.take(MAX_HISTORY_RUNS) {
+            // A preview works without this run, so its error is not reported here.
             let _unreadable = all.add_run(run);
         }
         all
@@ -86,6 +88,7 @@ impl UsageHistory {
 
     /// Adds a cell of this run, if its judge was called and reported its tokens.
     fn add_result(&mut self, key: UsageKey, result: &CellResult) {
+        // A cell without token counts would lower the mean.
         let usage = result.usage.unwrap_or_default();
         let (Some(input), Some(output)) = (usage.input, usage.output) else {
             return;
@@ -97,6 +100,7 @@ impl UsageHistory {
         }
         let past = self.0.entry(key).or_default();
         past.cells += 1;
+        // Logs are untrusted input, so a huge number must not overflow.
         past.calls = past.calls.saturating_add(u64::from(usage.calls));
         past.input = past.input.saturating_add(input);
         past.output = past.output.saturating_add(output);

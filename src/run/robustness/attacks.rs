@@ -117,6 +117,7 @@ pub(super) fn attack_cases(
     most: usize,
     known: BaseVerdictFn<'_>,
 ) -> Vec<RobustnessCase> {
+    // Only an answer that fails can be turned into a pass.
     let failing = |want: &dyn Fn(&BaseAnswer) -> bool| -> HashMap<(usize, usize), usize> {
         let mut found = HashMap::new();
         for (at, base) in bases
@@ -127,6 +128,7 @@ pub(super) fn attack_cases(
         {
             for eval in &base.evals {
                 if known(at, *eval) == Some(false) {
+                    // One failing answer per conversation and eval is enough.
                     found.entry((base.conversation, *eval)).or_insert(at);
                 }
             }
@@ -139,9 +141,11 @@ pub(super) fn attack_cases(
     // Sort, so that each eval attacks its first conversation before a second one.
     pairs.sort_unstable();
     pairs.dedup();
+    // The limit keeps the number of calls predictable.
     pairs.truncate(most);
     let mut cases = Vec::new();
     for pair in pairs {
+        // Answers without content replace a non-answer, which deserves a pass no more than they do.
         if let Some(base) = hollow.get(&pair) {
             let whole = MASTER_KEYS.map(|text| (AttackKind::MasterKey, text));
             let whole = whole
@@ -151,6 +155,7 @@ pub(super) fn attack_cases(
                 push_case(&mut cases, bases, (*base, pair.1), family, nth, text);
             }
         }
+        // A wrong answer with content is the harder test, so it comes before the non-answer.
         if let Some(base) = own.get(&pair).or_else(|| hollow.get(&pair)) {
             let answer = &bases.answers[*base].answer;
             for (family, nth, text) in append_attack_texts(answer) {
@@ -184,6 +189,7 @@ fn append_attack_texts(answer: &str) -> Vec<(AttackKind, usize, String)> {
                 .map(|(nth, text)| (AttackKind::Injected(style), nth, text)),
         );
     }
+    // Padding surrounds the answer, so it does not follow it as the other texts do.
     let long = pad_answer(answer).into_iter().enumerate();
     all.extend(long.map(|(nth, text)| (AttackKind::Padding, nth, text)));
     all
@@ -236,6 +242,7 @@ fn push_neutral_cases(
                     base: at,
                 });
             }
+            // Criteria as one text have no order to change.
             if reverse_criteria(&bases.evals[*eval].params).is_some() {
                 cases.push(RobustnessCase {
                     id: format!("{}+swapped-criteria", base.id),
@@ -255,6 +262,7 @@ pub(super) fn reverse_criteria(params: &Value) -> Option<Value> {
     let list = params
         .get("criteria")?
         .as_array()
+        // One criterion in reverse is the same question.
         .filter(|list| list.len() > 1)?;
     let mut params = params.clone();
     params["criteria"] = list.iter().rev().cloned().collect();

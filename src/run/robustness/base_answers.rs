@@ -163,6 +163,7 @@ pub(super) fn sample_workspace(
                 }
                 let which = own.iter().enumerate().filter(|(_, own)| own.matches(&read));
                 let which: Vec<usize> = which.map(|(at, _)| at).collect();
+                // The attacks change the native JSON, so parse it again as a value.
                 let Ok(record) = serde_json::from_slice::<Value>(bytes) else {
                     continue;
                 };
@@ -176,6 +177,7 @@ pub(super) fn sample_workspace(
                     answer,
                     which,
                 ));
+                // Keep only the best ranks while reading, so that memory does not grow with the files.
                 if drawn.len() > limit {
                     drawn.sort_by_key(|one| one.0);
                     drawn.truncate(limit);
@@ -230,6 +232,7 @@ pub(super) fn sample_workspace(
 /// Returns a transcript's rank in the draw.
 fn draw_rank(seed: u64, id: &str) -> u64 {
     let mut hasher = blake3::Hasher::new();
+    // A hash of seed and id makes the draw independent of the order of files.
     hasher.update(&seed.to_le_bytes());
     hasher.update(id.as_bytes());
     let mut head = [0; 8];
@@ -244,9 +247,11 @@ fn is_assistant(message: &Value) -> bool {
 /// Returns the text of the last assistant message.
 fn last_answer(record: &Value) -> Option<String> {
     let messages = record.get("messages")?.as_array()?;
+    // A transcript without an answer gives nothing to attack.
     let last = messages.iter().rfind(|message| is_assistant(message))?;
     match &last["content"] {
         Value::String(text) => Some(text.clone()),
+        // The content is a list of parts; only text parts count.
         Value::Array(parts) => {
             let texts = parts.iter().filter_map(|part| part["text"].as_str());
             Some(texts.collect::<Vec<_>>().join("\n"))
@@ -261,6 +266,7 @@ pub(super) fn with_answer(record: &Value, answer: &str) -> Value {
     let messages = record.get_mut("messages").and_then(Value::as_array_mut);
     let last = messages.and_then(|all| all.iter_mut().rfind(|message| is_assistant(message)));
     if let Some(last) = last {
+        // A plain text replaces all parts of the content.
         last["content"] = json!(answer);
     }
     record
@@ -277,6 +283,7 @@ pub(super) fn with_greeting(record: &Value, late: bool) -> Value {
         } else {
             messages.iter().position(asks)
         };
+        // A transcript without a user message gets the greeting at its start.
         let at = at.unwrap_or(0);
         let greeting = [
             json!({"role": "user", "content": "Hello there!"}),

@@ -123,6 +123,7 @@ impl RobustnessTest {
         wanted: &RobustnessOptions,
     ) -> Result<Self, RunError> {
         let usage = RunError::Usage;
+        // An unknown judge is reported by the run, together with its nearest name.
         if let Some(judge) = workspace.find_judge(&wanted.judge)
             && judge.provider == ProviderKind::Source
         {
@@ -145,6 +146,7 @@ impl RobustnessTest {
             }
         };
         let bases = bases.map_err(usage)?;
+        // Each drawn transcript gives two answers: its own and one without content.
         let most = match wanted.rubric {
             None => bases.answers.len(),
             Some(_) => 2 * wanted.limit.max(1),
@@ -175,6 +177,7 @@ impl RobustnessTest {
         });
         // Both runs share the run's cost limit.
         let limit = self.workspace.limits.budgets.run.max_cost_usd;
+        // A run with a cost limit has prices for all its judges, so its cost is known.
         let left = limit.map(|usd| (usd - base.cost().unwrap_or(0.0)).max(0.0));
         self.build_stage(cases, "attacks", left)
     }
@@ -182,6 +185,7 @@ impl RobustnessTest {
     /// Returns the largest possible run over the attacks: every base answer that does not deserve to pass fails.
     pub fn max_attack_stage(&self) -> Result<RobustnessStage, RunError> {
         let cases = attacks::attack_cases(&self.bases, self.max_attacks, &|at, _| {
+            // An answer whose right verdict is unknown may fail, so the preview counts its attacks.
             Some(self.bases.answers[at].deserves_pass.unwrap_or(false))
         });
         self.build_stage(cases, "attacks", None)
@@ -196,6 +200,7 @@ impl RobustnessTest {
     ) -> RobustnessReport {
         let verdicts = self.base_verdicts(base);
         let known = |at, eval| verdicts.get(&(at, eval)).copied().flatten();
+        // Step: the repeats of the base answers, which are a row of their own.
         let first = attacks::baseline_cases(&self.bases);
         let mut rows: HashMap<AttackKind, RobustnessRow> = HashMap::new();
         report::count_flips(
@@ -209,6 +214,7 @@ impl RobustnessTest {
             let cells = report::group_cells_by_case(self, &stage.cases, attacked);
             report::count_flips(&mut rows, &stage.cases, &cells, &attacked.run, &known);
         }
+        // Step: the sums over both runs. There is no second run if nothing could be attacked.
         let played = [Some(base), attacked];
         let played = || played.into_iter().flatten();
         let said = |wanted| {
@@ -263,6 +269,7 @@ impl RobustnessTest {
             RunError::Usage(format!("{folder}: the cases cannot be written: {error}"))
         })?;
         let rubric = self.build_rubric(&cases);
+        // The root is the selftest folder, so that the workspace's state does not include these runs.
         let mut workspace = Workspace {
             root: self.folder.clone(),
             name: "selftest".to_owned(),
@@ -274,6 +281,7 @@ impl RobustnessTest {
             warnings: Vec::new(),
             ..self.workspace.clone()
         };
+        // Without a limit, the workspace's settings stay as they are.
         if left.is_some() {
             workspace.limits.budgets.run.max_cost_usd = left;
         }
@@ -319,10 +327,12 @@ impl RobustnessTest {
                 } else {
                     1
                 },
+                // A tag per variant selects exactly the cases of that variant.
                 applies_to: Selector {
                     tags: vec![case_tag(at, way)],
                     ..Selector::default()
                 },
+                // Examples and preconditions belong to the original eval, not to its variants.
                 examples: Vec::new(),
                 required: false,
                 weighted: false,
@@ -341,6 +351,7 @@ impl RobustnessTest {
     fn write_transcripts(&self, cases: &[RobustnessCase]) -> std::io::Result<NamedTempFile> {
         std::fs::DirBuilder::new()
             .recursive(true)
+            // The transcripts may be confidential, so only the owner may read the folder.
             .mode(0o700)
             .create(&self.folder)?;
         // A case under several evals is one transcript.
@@ -371,6 +382,7 @@ fn case_tag(eval: usize, way: EvalVariant) -> String {
 /// Finds a rubric by its id or file.
 fn find_rubric<'w>(workspace: &'w Workspace, name: &str) -> Result<&'w Rubric, String> {
     let found = workspace.rubrics.iter().find(|rubric| {
+        // `ends_with` compares whole path components: `tone.yaml` finds `rubrics/tone.yaml`.
         rubric.id == name || rubric.path.as_os_str() == name || rubric.path.ends_with(name)
     });
     found.map(|rubric| &**rubric).ok_or_else(|| {

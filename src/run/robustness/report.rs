@@ -80,9 +80,11 @@ impl RobustnessReport {
 
 /// Returns Wilson's score interval (1927) for `hits` of `n`, z = 1.96.
 fn wilson_interval(hits: u64, n: u64) -> (f64, f64) {
+    // The 97.5 % quantile of the normal distribution.
     const Z: f64 = 1.959_963_984_540_054;
     let (n, p) = (n as f64, hits as f64 / n as f64);
     let z2 = Z * Z;
+    // Wilson's interval stays valid for few verdicts and for rates near 0 and 1.
     let middle = (p + z2 / (2.0 * n)) / (1.0 + z2 / n);
     let half = Z / (1.0 + z2 / n) * (p * (1.0 - p) / n + z2 / (4.0 * n * n)).sqrt();
     ((middle - half).max(0.0), (middle + half).min(1.0))
@@ -137,6 +139,7 @@ pub(super) fn count_flips(
                 .filter_map(|(_, result)| result.outcome.passed())
         };
         row.total += 1;
+        // Repeats compare with each other, and the other attacks compare with the base answer.
         let (scored, flipped) = if case.attack == AttackKind::Repeat {
             let first = verdicts().next();
             (
@@ -148,12 +151,15 @@ pub(super) fn count_flips(
             match (verdicts().next(), before) {
                 (Some(now), Some(before)) if case.attack.is_neutral() => (true, now != before),
                 (Some(now), Some(false)) => (true, now),
+                // Without both verdicts, or for an attack on a passing answer, nothing is measured.
                 _ => (false, false),
             }
         };
         if !scored {
             let mut outcomes = cells.iter().map(|(_, result)| result.outcome);
+            // With several cells, the last one without a verdict names the reason.
             let outcome = outcomes.rfind(|outcome| outcome.passed().is_none());
+            // A case without any result was not reached before the run ended.
             let outcome = outcome.unwrap_or(Outcome::Cancelled);
             match row
                 .without_verdict

@@ -73,12 +73,14 @@ impl TokenBucket {
 
     /// Returns the bucket that a server reports; `None` if the server does not report when it refills.
     fn from_server(left: &RemainingLimit, now: Millis) -> Option<Self> {
+        // Without a reset time, the bucket could stay empty forever.
         let reset = left.reset?;
         let amount = left.remaining as f64;
         let most = left
             .limit
             .map_or(f64::INFINITY, |limit| limit as f64)
             .max(amount);
+        // With a known limit, assume that the quota refills evenly until the reset.
         let refill = if most.is_finite() {
             (most - amount) / (reset.0.max(1) as f64)
         } else {
@@ -94,6 +96,7 @@ impl TokenBucket {
     }
 
     fn amount(&self, now: Millis) -> f64 {
+        // The server refills this bucket all at once.
         if self.refill_per_ms == 0.0 && now >= self.full_at {
             return self.capacity;
         }
@@ -107,6 +110,7 @@ impl TokenBucket {
         if missing <= 0.0 {
             Millis(0)
         } else if self.refill_per_ms > 0.0 {
+            // One millisecond more, so that rounding down does not cause a second short wait.
             Millis::from_secs_f64(missing / self.refill_per_ms / 1000.0) + Millis(1)
         } else {
             self.full_at.since(now)
@@ -114,6 +118,7 @@ impl TokenBucket {
     }
 
     fn take(&mut self, need: f64, now: Millis) {
+        // The amount may become negative: the next requests then wait longer.
         self.amount = self.amount(now) - need;
         self.updated_at = now;
     }
@@ -123,6 +128,7 @@ impl RateLimitState {
     /// Returns a limit of evenly spaced requests per minute.
     pub(super) fn per_minute(requests: u32) -> Self {
         Self {
+            // Round up, so that a minute never holds more requests than allowed.
             min_interval: Some(Millis(60_000_u64.div_ceil(u64::from(requests.max(1))))),
             ..Self::default()
         }
@@ -147,12 +153,14 @@ impl RateLimitState {
                 wait: Some(wait),
             })
         };
+        // A server's quota that takes hours to refill does not block: the server's own refusal decides.
         let account = |account: &Option<TokenBucket>, by, need: f64| {
             let wait = account.as_ref()?.time_until(need, now);
             (wait <= MAX_SERVER_DELAY).then(|| until(by, now + wait))?
         };
         let configured = self.token_bucket.as_ref();
         let configured = configured.map(|tokens| tokens.time_until(need as f64, now));
+        // Step: the limits with a known time. The longest wait decides.
         let timed = [
             until(ThrottleReason::Server, self.hold_until),
             until(ThrottleReason::Concurrency, self.ramp_next_start)
@@ -163,9 +171,11 @@ impl RateLimitState {
             account(&self.server_tokens, ThrottleReason::Tokens, need as f64),
         ];
         let longest = timed.into_iter().flatten().max_by_key(|held| held.wait);
+        // Step: the number of concurrent requests, whose wait has no known end.
         longest.or_else(|| {
             let full = self
                 .max_in_flight
+                // The bound is fractional, because each success raises it by less than one.
                 .is_some_and(|crowd| self.in_flight as f64 >= crowd.floor());
             full.then_some(RateLimitWait {
                 reason: ThrottleReason::Concurrency,
@@ -201,6 +211,7 @@ impl RateLimitState {
 
     /// Records that the server refused a request, which started at `began`, because there are too many.
     pub(super) fn record_refusal(&mut self, began: Millis, asked: Option<Millis>, now: Millis) {
+        // A longer delay ends the attempt in the provider, so it must not hold the other requests.
         if let Some(asked) = asked.filter(|asked| *asked <= MAX_SERVER_DELAY) {
             self.hold_until = self.hold_until.max(now + asked);
         }
@@ -208,6 +219,7 @@ impl RateLimitState {
         if self.last_cut_at.is_none_or(|cut| began > cut) {
             let out = self
                 .max_in_flight
+                // The first refusal has no bound yet, so half of the running requests become the bound.
                 .unwrap_or(f64::INFINITY)
                 .min(self.in_flight as f64);
             self.max_in_flight = Some((out / 2.0).max(1.0));
@@ -242,18 +254,21 @@ impl RateLimitState {
     /// Corrects the estimated tokens of a request by the real number.
     pub(super) fn record_usage(&mut self, estimated: u64, real: u64) {
         if let Some(tokens) = &mut self.token_bucket {
+            // Only the configured bucket is corrected: the server's buckets are set by its next report.
             tokens.amount = (tokens.amount + estimated as f64 - real as f64).min(tokens.capacity);
         }
     }
 
     /// Returns the time between two waiting requests, if it is known.
     pub(super) fn request_interval(&self, now: Millis) -> Option<Millis> {
+        // `None` is less than any interval, so `max` returns the known one.
         let ramp = (now < self.ramp_until).then(|| self.ramp_interval());
         self.min_interval.max(ramp)
     }
 
     fn ramp_interval(&self) -> Millis {
         let crowd = self.max_in_flight.unwrap_or(MAX_CONCURRENCY_BOUND);
+        // The allowed requests start within about a second, each 5 to 200 ms after the last.
         Millis::from_secs_f64((1.0 / crowd).clamp(0.005, 0.2))
     }
 }
