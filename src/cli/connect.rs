@@ -28,6 +28,7 @@ pub(super) fn check_and_connect(
     connecting: &ConnectArgs,
     cx: &CommandCx,
 ) -> Result<u8, CommandError> {
+    // `--judge` needs one of two flags, so clap's `requires` does not fit.
     if exam.judge.is_some() && !(exam.examples || connecting.connect) {
         return Err(CommandError::usage("--judge needs --examples or --connect"));
     }
@@ -45,6 +46,7 @@ pub(super) fn check_and_connect(
     // text to standard error.
     let checked = match connecting.format {
         ListFormat::Human => check::check(path, strict, exam, cx)?,
+        // The check of the files is left out here, so only the connections decide the exit code.
         ListFormat::Json => 0,
     };
     let tried = connect_all(path, exam.judge.as_deref(), connecting.format, cx)?;
@@ -59,6 +61,7 @@ fn connect_all(
 ) -> Result<u8, CommandError> {
     let opened = load_workspace(path, cx)?;
     let workspace = &opened.workspace;
+    // Step: choose the judges, and announce the requests before they are sent.
     let judges: Vec<&JudgeConfig> = match only {
         None => workspace.judges.values().collect(),
         Some(name) => {
@@ -90,6 +93,7 @@ fn connect_all(
     }
     let runtime = build_runtime()?;
     let cancel = CancellationToken::new();
+    // Step: test judges and sources at the same time.
     let found = runtime.block_on(async {
         let registry = EvalTypeRegistry::builtin();
         let probing = async {
@@ -110,10 +114,13 @@ fn connect_all(
             found = trying => Some(found),
         }
     });
+    // A source or judge may block a thread, so don't wait for it.
     runtime.shutdown_timeout(Millis(200).to_duration());
     let Some((found, probed)) = found else {
+        // 130 is the exit code of a program that SIGINT ended.
         return Ok(130);
     };
+    // Step: print the report.
     let text = match format {
         ListFormat::Json => {
             let mut list: Vec<Value> = found.iter().map(as_json).collect();
@@ -141,6 +148,7 @@ fn exit_code(found: &[ConnectionCheck], probed: &[ToolProbe]) -> u8 {
             .is_ok_and(|contact| !has_verdict(contact))
     };
     let probed: Vec<bool> = probed.iter().filter_map(ToolProbe::unusable).collect();
+    // Misconfiguration comes first, because trying again does not help.
     if found.iter().any(|check| check.report.is_err()) || probed.contains(&true) {
         EXIT_USAGE
     } else if found.iter().any(failed) || !probed.is_empty() {
@@ -196,6 +204,7 @@ fn list_facts(judge: &JudgeConfig, contact: &ConnectionReport) -> Vec<(&'static 
     let result = contact.result.as_ref().unwrap_or(&nothing);
     let well = has_verdict(contact);
     let took = result.duration_ms;
+    // A single failed attempt is often a rejected setting, which dicta then leaves out.
     let attempts = match contact.attempts.saturating_sub(contact.turns) {
         0 | 1 => String::new(),
         n => format!(", {n} attempts failed"),
@@ -292,6 +301,7 @@ fn format_billing(judge: &JudgeConfig, result: &CellResult) -> String {
     if bill.is_zero() && usage.input.is_none() {
         return "nothing".to_owned();
     }
+    // Calls without a known price are listed apart from the sum.
     let calls = pluralize(bill.unknown, "call");
     let cost = match (bill.usd > 0.0, bill.unknown > 0) {
         _ if judge.is_free() => "free".to_owned(),
@@ -317,6 +327,7 @@ fn suggest_fix(
         ApiKeySource::None => "the key (not configured: set api_key_env)".to_owned(),
     };
     let text = match (result.outcome, contact.status) {
+        // The status is more specific than the outcome, so its arms come first.
         (_, Some(401 | 403)) => format!("check {key}, and that the key may use `{model}`"),
         (_, Some(404)) => {
             format!(
@@ -326,6 +337,7 @@ fn suggest_fix(
         (_, Some(400 | 422)) => {
             "the server rejected a setting: compare the sent settings with the server's message".to_owned()
         }
+        // 402 is "payment required", which some providers use for missing credit.
         (_, Some(402 | 429)) => {
             "the account's rate limit or credit is used up: wait, or raise it".to_owned()
         }
@@ -352,11 +364,13 @@ fn suggest_fix(
 
 /// Returns advice on a network error, or None if the error message itself contains it.
 fn suggest_network_fix(result: &CellResult) -> Option<String> {
+    // Errors of the HTTP client have no stable codes, so search their text.
     let why = result.error.as_deref().unwrap_or_default().to_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| why.contains(word));
     if has(&["google credentials"]) {
         return None;
     }
+    // rustls reports `InvalidContentType` if the server answers in plain HTTP.
     let text = if has(&["invalidcontenttype", "corrupt message"]) {
         "the server doesn't use TLS: write http:// in base_url, or use the https port"
     } else if has(&["certificate", "tls", "handshake", "secure connection"]) {

@@ -35,6 +35,7 @@ pub(super) fn list_eval_types(
             let list: Vec<Value> = kinds.iter().map(|spec| as_json(spec)).collect();
             format!("{:#}\n", Value::from(list))
         }
+        // A named type, or `--all`, prints the details below.
         (ListFormat::Human, None) if !all => format_overview(&kinds, width),
         (ListFormat::Human, _) => {
             let details = kinds.iter().map(|spec| format_details(spec, kind, width));
@@ -53,6 +54,7 @@ fn find_eval_type<'a>(
         let kinds = registry.eval_types();
         let aliases = kinds.iter().flat_map(|spec| spec.aliases);
         let names = kinds.iter().map(|spec| spec.name);
+        // Search aliases, too, because the typed name may be nearest to an alias.
         let near = find_nearest(name, names.chain(aliases.map(|alias| alias.name)))
             .map(|near| format!("; did you mean `{near}`?"))
             .unwrap_or_default();
@@ -133,6 +135,7 @@ fn format_details(spec: &EvalTypeSpec, requested_name: Option<&str>, width: usiz
         let required = required.is_some_and(|list| list.iter().any(|one| one == name));
         let about = schema["description"].as_str().unwrap_or("");
         let mark = if required { "*" } else { " " };
+        // The schema lists only the main names, so add the aliases here.
         let mut aliases = spec.param_aliases.iter().filter(|(_, own)| own == name);
         let also = aliases.next().map_or_else(String::new, |(other, _)| {
             let more = aliases.map(|(other, _)| format!(", `{other}`"));
@@ -180,6 +183,7 @@ fn format_preset_params(alias: &EvalTypeAlias) -> String {
 
 /// Describes the type of a param from its schema: `list of text`, `strict | exact`, `number 0 to 1`.
 fn describe_param_type(schema: &Value) -> String {
+    // `enum` first: the values say more than the type.
     if let Some(values) = schema["enum"].as_array() {
         let values = values.iter().map(|value| match value.as_str() {
             Some(text) => text.to_owned(),

@@ -46,8 +46,10 @@ pub(super) fn selftest(args: &SelftestArgs, cx: &CommandCx) -> Result<u8, Comman
     // The attacks depend on the base answers, so the preview assumes the largest number.
     let most = test.max_attack_stage().map_err(to_command_error)?;
     let runtime = build_runtime()?;
+    // Step: preview both runs, so that the user knows the cost before the first call.
     let first = runtime.block_on(preview_stage(&base, &registry, cx))?;
     let then = runtime.block_on(preview_stage(&most, &registry, cx))?;
+    // The stage holds a file with transcripts, which is deleted with it.
     drop(most);
     let estimate = format_preview(&args.judge, &first, &then);
     if args.dry_run {
@@ -55,9 +57,11 @@ pub(super) fn selftest(args: &SelftestArgs, cx: &CommandCx) -> Result<u8, Comman
         return Ok(0);
     }
     cx.streams.print_stderr(&estimate);
+    // Step: run the base answers, then the attacks on those that fail.
     let card: Result<RobustnessReport, CommandError> = runtime.block_on(async {
         let base = run_stage(&base, &registry, cx).await?;
         let stage = test.attack_stage(&base).map_err(to_command_error)?;
+        // A run without cells would be an error.
         let attacked = if stage.is_empty() {
             None
         } else {
@@ -100,6 +104,7 @@ fn format_preview(judge: &str, first: &RunPreview, then: &RunPreview) -> String 
     let (base, attacks) = (judge_preview(first), judge_preview(then));
     let questions = base.cells + attacks.cells;
     let cached = base.cached + attacks.cached;
+    // A third repeat may become necessary for each base answer.
     let calls = base.calls_least + base.possible_cells + attacks.calls_least;
     let mut out = format!(
         "selftest of judge `{judge}`: {} on base answers, then at most {} on attacks (only if the base answer fails)",
@@ -167,6 +172,7 @@ async fn run_stage(
             }
         }
     }
+    // A partial table would compare attacks with missing base answers.
     if let Some(code) = signalled {
         return Err(CommandError::from_signal(code, run.letters()));
     }
@@ -242,6 +248,7 @@ fn format_scorecard(
 }
 
 fn format_family_row(row: &RobustnessRow) -> String {
+    // Show both numbers only if they differ.
     let n = if row.scored == row.total {
         row.scored.to_string()
     } else {

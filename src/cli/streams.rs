@@ -19,10 +19,13 @@ pub(super) struct Streams {
 impl Streams {
     /// Returns the streams of this process. Honors `NO_COLOR` and `TERM=dumb`, and uses colors only on terminals.
     pub(super) fn from_process(env: &Env) -> Self {
+        // The presence of `NO_COLOR` counts, not its value (https://no-color.org).
         let colors = env.get("NO_COLOR").is_none() && env.get("TERM") != Some("dumb");
         let style = |width: Option<usize>| TextStyle {
+            // A width exists only on a terminal.
             terminal: width.is_some(),
             color: width.is_some() && colors,
+            // Without a terminal, lines are not wrapped, so that scripts see whole lines.
             width: width.unwrap_or(0),
             has_narrator: false,
         };

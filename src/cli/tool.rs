@@ -67,6 +67,7 @@ pub(super) fn call_tool(args: &ToolArgs, cx: &CommandCx) -> Result<u8, CommandEr
         }
         ListFormat::Human => format_report(&report),
     };
+    // Redact the whole report, because arguments and errors may repeat a secret.
     let clean = build_redactor(&toolbox).redact(&text);
     cx.streams.print(&clean.unwrap_or(text));
     Ok(u8::from(report.outcome != "finished"))
@@ -185,6 +186,7 @@ async fn open_tool_set(
     cx: &CommandCx,
 ) -> Result<CallableTools, CommandError> {
     match (&args.transcript, is_transcript_tool(&args.name)) {
+        // Transcript tools work on a given transcript and need no toolbox.
         (Some(at), true) => {
             let book = Arc::new(collect_judged_messages(&read_transcript_arg(at)?));
             return Ok(ToolSet {
@@ -273,10 +275,12 @@ async fn open_standalone_tool(
             }
         }
         // The tool may be defined in a part that could not be read, so show the errors.
+        // Warnings about other tools are of no interest here.
         let errors = found.problems.iter();
         let errors = errors.filter(|problem| problem.severity == Severity::Error);
         cx.streams
             .print_diagnostics(&errors.cloned().collect::<Vec<_>>());
+        // A judge cannot list this name either, so the call is rejected as a judge's call would be.
         if !is_listable {
             let set = ToolSet::default();
             return Ok(CallableTools {
@@ -319,6 +323,7 @@ fn read_transcript_arg(arg: &str) -> Result<Transcript<'static>, CommandError> {
     while let Some(block) = file.next_block().map_err(trouble)? {
         for (record, bytes) in block.records() {
             let default = file.default_id(record.span.number);
+            // `dicta check` reports bad records. Here, only the wanted transcript matters.
             let Ok(transcript) = record.parse(bytes, &default) else {
                 continue;
             };

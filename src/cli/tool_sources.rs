@@ -83,6 +83,7 @@ impl ToolProbe {
 pub(super) fn count_probes(workspace: &Workspace) -> usize {
     let toolbox = &workspace.tools;
     let servers = workspace.judges.values().flat_map(|judge| &judge.tools);
+    // A judge's own server counts as a source, because it is tested in the same way.
     toolbox.sources.len() + servers.filter(|entry| entry.name == SERVER_ENTRY).count()
 }
 
@@ -190,6 +191,7 @@ async fn probe_judge_tools(
             name: judge.name.clone(),
             kind: "tools".to_owned(),
             badge: None,
+            // All sources and servers work, so the judge's own settings are the cause.
             result: Err(ProbeFailure::Unusable(why)),
             duration: cx.clock.now().since(began),
         })

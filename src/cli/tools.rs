@@ -320,6 +320,7 @@ fn entry_provides(entry: &JudgeTool, tool: &str, groups: &[String]) -> bool {
     if entry.name == tool {
         return true;
     }
+    // Without `allow`, an entry of a set or source provides all of its tools.
     let allowed = match entry.settings.get(ALLOW_SETTING).and_then(Value::as_array) {
         None => true,
         Some(names) => names.iter().any(|name| name.as_str() == Some(tool)),
@@ -387,6 +388,7 @@ fn format_row(row: &ToolRow, provider: Option<DialectArg>, width: usize) -> Stri
     let mut line = |text: &str| {
         let _infallible = writeln!(out, "    {}", wrap_line(text, 4, 4, width));
     };
+    // The first lines are text; the facts follow.
     line(&row.decl.description);
     let mut facts = vec![match &row.source {
         Some(source) => format!("{}, {} source {}", row.from, source.kind, source.name),
@@ -397,6 +399,7 @@ fn format_row(row: &ToolRow, provider: Option<DialectArg>, width: usize) -> Stri
     }
     facts.push(match row.judges.as_slice() {
         [] => "no judge uses it".to_owned(),
+        // One more name takes no more room than "and 1 more".
         judges if judges.len() <= MAX_NAMED_JUDGES + 1 => format!("judges: {}", judges.join(", ")),
         judges => format!(
             "judges: {} and {} more",
@@ -432,6 +435,7 @@ const MAX_NAME_WIDTH: usize = 24;
 fn format_arguments(schema: &Value, width: usize) -> String {
     let properties = schema["properties"].as_object();
     let Some(properties) = properties.filter(|properties| !properties.is_empty()) else {
+        // A schema with a type but no properties accepts any object.
         let is_closed = schema.get("properties").is_some() || schema.get("type").is_none();
         let text = if is_closed {
             "no parameters"
@@ -485,6 +489,7 @@ fn describe_type(param: &Value) -> String {
         }
         _ => "any value".to_owned(),
     };
+    // Describe the elements of a list and the values of a map, too.
     let inner = match word.as_str() {
         "array" => param.get("items"),
         "object" => param.get("additionalProperties"),

@@ -38,6 +38,7 @@ pub(super) fn explain_unreadable(error: &TranscriptError) -> CommandError {
 /// folder.
 pub(super) fn find_field_map(path: &Path) -> Result<Option<Arc<FieldMapping>>, Vec<Diagnostic>> {
     let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    // Step: the names under which a workspace may list the file.
     let mut names = vec![whole.clone()];
     // A workspace stores its path without symbolic links, so look the file up under its resolved names, too.
     if let (Some(folder), Some(name)) = (whole.parent(), whole.file_name())
@@ -46,6 +47,7 @@ pub(super) fn find_field_map(path: &Path) -> Result<Option<Arc<FieldMapping>>, V
         names.push(folder.join(name));
     }
     names.extend(whole.canonicalize());
+    // Step: the workspaces to search. The file's own workspace comes first.
     let here = std::env::current_dir().ok();
     let mut roots: Vec<PathBuf> = Vec::new();
     for from in [whole.parent().map(Path::to_owned), here]

@@ -298,7 +298,7 @@ impl ChunkMerger<'_> {
                 .emitter
                 .send_blocking(EventKind::CellsSettled(settled));
         }
-        // Step: hand the open decisions to the scheduler. Open the window before the scheduler can finish them.
+        // Step: hand the open decisions to the scheduler. Open the window first, so that it can be finished.
         if let Some(transcript) = item.transcript
             && !decisions.is_empty()
             && self.core.judge_pool.cache_policy.can_call_judges()

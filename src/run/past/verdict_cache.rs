@@ -65,7 +65,7 @@ impl RecordedVerdictCache {
         match &self.replayed_evidence {
             None => same.next().is_some(),
             Some(frozen) => same.any(|digest| {
-                // `CellIx(u32::MAX)` below is no live cell, so this look-up does not mark a response as used.
+                // No cell of this run makes the look-up, so its number is one that no cell has.
                 let key = EvidenceKey::new(&used.tool, digest, &used.canonical_args);
                 match frozen.get(CellIx(u32::MAX), &key) {
                     EvidenceLookup::Found {
