@@ -114,11 +114,12 @@ fn is_json_rubric(path: &Path) -> bool {
     let doc = text.and_then(|text| yaml::read_document(&Arc::from(text), path).ok());
     doc.is_some_and(|doc| {
         // A transcript may have the key `evals`, but a rubric has no `messages`.
-        let own = doc.value.get("evals").is_some() && doc.value.get("messages").is_none();
-        own || matches!(
-            detect_rubric_format(&doc.value),
-            Some(DetectedFile::Rubric(_))
-        )
+        let has_evals = doc.value.get("evals").is_some() && doc.value.get("messages").is_none();
+        has_evals
+            || matches!(
+                detect_rubric_format(&doc.value),
+                Some(DetectedFile::Rubric(_))
+            )
     })
 }
 

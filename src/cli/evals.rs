@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_list_has_a_line_for_every_type_and_says_where_more_is() {
+    fn list_has_a_line_for_every_type_and_names_further_commands() {
         let registry = EvalTypeRegistry::builtin();
         let list = format_overview(&registry.eval_types(), 0);
         for spec in registry.eval_types() {
@@ -270,10 +270,10 @@ mod tests {
     }
 
     #[test]
-    fn one_type_is_told_with_what_an_author_writes() {
+    fn details_of_a_type_contain_params_and_example() {
         let registry = EvalTypeRegistry::builtin();
         let spec = registry.eval_type("trajectory_subset").expect("an alias");
-        let told = format_details(spec, Some("trajectory_subset"), 0);
+        let text = format_details(spec, Some("trajectory_subset"), 0);
         for part in [
             "`trajectory_subset`, as you wrote it, is an alias with mode: subset\n",
             "   * expected (list of text or mapping): ",
@@ -282,12 +282,12 @@ mod tests {
             "      type: trajectory_match\n      params:\n        mode: superset\n",
             "\"additionalProperties\": false",
         ] {
-            assert!(told.contains(part), "{part:?} in {told}");
+            assert!(text.contains(part), "{part:?} in {text}");
         }
     }
 
     #[test]
-    fn a_type_in_words_is_what_its_schema_says() {
+    fn param_type_is_described_from_its_schema() {
         for (schema, words) in [
             (json!({"type": "string"}), "text"),
             (

@@ -222,9 +222,10 @@ fn to_native_line(native: &[u8], id: &str) -> Vec<u8> {
         return flat;
     };
     // Keep a record with the right id byte for byte.
-    let own = keys.get(&SourceText::from("id"));
-    if own.is_some_and(|own| {
-        serde_json::from_str::<SourceText<'_>>(own.get()).is_ok_and(|own| *own == *id)
+    let id_value = keys.get(&SourceText::from("id"));
+    if id_value.is_some_and(|id_value| {
+        serde_json::from_str::<SourceText<'_>>(id_value.get())
+            .is_ok_and(|id_value| *id_value == *id)
     }) {
         return flat;
     }

@@ -167,7 +167,7 @@ fn run_workbench(
         )));
     }
     let no_colour = cx.env.get("NO_COLOR").is_some();
-    let left = tui::run_workbench(WorkbenchSetup {
+    let exit = tui::run_workbench(WorkbenchSetup {
         open: what,
         env: cx.env.clone(),
         clock: Arc::clone(&cx.clock),
@@ -175,11 +175,11 @@ fn run_workbench(
     })
     .map_err(|error| CommandError::usage(error.to_string()))?;
     // The workbench has left the alternate screen, so this line stays visible.
-    cx.streams.print_stderr(&left.summary);
-    if let Some(problem) = left.problem {
+    cx.streams.print_stderr(&exit.summary);
+    if let Some(problem) = exit.problem {
         cx.streams.print_stderr(&format!("dicta: {problem}"));
     }
-    Ok(left.code)
+    Ok(exit.code)
 }
 
 /// Loads the requested theme and adapts it to the colors of the terminal.

@@ -314,10 +314,10 @@ fn format_judge_plan(name: &str, judge: &JudgePreview) -> String {
         judge.input_tokens,
         judge.output_tokens,
         judge.basis(),
-        judge.tokens_least.0,
-        judge.tokens_least.1,
-        judge.tokens_most.0,
-        judge.tokens_most.1,
+        judge.tokens_least.input,
+        judge.tokens_least.output,
+        judge.tokens_most.input,
+        judge.tokens_most.output,
         judge.cost_text()
     );
     if let Some(time) = judge.duration {

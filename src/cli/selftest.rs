@@ -16,8 +16,8 @@ use crate::handlers::EvalTypeRegistry;
 use crate::model::{JudgeConfig, Millis, RunId, pluralize};
 use crate::report::describe_outcome;
 use crate::run::robustness::{
-    FinishedStage, RobustnessOptions, RobustnessReport, RobustnessRow, RobustnessStage,
-    RobustnessTest,
+    FinishedStage, FlippedCell, RobustnessOptions, RobustnessReport, RobustnessRow,
+    RobustnessStage, RobustnessTest,
 };
 use crate::run::{self, CachePolicy, RunError, RunPreview};
 
@@ -232,8 +232,8 @@ fn format_scorecard(
     let mut worst = worst.peekable();
     if worst.peek().is_some() {
         out.push_str("\nto see the flips:\n");
-        for (run, cell) in worst {
-            let _infallible = writeln!(out, "  dicta show {} '{cell}'", run.letters());
+        for FlippedCell { run, name } in worst {
+            let _infallible = writeln!(out, "  dicta show {} '{name}'", run.letters());
         }
     }
     let runs: Vec<&str> = card.runs.iter().map(RunId::letters).collect();
@@ -327,7 +327,7 @@ fn family_row_to_json(row: &RobustnessRow) -> Value {
     let worst = row
         .flipped_cells
         .iter()
-        .map(|(run, cell)| json!({"run": run.0, "cell": cell}));
+        .map(|cell| json!({"run": cell.run.0, "cell": cell.name}));
     json!({
         "attack": row.attack,
         "neutral": row.is_neutral,

@@ -227,7 +227,7 @@ fn write_table(out: &mut String, sweep: &ThresholdSweep) {
             sweep.points.len()
         );
     }
-    // Step: the current threshold, or the recorded decisions if none is set.
+    // Step: the current threshold, or without one the recorded decisions.
     if let Some(at) = sweep.current {
         let _infallible = writeln!(
             out,
@@ -261,13 +261,13 @@ fn write_counts(out: &mut String, c: ThresholdCounts, labelled: bool) {
     let _infallible = write!(out, "  {:>4}  {:>4}", c.pass, c.fail);
     if labelled {
         let (pass, fail) = (c.labelled_pass(), c.labelled_fail());
-        for (of, all) in [
+        for (part, all) in [
             (c.true_pass, pass),
             (c.false_fail, pass),
             (c.true_fail, fail),
             (c.false_pass, fail),
         ] {
-            let _infallible = write!(out, "  {:>11}", format_share(of, all));
+            let _infallible = write!(out, "  {:>11}", format_share(part, all));
         }
         let _infallible = write!(out, "  {:>11}", format_share(c.agreeing(), c.labelled()));
     }

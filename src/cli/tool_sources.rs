@@ -139,11 +139,11 @@ async fn probe_sources(deps: &ToolDeps, cx: &CallCx) -> Vec<ToolProbe> {
 
 async fn probe_servers(deps: &ToolDeps, judges: &[&JudgeConfig], cx: &CallCx) -> Vec<ToolProbe> {
     let entries = judges.iter().flat_map(|judge| {
-        let own = judge
+        let servers = judge
             .tools
             .iter()
             .filter(|entry| entry.name == SERVER_ENTRY);
-        own.map(|entry| (judge.name.clone(), entry))
+        servers.map(|entry| (judge.name.clone(), entry))
     });
     let tries = entries.map(|(judge, entry)| async move {
         let began = cx.clock.now();
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_is_told_with_what_is_there_or_why_not() {
+    fn probe_reports_the_tools_or_the_failure() {
         let well = probed(Ok("SQLite 3.50, 4 tables"));
         assert_eq!(well.unusable(), None);
         assert!(

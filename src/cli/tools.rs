@@ -223,11 +223,11 @@ fn plain_tool_use(name: &str) -> JudgeTool {
 
 impl ToolRow {
     fn new(decl: ToolDeclaration, from: &str, judges: &[JudgeConfig], groups: &[String]) -> Self {
-        let has = |judge: &&JudgeConfig| {
+        let provides = |judge: &&JudgeConfig| {
             let mut entries = judge.tools.iter();
             entries.any(|entry| entry_provides(entry, &decl.name, groups))
         };
-        let judges = judges.iter().filter(has);
+        let judges = judges.iter().filter(provides);
         let judges = judges.map(|judge| judge.name.clone()).collect();
         Self {
             decl,
@@ -421,11 +421,11 @@ fn format_row(row: &ToolRow, provider: Option<DialectArg>, width: usize) -> Stri
     for why in &row.lints {
         line(&format!("! {why}"));
     }
-    let shown = match provider {
+    let details = match provider {
         Some(provider) => format!("{:#}\n", declare_for(&row.decl, provider)),
         None => format_arguments(&row.decl.schema, width),
     };
-    out + &shown + "\n"
+    out + &details + "\n"
 }
 
 /// The widest name column, in characters; a longer name moves its own line out of the column.
@@ -540,7 +540,7 @@ mod tests {
     }
 
     #[test]
-    fn each_provider_is_told_in_its_own_words() {
+    fn tools_are_declared_in_each_dialect() {
         let schema = decl().schema;
         for (provider, at) in [
             (DialectArg::Openai, "/0/function/parameters"),
@@ -556,7 +556,7 @@ mod tests {
     }
 
     #[test]
-    fn a_judge_has_a_tool_by_its_name_its_set_or_its_source_as_far_as_that_is_allowed() {
+    fn judge_has_a_tool_by_name_or_by_an_allowing_set() {
         let judge = |name: &str, entry: &str, allow: Option<Value>| {
             let mut config = JudgeConfig::new(name, ProviderKind::Openai);
             let mut entry = plain_tool_use(entry);

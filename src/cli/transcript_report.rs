@@ -351,8 +351,8 @@ impl TranscriptFileReport {
         self.calls += other.calls;
         self.labels += other.labels;
         for (judge, evals) in other.verdicts {
-            let own = self.verdicts.entry(judge).or_default();
-            add_counts(own, evals);
+            let totals = self.verdicts.entry(judge).or_default();
+            add_counts(totals, evals);
         }
         let tally = self.tally.get_or_insert_default();
         let more = other.tally.unwrap_or_default();

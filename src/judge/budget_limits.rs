@@ -77,10 +77,10 @@ mod tests {
     use crate::clock::FakeClock;
     use crate::judge::Budget;
     use crate::judge::fake::{Bench, Does, FakeTool, PASSED, Say, Script, calls, story};
-    use crate::model::{BudgetConfig, BudgetLimits, Millis, Prices};
+    use crate::model::{BudgetLimits, Millis, Prices, RunAndCellBudgets};
     use crate::provider::{ProviderError, ToolChoice};
 
-    fn bench(limits: BudgetConfig) -> Bench {
+    fn bench(limits: RunAndCellBudgets) -> Bench {
         let mut bench = Bench::new(&[FakeTool::new("fetch_url", Does::Echo)]);
         bench.config.prices = Some(Prices {
             input: 1.0,
@@ -104,9 +104,9 @@ mod tests {
 
     #[tokio::test]
     async fn near_a_limit_only_the_verdict_is_allowed_and_that_is_told() {
-        let bench = bench(BudgetConfig {
+        let bench = bench(RunAndCellBudgets {
             cell: most_calls(2),
-            ..BudgetConfig::default()
+            ..RunAndCellBudgets::default()
         });
         let script = Script::new(vec![fetch(), calls(&[("submit_verdict", PASSED)])]);
         let (result, facts) = bench.judge(&script).await;
@@ -126,9 +126,9 @@ mod tests {
 
     #[tokio::test]
     async fn who_does_not_conclude_ends_in_budget() {
-        let bench = bench(BudgetConfig {
+        let bench = bench(RunAndCellBudgets {
             cell: most_calls(2),
-            ..BudgetConfig::default()
+            ..RunAndCellBudgets::default()
         });
         let script = Script::new(vec![fetch(), fetch()]);
         let (result, _) = bench.judge(&script).await;
@@ -139,9 +139,9 @@ mod tests {
 
     #[tokio::test]
     async fn attempts_are_calls_so_that_retries_stop_at_the_limit_too() {
-        let mut bench = bench(BudgetConfig {
+        let mut bench = bench(RunAndCellBudgets {
             run: most_calls(2),
-            ..BudgetConfig::default()
+            ..RunAndCellBudgets::default()
         });
         bench.tools.tools.clear();
         let busy = ProviderError::InStream {

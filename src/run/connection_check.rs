@@ -130,10 +130,10 @@ pub async fn check_connections(
 ) -> Vec<ConnectionCheck> {
     let asked = judges.iter().filter(|judge| !is_built_in(judge));
     let tries = asked.map(|judge| async move {
-        let contact = check_connection(workspace, registry, env, clock, judge, cancel).await;
+        let report = check_connection(workspace, registry, env, clock, judge, cancel).await;
         ConnectionCheck {
             judge: (*judge).clone(),
-            report: contact,
+            report,
         }
     });
     join_all(tries).await
@@ -155,7 +155,7 @@ async fn check_connection(
     };
     let tools = !config.tools.is_empty();
     // A workspace with only the test question, so that no eval or transcript of the user takes part.
-    let mut alone = Workspace {
+    let mut test_workspace = Workspace {
         rubrics: vec![Arc::new(build_test_rubric(tools, registry)?)],
         transcripts: Vec::new(),
         labels: Vec::new(),
@@ -164,7 +164,7 @@ async fn check_connection(
         warnings: Vec::new(),
         ..workspace.clone()
     };
-    alone.judges.insert(config.name.clone(), config);
+    test_workspace.judges.insert(config.name.clone(), config);
     // A cached verdict would prove nothing about the connection, so the cache is off.
     let options = RunOptions {
         judge: Some(judge.name.clone()),
@@ -175,9 +175,17 @@ async fn check_connection(
         },
         ..RunOptions::default()
     };
-    let prepared = prepare_run(Arc::new(alone), registry, env, clock, options, true).await?;
+    let prepared = prepare_run(
+        Arc::new(test_workspace),
+        registry,
+        env,
+        clock,
+        options,
+        true,
+    )
+    .await?;
     // Step: collect the facts. The blobs stay in memory, because a check records no run.
-    let mut contact = ConnectionReport {
+    let mut report = ConnectionReport {
         has_tools: tools,
         dropped_settings: prepared
             .header
@@ -190,7 +198,7 @@ async fn check_connection(
     let blobs = Arc::new(MemoryBlobs::default());
     let (to, mut facts) = tokio::sync::mpsc::channel::<RedactedEvent>(256);
     let transcript = parse_test_transcript()?;
-    let seat = prepared
+    let slot = prepared
         .judge_pool
         .slot(0)
         .ok_or(ConnectionError::Unassigned)?;
@@ -201,8 +209,8 @@ async fn check_connection(
         .build_request(&transcript, 0, None, None);
     let request = request.map_err(ConnectionError::Settled)?;
     // An engine that cannot render the request has no verdict format to report.
-    if let Some(engine) = &seat.engine {
-        contact.verdict_format = engine.verdict_mode(&request).ok();
+    if let Some(engine) = &slot.engine {
+        report.verdict_format = engine.verdict_mode(&request).ok();
     }
     // The redactor removes keys from the facts, because the report quotes errors of servers.
     let cx = CallCx {
@@ -215,7 +223,7 @@ async fn check_connection(
     // The call and the listener run at the same time, because the channel is bounded.
     let asking = async {
         // A panic in one judge must not end the checks of the others.
-        let judging = AssertUnwindSafe(seat.judge.judge(&request, &cx)).catch_unwind();
+        let judging = AssertUnwindSafe(slot.judge.judge(&request, &cx)).catch_unwind();
         let result = judging.await.unwrap_or_else(|_| {
             CellResult::from_error(Outcome::JudgeError, "the judge failed inside dicta")
         });
@@ -226,20 +234,20 @@ async fn check_connection(
     let listening = async {
         let mut deltas = 0_u32;
         while let Some(envelope) = facts.recv().await {
-            contact.apply_event(&envelope.kind, &*blobs, &mut deltas);
+            report.apply_event(&envelope.kind, &*blobs, &mut deltas);
         }
         // A reply that is not streamed produces no deltas, or one with the whole text.
-        contact.streamed = judge.stream && deltas > 0;
+        report.streamed = judge.stream && deltas > 0;
     };
     let (result, ()) = tokio::join!(asking, listening);
-    contact.result = Some(result);
+    report.result = Some(result);
     // The engine now leaves out settings that the server rejected during the call.
-    if let Some(engine) = &seat.engine
+    if let Some(engine) = &slot.engine
         && let Ok(body) = engine.first_request_body(&request)
     {
-        contact.add_dropped(&body.dropped);
+        report.add_dropped(&body.dropped);
     }
-    Ok(contact)
+    Ok(report)
 }
 
 impl ConnectionReport {

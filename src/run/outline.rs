@@ -5,7 +5,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use super::{CachePolicy, RunError, RunOptions};
+use super::{CachePolicy, RunError, RunOptions, TranscriptSourceError};
 use crate::clock::Clock;
 use crate::event::{CellKey, EventKind};
 use crate::handlers::EvalTypeRegistry;
@@ -41,7 +41,11 @@ pub fn outline_run(
     let mut batch = vec![EventKind::RunStarted(Box::new(prepared.header))];
     // Send the first batch after the first chunk with cells, so that the screen shows something at once.
     let (mut ids, mut next, mut full) = (TranscriptIds::default(), 0, 1);
-    while let Some(chunk) = prepared.feed.next_chunk().map_err(RunError::Source)? {
+    while let Some(chunk) = prepared
+        .feed
+        .next_chunk()
+        .map_err(TranscriptSourceError::from)?
+    {
         for record in &chunk.records {
             let Some((transcript, keys)) = outline_record(&plan, &mut ids, &chunk, record) else {
                 continue;
@@ -86,9 +90,9 @@ fn outline_record(
         ))
     }));
     // The run that skips an invalid record reports it.
-    let (own, keys) = read.ok().flatten()?;
+    let (id_in_file, keys) = read.ok().flatten()?;
     // Reserve the id even without cells, because the run numbers ids in the same way.
-    let (id, _) = ids.make_unique(own);
+    let (id, _) = ids.make_unique(id_in_file);
     if keys.is_empty() {
         return None;
     }

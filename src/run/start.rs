@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio_util::sync::CancellationToken;
 
 use super::execute::{self, schedule};
-use super::{RunError, RunHandle, RunOptions};
+use super::{RunError, RunHandle, RunOptions, TranscriptSourceError};
 use crate::clock::Clock;
 use crate::event::{EventKind, RunTotals};
 use crate::handlers::EvalTypeRegistry;
@@ -36,7 +36,7 @@ pub async fn start_run(
     let PreparedRun {
         workspace,
         options,
-        judge_pool: bench,
+        judge_pool,
         feed,
         header,
         store,
@@ -64,7 +64,7 @@ pub async fn start_run(
     )?;
     let cancel = CancellationToken::new();
     let core = Arc::new(RunCx {
-        judge_pool: Arc::new(bench),
+        judge_pool: Arc::new(judge_pool),
         emitter,
         clock,
         cancel: cancel.clone(),
@@ -142,9 +142,9 @@ pub(super) async fn run_to_end(
         }
     }
     // The sender is dropped without a message only if its thread panicked.
-    let merged = merged.await.unwrap_or_else(|_| {
-        Err("a thread of the run ended early; this is a defect of dicta".to_owned())
-    });
+    let merged = merged
+        .await
+        .unwrap_or(Err(TranscriptSourceError::MergePanicked));
     watch.abort();
     // The last blobs may have failed after the last cell ended.
     core.check_blobs();
@@ -160,7 +160,7 @@ pub(super) async fn run_to_end(
         }
         Err(why) => {
             // Record no end: the run did not reach it, and the user can resume it.
-            let text = why.clone();
+            let text = why.to_string();
             core.emitter
                 .send(EventKind::Note { cell: None, text })
                 .await;

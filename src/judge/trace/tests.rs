@@ -6,7 +6,7 @@ use super::*;
 use crate::clock::Clock as _;
 use crate::judge::fake::{Bench, Does, FakeTool, PASSED, Say, Script, calls, story, text};
 use crate::judge::{Budget, EvidenceKey, EvidenceMissPolicy, ReplayedEvidence};
-use crate::model::{BudgetConfig, BudgetLimits, Millis, Prices, RawJson, RunId, ToolResponse};
+use crate::model::{BudgetLimits, Millis, Prices, RawJson, RunAndCellBudgets, RunId, ToolResponse};
 use crate::provider::{ProviderError, ToolChoice};
 use crate::tools::Tool as _;
 
@@ -370,12 +370,12 @@ async fn cancelling_ends_a_trace_wherever_it_waits() {
 async fn a_spent_budget_sends_nothing() {
     let mut bench = Bench::new(&[]);
     bench.budget = std::sync::Arc::new(Budget::new(
-        BudgetConfig {
+        RunAndCellBudgets {
             run: BudgetLimits {
                 max_cost_usd: Some(0.0),
                 ..BudgetLimits::default()
             },
-            ..BudgetConfig::default()
+            ..RunAndCellBudgets::default()
         },
         std::sync::Arc::new(crate::clock::FakeClock::new()),
     ));

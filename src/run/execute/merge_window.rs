@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_transcript_holds_back_those_far_behind_it() {
+    fn slow_transcript_stops_the_merge_at_a_distance() {
         let window = MergeWindow::default();
         assert!(admits(&window, 1 << 40), "nothing is open");
         window.open(5, 10);

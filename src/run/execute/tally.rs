@@ -85,7 +85,7 @@ mod tests {
     use crate::model::decide_cells;
 
     #[test]
-    fn decisions_are_counted_once_and_cells_each() {
+    fn totals_count_each_decision_once_and_every_cell() {
         let tally = RunTally::default();
         let pass = CellResult::new(Outcome::Pass, "");
         let fail = CellResult::new(Outcome::Fail, "");
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn one_call_without_a_price_makes_the_cost_unknown() {
+    fn call_without_a_price_makes_the_cost_unknown() {
         let tally = RunTally::default();
         let mut asked = CellResult::new(Outcome::Pass, "");
         asked.usage = Some(TokenUsage {

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_second_transcript_with_an_id_gets_a_suffix_that_is_free() {
+    fn duplicate_id_gets_the_first_free_suffix() {
         let mut ids = TranscriptIds::default();
         let mut unique = |id: &str| ids.make_unique(id.to_owned()).0;
         assert_eq!(unique("a"), "a");

@@ -7,10 +7,12 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use super::feed::{
-    ChosenRecords, FileFeed, RecordChunk, ResumePoint, TranscriptFeed, TranscriptFiles,
+    ChosenRecord, ChosenRecords, FileFeed, RecordChunk, ResumePoint, TranscriptFeed,
+    TranscriptFiles,
 };
 use super::ids::TranscriptIds;
 use crate::run::plan::RunPlan;
+use crate::transcript::TranscriptError;
 
 /// The size and the seed of a random sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +40,7 @@ impl SampleSpec {
         self,
         plan: &RunPlan,
         mut feed: impl TranscriptFeed,
-    ) -> Result<ChosenRecords, String> {
+    ) -> Result<ChosenRecords, TranscriptError> {
         let mut ids = TranscriptIds::default();
         let mut chosen: BinaryHeap<(u64, u64, String)> = BinaryHeap::new();
         let mut number = 0;
@@ -64,8 +66,10 @@ impl SampleSpec {
                 }
             }
         }
-        let mut picked: Vec<(u64, String)> =
-            chosen.into_iter().map(|(_, at, id)| (at, id)).collect();
+        let mut picked: Vec<ChosenRecord> = chosen
+            .into_iter()
+            .map(|(_, number, id)| ChosenRecord { number, id })
+            .collect();
         // The feed searches by number, so sort by it.
         picked.sort_unstable();
         Ok(Arc::from(picked))
@@ -100,7 +104,7 @@ impl SampledFeed {
 }
 
 impl TranscriptFeed for SampledFeed {
-    fn next_chunk(&mut self) -> Result<Option<RecordChunk>, String> {
+    fn next_chunk(&mut self) -> Result<Option<RecordChunk>, TranscriptError> {
         let feed = match &mut self.chosen {
             Some(feed) => feed,
             chosen @ None => {
@@ -121,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seed_chooses_the_same_and_another_seed_others() {
+    fn same_seed_chooses_the_same_transcripts() {
         let order = |seed: u64| {
             let sample = SampleSpec { size: 3, seed };
             let mut ids: Vec<String> = (0..20).map(|n| format!("t{n}")).collect();

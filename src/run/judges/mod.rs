@@ -26,8 +26,8 @@ use crate::judge::{JudgeEngine, JudgeEngineDeps, rules};
 use crate::model::{JudgeConfig, Millis, ProviderKind, is_secret_name};
 use crate::provider::{self, Provider, google_auth::GoogleTokens};
 use crate::record::RunStore;
-use crate::run::RunError;
 use crate::run::inputs::snapshot::{Compilation, judge_digest};
+use crate::run::{RunError, RunUsageError};
 use crate::tools::ToolSet;
 use crate::tools::toolbox::Toolbox;
 use crate::workspace::{Env, load_google_credentials, resolve_key};
@@ -62,7 +62,7 @@ pub(in crate::run) fn collect_secrets(
     env: &Env,
     toolbox: &Toolbox,
 ) -> Vec<String> {
-    // A missing key is no secret, so its error is ignored here and reported when the judge is built.
+    // A missing key adds no secret. Building the judge reports it.
     let mut secrets = toolbox.secrets.clone();
     for config in &compilation.judges {
         secrets.extend(resolve_key(config, env).ok().flatten());
@@ -72,8 +72,8 @@ pub(in crate::run) fn collect_secrets(
         for (name, value) in &config.headers {
             if is_secret_name(name) {
                 // In `Bearer x`, only the part after the scheme is secret.
-                let bare = value.split_whitespace().next_back().unwrap_or(value);
-                secrets.extend([value.clone(), bare.to_owned()]);
+                let secret_part = value.split_whitespace().next_back().unwrap_or(value);
+                secrets.extend([value.clone(), secret_part.to_owned()]);
             }
         }
     }
@@ -86,21 +86,21 @@ pub(in crate::run) fn build_judges(
     tools: &[ToolSet],
     parts: &JudgeBuildCx<'_>,
 ) -> Result<BuiltJudges, RunError> {
-    let (mut seats, mut described, mut problems) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut slots, mut specs, mut problems) = (Vec::new(), Vec::new(), Vec::new());
     for (ix, config) in compilation.judges.iter().enumerate() {
-        let (mut seat, mut dropped) = (None, Vec::new());
+        let (mut slot, mut dropped) = (None, Vec::new());
         // A judge that no selected eval needs is described but not built, so it needs no key.
         let needed = u32::try_from(ix).is_ok_and(|ix| compilation.needed.contains(&ix));
         if needed {
             let models = compilation.extra_models[ix].iter().map(String::as_str);
             match self::build_slot(config, models, &tools[ix], parts) {
-                Ok((built, drops)) => (seat, dropped) = (Some(built), drops),
+                Ok((built, drops)) => (slot, dropped) = (Some(built), drops),
                 // Continue, so that the user sees the problems of all judges at once.
                 Err(why) => problems.push(why),
             }
         }
-        seats.push(seat);
-        described.push(JudgeSpec {
+        slots.push(slot);
+        specs.push(JudgeSpec {
             config: config.clone(),
             digest: judge_digest(config),
             dropped,
@@ -109,12 +109,9 @@ pub(in crate::run) fn build_judges(
         });
     }
     if problems.is_empty() {
-        Ok(BuiltJudges {
-            slots: seats,
-            specs: described,
-        })
+        Ok(BuiltJudges { slots, specs })
     } else {
-        Err(RunError::Usage(problems.join("\n")))
+        Err(RunUsageError::Problems(problems).into())
     }
 }
 
@@ -142,7 +139,7 @@ pub(in crate::run) fn check_prices(compilation: &Compilation) -> Result<(), RunE
     if problems.is_empty() {
         Ok(())
     } else {
-        Err(RunError::Usage(problems.join("\n")))
+        Err(RunUsageError::Problems(problems).into())
     }
 }
 
@@ -176,15 +173,15 @@ fn build_slot<'m>(
             Ok((slot_without_engine(Arc::new(judge), free), Vec::new()))
         }
         ProviderKind::Rules => {
-            let pace = parts.rules_delay;
+            let delay = parts.rules_delay;
             let engine =
-                rules::build_engine(config.clone(), tools.clone(), parts.deps.clone(), pace);
-            let seat = JudgeSlot {
+                rules::build_engine(config.clone(), tools.clone(), parts.deps.clone(), delay);
+            let slot = JudgeSlot {
                 // This judge calls no language model, so there are no tokens to estimate.
                 request_size: Box::new(|_| None),
                 ..slot_with_engine(engine, free)
             };
-            Ok((seat, Vec::new()))
+            Ok((slot, Vec::new()))
         }
         _ => {
             let (engine, dropped) = build_engine(config, models, tools, parts)?;
@@ -238,7 +235,7 @@ fn build_engine<'m>(
         Err(_) => Some("not needed: nothing is sent".to_owned()),
     };
     // All models of a judge share one limiter, because they share a key.
-    let pace = parts.rate_limiters.limiter_for(config, key.as_deref());
+    let limiter = parts.rate_limiters.limiter_for(config, key.as_deref());
     // All models of a judge share one token source. A run that sends nothing has the key above, so it loads no
     // credentials.
     let credentials = match key {
@@ -255,13 +252,18 @@ fn build_engine<'m>(
         let built = built.map_err(|error| add_judge_name(&config.name, &error.to_string()))?;
         Ok(Arc::new(RateLimitedProvider {
             inner: built,
-            limiter: Arc::clone(&pace),
+            limiter: Arc::clone(&limiter),
         }))
     };
-    let own = provider(config)?;
+    let own_provider = provider(config)?;
     // The header describes the judge's own model, so record its dropped settings.
-    let dropped = own.capabilities().dropped.clone();
-    let mut engine = JudgeEngine::new(config.clone(), own, tools.clone(), parts.deps.clone());
+    let dropped = own_provider.capabilities().dropped.clone();
+    let mut engine = JudgeEngine::new(
+        config.clone(),
+        own_provider,
+        tools.clone(),
+        parts.deps.clone(),
+    );
     for model in models {
         let other = JudgeConfig {
             model: model.to_owned(),

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_paused_trace_gives_back_its_permit_and_takes_one_again() {
+    async fn paused_trace_releases_and_reacquires_its_permit() {
         let permits = Permits::new(1);
         let closed = Arc::new(Closed(Semaphore::new(0)));
         let gate = PermitGate::new(closed.clone(), Arc::clone(&permits));

@@ -143,14 +143,14 @@ impl RecordedTraces {
 }
 
 fn collect_panel_judges(header: &RunHeader) -> HashMap<(String, String), Vec<String>> {
-    let of = |spec: &EvalSpec| {
+    let panel_names = |spec: &EvalSpec| {
         let rubric = header.rubrics.get(spec.rubric as usize)?.id.clone();
         let judges = spec.panel.as_ref()?.judges.iter();
         let names = judges.filter_map(|judge| header.judges.get(*judge as usize));
         let names = names.map(|judge| judge.config.name.clone()).collect();
         Some(((rubric, spec.id.clone()), names))
     };
-    header.evals.iter().filter_map(of).collect()
+    header.evals.iter().filter_map(panel_names).collect()
 }
 
 fn strip_judge(name: CellName) -> CellName {
@@ -191,9 +191,9 @@ pub(in crate::run) struct ReplayJudge {
 }
 
 impl JudgeBackend for ReplayJudge {
-    fn judge<'a>(&'a self, ask: &'a JudgeRequest, cx: &'a CallCx) -> BoxFuture<'a, CellResult> {
+    fn judge<'a>(&'a self, request: &'a JudgeRequest, cx: &'a CallCx) -> BoxFuture<'a, CellResult> {
         Box::pin(async move {
-            match self.names.get(ask.cell) {
+            match self.names.get(request.cell) {
                 Some(name) => self.replay.replay_cell(&name, cx).await,
                 None => CellResult::from_error(Outcome::JudgeError, "this cell has no name"),
             }
@@ -210,7 +210,7 @@ fn renumber(mut kind: EventKind, to: CellIx) -> EventKind {
 
 /// Returns the blobs that a fact names.
 fn collect_blobs(fact: &EventKind) -> Vec<&crate::model::Blob> {
-    fn of(piece: &StoredText) -> Option<&crate::model::Blob> {
+    fn blob_of(piece: &StoredText) -> Option<&crate::model::Blob> {
         match piece {
             StoredText::Blob(blob) => Some(blob),
             StoredText::Text(_) => None,
@@ -218,15 +218,18 @@ fn collect_blobs(fact: &EventKind) -> Vec<&crate::model::Blob> {
     }
     match fact {
         EventKind::Turn { fact, .. } => match fact {
-            TurnFact::Started { request, .. } => request.iter().filter_map(of).collect(),
-            TurnFact::Finished { native, .. } => native.iter().filter_map(of).collect(),
-            TurnFact::VerdictUnparsed { raw, .. } => of(raw).into_iter().collect(),
+            TurnFact::Started { request, .. } => request.iter().filter_map(blob_of).collect(),
+            TurnFact::Finished { native, .. } => native.iter().filter_map(blob_of).collect(),
+            TurnFact::VerdictUnparsed { raw, .. } => blob_of(raw).into_iter().collect(),
             _ => Vec::new(),
         },
         EventKind::Tool {
             fact: ToolFact::Finished { answer, .. },
             ..
-        } => of(&answer.text).into_iter().chain(&answer.raw).collect(),
+        } => blob_of(&answer.text)
+            .into_iter()
+            .chain(&answer.raw)
+            .collect(),
         _ => Vec::new(),
     }
 }

@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_verdict_is_found_by_scorer_by_name_or_because_it_is_the_only_one() {
+    fn source_verdict_is_found_by_scorer_name_or_as_the_only_one() {
         let pick = |judge: &SourceJudge, there: &[&str], eval: &str| {
             let all: Vec<SourceVerdict> = there.iter().map(|name| verdict(name)).collect();
             judge
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_source_says_decides_and_nothing_passes_by_default() {
+    fn source_verdict_decides_and_a_missing_one_never_passes() {
         let plain = JudgedParams::default();
         let bound = JudgedParams {
             min_score: Some(0.7),

@@ -18,10 +18,10 @@ pub(in crate::run) fn load_past_outcomes(
 ) -> Box<dyn PastOutcomes> {
     // The recording folder may hold runs of other workspaces, such as robustness runs.
     let ours = |header: &RunHeader| header.workspace == workspace.root;
-    let (mut board, _unreadable) = NewestVerdicts::read(&store.runs(), ours);
+    let (mut newest, _unreadable) = NewestVerdicts::read(&store.runs(), ours);
     // Recorded outcomes may be from other bounds than the current ones.
-    board.rescore(&collect_decision_settings(workspace));
-    Box::new(RecordedOutcomes(board))
+    newest.rescore(&collect_decision_settings(workspace));
+    Box::new(RecordedOutcomes(newest))
 }
 
 impl PastOutcomes for RecordedOutcomes {

@@ -12,22 +12,22 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::diag::yaml;
-use crate::event::{BlobSource, CellKey, EventKind, EventTag, REDACTED, RunHeader};
+use crate::event::{BlobSource, EventKind, EventTag, REDACTED, RunHeader};
 use crate::handlers::EvalTypeRegistry;
 use crate::judge::EvidenceMissPolicy;
 use crate::model::{CellIx, CellResult, Digest, Outcome, RunId, TranscriptRef};
 use crate::record::{PlannedRange, RecordError, RecordedPlan, RecordedRun};
 use crate::rubric::{self, Rubric, RubricFiles as _, SnapshotFiles};
-use crate::run::inputs::carried::CarriedTranscript;
+use crate::run::inputs::carried::{CarriedCell, CarriedTranscript};
 use crate::run::inputs::feed::{
-    RecordChunk, ResumePoint, SourceRecord, TranscriptFeed, TranscriptFiles,
+    RecordChunk, RecordPlace, ResumePoint, SourceRecord, TranscriptFeed, TranscriptFiles,
 };
 use crate::run::inputs::snapshot::Compilation;
 use crate::run::judges::pool::mark_as_cached;
 use crate::run::judges::tool_sets::list_tool_digests;
-use crate::run::{DecisionFilter, RunError, RunOptions, SampleSpec};
+use crate::run::{DecisionFilter, RunError, RunOptions, RunUsageError, SampleSpec};
 use crate::tools::{self, ToolSet};
-use crate::transcript::{self, RecordSpan, TranscriptFile};
+use crate::transcript::{self, RecordSpan, TranscriptError, TranscriptFile};
 use crate::workspace::{CONFIG_FILE, Env, JudgeNames, Workspace};
 
 /// The events that [`ResumedRun`] reads; the reader skips the others without parsing them.
@@ -40,7 +40,10 @@ const CARRIED_EVENT_TAGS: &[EventTag] = &[
 ];
 
 /// A transcript of the old run, with its cells and their carried results.
-type OldTranscript = (TranscriptRef, Vec<(CellKey, Option<CellResult>)>);
+pub(in crate::run) struct OldTranscript {
+    reference: TranscriptRef,
+    cells: Vec<CarriedCell>,
+}
 
 /// The parts of an old run that a new run uses.
 pub(in crate::run) struct ResumedRun {
@@ -105,10 +108,7 @@ impl ResumedRun {
             || options.sample.is_some()
             || options.repeat.is_some();
         if given {
-            return Err(RunError::Usage(
-                "--resume takes up a run as it was planned: leave out --where, --judge, --limit, --sample and --repeat"
-                    .to_owned(),
-            ));
+            return Err(RunUsageError::ResumeOptions.into());
         }
         // Step: the judges and files of the old run. Everything else stays as it is today.
         let mut was = today.clone();
@@ -160,7 +160,7 @@ impl ResumedRun {
             seed: number("seed").unwrap_or_default(),
         });
         let options = RunOptions {
-            filter: filter.map_err(|error| RunError::Usage(error.to_string()))?,
+            filter: filter.map_err(RunUsageError::from)?,
             judge: text("judge"),
             limit: number("limit"),
             sample,
@@ -219,10 +219,8 @@ impl ResumedRun {
     }
 
     fn unusable_error(&self, why: &str) -> RunError {
-        RunError::Usage(format!(
-            "run {} cannot be taken up again: {why}",
-            self.run.letters()
-        ))
+        let (run, why) = (self.run.clone(), why.to_owned());
+        RunUsageError::NotResumable { run, why }.into()
     }
 
     /// Checks that this version reads the snapshot as the old run did. Otherwise its cell numbers would mean other
@@ -276,23 +274,26 @@ impl ResumedRun {
         if changed.is_empty() {
             return Ok(());
         }
-        Err(RunError::Usage(format!(
-            "run {} cannot be taken up again: since then what these tools declare or do has changed: {}",
-            self.run.letters(),
-            changed.join(", ")
-        )))
+        Err(RunUsageError::ToolsChanged {
+            run: self.run.clone(),
+            tools: changed,
+        }
+        .into())
     }
 
     /// Returns the last record that the old run reached.
     pub(in crate::run) fn resume_point(&self) -> Option<ResumePoint> {
-        let (last, _) = self.transcripts.last()?;
+        let last = &self.transcripts.last()?.reference;
         Some(ResumePoint {
             path: last.path.clone(),
-            offset: (last.offset, last.part),
+            place: RecordPlace::from_reference(last),
             planned: self
                 .transcripts
                 .iter()
-                .map(|(planned, _)| (planned.path.clone(), (planned.offset, planned.part)))
+                .map(|old| {
+                    let place = RecordPlace::from_reference(&old.reference);
+                    (old.reference.path.clone(), place)
+                })
                 .collect(),
         })
     }
@@ -311,18 +312,25 @@ fn collect_old_transcripts(
         // A later range of the same transcript contains further repeats.
         // Ids are unique within a run, so the id identifies the transcript.
         let position = *by_id.entry(range.transcript.id.clone()).or_insert_with(|| {
-            transcripts.push((range.transcript, Vec::new()));
+            transcripts.push(OldTranscript {
+                reference: range.transcript,
+                cells: Vec::new(),
+            });
             transcripts.len() - 1
         });
         let cells = (range.first.0..).map(CellIx).zip(range.keys);
-        transcripts[position].1.extend(cells.map(|(cell, key)| {
+        transcripts[position].cells.extend(cells.map(|(cell, key)| {
             let result = results.remove(&cell);
-            (key, result.and_then(|result| carry_result(run, result)))
+            let result = result.and_then(|result| carry_result(run, result));
+            CarriedCell { key, result }
         }));
     }
     // Sort into plan order, because later ranges add their cells at the end.
-    for (_, cells) in &mut transcripts {
-        cells.sort_by_key(|(key, _)| (key.eval, key.message, key.judge, key.repeat));
+    for OldTranscript { cells, .. } in &mut transcripts {
+        cells.sort_by_key(|carried| {
+            let key = carried.key;
+            (key.eval, key.message, key.judge, key.repeat)
+        });
     }
     transcripts
 }
@@ -365,23 +373,23 @@ impl ResumeFeed {
         }
     }
 
-    fn read_bytes(&mut self, of: &TranscriptRef) -> Result<Vec<u8>, String> {
+    fn read_bytes(&mut self, reference: &TranscriptRef) -> Result<Vec<u8>, String> {
         // Compare the content: the same place in a changed file may hold another transcript.
-        let is_it = |bytes: &Vec<u8>| Digest::hash_bytes(bytes) == of.digest;
-        if let Some(bytes) = self.read_from_file(of).filter(is_it) {
+        let is_unchanged = |bytes: &Vec<u8>| Digest::hash_bytes(bytes) == reference.digest;
+        if let Some(bytes) = self.read_from_file(reference).filter(is_unchanged) {
             return Ok(bytes);
         }
-        self.blobs.get(&of.digest).map_err(|_| {
+        self.blobs.get(&reference.digest).map_err(|_| {
             format!(
                 "{} has changed since the run that is resumed, and that run kept no copy of {}",
-                of.path.display(),
-                of.id
+                reference.path.display(),
+                reference.id
             )
         })
     }
 
-    fn read_from_file(&mut self, of: &TranscriptRef) -> Option<Vec<u8>> {
-        let path = self.files.root.join(&of.path);
+    fn read_from_file(&mut self, reference: &TranscriptRef) -> Option<Vec<u8>> {
+        let path = self.files.root.join(&reference.path);
         // Keep one file open, because the transcripts of a file follow each other.
         if self.file.as_ref().is_none_or(|(open, _)| *open != path) {
             let file = self.files.maps.open(&path).ok()?;
@@ -389,9 +397,9 @@ impl ResumeFeed {
         }
         let (_, file) = self.file.as_ref()?;
         let span = RecordSpan {
-            offset: of.offset,
-            len: of.len,
-            part: of.part,
+            offset: reference.offset,
+            len: reference.len,
+            part: reference.part,
             number: 0,
         };
         file.read_native(span).ok()
@@ -399,8 +407,8 @@ impl ResumeFeed {
 }
 
 impl TranscriptFeed for ResumeFeed {
-    fn next_chunk(&mut self) -> Result<Option<RecordChunk>, String> {
-        let Some((reference, cells)) = self.old_transcripts.next() else {
+    fn next_chunk(&mut self) -> Result<Option<RecordChunk>, TranscriptError> {
+        let Some(OldTranscript { reference, cells }) = self.old_transcripts.next() else {
             return match &mut self.rest {
                 Some(rest) => rest.next_chunk(),
                 None => Ok(None),

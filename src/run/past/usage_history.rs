@@ -30,8 +30,14 @@ pub(in crate::run) struct PastUsage {
     pub(in crate::run) ms: u64,
 }
 
-/// The key: judge, model, rubric and eval.
-type UsageKey = (String, String, String, String);
+/// The cells whose usage is added up.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct UsageKey {
+    judge: String,
+    model: String,
+    rubric: String,
+    eval: String,
+}
 
 /// The recorded usage, by judge and eval.
 #[derive(Debug, Default)]
@@ -61,12 +67,12 @@ impl UsageHistory {
         rubric: &str,
         eval: &str,
     ) -> Option<&PastUsage> {
-        let key = (
-            judge.name.clone(),
-            judge.model.clone(),
-            rubric.to_owned(),
-            eval.to_owned(),
-        );
+        let key = UsageKey {
+            judge: judge.name.clone(),
+            model: judge.model.clone(),
+            rubric: rubric.to_owned(),
+            eval: eval.to_owned(),
+        };
         self.0.get(&key).filter(|taken| taken.cells > 0)
     }
 
@@ -111,10 +117,10 @@ impl UsageHistory {
 /// Returns the key of a judged cell; `None` for a cell without a judge.
 fn usage_key(cell: PlannedCell<'_>) -> Option<UsageKey> {
     let judge = &cell.judge()?.config;
-    Some((
-        judge.name.clone(),
-        judge.model.clone(),
-        cell.rubric()?.id.clone(),
-        cell.eval()?.id.clone(),
-    ))
+    Some(UsageKey {
+        judge: judge.name.clone(),
+        model: judge.model.clone(),
+        rubric: cell.rubric()?.id.clone(),
+        eval: cell.eval()?.id.clone(),
+    })
 }

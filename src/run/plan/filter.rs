@@ -167,7 +167,7 @@ impl DecisionFilter {
     /// are unique.
     pub fn from_names(names: impl IntoIterator<Item = String>) -> Self {
         let exact: HashSet<String> = names.into_iter().collect();
-        let early = exact
+        let without_suffix = exact
             .iter()
             .filter_map(|name| strip_id_suffix(name))
             .collect();
@@ -182,7 +182,7 @@ impl DecisionFilter {
                 is_negated: false,
                 condition: FilterCondition::Names(NamedDecisions {
                     exact,
-                    without_suffix: early,
+                    without_suffix,
                 }),
             }],
         }
@@ -229,10 +229,10 @@ impl DecisionFilter {
 
     /// Returns `true` if a term tests the whole name of a candidate, so that the caller must format it.
     pub(crate) fn needs_name(&self) -> bool {
-        let whole = |what: &FilterCondition| {
+        let tests_name = |what: &FilterCondition| {
             matches!(what, FilterCondition::Word(_) | FilterCondition::Names(_))
         };
-        self.terms.iter().any(|term| whole(&term.condition))
+        self.terms.iter().any(|term| tests_name(&term.condition))
     }
 
     /// Returns `true` if the filter selects the decision.
@@ -365,9 +365,9 @@ fn decision_name<'c>(candidate: &FilterCandidate<'c>) -> &'c str {
 fn strip_id_suffix(name: &str) -> Option<String> {
     let (transcript, rest) = name.split_once('/')?;
     // Names escape the `~` of a suffix as `%7E`.
-    let (own, number) = transcript.rsplit_once("%7E")?;
+    let (original_id, number) = transcript.rsplit_once("%7E")?;
     let digits = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
-    digits.then(|| format!("{own}/{rest}"))
+    digits.then(|| format!("{original_id}/{rest}"))
 }
 
 /// A word of a filter. It records whether quotes enclose the whole word.
@@ -422,14 +422,14 @@ fn parse_term(word: FilterWord) -> Result<FilterTerm, FilterError> {
         is_quoted: quoted,
         text,
     } = word;
-    let what = match text.split_once(':') {
+    let condition = match text.split_once(':') {
         // A quoted word is text, so `"support:3"` has no key.
         Some((key, value)) if !quoted => parse_keyed_term(key, value)?,
         _ => FilterCondition::Word(text.to_lowercase()),
     };
     Ok(FilterTerm {
         is_negated: not,
-        condition: what,
+        condition,
     })
 }
 

@@ -231,19 +231,19 @@ impl RunPlan {
     pub(in crate::run) fn cell_name(
         &self,
         transcript: &str,
-        of: JudgedDecision,
-        post: JudgeRepeat,
+        decision: JudgedDecision,
+        judge_repeat: JudgeRepeat,
     ) -> CellName {
-        let (_, rubric, eval) = self.eval(of.eval);
+        let (_, rubric, eval) = self.eval(decision.eval);
         CellName {
             transcript: transcript.to_owned(),
             rubric: rubric.id.clone(),
             eval: eval.id.clone(),
-            message: of.message,
-            judge: post
-                .judge_position()
+            message: decision.message,
+            judge: judge_repeat
+                .judge
                 .and_then(|judge| self.judges.get(judge as usize).cloned()),
-            repeat: post.repeat,
+            repeat: judge_repeat.repeat,
         }
     }
 
@@ -252,8 +252,8 @@ impl RunPlan {
     pub(in crate::run) fn prepend_message(&self, eval: u32, result: &mut CellResult) {
         let (_, _, spec) = self.eval(eval);
         // A cached or carried verdict already contains the message.
-        let told = spec.message.is_empty() || result.explanation.starts_with(&spec.message);
-        if result.outcome == Outcome::Fail && !told {
+        let has_message = spec.message.is_empty() || result.explanation.starts_with(&spec.message);
+        if result.outcome == Outcome::Fail && !has_message {
             let why = std::mem::take(&mut result.explanation);
             result.explanation = match why.as_str() {
                 "" => spec.message.clone(),

@@ -135,9 +135,13 @@ pub(super) fn attack_cases(
         }
         found
     };
-    let hollow = failing(&|base| base.is_non_answer);
-    let own = failing(&|base| !base.is_non_answer);
-    let mut pairs: Vec<(usize, usize)> = hollow.keys().chain(own.keys()).copied().collect();
+    let non_answers = failing(&|base| base.is_non_answer);
+    let wrong_answers = failing(&|base| !base.is_non_answer);
+    let mut pairs: Vec<(usize, usize)> = non_answers
+        .keys()
+        .chain(wrong_answers.keys())
+        .copied()
+        .collect();
     // Sort, so that each eval attacks its first conversation before a second one.
     pairs.sort_unstable();
     pairs.dedup();
@@ -146,17 +150,17 @@ pub(super) fn attack_cases(
     let mut cases = Vec::new();
     for pair in pairs {
         // Answers without content replace a non-answer, which deserves a pass no more than they do.
-        if let Some(base) = hollow.get(&pair) {
-            let whole = MASTER_KEYS.map(|text| (AttackKind::MasterKey, text));
-            let whole = whole
+        if let Some(base) = non_answers.get(&pair) {
+            let replacements = MASTER_KEYS.map(|text| (AttackKind::MasterKey, text));
+            let replacements = replacements
                 .into_iter()
                 .chain(EMPTY_ANSWERS.map(|text| (AttackKind::Empty, text)));
-            for (nth, (family, text)) in whole.enumerate() {
+            for (nth, (family, text)) in replacements.enumerate() {
                 push_case(&mut cases, bases, (*base, pair.1), family, nth, text);
             }
         }
         // A wrong answer with content is the harder test, so it comes before the non-answer.
-        if let Some(base) = own.get(&pair).or_else(|| hollow.get(&pair)) {
+        if let Some(base) = wrong_answers.get(&pair).or_else(|| non_answers.get(&pair)) {
             let answer = &bases.answers[*base].answer;
             for (family, nth, text) in append_attack_texts(answer) {
                 push_case(&mut cases, bases, (*base, pair.1), family, nth, &text);
@@ -203,10 +207,15 @@ fn push_case(
     nth: usize,
     answer: &str,
 ) {
-    let of = &bases.answers[base];
+    let base_answer = &bases.answers[base];
     cases.push(RobustnessCase {
-        id: format!("{}+{}-{}", of.id, family.name().replace(' ', "-"), nth + 1),
-        record: with_answer(&of.record, answer),
+        id: format!(
+            "{}+{}-{}",
+            base_answer.id,
+            family.name().replace(' ', "-"),
+            nth + 1
+        ),
+        record: with_answer(&base_answer.record, answer),
         eval,
         variant: EvalVariant::Once,
         attack: family,

@@ -31,8 +31,8 @@ use tempfile::NamedTempFile;
 
 use self::attacks::{AttackKind, EvalVariant, RobustnessCase, reverse_criteria};
 use self::base_answers::BaseAnswers;
-pub use self::report::{RobustnessReport, RobustnessRow};
-use super::{CachePolicy, RunError, RunOptions};
+pub use self::report::{FlippedCell, RobustnessReport, RobustnessRow};
+use super::{CachePolicy, RunError, RunOptions, RunUsageError};
 use crate::event::{RunHeader, RunState};
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{CellIx, CellName, CellResult, ProviderKind, RunId, TokenUsage};
@@ -122,20 +122,17 @@ impl RobustnessTest {
         env: &Env,
         wanted: &RobustnessOptions,
     ) -> Result<Self, RunError> {
-        let usage = RunError::Usage;
         // An unknown judge is reported by the run, together with its nearest name.
         if let Some(judge) = workspace.find_judge(&wanted.judge)
             && judge.provider == ProviderKind::Source
         {
-            return Err(usage(format!(
-                "the judge `{}` gives verdicts that another tool recorded: it reads no answer, so that none could turn it",
-                wanted.judge
-            )));
+            let judge = wanted.judge.clone();
+            return Err(RunUsageError::AttackedSourceJudge { judge }.into());
         }
         let bases = match &wanted.rubric {
             None => base_answers::load_built_in(registry),
             Some(name) => {
-                let rubric = find_rubric(workspace, name).map_err(usage)?;
+                let rubric = find_rubric(workspace, name).map_err(RunUsageError::NoBaseAnswers)?;
                 base_answers::sample_workspace(
                     workspace,
                     registry,
@@ -145,15 +142,13 @@ impl RobustnessTest {
                 )
             }
         };
-        let bases = bases.map_err(usage)?;
+        let bases = bases.map_err(RunUsageError::NoBaseAnswers)?;
         // Each drawn transcript gives two answers: its own and one without content.
         let most = match wanted.rubric {
             None => bases.answers.len(),
             Some(_) => 2 * wanted.limit.max(1),
         };
-        let folder = data_dir(env)
-            .map_err(|error| usage(error.to_string()))?
-            .join("selftest");
+        let folder = data_dir(env).map_err(RunUsageError::from)?.join("selftest");
         Ok(Self {
             workspace: workspace.clone(),
             judge: wanted.judge.clone(),
@@ -178,8 +173,8 @@ impl RobustnessTest {
         // Both runs share the run's cost limit.
         let limit = self.workspace.limits.budgets.run.max_cost_usd;
         // A run with a cost limit has prices for all its judges, so its cost is known.
-        let left = limit.map(|usd| (usd - base.cost().unwrap_or(0.0)).max(0.0));
-        self.build_stage(cases, "attacks", left)
+        let remaining_usd = limit.map(|usd| (usd - base.cost().unwrap_or(0.0)).max(0.0));
+        self.build_stage(cases, "attacks", remaining_usd)
     }
 
     /// Returns the largest possible run over the attacks: every base answer that does not deserve to pass fails.
@@ -215,25 +210,23 @@ impl RobustnessTest {
             report::count_flips(&mut rows, &stage.cases, &cells, &attacked.run, &known);
         }
         // Step: the sums over both runs. There is no second run if nothing could be attacked.
-        let played = [Some(base), attacked];
-        let played = || played.into_iter().flatten();
-        let said = |wanted| {
+        let stages = [Some(base), attacked];
+        let stages = || stages.into_iter().flatten();
+        let count_verdicts = |wanted| {
             verdicts
                 .values()
-                .filter(|said| **said == Some(wanted))
+                .filter(|verdict| **verdict == Some(wanted))
                 .count() as u64
         };
         RobustnessReport {
-            runs: played().map(|played| played.run.clone()).collect(),
+            runs: stages().map(|stage| stage.run.clone()).collect(),
             base_answers: verdicts.len() as u64,
-            failed: said(false),
-            passed: said(true),
+            failed: count_verdicts(false),
+            passed: count_verdicts(true),
             misjudged: report::find_misjudged(&self.bases, &known),
             rows: report::sort_rows(rows),
-            usage: played().fold(TokenUsage::default(), |sum, played| {
-                sum.plus(played.usage())
-            }),
-            cost_usd: played().map(FinishedStage::cost).sum(),
+            usage: stages().fold(TokenUsage::default(), |sum, stage| sum.plus(stage.usage())),
+            cost_usd: stages().map(FinishedStage::cost).sum(),
         }
     }
 
@@ -262,11 +255,11 @@ impl RobustnessTest {
         &self,
         cases: Vec<RobustnessCase>,
         what: &str,
-        left: Option<f64>,
+        remaining_usd: Option<f64>,
     ) -> Result<RobustnessStage, RunError> {
-        let file = self.write_transcripts(&cases).map_err(|error| {
-            let folder = self.folder.display();
-            RunError::Usage(format!("{folder}: the cases cannot be written: {error}"))
+        let file = self.write_transcripts(&cases).map_err(|why| {
+            let folder = self.folder.clone();
+            RunUsageError::CasesNotWritten { folder, why }
         })?;
         let rubric = self.build_rubric(&cases);
         // The root is the selftest folder, so that the workspace's state does not include these runs.
@@ -282,8 +275,8 @@ impl RobustnessTest {
             ..self.workspace.clone()
         };
         // Without a limit, the workspace's settings stay as they are.
-        if left.is_some() {
-            workspace.limits.budgets.run.max_cost_usd = left;
+        if remaining_usd.is_some() {
+            workspace.limits.budgets.run.max_cost_usd = remaining_usd;
         }
         let options = RunOptions {
             judge: Some(self.judge.clone()),
