@@ -253,7 +253,10 @@ evals:
         panic!("the header comes first")
     };
     let parent = header.parent.as_ref().expect("a parent");
-    assert_eq!((&parent.run, parent.cause), (&first_run, ParentCause::Resume));
+    assert_eq!(
+        (&parent.run, parent.cause),
+        (&first_run, ParentCause::Resume)
+    );
     let carried = kinds
         .iter()
         .filter_map(|kind| match kind {
