@@ -74,6 +74,7 @@
 //! | example | a text with the verdict that an eval must give it; dicta judges it to test the eval itself | [`rubric`] | exam |
 //! | judge | a named configuration that returns verdicts for evals, usually with a language model (LLM-as-a-judge) | [`workspace`], [`judge`] | grader |
 //! | `rules` | the built-in judge; it reads simple criteria and needs no language model | [`judge::rules`] | – |
+//! | preset judge | an eval type with criteria or a scoring guide that dicta provides, such as `faithfulness` | [`handlers`] | – |
 //! | source judge | a judge that returns source verdicts and calls nothing | [`run`] | – |
 //! | panel | several judges that decide one eval together; each of them is a *member* | [`model`] | court, bench |
 //! | jury | a panel in which every member judges and a vote rule decides | [`model`] | – |
@@ -88,6 +89,7 @@
 //! | cell | one question: a transcript, rubric, eval, message, judge and repeat. dicta judges, caches and records cells. An eval without a judge has one cell per message or transcript | [`model`] | square |
 //! | repeat | the number of a cell among those that ask one judge the same question (elsewhere: epoch, trial) | [`model`] | – |
 //! | outcome | the end of a cell or decision: `pass`, `fail`, `not_applicable`, `skipped`, `check_error`, `judge_error`, `unparsed`, `turn_limit`, `truncated`, `timeout`, `budget`, `cancelled` | [`model`] | status |
+//! | finding | what a check returns for one cell: an outcome, a score, an explanation and the locations that it is based on | [`handlers`] | – |
 //! | verdict | the answer to one cell: pass or fail, the score, the reasoning and the citations. An error is never a verdict | [`model`] | grade |
 //! | score | a number from 0 to 1 in a verdict | [`model`] | – |
 //! | scale | another range in which a judge may score, such as 1–5; dicta converts it to 0–1 | [`model`] | – |
@@ -183,6 +185,7 @@
 //! | term | meaning in dicta | owner | not |
 //! |---|---|---|---|
 //! | workbench | the interactive screen | [`tui`] | – |
+//! | session (of the screen) | the cells, runs and traces of one view: one session for the live workspace, one for each replay | [`tui`] | – |
 //! | app | the state of the screen, as data | [`tui`] | model, desk |
 //! | `Msg` | an input of `update`: a key, a file change, an event of a run, a result | [`tui`] | – |
 //! | effect | an order that `update` returns and the runtime carries out | [`tui`] | – |

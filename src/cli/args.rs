@@ -15,6 +15,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
     about = "Judge recorded agent conversations with your rubrics, and see which verdicts changed",
     max_term_width = 100,
     disable_help_subcommand = true,
+    // `dicta --theme x run` is an error, because the options of the workbench do not apply to `run`.
     args_conflicts_with_subcommands = true
 )]
 #[command(
@@ -433,10 +434,12 @@ pub(super) enum SchemaArg {
 
 /// Parses an amount in USD, with or without `$`.
 fn parse_usd(text: &str) -> Result<f64, String> {
+    // `$` is allowed, because dicta prints amounts with it.
     let amount: f64 = text
         .trim_start_matches('$')
         .parse()
         .map_err(|_| "must be a number, such as 2.50".to_owned())?;
+    // `f64` also parses `inf` and `nan`, which would switch the limit off.
     if amount.is_finite() && amount >= 0.0 {
         Ok(amount)
     } else {

@@ -33,6 +33,7 @@ pub(super) fn check(
     // The file dicta.yaml represents its whole workspace.
     let file =
         path.filter(|path| path.is_file() && path.file_name() != Some("dicta.yaml".as_ref()));
+    // Judges are defined in dicta.yaml, so a single file has none to call.
     if let Some(path) = file.filter(|_| exam.examples) {
         return Err(CommandError::usage(format!(
             "{} defines no judges; pass the folder of the workspace with `--examples`",
@@ -41,6 +42,7 @@ pub(super) fn check(
     }
     match path {
         Some(path) if path.is_file() && path.file_name() != Some("dicta.yaml".as_ref()) => {
+            // Try a tools file first: it is YAML, too, and a rubric's errors would not help its author.
             if let Some(found) = parse_tools_file(path, cx) {
                 check_tools_file(path, &found, strict, cx)
             } else if is_yaml(path) || is_json_rubric(path) {
@@ -104,17 +106,20 @@ fn is_json_rubric(path: &Path) -> bool {
         return false;
     }
     // The loader refuses larger files, so a larger one is a transcript file.
+    // Read only small files: a transcript file can have gigabytes.
     let small = path
         .metadata()
         .is_ok_and(|meta| meta.len() <= yaml::MAX_BYTES as u64);
     let text = small.then(|| std::fs::read_to_string(path).ok()).flatten();
     let doc = text.and_then(|text| yaml::read_document(&Arc::from(text), path).ok());
     doc.is_some_and(|doc| {
-        let own = doc.value.get("evals").is_some() && doc.value.get("messages").is_none();
-        own || matches!(
-            detect_rubric_format(&doc.value),
-            Some(DetectedFile::Rubric(_))
-        )
+        // A transcript may have the key `evals`, but a rubric has no `messages`.
+        let has_evals = doc.value.get("evals").is_some() && doc.value.get("messages").is_none();
+        has_evals
+            || matches!(
+                detect_rubric_format(&doc.value),
+                Some(DetectedFile::Rubric(_))
+            )
     })
 }
 
@@ -147,6 +152,7 @@ fn check_workspace(
     let workspace = &opened.workspace;
     let evals: usize = workspace.rubrics.iter().map(|r| r.evals.len()).sum();
     let mut warnings_of_files = CappedWarnings::default();
+    // `ids` finds duplicates. `kept_ids` are the ids as a run names them, for labels.
     let (mut ids, mut unique_ids, mut kept_ids) = (
         HashSet::new(),
         run::TranscriptIds::default(),
@@ -154,9 +160,11 @@ fn check_workspace(
     );
     let mut observer = TranscriptLinter::new(&workspace.rubrics);
     let mut all = WorkspaceFilesReport::default();
+    // Step: read every transcript file once, for its warnings, the lints and the ids.
     for path in &workspace.transcripts {
         let file = workspace.field_maps.open(path);
         let file = file.map_err(|error| CommandError::usage(error.to_string()))?;
+        // The closure borrows the file's report, so collect its warnings here first.
         let mut taken = Vec::new();
         let mut understood = TranscriptFileReport::read(file, &mut |transcript| {
             observer.observe(transcript);
@@ -172,6 +180,7 @@ fn check_workspace(
         }
         all.add(path, workspace, understood);
     }
+    // Step: try the examples.
     warnings_of_files.print(cx);
     let registry = EvalTypeRegistry::builtin();
     let mut tried = lint::run_code_examples(&workspace.rubrics, &registry);
@@ -180,6 +189,7 @@ fn check_workspace(
     } else {
         0
     };
+    // Step: the labels and the lints.
     let strays = workspace::find_stray_labels(workspace, &kept_ids);
     cx.streams.print_diagnostics(&strays);
     let mut lints = observer.finish();
@@ -189,6 +199,7 @@ fn check_workspace(
     ));
     cx.streams.print_diagnostics(&tried.problems);
     cx.streams.print_diagnostics(&lints);
+    // Step: the summary on standard output.
     let mut out = format!(
         "{}: {} with {}, {} in {}, {}, {}\n",
         workspace.root.display(),
@@ -224,10 +235,12 @@ fn check_workspace(
         let _infallible = writeln!(out, "{}", pluralize(strays.len(), "error"));
     }
     cx.streams.print(&out);
+    // A label without a transcript is an error, so `--strict` does not matter.
     if !strays.is_empty() {
         return Ok(EXIT_USAGE);
     }
     match exit_code(warnings + all.not_understood(), strict) {
+        // Misconfiguration (2) is more important than an example that ended in an error (3).
         0 if undecided > 0 => Ok(judged_examples::EXIT_UNDECIDED),
         code => Ok(code),
     }
@@ -258,6 +271,7 @@ fn format_example_summary(tried: &ExampleSummary) -> String {
         parts.push(format!("{missed} missed"));
     }
     if judged > 0 {
+        // The first part names the noun, and the others only give numbers.
         let examples = count_examples(judged, parts.is_empty());
         parts.push(format!("{examples} not run: they need a judge"));
     }
@@ -315,6 +329,7 @@ fn check_rubric(path: &Path, strict: bool, cx: &CommandCx) -> Result<u8, Command
     let neighbor_files = workspace::WorkspaceRubricFiles::for_standalone_rubric(path);
     let (rubric, mut problems) =
         rubric::load_with_files(Arc::from(text), path, &registry, &neighbor_files);
+    // The loader may return a rubric together with errors, and errors end the check.
     let Some(rubric) = rubric.filter(|_| !has_errors(&problems)) else {
         return Err(CommandError::from_diagnostics(problems));
     };

@@ -28,15 +28,16 @@ pub(super) fn check_and_connect(
     connecting: &ConnectArgs,
     cx: &CommandCx,
 ) -> Result<u8, CommandError> {
+    // `--judge` needs one of two flags, so clap's `requires` does not fit.
     if exam.judge.is_some() && !(exam.examples || connecting.connect) {
         return Err(CommandError::usage("--judge needs --examples or --connect"));
     }
     if !connecting.connect {
         return check::check(path, strict, exam, cx);
     }
-    let whole =
+    let is_workspace =
         path.is_none_or(|path| path.is_dir() || path.ends_with(crate::workspace::CONFIG_FILE));
-    if !whole {
+    if !is_workspace {
         return Err(CommandError::usage(
             "--connect tests the judges and sources of a workspace; pass the folder of the workspace, or no path",
         ));
@@ -45,6 +46,7 @@ pub(super) fn check_and_connect(
     // text to standard error.
     let checked = match connecting.format {
         ListFormat::Human => check::check(path, strict, exam, cx)?,
+        // The check of the files is left out here, so only the connections decide the exit code.
         ListFormat::Json => 0,
     };
     let tried = connect_all(path, exam.judge.as_deref(), connecting.format, cx)?;
@@ -59,6 +61,7 @@ fn connect_all(
 ) -> Result<u8, CommandError> {
     let opened = load_workspace(path, cx)?;
     let workspace = &opened.workspace;
+    // Step: choose the judges, and announce the requests before they are sent.
     let judges: Vec<&JudgeConfig> = match only {
         None => workspace.judges.values().collect(),
         Some(name) => {
@@ -90,6 +93,7 @@ fn connect_all(
     }
     let runtime = build_runtime()?;
     let cancel = CancellationToken::new();
+    // Step: test judges and sources at the same time.
     let found = runtime.block_on(async {
         let registry = EvalTypeRegistry::builtin();
         let probing = async {
@@ -110,10 +114,13 @@ fn connect_all(
             found = trying => Some(found),
         }
     });
+    // A source or judge may block a thread, so don't wait for it.
     runtime.shutdown_timeout(Millis(200).to_duration());
     let Some((found, probed)) = found else {
+        // 130 is the exit code of a program that SIGINT ended.
         return Ok(130);
     };
+    // Step: print the report.
     let text = match format {
         ListFormat::Json => {
             let mut list: Vec<Value> = found.iter().map(as_json).collect();
@@ -138,9 +145,10 @@ fn exit_code(found: &[ConnectionCheck], probed: &[ToolProbe]) -> u8 {
         check
             .report
             .as_ref()
-            .is_ok_and(|contact| !has_verdict(contact))
+            .is_ok_and(|report| !has_verdict(report))
     };
     let probed: Vec<bool> = probed.iter().filter_map(ToolProbe::unusable).collect();
+    // Misconfiguration comes first, because trying again does not help.
     if found.iter().any(|check| check.report.is_err()) || probed.contains(&true) {
         EXIT_USAGE
     } else if found.iter().any(failed) || !probed.is_empty() {
@@ -151,8 +159,8 @@ fn exit_code(found: &[ConnectionCheck], probed: &[ToolProbe]) -> u8 {
 }
 
 /// Returns true if the judge returned any verdict.
-fn has_verdict(contact: &ConnectionReport) -> bool {
-    let result = contact.result.as_ref();
+fn has_verdict(report: &ConnectionReport) -> bool {
+    let result = report.result.as_ref();
     result.is_some_and(|result| {
         result.outcome.is_verdict() || result.outcome == Outcome::NotApplicable
     })
@@ -181,8 +189,8 @@ fn format_connection(check: &ConnectionCheck) -> String {
     };
     match &check.report {
         Err(why) => line("✗", format!("not called: {why}")),
-        Ok(contact) => {
-            for (name, text) in list_facts(judge, contact) {
+        Ok(report) => {
+            for (name, text) in list_facts(judge, report) {
                 line(name, text);
             }
         }
@@ -190,17 +198,18 @@ fn format_connection(check: &ConnectionCheck) -> String {
     out
 }
 
-fn list_facts(judge: &JudgeConfig, contact: &ConnectionReport) -> Vec<(&'static str, String)> {
+fn list_facts(judge: &JudgeConfig, report: &ConnectionReport) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     let nothing = CellResult::cancelled();
-    let result = contact.result.as_ref().unwrap_or(&nothing);
-    let well = has_verdict(contact);
+    let result = report.result.as_ref().unwrap_or(&nothing);
+    let well = has_verdict(report);
     let took = result.duration_ms;
-    let attempts = match contact.attempts.saturating_sub(contact.turns) {
+    // A single failed attempt is often a rejected setting, which dicta then leaves out.
+    let attempts = match report.attempts.saturating_sub(report.turns) {
         0 | 1 => String::new(),
         n => format!(", {n} attempts failed"),
     };
-    facts.push(match (well, contact.reached) {
+    facts.push(match (well, report.reached) {
         (true, _) => ("✓", format!("answered in {took}{attempts}")),
         (false, true) => (
             "✗",
@@ -213,49 +222,49 @@ fn list_facts(judge: &JudgeConfig, contact: &ConnectionReport) -> Vec<(&'static 
     });
     if let Some(why) = result.error.as_ref().filter(|_| !well) {
         facts.push(("why", why.clone()));
-        if let Some(advice) = suggest_fix(judge, contact, result) {
+        if let Some(advice) = suggest_fix(judge, report, result) {
             facts.push(("do", advice));
         }
     }
-    if contact.turns > 0 {
-        let streamed = match (judge.stream, contact.streamed) {
+    if report.turns > 0 {
+        let streamed = match (judge.stream, report.streamed) {
             (false, _) => "not streamed, as configured (stream: false)",
             (true, true) => "streamed",
             (true, false) => "streaming requested, but the reply was not streamed",
         };
         facts.push(("reply", streamed.to_owned()));
     }
-    if contact.has_tools {
-        facts.push(("tools", format_tool_support(contact)));
+    if report.has_tools {
+        facts.push(("tools", format_tool_support(report)));
     }
-    let form = match contact.verdict_format {
-        Some(form) => serde_json::to_value(form).unwrap_or_default(),
+    let verdict_format = match report.verdict_format {
+        Some(verdict_format) => serde_json::to_value(verdict_format).unwrap_or_default(),
         None => json!("of its own kind"),
     };
     // If no server replied, the report states what dicta would have sent.
-    let (stated, sent_as) = match (well, contact.reached) {
+    let (stated, sent_as) = match (well, report.reached) {
         (true, _) => ("stated", "sent"),
         (false, true) => ("requested", "sent"),
         (false, false) => ("to be requested", "to send"),
     };
-    let form = form.as_str().unwrap_or_default().to_owned();
-    facts.push(("verdict", format!("{stated} as {form}")));
-    let sent: Vec<&str> = contact.sent_keys.iter().map(String::as_str).collect();
+    let verdict_format = verdict_format.as_str().unwrap_or_default().to_owned();
+    facts.push(("verdict", format!("{stated} as {verdict_format}")));
+    let sent: Vec<&str> = report.sent_keys.iter().map(String::as_str).collect();
     facts.push((
         sent_as,
         format!(
             "{} ({})",
             sent.join(", "),
-            format_bytes(contact.request_bytes)
+            format_bytes(report.request_bytes)
         ),
     ));
-    for dropped in &contact.dropped_settings {
+    for dropped in &report.dropped_settings {
         facts.push(("dropped", format!("{}: {}", dropped.what, dropped.why)));
     }
     // `error` already reports the last failure.
-    let retried = contact.failures.len().saturating_sub(usize::from(!well));
+    let retried = report.failures.len().saturating_sub(usize::from(!well));
     let why = result.error.as_deref().unwrap_or_default();
-    let mut failures: Vec<&str> = contact.failures[..retried]
+    let mut failures: Vec<&str> = report.failures[..retried]
         .iter()
         .map(String::as_str)
         .collect();
@@ -271,8 +280,8 @@ fn list_facts(judge: &JudgeConfig, contact: &ConnectionReport) -> Vec<(&'static 
     facts
 }
 
-fn format_tool_support(contact: &ConnectionReport) -> String {
-    match (contact.answered_calls, contact.rejected_calls.first()) {
+fn format_tool_support(report: &ConnectionReport) -> String {
+    match (report.answered_calls, report.rejected_calls.first()) {
         (0, Some(why)) => format!("the judge made a call, which dicta refused: {why}"),
         (0, None) => {
             "declared but not called (a test tool; dicta doesn't run the judge's own tools here)"
@@ -292,6 +301,7 @@ fn format_billing(judge: &JudgeConfig, result: &CellResult) -> String {
     if bill.is_zero() && usage.input.is_none() {
         return "nothing".to_owned();
     }
+    // Calls without a known price are listed apart from the sum.
     let calls = pluralize(bill.unknown, "call");
     let cost = match (bill.usd > 0.0, bill.unknown > 0) {
         _ if judge.is_free() => "free".to_owned(),
@@ -306,7 +316,7 @@ fn format_billing(judge: &JudgeConfig, result: &CellResult) -> String {
 /// Returns advice on how to fix an error.
 fn suggest_fix(
     judge: &JudgeConfig,
-    contact: &ConnectionReport,
+    report: &ConnectionReport,
     result: &CellResult,
 ) -> Option<String> {
     let model = &judge.model;
@@ -316,7 +326,8 @@ fn suggest_fix(
         ApiKeySource::Google(_) => "the Google credentials".to_owned(),
         ApiKeySource::None => "the key (not configured: set api_key_env)".to_owned(),
     };
-    let text = match (result.outcome, contact.status) {
+    let text = match (result.outcome, report.status) {
+        // The status is more specific than the outcome, so its arms come first.
         (_, Some(401 | 403)) => format!("check {key}, and that the key may use `{model}`"),
         (_, Some(404)) => {
             format!(
@@ -326,6 +337,7 @@ fn suggest_fix(
         (_, Some(400 | 422)) => {
             "the server rejected a setting: compare the sent settings with the server's message".to_owned()
         }
+        // 402 is "payment required", which some providers use for missing credit.
         (_, Some(402 | 429)) => {
             "the account's rate limit or credit is used up: wait, or raise it".to_owned()
         }
@@ -334,7 +346,7 @@ fn suggest_fix(
             "the server didn't reply in time: check that it is running, that the model is loaded, and the proxy settings".to_owned()
         }
         (Outcome::JudgeError, None) => suggest_network_fix(result)?,
-        (Outcome::Unparsed, _) if contact.has_tools => {
+        (Outcome::Unparsed, _) if report.has_tools => {
             "the model replies but doesn't call functions: check that model and server support them, or remove the judge's `tools`"
                 .to_owned()
         }
@@ -352,18 +364,20 @@ fn suggest_fix(
 
 /// Returns advice on a network error, or None if the error message itself contains it.
 fn suggest_network_fix(result: &CellResult) -> Option<String> {
+    // Errors of the HTTP client have no stable codes, so search their text.
     let why = result.error.as_deref().unwrap_or_default().to_lowercase();
-    let has = |words: &[&str]| words.iter().any(|word| why.contains(word));
-    if has(&["google credentials"]) {
+    let mentions = |words: &[&str]| words.iter().any(|word| why.contains(word));
+    if mentions(&["google credentials"]) {
         return None;
     }
-    let text = if has(&["invalidcontenttype", "corrupt message"]) {
+    // rustls reports `InvalidContentType` if the server answers in plain HTTP.
+    let text = if mentions(&["invalidcontenttype", "corrupt message"]) {
         "the server doesn't use TLS: write http:// in base_url, or use the https port"
-    } else if has(&["certificate", "tls", "handshake", "secure connection"]) {
+    } else if mentions(&["certificate", "tls", "handshake", "secure connection"]) {
         "the server's certificate is not trusted: check base_url (http or https?) and any proxy in between"
-    } else if has(&["resolve", "dns", "lookup", "name or service"]) {
+    } else if mentions(&["resolve", "dns", "lookup", "name or service"]) {
         "the host name is unknown: check base_url and the network"
-    } else if has(&["refused"]) {
+    } else if mentions(&["refused"]) {
         "no server listens at that address: start the server, or check base_url and its port"
     } else {
         "check base_url, the network and the proxy settings"
@@ -381,37 +395,37 @@ fn as_json(check: &ConnectionCheck) -> Value {
         "base_url": judge.base_url,
         "asked": check.report.is_ok(),
     });
-    let contact = match &check.report {
+    let report = match &check.report {
         Err(why) => {
             out["error"] = json!(why.to_string());
             return out;
         }
-        Ok(contact) => contact,
+        Ok(report) => report,
     };
     let nothing = CellResult::cancelled();
-    let result = contact.result.as_ref().unwrap_or(&nothing);
-    let well = has_verdict(contact);
+    let result = report.result.as_ref().unwrap_or(&nothing);
+    let well = has_verdict(report);
     let more = json!({
         "ok": well,
-        "reached": contact.reached,
-        "status": contact.status,
+        "reached": report.reached,
+        "status": report.status,
         "outcome": result.outcome,
-        "streamed": contact.streamed,
-        "turns": contact.turns,
-        "attempts": contact.attempts,
-        "tools": contact.has_tools,
-        "tool_calls_answered": contact.answered_calls,
-        "tool_calls_refused": contact.rejected_calls.len(),
-        "verdict": contact.verdict_format,
-        "sent": contact.sent_keys,
-        "bytes": contact.request_bytes,
-        "dropped": contact.dropped_settings,
-        "failures": contact.failures,
+        "streamed": report.streamed,
+        "turns": report.turns,
+        "attempts": report.attempts,
+        "tools": report.has_tools,
+        "tool_calls_answered": report.answered_calls,
+        "tool_calls_refused": report.rejected_calls.len(),
+        "verdict": report.verdict_format,
+        "sent": report.sent_keys,
+        "bytes": report.request_bytes,
+        "dropped": report.dropped_settings,
+        "failures": report.failures,
         "usage": result.usage,
         "cost_usd": result.cost_usd,
         "duration_ms": result.duration_ms.0,
         "error": result.error,
-        "advice": (!well).then(|| suggest_fix(judge, contact, result)).flatten(),
+        "advice": (!well).then(|| suggest_fix(judge, report, result)).flatten(),
     });
     if let (Some(out), Value::Object(more)) = (out.as_object_mut(), more) {
         out.extend(more);

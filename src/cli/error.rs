@@ -81,6 +81,7 @@ impl CommandError {
     /// Returns the error of an incomplete output, or None if its reader closed the pipe: `head` and `less` do that on
     /// purpose.
     pub(super) fn output_failed(to: &str, error: &io::Error) -> Option<Self> {
+        // `None` lets the command end with its normal exit code.
         (error.kind() != io::ErrorKind::BrokenPipe).then(|| Self {
             code: EXIT_IO,
             message: format!(

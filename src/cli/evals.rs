@@ -35,6 +35,7 @@ pub(super) fn list_eval_types(
             let list: Vec<Value> = kinds.iter().map(|spec| as_json(spec)).collect();
             format!("{:#}\n", Value::from(list))
         }
+        // A named type, or `--all`, prints the details below.
         (ListFormat::Human, None) if !all => format_overview(&kinds, width),
         (ListFormat::Human, _) => {
             let details = kinds.iter().map(|spec| format_details(spec, kind, width));
@@ -53,6 +54,7 @@ fn find_eval_type<'a>(
         let kinds = registry.eval_types();
         let aliases = kinds.iter().flat_map(|spec| spec.aliases);
         let names = kinds.iter().map(|spec| spec.name);
+        // Search aliases, too, because the typed name may be nearest to an alias.
         let near = find_nearest(name, names.chain(aliases.map(|alias| alias.name)))
             .map(|near| format!("; did you mean `{near}`?"))
             .unwrap_or_default();
@@ -133,6 +135,7 @@ fn format_details(spec: &EvalTypeSpec, requested_name: Option<&str>, width: usiz
         let required = required.is_some_and(|list| list.iter().any(|one| one == name));
         let about = schema["description"].as_str().unwrap_or("");
         let mark = if required { "*" } else { " " };
+        // The schema lists only the main names, so add the aliases here.
         let mut aliases = spec.param_aliases.iter().filter(|(_, own)| own == name);
         let also = aliases.next().map_or_else(String::new, |(other, _)| {
             let more = aliases.map(|(other, _)| format!(", `{other}`"));
@@ -180,6 +183,7 @@ fn format_preset_params(alias: &EvalTypeAlias) -> String {
 
 /// Describes the type of a param from its schema: `list of text`, `strict | exact`, `number 0 to 1`.
 fn describe_param_type(schema: &Value) -> String {
+    // `enum` first: the values say more than the type.
     if let Some(values) = schema["enum"].as_array() {
         let values = values.iter().map(|value| match value.as_str() {
             Some(text) => text.to_owned(),
@@ -215,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_list_has_a_line_for_every_type_and_says_where_more_is() {
+    fn list_has_a_line_for_every_type_and_names_further_commands() {
         let registry = EvalTypeRegistry::builtin();
         let list = format_overview(&registry.eval_types(), 0);
         for spec in registry.eval_types() {
@@ -266,10 +270,10 @@ mod tests {
     }
 
     #[test]
-    fn one_type_is_told_with_what_an_author_writes() {
+    fn details_of_a_type_contain_params_and_example() {
         let registry = EvalTypeRegistry::builtin();
         let spec = registry.eval_type("trajectory_subset").expect("an alias");
-        let told = format_details(spec, Some("trajectory_subset"), 0);
+        let text = format_details(spec, Some("trajectory_subset"), 0);
         for part in [
             "`trajectory_subset`, as you wrote it, is an alias with mode: subset\n",
             "   * expected (list of text or mapping): ",
@@ -278,12 +282,12 @@ mod tests {
             "      type: trajectory_match\n      params:\n        mode: superset\n",
             "\"additionalProperties\": false",
         ] {
-            assert!(told.contains(part), "{part:?} in {told}");
+            assert!(text.contains(part), "{part:?} in {text}");
         }
     }
 
     #[test]
-    fn a_type_in_words_is_what_its_schema_says() {
+    fn param_type_is_described_from_its_schema() {
         for (schema, words) in [
             (json!({"type": "string"}), "text"),
             (

@@ -50,8 +50,10 @@ pub(super) fn import(args: &ImportArgs, cx: &CommandCx) -> Result<u8, CommandErr
         open_file(path, map.as_ref())?;
     }
     let mut sums = ImportSummary::default();
+    // Open both outputs before reading, so that a wrong folder is reported at once.
     let mut labels = ImportTarget::open(args.labels.as_deref())?;
     let mut out = ImportTarget::open(to)?;
+    // Ids must be unique over all input files, because they end up in one file.
     let mut ids = TranscriptIds::default();
     for path in &args.files {
         let file = open_file(path, map.as_ref())?;
@@ -63,12 +65,14 @@ pub(super) fn import(args: &ImportArgs, cx: &CommandCx) -> Result<u8, CommandErr
         }
     }
     sums.warnings.print(cx);
+    // Leave an existing output unchanged: the temporary file is dropped.
     if sums.transcripts == 0 {
         return Err(CommandError::usage(match to {
             Some(to) => format!("found no transcripts; {} was not written", to.display()),
             None => "found no transcripts".to_owned(),
         }));
     }
+    // The transcripts are renamed into place first, because labels without transcripts are an error.
     out.finish()?;
     if args.labels.is_some() {
         labels.finish()?;
@@ -192,6 +196,7 @@ fn import_file(
             }
         }
     }
+    // Only readers of foreign formats count what they did not understand.
     if let Some(tally) = file.tally() {
         sums.unknown += tally.unknown_count();
     }
@@ -216,13 +221,16 @@ fn to_native_line(native: &[u8], id: &str) -> Vec<u8> {
     else {
         return flat;
     };
-    let own = keys.get(&SourceText::from("id"));
-    if own.is_some_and(|own| {
-        serde_json::from_str::<SourceText<'_>>(own.get()).is_ok_and(|own| *own == *id)
+    // Keep a record with the right id byte for byte.
+    let id_value = keys.get(&SourceText::from("id"));
+    if id_value.is_some_and(|id_value| {
+        serde_json::from_str::<SourceText<'_>>(id_value.get())
+            .is_ok_and(|id_value| *id_value == *id)
     }) {
         return flat;
     }
     // A record without the right id gets it as its first key.
+    // Write the object by hand, because serde_json would reformat numbers.
     let mut line = b"{\"id\":".to_vec();
     line.extend(serde_json::to_vec(id).unwrap_or_default());
     for (key, value) in keys
@@ -301,6 +309,7 @@ impl ImportTarget {
                 self.check_written(flushed)
             }
             TargetWriter::File(to, place) => {
+                // One closure collects the errors of all steps for one message.
                 let put = || -> io::Result<()> {
                     let temp = to.into_inner().map_err(io::IntoInnerError::into_error)?;
                     // A temporary file is readable by its owner only. The output gets the permissions of the old
@@ -323,6 +332,7 @@ impl ImportTarget {
 
     fn check_written(&mut self, result: io::Result<()>) -> Result<(), CommandError> {
         match result {
+            // A reader such as `head` closes the pipe on purpose.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
                 self.is_reader_gone = true;
                 Ok(())
@@ -344,6 +354,7 @@ fn new_file_permissions(place: &Path) -> io::Result<fs::Permissions> {
 fn refuse_overwriting_input(target: &Path, files: &[PathBuf]) -> Result<(), CommandError> {
     // Device and inode identify a file under symbolic and hard links.
     let same = |a: &Metadata, b: &Metadata| (a.dev(), a.ino()) == (b.dev(), b.ino());
+    // A file that does not exist yet cannot be an input.
     let Ok(target_meta) = fs::metadata(target) else {
         return Ok(());
     };

@@ -27,6 +27,7 @@ pub(super) fn run_judged_examples(
     cx: &CommandCx,
 ) -> Result<u64, CommandError> {
     let runtime = build_runtime()?;
+    // A call that costs money needs `--yes`.
     let may = |judge: &JudgeConfig| args.yes || judge.is_free();
     let exam = |sending: bool, all: bool| {
         let options = RunOptions {
@@ -69,6 +70,7 @@ pub(super) fn run_judged_examples(
             trial.sentence(),
         ));
     }
+    // The code checks counted these examples as left to judges.
     tried.left_to_judges = tried.left_to_judges.saturating_sub(trials.len() as u64);
     tried.as_expected += lint::count_by_status(&trials, ExampleStatus::AsExpected);
     tried.missed += lint::count_by_status(&trials, ExampleStatus::Missed);

@@ -24,6 +24,7 @@ pub(super) fn list_judges(place: &WorkspaceArgs, cx: &CommandCx) -> Result<u8, C
         } else {
             ""
         };
+        // serde's name of the provider is its spelling in dicta.yaml.
         let provider = serde_json::to_value(judge.provider).ok();
         let provider = provider.as_ref().and_then(Value::as_str).unwrap_or("?");
         let what = format!("{provider} {}", judge.model);

@@ -33,10 +33,12 @@ pub(super) fn print_field_map(path: &Path, cx: &CommandCx) -> Result<u8, Command
 
 /// Returns the path relative to the workspace around the file, or the path as typed.
 fn path_as_written(path: &Path) -> String {
-    let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let root = whole.parent().and_then(workspace::find_workspace_root);
+    let absolute_path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let root = absolute_path
+        .parent()
+        .and_then(workspace::find_workspace_root);
     // The file's path is canonical, and a prefix matches only in the same form.
     let root = root.and_then(|root| root.canonicalize().ok());
-    let inside = root.and_then(|root| whole.strip_prefix(root).ok().map(Path::to_owned));
+    let inside = root.and_then(|root| absolute_path.strip_prefix(root).ok().map(Path::to_owned));
     inside.as_deref().unwrap_or(path).display().to_string()
 }

@@ -52,6 +52,7 @@ struct CommandCx {
 
 /// Runs dicta with the arguments of the process.
 pub fn main() -> ExitCode {
+    // dicta starts itself as the guard of a process group. Test this first: a guard parses no arguments.
     if let Some(code) = crate::process::guard::run_if_guard() {
         return code;
     }
@@ -98,6 +99,7 @@ fn dispatch(cli: Cli, cx: &CommandCx) -> Result<u8, CommandError> {
         Some(CliCommand::Run(args)) => run::run(&args, cx),
         Some(CliCommand::Selftest(args)) => selftest::selftest(&args, cx),
         Some(CliCommand::Runs { place }) => show::list_runs(&place, cx),
+        // The arm with `thresholds: true` must come before the general arm of `show`.
         Some(CliCommand::Show {
             run,
             thresholds: true,
@@ -166,8 +168,10 @@ fn dispatch(cli: Cli, cx: &CommandCx) -> Result<u8, CommandError> {
 fn render_manual() -> std::io::Result<Vec<u8>> {
     let mut text = Vec::new();
     let mut program = Cli::command();
+    // Without this, subcommands lack their inherited settings in the page.
     program.build();
     clap_mangen::Man::new(program.clone()).render(&mut text)?;
+    // The page of `help` would repeat clap's own text.
     for command in program.get_subcommands().filter(|c| c.get_name() != "help") {
         writeln!(text, ".SH \"DICTA {}\"", command.get_name().to_uppercase())?;
         let page = clap_mangen::Man::new(command.clone());
@@ -193,6 +197,7 @@ fn run_without_command(look: &args::WorkbenchArgs, cx: &CommandCx) -> Result<u8,
     cx.streams.print_stderr(&format!(
         "{why}: running `dicta run` instead (`dicta --help` lists the commands)"
     ));
+    // Parse a command line instead of building `RunArgs`, so that all defaults come from clap.
     let cli = Cli::try_parse_from(["dicta", "run"])
         .map_err(|error| CommandError::usage(error.to_string()))?;
     match cli.command {

@@ -75,6 +75,7 @@ fn suggest_alternative(folder: &Path) -> String {
         let end = file.extension().and_then(|end| end.to_str());
         end.is_some_and(|end| ENDS.contains(&end)) && file.is_file()
     });
+    // `read_dir` returns no order, so sort to name the same file each time.
     files.sort();
     match files.first() {
         Some(file) => format!(
@@ -88,6 +89,7 @@ fn suggest_alternative(folder: &Path) -> String {
 /// Resolves a path argument to the request that opens it.
 fn resolve_path(path: &Path, cx: &CommandCx) -> Result<OpenRequest, CommandError> {
     let text = path.to_string_lossy();
+    // Step: a run, by its path or its name.
     if !path.exists() || path.join("events.jsonl").is_file() || path.ends_with("events.jsonl") {
         // A file has priority over a run of the same name. A path to a run needs no workspace.
         let (store, around) = if path.exists() {
@@ -121,6 +123,7 @@ fn resolve_path(path: &Path, cx: &CommandCx) -> Result<OpenRequest, CommandError
         })?;
         return Ok(open_run(run, None, around));
     }
+    // Step: a file outside a workspace opens alone.
     let Some(root) = workspace::find_workspace_root(path) else {
         if path.is_dir() {
             return Err(CommandError::usage(format!(
@@ -131,8 +134,10 @@ fn resolve_path(path: &Path, cx: &CommandCx) -> Result<OpenRequest, CommandError
         }
         return Ok(OpenRequest::File(path.to_owned()));
     };
+    // Step: a file inside a workspace opens the workspace if it belongs to it.
     let loaded = workspace::load(&root, &cx.env, &EvalTypeRegistry::builtin())
         .map_err(CommandError::from_diagnostics)?;
+    // The workspace stores paths without symbolic links.
     let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let belongs = path.is_dir()
         || loaded.transcripts.contains(&real)
@@ -142,6 +147,7 @@ fn resolve_path(path: &Path, cx: &CommandCx) -> Result<OpenRequest, CommandError
             .any(|(file, _)| root.join(file) == real || *file == real)
         || real
             .extension()
+            // A YAML file may be a rubric that dicta.yaml does not list yet.
             .is_some_and(|end| end == "yaml" || end == "yml");
     if belongs {
         Ok(OpenRequest::Workspace(Arc::new(loaded)))
@@ -161,18 +167,19 @@ fn run_workbench(
         )));
     }
     let no_colour = cx.env.get("NO_COLOR").is_some();
-    let left = tui::run_workbench(WorkbenchSetup {
+    let exit = tui::run_workbench(WorkbenchSetup {
         open: what,
         env: cx.env.clone(),
         clock: Arc::clone(&cx.clock),
         theme: choose_theme(look, no_colour, cx)?,
     })
     .map_err(|error| CommandError::usage(error.to_string()))?;
-    cx.streams.print_stderr(&left.summary);
-    if let Some(problem) = left.problem {
+    // The workbench has left the alternate screen, so this line stays visible.
+    cx.streams.print_stderr(&exit.summary);
+    if let Some(problem) = exit.problem {
         cx.streams.print_stderr(&format!("dicta: {problem}"));
     }
-    Ok(left.code)
+    Ok(exit.code)
 }
 
 /// Loads the requested theme and adapts it to the colors of the terminal.
@@ -184,6 +191,7 @@ fn choose_theme(
     let depth = ColorDepth::detect(cx.env.get("COLORTERM"), cx.env.get("TERM"));
     let theme = match &look.theme {
         Some(name) => Theme::load(name),
+        // The default theme depends on the terminal, because some colors need a large palette.
         None => Theme::bundled(Theme::default_for(depth)),
     };
     let theme = theme

@@ -24,6 +24,7 @@ pub(super) fn print_prompt(
     // A name copied from a run contains the judge of that run, which is then the one to use.
     let judge = judge.or_else(|| {
         let (_, judge) = cell.rsplit_once('~')?;
+        // A cell's name ends in `~judge#repeat`.
         let judge = judge.split_once('#').map_or(judge, |(judge, _)| judge);
         let known = opened
             .workspace
@@ -48,6 +49,7 @@ pub(super) fn print_prompt(
             cell,
         ))
         .map_err(|error| CommandError::usage(error.to_string()))?;
+    // A request is long, so print only one.
     let [asked] = &found[..] else {
         let names: Vec<String> = found
             .iter()

@@ -48,6 +48,7 @@ pub(super) fn replay(
     let mut writer = ReportFormat::Human.writer(
         Box::new(io::stdout()),
         TextStyle {
+            // The narrator already prints the reasoning, so the rows leave it out.
             has_narrator: true,
             ..cx.streams.out
         },
@@ -70,6 +71,7 @@ pub(super) fn replay(
         },
     )));
     if !reader_gone.is_cancelled() {
+        // Only a closed pipe can fail here, and the command has succeeded then.
         let _gone = narrator.finish();
         let _gone = rows
             .finish(&mut |row: &ReportRow<'_>| writer.write_row(row))

@@ -40,10 +40,12 @@ const FLUSH_INTERVAL: Millis = Millis(100);
 /// Runs the evals and returns the exit code of the results.
 pub(super) fn run(args: &RunArgs, cx: &CommandCx) -> Result<u8, CommandError> {
     let opened = load_workspace(args.path.as_deref(), cx)?;
+    // Results are compared with labels, so an invalid label is an error here.
     check_labels(&opened.workspace)?;
     opened.announce(cx);
     let options = build_options(args)?;
     let registry = EvalTypeRegistry::builtin();
+    // Step: report that one judge replaces panels, because this changes how evals decide.
     if let Some(judge) = &options.judge {
         let panels = run::collect_panel_rules(&opened.workspace).len() as u64;
         if panels > 0 {
@@ -53,6 +55,7 @@ pub(super) fn run(args: &RunArgs, cx: &CommandCx) -> Result<u8, CommandError> {
             ));
         }
     }
+    // Step: a dry run prints the plan and ends here.
     if args.dry_run {
         let workspace = Arc::clone(&opened.workspace);
         let runtime = build_runtime()?;
@@ -67,12 +70,15 @@ pub(super) fn run(args: &RunArgs, cx: &CommandCx) -> Result<u8, CommandError> {
         }
         return Ok(0);
     }
+    // Step: open the outputs before the run, so that a wrong `-o` costs nothing.
     let labels = Labels::new(opened.workspace.labels.iter().cloned());
     let mut printer = RunPrinter::new(args, labels, cx)?;
     if is_whole(args) {
+        // The ids are needed only to find labels without a transcript.
         printer.seen_transcripts = Some(HashSet::new());
     }
     let runtime = build_runtime()?;
+    // With another format, a program reads the results, so leave out the warnings for people.
     let shows_warnings = args.format == ResultFormat::Human && !args.quiet;
     let end = runtime.block_on(drive_run(
         &opened,
@@ -94,6 +100,7 @@ fn build_options(args: &RunArgs) -> Result<RunOptions, CommandError> {
             DecisionFilter::parse(text).map_err(|error| CommandError::usage(error.to_string()))?,
         ),
     };
+    // `Permits` would raise 0 to 1, so report the mistake instead.
     if args.jobs == Some(0) {
         return Err(CommandError::usage("-j must be at least 1"));
     }
@@ -113,6 +120,7 @@ fn build_options(args: &RunArgs) -> Result<RunOptions, CommandError> {
             MissPolicyArg::Error => EvidenceMissPolicy::Error,
             MissPolicyArg::End => EvidenceMissPolicy::End,
         },
+        // clap refuses combinations of these flags, so the order does not matter.
         cache: match (args.no_cache, args.refresh, args.recorded) {
             (true, ..) => CachePolicy::Off,
             (_, true, _) => CachePolicy::Refresh,
@@ -133,6 +141,7 @@ async fn drive_run(
     shows_warnings: bool,
     cx: &CommandCx,
 ) -> Result<u8, CommandError> {
+    // Listen before the run starts, so that no signal ends the process during the recording.
     let mut signals = ExitSignals::new()?;
     let workspace = Arc::clone(&opened.workspace);
     let starting = run::start_run(workspace, registry, &cx.env, Arc::clone(&cx.clock), options);
@@ -151,6 +160,7 @@ async fn drive_run(
         RunError::Record(error) => CommandError::recording_not_started(&error),
         error => CommandError::usage(error.to_string()),
     })?;
+    // Step: print events until the run ends.
     let mut signalled = None;
     loop {
         tokio::select! {
@@ -173,6 +183,7 @@ async fn drive_run(
             () = cx.clock.sleep(FLUSH_INTERVAL) => printer.flush(),
         }
     }
+    // Step: finish the outputs. Even a failed run has results that its reader wants.
     printer.finish_narration();
     let ended = join.await;
     let seen = printer.seen_transcripts.take();
@@ -181,8 +192,10 @@ async fn drive_run(
         Ok(Ok(_)) => {}
         Ok(Err(RunError::Record(error))) => return Err(CommandError::recording_failed(&error)),
         Ok(Err(error)) => return Err(CommandError::usage(error.to_string())),
+        // A panic is a defect of dicta and must end with exit code 101.
         Err(panic) => std::panic::resume_unwind(panic.into_panic()),
     }
+    // Step: choose the exit code. An incomplete output comes first, then the signal.
     written?;
     if shows_warnings {
         cx.streams
@@ -191,6 +204,7 @@ async fn drive_run(
     if let Some(code) = signalled {
         return Ok(code);
     }
+    // A run without cells is probably a typing error in the filter, so it is not a success.
     if summary.cells == 0 {
         return Err(CommandError::usage(NOTHING_SELECTED));
     }
@@ -288,6 +302,7 @@ fn format_judge_plan(name: &str, judge: &JudgePreview) -> String {
         out.push_str(", no model calls\n");
         return out;
     }
+    // Calls that only a split vote needs count for the maximum.
     let most = judge.calls_most + judge.possible_calls_most;
     let calls = match (judge.calls_least, most) {
         (least, most) if least == most => least.to_string(),
@@ -299,10 +314,10 @@ fn format_judge_plan(name: &str, judge: &JudgePreview) -> String {
         judge.input_tokens,
         judge.output_tokens,
         judge.basis(),
-        judge.tokens_least.0,
-        judge.tokens_least.1,
-        judge.tokens_most.0,
-        judge.tokens_most.1,
+        judge.tokens_least.input,
+        judge.tokens_least.output,
+        judge.tokens_most.input,
+        judge.tokens_most.output,
         judge.cost_text()
     );
     if let Some(time) = judge.duration {
@@ -333,6 +348,7 @@ struct ResultOutput {
 impl RunPrinter {
     fn new(args: &RunArgs, labels: Labels, cx: &CommandCx) -> Result<Self, CommandError> {
         let format = ReportFormat::from(args.format);
+        // If both streams are terminals, the narrator and the results share the screen.
         let style = TextStyle {
             has_narrator: !args.quiet && cx.streams.out.terminal && cx.streams.err.terminal,
             ..cx.streams.out
@@ -350,6 +366,7 @@ impl RunPrinter {
                     "-o {path}: unknown file extension; use .jsonl, .xml, .md or .txt"
                 ))
             })?;
+            // Create the file now: a missing folder must not be found after the run.
             let file = File::create(path)
                 .map_err(|error| CommandError::usage(format!("-o {}: {error}", path.display())))?;
             let writer = Some(format.writer(Box::new(file), TextStyle::default()));
@@ -361,6 +378,7 @@ impl RunPrinter {
         }
         let narrator = (!args.quiet).then(|| {
             Narrator::new(
+                // Standard error is unbuffered, and streamed tokens would cause one write each.
                 io::BufWriter::with_capacity(16 * 1024, io::stderr()),
                 cx.streams.err,
             )
@@ -389,8 +407,10 @@ impl RunPrinter {
             if let Some(active) = narrator
                 && active.narrate_event(event).is_err()
             {
+                // Standard error is closed. The run goes on without the narration.
                 *narrator = None;
             }
+            // The closure cannot fail, because each output keeps its own error.
             let Ok(()) = rows.apply(event, &mut |row| {
                 write_row(outputs, row);
                 Ok::<(), Infallible>(())
@@ -448,6 +468,7 @@ impl ResultOutput {
             return;
         };
         if let Err(error) = operation(&mut **writer) {
+            // Keep the first error, and drop the writer, so that no later write is tried.
             self.error = Some(error);
             self.writer = None;
         }
@@ -472,6 +493,7 @@ impl ExitSignals {
                 .map_err(|error| CommandError::usage(format!("can't listen to signals: {error}")))
         };
         Ok(Self {
+            // tokio has no name for SIGXFSZ.
             _file_size: listen(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?,
             hangup: listen(SignalKind::hangup())?,
             interrupt: listen(SignalKind::interrupt())?,
@@ -482,6 +504,7 @@ impl ExitSignals {
 
     pub(super) async fn next_exit_code(&mut self) -> u8 {
         tokio::select! {
+            // Shells report 128 plus the number of the signal: 1, 2 and 15.
             _ = self.hangup.recv() => 129,
             _ = self.interrupt.recv() => 130,
             _ = self.terminate.recv() => 143,

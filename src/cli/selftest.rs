@@ -16,8 +16,8 @@ use crate::handlers::EvalTypeRegistry;
 use crate::model::{JudgeConfig, Millis, RunId, pluralize};
 use crate::report::describe_outcome;
 use crate::run::robustness::{
-    FinishedStage, RobustnessOptions, RobustnessReport, RobustnessRow, RobustnessStage,
-    RobustnessTest,
+    FinishedStage, FlippedCell, RobustnessOptions, RobustnessReport, RobustnessRow,
+    RobustnessStage, RobustnessTest,
 };
 use crate::run::{self, CachePolicy, RunError, RunPreview};
 
@@ -46,8 +46,10 @@ pub(super) fn selftest(args: &SelftestArgs, cx: &CommandCx) -> Result<u8, Comman
     // The attacks depend on the base answers, so the preview assumes the largest number.
     let most = test.max_attack_stage().map_err(to_command_error)?;
     let runtime = build_runtime()?;
+    // Step: preview both runs, so that the user knows the cost before the first call.
     let first = runtime.block_on(preview_stage(&base, &registry, cx))?;
     let then = runtime.block_on(preview_stage(&most, &registry, cx))?;
+    // The stage holds a file with transcripts, which is deleted with it.
     drop(most);
     let estimate = format_preview(&args.judge, &first, &then);
     if args.dry_run {
@@ -55,9 +57,11 @@ pub(super) fn selftest(args: &SelftestArgs, cx: &CommandCx) -> Result<u8, Comman
         return Ok(0);
     }
     cx.streams.print_stderr(&estimate);
+    // Step: run the base answers, then the attacks on those that fail.
     let card: Result<RobustnessReport, CommandError> = runtime.block_on(async {
         let base = run_stage(&base, &registry, cx).await?;
         let stage = test.attack_stage(&base).map_err(to_command_error)?;
+        // A run without cells would be an error.
         let attacked = if stage.is_empty() {
             None
         } else {
@@ -100,6 +104,7 @@ fn format_preview(judge: &str, first: &RunPreview, then: &RunPreview) -> String 
     let (base, attacks) = (judge_preview(first), judge_preview(then));
     let questions = base.cells + attacks.cells;
     let cached = base.cached + attacks.cached;
+    // A third repeat may become necessary for each base answer.
     let calls = base.calls_least + base.possible_cells + attacks.calls_least;
     let mut out = format!(
         "selftest of judge `{judge}`: {} on base answers, then at most {} on attacks (only if the base answer fails)",
@@ -167,6 +172,7 @@ async fn run_stage(
             }
         }
     }
+    // A partial table would compare attacks with missing base answers.
     if let Some(code) = signalled {
         return Err(CommandError::from_signal(code, run.letters()));
     }
@@ -226,8 +232,8 @@ fn format_scorecard(
     let mut worst = worst.peekable();
     if worst.peek().is_some() {
         out.push_str("\nto see the flips:\n");
-        for (run, cell) in worst {
-            let _infallible = writeln!(out, "  dicta show {} '{cell}'", run.letters());
+        for FlippedCell { run, name } in worst {
+            let _infallible = writeln!(out, "  dicta show {} '{name}'", run.letters());
         }
     }
     let runs: Vec<&str> = card.runs.iter().map(RunId::letters).collect();
@@ -242,6 +248,7 @@ fn format_scorecard(
 }
 
 fn format_family_row(row: &RobustnessRow) -> String {
+    // Show both numbers only if they differ.
     let n = if row.scored == row.total {
         row.scored.to_string()
     } else {
@@ -320,7 +327,7 @@ fn family_row_to_json(row: &RobustnessRow) -> Value {
     let worst = row
         .flipped_cells
         .iter()
-        .map(|(run, cell)| json!({"run": run.0, "cell": cell}));
+        .map(|cell| json!({"run": cell.run.0, "cell": cell.name}));
     json!({
         "attack": row.attack,
         "neutral": row.is_neutral,

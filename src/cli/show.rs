@@ -71,6 +71,7 @@ const SHOWN_EVENTS: &[EventTag] = &[
 /// Formats the line of a run in `dicta runs`.
 fn format_run_line(run: &RecordedRun) -> Result<String, RecordError> {
     let header = run.read_header()?;
+    // The line needs only the summary, so drop the rows.
     let mut none = |_: &ReportRow<'_>| Ok::<(), Infallible>(());
     let mut rows = RowBuilder::default();
     let mut events = run.events_with_tags(RESULT_EVENTS)?;
@@ -78,12 +79,14 @@ fn format_run_line(run: &RecordedRun) -> Result<String, RecordError> {
         let Ok(()) = rows.apply(&event?, &mut none);
     }
     let Ok(summary) = rows.finish(&mut none);
+    // The ending is known only after the last event was read.
     let state = match (events.ending(), summary.interrupted) {
         (LogEnding::Running, _) => "running",
         (LogEnding::Interrupted, _) => "interrupted",
         (LogEnding::Finished, true) => "cancelled",
         (LogEnding::Finished, false) => "finished",
     };
+    // 16 characters of RFC 3339 are the date with hours and minutes.
     let started = header
         .started
         .0
@@ -132,6 +135,7 @@ pub(super) fn show(
         Some(pattern) => {
             let state = run.read_state()?;
             let picked = select_cells(&state, pattern)?;
+            // A single cell prints its judge trace. Other formats have no layout for a trace.
             if let ([(at, name)], ResultFormat::Human) = (&picked[..], format) {
                 let blobs = run.blobs();
                 cx.streams
@@ -162,6 +166,7 @@ pub(super) fn show(
         ) => Ok(()),
         _ => writer.write_row(row),
     };
+    // Step: print the rows until the log or the reader ends.
     let mut events = run.events_with_tags(SHOWN_EVENTS)?;
     let mut printed = Ok(());
     for event in &mut events {
@@ -173,6 +178,7 @@ pub(super) fn show(
     let printed = printed
         .and_then(|()| rows.finish(&mut emit).map(|_| ()))
         .and_then(|()| writer.finish());
+    // Step: the notes. Agreement uses today's labels and not those of the day of the run.
     if labelled && printed.is_ok() {
         cx.streams
             .print_stderr("note: the labels are the current labels of the workspace");
@@ -180,6 +186,7 @@ pub(super) fn show(
     for warning in events.warnings() {
         cx.streams.print_stderr(&format!("note: {warning}"));
     }
+    // Step: report an incomplete log.
     let letters = run.id.letters();
     match (&printed, events.ending()) {
         (Err(_), _) | (_, LogEnding::Finished) => {}
@@ -208,6 +215,7 @@ fn load_labels(
     let Some(workspace) = workspace.filter(|workspace| !workspace.labels.is_empty()) else {
         return Ok(Labels::default());
     };
+    // A label names a transcript of this workspace. In another workspace, the id may be another transcript.
     for run in runs {
         let header = run.read_header()?;
         // The demo's recordings were made in another folder than the one it is unpacked to.
@@ -253,6 +261,7 @@ pub(super) fn compare(
     cx: &CommandCx,
 ) -> Result<u8, CommandError> {
     let (store, workspace) = open_run_store_and_workspace(place.workspace.as_deref(), cx)?;
+    // Resolve both names before reading, so that a wrong second name is reported at once.
     let (old, new) = (store.resolve(before)?, store.resolve(after)?);
     let labels = load_labels(workspace.as_deref(), &[&old, &new], cx)?;
     let (old_state, new_state) = (load_state(&old, cx)?, load_state(&new, cx)?);
@@ -355,6 +364,7 @@ fn write_moves(
                 .map(|s| format!(" {s:.2}"))
                 .unwrap_or_default();
             let mut why = side.explanation.lines();
+            // Explanations come from judges, so make control characters visible and wrap the lines.
             let head = format!("{word} {}{score}: ", side.decision.outcome);
             let first = make_visible(why.next().unwrap_or(""), false);
             let first = wrap_line(&first, 6 + head.chars().count(), 10, width);

@@ -19,10 +19,13 @@ pub(super) struct Streams {
 impl Streams {
     /// Returns the streams of this process. Honors `NO_COLOR` and `TERM=dumb`, and uses colors only on terminals.
     pub(super) fn from_process(env: &Env) -> Self {
+        // The presence of `NO_COLOR` counts, not its value (https://no-color.org).
         let colors = env.get("NO_COLOR").is_none() && env.get("TERM") != Some("dumb");
         let style = |width: Option<usize>| TextStyle {
+            // A width exists only on a terminal.
             terminal: width.is_some(),
             color: width.is_some() && colors,
+            // Without a terminal, lines are not wrapped, so that scripts see whole lines.
             width: width.unwrap_or(0),
             has_narrator: false,
         };
@@ -34,24 +37,24 @@ impl Streams {
 
     /// Writes to standard output. Ignores errors, because a closed pipe is normal and nothing is left to report to.
     pub(super) fn print(self, text: &str) {
-        let shown = if self.out.terminal {
+        let visible = if self.out.terminal {
             make_visible(text, true)
         } else {
             text.into()
         };
         let mut out = io::stdout().lock();
-        let _gone = out.write_all(shown.as_bytes()).and_then(|()| out.flush());
+        let _gone = out.write_all(visible.as_bytes()).and_then(|()| out.flush());
     }
 
     /// Writes lines to standard error, wrapped at the terminal's width.
     pub(super) fn print_stderr(self, text: &str) {
-        let shown = if self.err.terminal {
+        let visible = if self.err.terminal {
             make_visible(text, true)
         } else {
             text.into()
         };
         let mut err = io::stderr().lock();
-        for line in shown.lines() {
+        for line in visible.lines() {
             let _gone = writeln!(err, "{}", wrap_line(line, 0, 2, self.err.width));
         }
     }

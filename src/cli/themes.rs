@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_list_has_a_line_a_theme_and_says_how_to_make_ones_own() {
+    fn list_has_a_line_for_each_theme_and_a_hint() {
         let text = format_theme_list(0).expect("bundled themes load");
         assert!(
             text.starts_with(

@@ -35,6 +35,7 @@ pub(super) fn print_thresholds(
     place: &WorkspaceArgs,
     cx: &CommandCx,
 ) -> Result<u8, CommandError> {
+    // JUnit and Markdown have no layout for thresholds.
     if !matches!(format, ResultFormat::Human | ResultFormat::Jsonl) {
         return Err(CommandError::usage(
             "--thresholds is printed as human or jsonl",
@@ -53,6 +54,7 @@ pub(super) fn print_thresholds(
         find_decision_settings(header.as_ref(), workspace, rubric, eval)
     });
     let letters = run.id.letters();
+    // `rubric/eval` selects one of several evals with the same id.
     if let Some(requested) = eval {
         let known: Vec<String> = sweeps.iter().map(|sweep| sweep.eval.clone()).collect();
         sweeps.retain(|sweep| {
@@ -86,6 +88,7 @@ fn read_scores(run: &RecordedRun) -> Result<(Option<RunHeader>, ScoreCollector),
     let (mut header, mut scores) = (None, ScoreCollector::default());
     let mut take = |row: &ReportRow<'_>| {
         match row {
+            // The header comes first, so panels are known before the results.
             ReportRow::Header(run_header) => {
                 header = Some((*run_header).clone());
                 scores.add_panels(run_header);
@@ -133,8 +136,10 @@ fn find_decision_settings(
                 negate: current.negate,
             }
         }
+        // The rubric has changed or is missing, so use the settings of the run.
         (_, Some(recorded)) => EvalDecisionSettings {
             bounds: ScoreBounds::from_decision_settings(&recorded.decision_settings),
+            // A header does not record the negation.
             negate: false,
         },
         _ => EvalDecisionSettings::default(),
@@ -222,6 +227,7 @@ fn write_table(out: &mut String, sweep: &ThresholdSweep) {
             sweep.points.len()
         );
     }
+    // Step: the current threshold, or without one the recorded decisions.
     if let Some(at) = sweep.current {
         let _infallible = writeln!(
             out,
@@ -255,13 +261,13 @@ fn write_counts(out: &mut String, c: ThresholdCounts, labelled: bool) {
     let _infallible = write!(out, "  {:>4}  {:>4}", c.pass, c.fail);
     if labelled {
         let (pass, fail) = (c.labelled_pass(), c.labelled_fail());
-        for (of, all) in [
+        for (part, all) in [
             (c.true_pass, pass),
             (c.false_fail, pass),
             (c.true_fail, fail),
             (c.false_pass, fail),
         ] {
-            let _infallible = write!(out, "  {:>11}", format_share(of, all));
+            let _infallible = write!(out, "  {:>11}", format_share(part, all));
         }
         let _infallible = write!(out, "  {:>11}", format_share(c.agreeing(), c.labelled()));
     }
@@ -327,6 +333,7 @@ fn write_label_agreement(out: &mut String, sweep: &ThresholdSweep) {
             );
         }
     }
+    // With labels of one kind only, one error rate has no denominator.
     for (none, which, what) in [
         (first.counts.labelled_fail() == 0, "fail", "false pass"),
         (first.counts.labelled_pass() == 0, "pass", "false fail"),

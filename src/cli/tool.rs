@@ -67,6 +67,7 @@ pub(super) fn call_tool(args: &ToolArgs, cx: &CommandCx) -> Result<u8, CommandEr
         }
         ListFormat::Human => format_report(&report),
     };
+    // Redact the whole report, because arguments and errors may repeat a secret.
     let clean = build_redactor(&toolbox).redact(&text);
     cx.streams.print(&clean.unwrap_or(text));
     Ok(u8::from(report.outcome != "finished"))
@@ -185,10 +186,11 @@ async fn open_tool_set(
     cx: &CommandCx,
 ) -> Result<CallableTools, CommandError> {
     match (&args.transcript, is_transcript_tool(&args.name)) {
+        // Transcript tools work on a given transcript and need no toolbox.
         (Some(at), true) => {
-            let book = Arc::new(collect_judged_messages(&read_transcript_arg(at)?));
+            let messages = Arc::new(collect_judged_messages(&read_transcript_arg(at)?));
             return Ok(ToolSet {
-                tools: transcript_tools_for(&book),
+                tools: transcript_tools_for(&messages),
             }
             .into());
         }
@@ -236,9 +238,9 @@ async fn open_judge_tools(
     if deps.host_overrides.is_empty() {
         deps.toolbox = Arc::clone(&workspace.tools);
     }
-    let own = judge.tools.iter().find(|entry| entry.name == args.name);
-    let opened = match own {
-        Some(own) => open_single_tool(own, &deps, call_cx).await,
+    let entry = judge.tools.iter().find(|entry| entry.name == args.name);
+    let opened = match entry {
+        Some(entry) => open_single_tool(entry, &deps, call_cx).await,
         None => tools::open_tools(&judge.tools, &deps, call_cx).await,
     };
     opened.map_err(|problems| CommandError::usage(problems.join("; ")))
@@ -273,10 +275,12 @@ async fn open_standalone_tool(
             }
         }
         // The tool may be defined in a part that could not be read, so show the errors.
+        // Warnings about other tools are of no interest here.
         let errors = found.problems.iter();
         let errors = errors.filter(|problem| problem.severity == Severity::Error);
         cx.streams
             .print_diagnostics(&errors.cloned().collect::<Vec<_>>());
+        // A judge cannot list this name either, so the call is rejected as a judge's call would be.
         if !is_listable {
             let set = ToolSet::default();
             return Ok(CallableTools {
@@ -297,20 +301,20 @@ async fn open_standalone_tool(
 /// Reads the transcript at `FILE` (the first one) or `FILE:ID`. An existing file whose name contains a colon has
 /// priority.
 fn read_transcript_arg(arg: &str) -> Result<Transcript<'static>, CommandError> {
-    let whole = Path::new(arg);
+    let whole_path = Path::new(arg);
     let (path, id) = match arg.rsplit_once(':') {
-        Some((file, id)) if !whole.exists() && Path::new(file).exists() => {
+        Some((file, id)) if !whole_path.exists() && Path::new(file).exists() => {
             (Path::new(file), Some(id))
         }
         // An id may contain colons: `t.jsonl:t:3`.
-        _ if !whole.exists() => match arg
+        _ if !whole_path.exists() => match arg
             .match_indices(':')
             .find(|(cut, _)| Path::new(&arg[..*cut]).exists())
         {
             Some((cut, _)) => (Path::new(&arg[..cut]), Some(&arg[cut + 1..])),
-            None => (whole, None),
+            None => (whole_path, None),
         },
-        _ => (whole, None),
+        _ => (whole_path, None),
     };
     let trouble =
         |error: crate::transcript::TranscriptError| CommandError::usage(error.to_string());
@@ -319,6 +323,7 @@ fn read_transcript_arg(arg: &str) -> Result<Transcript<'static>, CommandError> {
     while let Some(block) = file.next_block().map_err(trouble)? {
         for (record, bytes) in block.records() {
             let default = file.default_id(record.span.number);
+            // `dicta check` reports bad records. Here, only the wanted transcript matters.
             let Ok(transcript) = record.parse(bytes, &default) else {
                 continue;
             };

@@ -39,6 +39,7 @@ impl ToolContext {
             Arc::new(ResolverOverrides::new(&resolve, system))
         };
         let root = match path {
+            // A wrong path must not fall back to the current folder.
             Some(path) if !path.exists() => {
                 return Err(CommandError::usage(format!(
                     "{} does not exist",

@@ -83,6 +83,7 @@ impl ToolProbe {
 pub(super) fn count_probes(workspace: &Workspace) -> usize {
     let toolbox = &workspace.tools;
     let servers = workspace.judges.values().flat_map(|judge| &judge.tools);
+    // A judge's own server counts as a source, because it is tested in the same way.
     toolbox.sources.len() + servers.filter(|entry| entry.name == SERVER_ENTRY).count()
 }
 
@@ -138,11 +139,11 @@ async fn probe_sources(deps: &ToolDeps, cx: &CallCx) -> Vec<ToolProbe> {
 
 async fn probe_servers(deps: &ToolDeps, judges: &[&JudgeConfig], cx: &CallCx) -> Vec<ToolProbe> {
     let entries = judges.iter().flat_map(|judge| {
-        let own = judge
+        let servers = judge
             .tools
             .iter()
             .filter(|entry| entry.name == SERVER_ENTRY);
-        own.map(|entry| (judge.name.clone(), entry))
+        servers.map(|entry| (judge.name.clone(), entry))
     });
     let tries = entries.map(|(judge, entry)| async move {
         let began = cx.clock.now();
@@ -190,6 +191,7 @@ async fn probe_judge_tools(
             name: judge.name.clone(),
             kind: "tools".to_owned(),
             badge: None,
+            // All sources and servers work, so the judge's own settings are the cause.
             result: Err(ProbeFailure::Unusable(why)),
             duration: cx.clock.now().since(began),
         })
@@ -223,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_is_told_with_what_is_there_or_why_not() {
+    fn probe_reports_the_tools_or_the_failure() {
         let well = probed(Ok("SQLite 3.50, 4 tables"));
         assert_eq!(well.unusable(), None);
         assert!(

@@ -223,11 +223,11 @@ fn plain_tool_use(name: &str) -> JudgeTool {
 
 impl ToolRow {
     fn new(decl: ToolDeclaration, from: &str, judges: &[JudgeConfig], groups: &[String]) -> Self {
-        let has = |judge: &&JudgeConfig| {
+        let provides = |judge: &&JudgeConfig| {
             let mut entries = judge.tools.iter();
             entries.any(|entry| entry_provides(entry, &decl.name, groups))
         };
-        let judges = judges.iter().filter(has);
+        let judges = judges.iter().filter(provides);
         let judges = judges.map(|judge| judge.name.clone()).collect();
         Self {
             decl,
@@ -320,6 +320,7 @@ fn entry_provides(entry: &JudgeTool, tool: &str, groups: &[String]) -> bool {
     if entry.name == tool {
         return true;
     }
+    // Without `allow`, an entry of a set or source provides all of its tools.
     let allowed = match entry.settings.get(ALLOW_SETTING).and_then(Value::as_array) {
         None => true,
         Some(names) => names.iter().any(|name| name.as_str() == Some(tool)),
@@ -387,6 +388,7 @@ fn format_row(row: &ToolRow, provider: Option<DialectArg>, width: usize) -> Stri
     let mut line = |text: &str| {
         let _infallible = writeln!(out, "    {}", wrap_line(text, 4, 4, width));
     };
+    // The first lines are text; the facts follow.
     line(&row.decl.description);
     let mut facts = vec![match &row.source {
         Some(source) => format!("{}, {} source {}", row.from, source.kind, source.name),
@@ -397,6 +399,7 @@ fn format_row(row: &ToolRow, provider: Option<DialectArg>, width: usize) -> Stri
     }
     facts.push(match row.judges.as_slice() {
         [] => "no judge uses it".to_owned(),
+        // One more name takes no more room than "and 1 more".
         judges if judges.len() <= MAX_NAMED_JUDGES + 1 => format!("judges: {}", judges.join(", ")),
         judges => format!(
             "judges: {} and {} more",
@@ -418,11 +421,11 @@ fn format_row(row: &ToolRow, provider: Option<DialectArg>, width: usize) -> Stri
     for why in &row.lints {
         line(&format!("! {why}"));
     }
-    let shown = match provider {
+    let details = match provider {
         Some(provider) => format!("{:#}\n", declare_for(&row.decl, provider)),
         None => format_arguments(&row.decl.schema, width),
     };
-    out + &shown + "\n"
+    out + &details + "\n"
 }
 
 /// The widest name column, in characters; a longer name moves its own line out of the column.
@@ -432,6 +435,7 @@ const MAX_NAME_WIDTH: usize = 24;
 fn format_arguments(schema: &Value, width: usize) -> String {
     let properties = schema["properties"].as_object();
     let Some(properties) = properties.filter(|properties| !properties.is_empty()) else {
+        // A schema with a type but no properties accepts any object.
         let is_closed = schema.get("properties").is_some() || schema.get("type").is_none();
         let text = if is_closed {
             "no parameters"
@@ -485,6 +489,7 @@ fn describe_type(param: &Value) -> String {
         }
         _ => "any value".to_owned(),
     };
+    // Describe the elements of a list and the values of a map, too.
     let inner = match word.as_str() {
         "array" => param.get("items"),
         "object" => param.get("additionalProperties"),
@@ -535,7 +540,7 @@ mod tests {
     }
 
     #[test]
-    fn each_provider_is_told_in_its_own_words() {
+    fn tools_are_declared_in_each_dialect() {
         let schema = decl().schema;
         for (provider, at) in [
             (DialectArg::Openai, "/0/function/parameters"),
@@ -551,7 +556,7 @@ mod tests {
     }
 
     #[test]
-    fn a_judge_has_a_tool_by_its_name_its_set_or_its_source_as_far_as_that_is_allowed() {
+    fn judge_has_a_tool_by_name_or_by_an_allowing_set() {
         let judge = |name: &str, entry: &str, allow: Option<Value>| {
             let mut config = JudgeConfig::new(name, ProviderKind::Openai);
             let mut entry = plain_tool_use(entry);

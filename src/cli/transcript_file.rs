@@ -37,18 +37,20 @@ pub(super) fn explain_unreadable(error: &TranscriptError) -> CommandError {
 /// Returns the field mapping of a file, from the workspace around the file, else from the one around the current
 /// folder.
 pub(super) fn find_field_map(path: &Path) -> Result<Option<Arc<FieldMapping>>, Vec<Diagnostic>> {
-    let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let mut names = vec![whole.clone()];
+    let absolute_path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    // Step: the names under which a workspace may list the file.
+    let mut names = vec![absolute_path.clone()];
     // A workspace stores its path without symbolic links, so look the file up under its resolved names, too.
-    if let (Some(folder), Some(name)) = (whole.parent(), whole.file_name())
+    if let (Some(folder), Some(name)) = (absolute_path.parent(), absolute_path.file_name())
         && let Ok(folder) = folder.canonicalize()
     {
         names.push(folder.join(name));
     }
-    names.extend(whole.canonicalize());
+    names.extend(absolute_path.canonicalize());
+    // Step: the workspaces to search. The file's own workspace comes first.
     let here = std::env::current_dir().ok();
     let mut roots: Vec<PathBuf> = Vec::new();
-    for from in [whole.parent().map(Path::to_owned), here]
+    for from in [absolute_path.parent().map(Path::to_owned), here]
         .into_iter()
         .flatten()
     {

@@ -98,6 +98,7 @@ impl TranscriptFileReport {
                         all.bad_records += 1;
                     }
                 }
+                // Bad records have labels, too: a label is read from the record and not from the transcript.
                 all.labels += record.labels.len() as u64;
             }
         }
@@ -125,6 +126,7 @@ impl TranscriptFileReport {
         match &self.tally {
             None => (self.transcripts + self.bad_records, self.bad_records),
             Some(tally) => {
+                // One record may contain several unknown parts, so limit the number.
                 let not = (tally.unknown_count() + self.bad_records).min(tally.records);
                 (tally.records, not)
             }
@@ -187,6 +189,7 @@ impl TranscriptFileReport {
 fn format_counts(counts: &BTreeMap<String, u64>) -> String {
     const KINDS: usize = 12;
     let mut all: Vec<(&String, &u64)> = counts.iter().collect();
+    // Equal counts sort by name, so that the output is stable.
     all.sort_by_key(|(kind, n)| (std::cmp::Reverse(**n), *kind));
     let mut shown: Vec<String> = all
         .iter()
@@ -246,6 +249,7 @@ fn preview_message(message: &TranscriptMessage<'_>) -> String {
 fn clip_text(text: &str) -> String {
     let one_line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut shown: String = one_line.chars().take(MAX_TEXT_CHARS).collect();
+    // The comparison is in bytes, which works because one text is a prefix of the other.
     if shown.len() < one_line.len() {
         shown.push('…');
     }
@@ -300,6 +304,7 @@ impl WorkspaceFilesReport {
                 first_transcript: one.first_preview.clone(),
             });
         }
+        // A native file has no tally, and its counts are in the summary line.
         if one.tally.is_none() {
             return;
         }
@@ -346,8 +351,8 @@ impl TranscriptFileReport {
         self.calls += other.calls;
         self.labels += other.labels;
         for (judge, evals) in other.verdicts {
-            let own = self.verdicts.entry(judge).or_default();
-            add_counts(own, evals);
+            let totals = self.verdicts.entry(judge).or_default();
+            add_counts(totals, evals);
         }
         let tally = self.tally.get_or_insert_default();
         let more = other.tally.unwrap_or_default();

@@ -120,6 +120,7 @@ pub(super) fn open_run_store_and_workspace(
             Ok((store, Some(Arc::new(workspace))))
         }
         // A workspace with errors still names its run folders.
+        // Without readable run folders, the diagnostics explain what to fix.
         Err(problems) => match workspace::find_run_folders(&root, &cx.env) {
             Some(folders) => Ok((
                 RunStore {
@@ -150,12 +151,14 @@ fn find_root(path: Option<&Path>, cx: &CommandCx) -> Result<(PathBuf, bool), Com
         })?;
         return Ok((root, false));
     }
+    // The current folder may have been deleted since the shell entered it.
     let here = std::env::current_dir().map_err(|error| {
         CommandError::usage(format!("can't access the current folder: {error}"))
     })?;
     if let Some(root) = workspace::find_workspace_root(&here) {
         return Ok((root, false));
     }
+    // No workspace was found, so use the demo, unpacked to the data directory.
     let data =
         workspace::data_dir(&cx.env).map_err(|error| CommandError::usage(error.to_string()))?;
     let root = demo::unpack(&data).map_err(|error| CommandError::usage(error.to_string()))?;

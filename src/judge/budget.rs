@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 use crate::clock::Clock;
-use crate::model::{BudgetConfig, BudgetLimits, Millis};
+use crate::model::{BudgetLimits, Millis, RunAndCellBudgets};
 
 /// The amounts that calls took, or may take.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -86,7 +86,7 @@ pub struct LimitReached {
 /// The budget of a run and its cells. The default has no limit.
 #[derive(Default)]
 pub struct Budget {
-    limits: BudgetConfig,
+    limits: RunAndCellBudgets,
     /// `None` for a budget without limits, which needs no time.
     clock: Option<BudgetClock>,
     state: Mutex<BudgetState>,
@@ -169,7 +169,7 @@ impl Drop for Reservation {
 
 impl Budget {
     /// A budget whose minutes count from now.
-    pub fn new(limits: BudgetConfig, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(limits: RunAndCellBudgets, clock: Arc<dyn Clock>) -> Self {
         let began = clock.now();
         Self {
             limits,

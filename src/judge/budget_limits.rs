@@ -84,10 +84,10 @@ mod tests {
         FakeTool, FakeToolBehavior, JudgeFixture, PASSED, Script, ScriptedReply, calls,
         format_facts,
     };
-    use crate::model::{BudgetConfig, BudgetLimits, Millis, Prices};
+    use crate::model::{BudgetLimits, Millis, Prices, RunAndCellBudgets};
     use crate::provider::{ProviderError, ToolChoice};
 
-    fn fixture(limits: BudgetConfig) -> JudgeFixture {
+    fn fixture(limits: RunAndCellBudgets) -> JudgeFixture {
         let mut fixture = JudgeFixture::new(&[FakeTool::new("fetch_url", FakeToolBehavior::Echo)]);
         fixture.config.prices = Some(Prices {
             input: 1.0,
@@ -111,9 +111,9 @@ mod tests {
 
     #[tokio::test]
     async fn judge_near_a_limit_may_only_submit_its_verdict_and_the_event_is_recorded_once() {
-        let fixture = fixture(BudgetConfig {
+        let fixture = fixture(RunAndCellBudgets {
             cell: most_calls(2),
-            ..BudgetConfig::default()
+            ..RunAndCellBudgets::default()
         });
         let script = Script::new(vec![fetch(), calls(&[("submit_verdict", PASSED)])]);
         let (result, facts) = fixture.judge(&script).await;
@@ -136,9 +136,9 @@ mod tests {
 
     #[tokio::test]
     async fn judge_that_does_not_conclude_ends_with_the_outcome_budget() {
-        let fixture = fixture(BudgetConfig {
+        let fixture = fixture(RunAndCellBudgets {
             cell: most_calls(2),
-            ..BudgetConfig::default()
+            ..RunAndCellBudgets::default()
         });
         let script = Script::new(vec![fetch(), fetch()]);
         let (result, _) = fixture.judge(&script).await;
@@ -149,9 +149,9 @@ mod tests {
 
     #[tokio::test]
     async fn attempts_are_calls_so_that_retries_stop_at_the_limit_too() {
-        let mut fixture = fixture(BudgetConfig {
+        let mut fixture = fixture(RunAndCellBudgets {
             run: most_calls(2),
-            ..BudgetConfig::default()
+            ..RunAndCellBudgets::default()
         });
         fixture.tools.tools.clear();
         let busy = ProviderError::InStream {

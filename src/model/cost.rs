@@ -263,9 +263,9 @@ impl BudgetLimits {
     }
 }
 
-/// The limits of a run and of each of its cells.
+/// The limits of a run and of each of its cells, and the share from which dicta asks judges to conclude.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct BudgetConfig {
+pub struct RunAndCellBudgets {
     /// The limits of the run.
     pub run: BudgetLimits,
     /// The limits of a cell.
@@ -274,7 +274,7 @@ pub struct BudgetConfig {
     pub soft_limit_share: f64,
 }
 
-impl Default for BudgetConfig {
+impl Default for RunAndCellBudgets {
     fn default() -> Self {
         Self {
             run: BudgetLimits::default(),
@@ -284,7 +284,7 @@ impl Default for BudgetConfig {
     }
 }
 
-impl BudgetConfig {
+impl RunAndCellBudgets {
     /// Returns true if a limit on the cost exists.
     pub fn limits_cost(&self) -> bool {
         self.run.max_cost_usd.is_some() || self.cell.max_cost_usd.is_some()

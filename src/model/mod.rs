@@ -21,7 +21,7 @@ mod visible;
 
 pub use calibrated::{CalibratedScore, ValueProbability};
 pub use cell_name::{CellName, CellNameError, CellNameRef, CellPattern};
-pub use cost::{BudgetConfig, BudgetLimits, Cost, ModelPricing};
+pub use cost::{BudgetLimits, Cost, ModelPricing, RunAndCellBudgets};
 pub use ids::{Blob, CallIx, CellIx, Digest, Millis, RunId, TurnIx, WallTime};
 pub use judge::{
     ApiKeySource, JudgeConfig, JudgeTool, Prices, ProviderKind, TranscriptMode, VERDICT_SOURCES,

@@ -130,10 +130,10 @@ pub async fn check_connections(
 ) -> Vec<ConnectionCheck> {
     let asked = judges.iter().filter(|judge| !is_built_in(judge));
     let tries = asked.map(|judge| async move {
-        let contact = check_connection(workspace, registry, env, clock, judge, cancel).await;
+        let report = check_connection(workspace, registry, env, clock, judge, cancel).await;
         ConnectionCheck {
             judge: (*judge).clone(),
-            report: contact,
+            report,
         }
     });
     join_all(tries).await
@@ -147,13 +147,15 @@ async fn check_connection(
     judge: &JudgeConfig,
     cancel: &CancellationToken,
 ) -> Result<ConnectionReport, ConnectionError> {
+    // The judge's own limits apply if they are smaller, so that the check ends soon.
     let config = JudgeConfig {
         timeout: judge.timeout.min(MAX_CHECK_TIME),
         max_attempts: Some(judge.max_attempts.unwrap_or(MAX_ATTEMPTS).min(MAX_ATTEMPTS)),
         ..judge.clone()
     };
     let tools = !config.tools.is_empty();
-    let mut alone = Workspace {
+    // A workspace with only the test question, so that no eval or transcript of the user takes part.
+    let mut test_workspace = Workspace {
         rubrics: vec![Arc::new(build_test_rubric(tools, registry)?)],
         transcripts: Vec::new(),
         labels: Vec::new(),
@@ -162,7 +164,8 @@ async fn check_connection(
         warnings: Vec::new(),
         ..workspace.clone()
     };
-    alone.judges.insert(config.name.clone(), config);
+    test_workspace.judges.insert(config.name.clone(), config);
+    // A cached verdict would prove nothing about the connection, so the cache is off.
     let options = RunOptions {
         judge: Some(judge.name.clone()),
         cache: CachePolicy::Off,
@@ -172,8 +175,17 @@ async fn check_connection(
         },
         ..RunOptions::default()
     };
-    let prepared = prepare_run(Arc::new(alone), registry, env, clock, options, true).await?;
-    let mut contact = ConnectionReport {
+    let prepared = prepare_run(
+        Arc::new(test_workspace),
+        registry,
+        env,
+        clock,
+        options,
+        true,
+    )
+    .await?;
+    // Step: collect the facts. The blobs stay in memory, because a check records no run.
+    let mut report = ConnectionReport {
         has_tools: tools,
         dropped_settings: prepared
             .header
@@ -186,18 +198,21 @@ async fn check_connection(
     let blobs = Arc::new(MemoryBlobs::default());
     let (to, mut facts) = tokio::sync::mpsc::channel::<RedactedEvent>(256);
     let transcript = parse_test_transcript()?;
-    let seat = prepared
+    let slot = prepared
         .judge_pool
         .slot(0)
         .ok_or(ConnectionError::Unassigned)?;
+    // The test question is the only eval, so it has the position 0.
     let request = prepared
         .judge_pool
         .plan
         .build_request(&transcript, 0, None, None);
     let request = request.map_err(ConnectionError::Settled)?;
-    if let Some(engine) = &seat.engine {
-        contact.verdict_format = engine.verdict_mode(&request).ok();
+    // An engine that cannot render the request has no verdict format to report.
+    if let Some(engine) = &slot.engine {
+        report.verdict_format = engine.verdict_mode(&request).ok();
     }
+    // The redactor removes keys from the facts, because the report quotes errors of servers.
     let cx = CallCx {
         out: Emitter::new(to, blobs.clone(), Arc::new(prepared.redactor)),
         clock: Arc::clone(clock),
@@ -205,8 +220,10 @@ async fn check_connection(
         cell: CellIx(0),
         turn: TurnIx(0),
     };
+    // The call and the listener run at the same time, because the channel is bounded.
     let asking = async {
-        let judging = AssertUnwindSafe(seat.judge.judge(&request, &cx)).catch_unwind();
+        // A panic in one judge must not end the checks of the others.
+        let judging = AssertUnwindSafe(slot.judge.judge(&request, &cx)).catch_unwind();
         let result = judging.await.unwrap_or_else(|_| {
             CellResult::from_error(Outcome::JudgeError, "the judge failed inside dicta")
         });
@@ -217,20 +234,20 @@ async fn check_connection(
     let listening = async {
         let mut deltas = 0_u32;
         while let Some(envelope) = facts.recv().await {
-            contact.apply_event(&envelope.kind, &*blobs, &mut deltas);
+            report.apply_event(&envelope.kind, &*blobs, &mut deltas);
         }
         // A reply that is not streamed produces no deltas, or one with the whole text.
-        contact.streamed = judge.stream && deltas > 0;
+        report.streamed = judge.stream && deltas > 0;
     };
     let (result, ()) = tokio::join!(asking, listening);
-    contact.result = Some(result);
+    report.result = Some(result);
     // The engine now leaves out settings that the server rejected during the call.
-    if let Some(engine) = &seat.engine
+    if let Some(engine) = &slot.engine
         && let Ok(body) = engine.first_request_body(&request)
     {
-        contact.add_dropped(&body.dropped);
+        report.add_dropped(&body.dropped);
     }
-    Ok(contact)
+    Ok(report)
 }
 
 impl ConnectionReport {
@@ -259,9 +276,11 @@ impl ConnectionReport {
             }
             TurnFact::AttemptStarted { .. } => self.attempts += 1,
             TurnFact::Delta { .. } => *deltas += 1,
+            // A wait at the rate limiter says nothing about the server.
             TurnFact::Held { .. } => {}
             TurnFact::AttemptFailed { status, why, .. } => {
                 self.reached |= status.is_some();
+                // A later failure without a status, such as a broken connection, keeps the known status.
                 self.status = status.or(self.status);
                 self.failures.push(why.clone());
             }
@@ -293,11 +312,13 @@ impl ConnectionReport {
             }
         }
         self.request_bytes += text.len() as u64;
+        // A body that is not a JSON object has no keys to list.
         let Ok(Value::Object(body)) = serde_json::from_str(&text) else {
             return;
         };
         for (key, value) in body {
             match value {
+                // Gemini nests its settings in `generationConfig`, so list one level of nested keys.
                 Value::Object(inner) if !inner.is_empty() => {
                     let inner = inner.keys().map(|name| format!("{key}.{name}"));
                     self.sent_keys.extend(inner);
@@ -361,6 +382,7 @@ impl Tool for EchoTool {
         &self.0
     }
 
+    // The stub accepts any arguments: the check tests the call, not the model's arguments.
     fn prepare(&self, canonical: &RawJson, _seen: &SeenUrls) -> Result<ValidatedCall, Rejection> {
         Ok(ValidatedCall {
             tool: self.0.name.clone(),

@@ -10,7 +10,7 @@ use futures_util::{FutureExt as _, StreamExt as _};
 use indexmap::IndexMap;
 use tokio_util::sync::CancellationToken;
 
-use super::{CachePolicy, RunError, RunOptions};
+use super::{CachePolicy, RunError, RunOptions, RunUsageError};
 use crate::clock::Clock;
 use crate::event::{Emitter, MemoryBlobs};
 use crate::handlers::{EvalTypeRegistry, example_transcript};
@@ -58,6 +58,7 @@ impl ExampleCheck {
         examined: ExampleCheckFilter<'_>,
     ) -> Result<Self, RunError> {
         let mut problems = Vec::new();
+        // Step: select the evals. The closure collects the problems of all evals before the check fails.
         let mut wanted = |rubric: &Rubric, eval: &Eval| {
             let judged = registry
                 .eval_type(&eval.eval_type)
@@ -66,10 +67,11 @@ impl ExampleCheck {
                 return false;
             }
             match find_judges(eval, rubric, workspace, &options) {
-                Ok(by) => by.configs.iter().all(|judge| {
+                Ok(assigned) => assigned.configs.iter().all(|judge| {
                     !matches!(judge.provider, ProviderKind::Replay | ProviderKind::Source)
                         && examined(rubric, eval, Some(judge))
                 }),
+                // An eval without a judge is a problem only if the caller wants its examples.
                 Err(why) => {
                     if examined(rubric, eval, None) {
                         problems.push(why);
@@ -91,26 +93,36 @@ impl ExampleCheck {
         });
         let rubrics = rubrics.collect();
         if !problems.is_empty() {
-            return Err(RunError::Usage(problems.join("\n")));
+            return Err(RunUsageError::Problems(problems).into());
         }
-        let few = Workspace {
+        // Examples replace the transcripts, so no transcript file has to be readable.
+        let examples_workspace = Workspace {
             rubrics,
             transcripts: Vec::new(),
             ..workspace.clone()
         };
+        // A cached verdict belongs to a transcript. A filter or a resumed run selects transcripts, too.
         let options = RunOptions {
             cache: CachePolicy::Off,
             filter: None,
             resume: None,
             ..options
         };
-        let prepared = prepare_run(Arc::new(few), registry, env, clock, options, sending).await?;
+        let prepared = prepare_run(
+            Arc::new(examples_workspace),
+            registry,
+            env,
+            clock,
+            options,
+            sending,
+        )
+        .await?;
         let plan = &prepared.judge_pool.plan;
         let mut questions = Vec::new();
-        for (at, of) in (0_u32..).zip(&plan.evals) {
+        for (at, eval_plan) in (0_u32..).zip(&plan.evals) {
             let (_, _, eval) = plan.eval(at);
             // Each panel member judges every example: an example tests the eval with each of its judges.
-            for judge in of.judge_positions() {
+            for judge in eval_plan.judge_positions() {
                 let one = |nth| ExampleQuestion {
                     eval: at,
                     judge: *judge,
@@ -138,18 +150,19 @@ impl ExampleCheck {
     /// Returns the preview of each judge; `cells` counts examples.
     pub fn preview(&self) -> Vec<(JudgeConfig, JudgePreview)> {
         let mut judges: IndexMap<u32, JudgePreview> = IndexMap::new();
-        let bench = &self.prepared.judge_pool;
+        let judge_pool = &self.prepared.judge_pool;
         for question in &self.questions {
             let Some(config) = self.judge_config(question.judge) else {
                 continue;
             };
-            let (_, _, eval) = bench.plan.eval(question.eval);
+            let (_, _, eval) = judge_pool.plan.eval(question.eval);
             let transcript = example_transcript(&eval.examples[question.example_position]);
-            let request = bench
+            let request = judge_pool
                 .plan
                 .build_request(&transcript, question.eval, None, None);
-            let size = match (request, bench.slot(question.judge)) {
-                (Ok(request), Some(seat)) => (seat.request_size)(&request),
+            let size = match (request, judge_pool.slot(question.judge)) {
+                // An example that needs no judge call, or a judge that sends nothing, has no size.
+                (Ok(request), Some(slot)) => (slot.request_size)(&request),
                 _ => None,
             };
             judges
@@ -157,12 +170,13 @@ impl ExampleCheck {
                 .or_default()
                 .add_cell(config, size, None);
         }
-        let told = judges.into_iter().filter_map(|(at, mut judge)| {
+        let previews = judges.into_iter().filter_map(|(at, mut judge)| {
             let config = self.judge_config(at)?;
+            // Without recorded usage there is no duration, so the concurrency does not matter.
             judge.finish(config, 1);
             Some((config.clone(), judge))
         });
-        told.collect()
+        previews.collect()
     }
 
     fn judge_config(&self, at: u32) -> Option<&JudgeConfig> {
@@ -204,6 +218,7 @@ impl ExampleCheck {
             async move { (question, judge_example(&core, question, CellIx(cell)).await) }
         });
         let answers: Vec<_> = futures_util::stream::iter(asking)
+            // `buffered` keeps the order of the examples, so the report follows the rubric.
             .buffered(at_once.max(1))
             .collect()
             .await;
@@ -222,25 +237,28 @@ async fn judge_example(core: &RunCx, question: ExampleQuestion, cell: CellIx) ->
     if core.cancel.is_cancelled() {
         return CellResult::cancelled();
     }
-    if let Some(seat) = core.judge_pool.slot(question.judge)
-        && seat.is_limited()
-        && let Err(reached) = core.budget.check(seat.is_free)
+    // Check the budget before each call: no scheduler does it for examples.
+    if let Some(slot) = core.judge_pool.slot(question.judge)
+        && slot.is_limited()
+        && let Err(reached) = core.budget.check(slot.is_free)
     {
         return CellResult::from_error(Outcome::Budget, reached.why);
     }
     let (_, _, eval) = core.judge_pool.plan.eval(question.eval);
     let transcript = example_transcript(&eval.examples[question.example_position]);
-    let of = JudgedDecision {
+    // Each example is judged once, whatever the eval's `repeat:` is.
+    let decision = JudgedDecision {
         eval: question.eval,
         message: None,
-        judge: question.judge,
+        judge: Some(question.judge),
         repeat: 1,
     };
-    let post = JudgeRepeat {
-        judge: question.judge,
+    let judge_repeat = JudgeRepeat {
+        judge: Some(question.judge),
         repeat: None,
     };
-    let asked = AssertUnwindSafe(judge_cell(core, &transcript, of, post, cell)).catch_unwind();
+    let asked = AssertUnwindSafe(judge_cell(core, &transcript, decision, judge_repeat, cell))
+        .catch_unwind();
     asked.await.unwrap_or_else(|_| {
         CellResult::from_error(Outcome::JudgeError, "the judge failed inside dicta")
     })
@@ -248,15 +266,17 @@ async fn judge_example(core: &RunCx, question: ExampleQuestion, cell: CellIx) ->
 
 /// Returns the outcome of an example. It is not the example's fault if `rules` cannot read the criteria.
 fn classify_result(judge: &JudgeConfig, expect: Outcome, result: &CellResult) -> (Outcome, String) {
+    // `rules` reports criteria that it cannot read as `not_applicable`.
     let unread = judge.provider == ProviderKind::Rules
         && result.outcome == Outcome::NotApplicable
         && expect != Outcome::NotApplicable;
     let verdict = result.verdict.as_deref();
-    let said = verdict.map(|verdict| verdict.reasoning.as_str());
-    let why = match (&result.error, said) {
+    let reasoning = verdict.map(|verdict| verdict.reasoning.as_str());
+    let why = match (&result.error, reasoning) {
+        // The error comes first: with an error, the reasoning belongs to no verdict.
         (Some(error), _) => error.as_str(),
         (None, _) if !result.explanation.is_empty() => result.explanation.as_str(),
-        (None, said) => said.unwrap_or_default(),
+        (None, reasoning) => reasoning.unwrap_or_default(),
     };
     if unread {
         let why = format!("rules could not read this: {why}");

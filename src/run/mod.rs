@@ -28,6 +28,7 @@
 //! **Cost.** A cached or carried result names its run (`cached`), has a usage of 0 calls, and costs 0 in this run.
 
 mod connection_check;
+mod error;
 mod examples;
 mod execute;
 mod inputs;
@@ -47,7 +48,6 @@ mod tests;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use thiserror::Error;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -56,6 +56,7 @@ pub(crate) use inputs::ids::{TranscriptIds, collect_transcript_ids};
 pub use connection_check::{
     ConnectionCheck, ConnectionError, ConnectionReport, check_connections, is_built_in,
 };
+pub use error::{RunError, RunUsageError, TranscriptSourceError};
 pub use examples::{ExampleCheck, ExampleCheckFilter};
 pub use inputs::sample::SampleSpec;
 pub(crate) use inputs::snapshot::judge_digest;
@@ -63,14 +64,14 @@ pub use outline::outline_run;
 pub use past::rescore::{collect_decision_settings, collect_panel_rules};
 pub use plan::filter::{DecisionFilter, FilterCandidate, FilterError};
 pub(crate) use plan::filter::{FilterWord, split_words};
-pub use preview::{JudgePreview, RunPreview, preview_run};
+pub use preview::{CostRange, JudgePreview, RunPreview, TokenEstimate, preview_run};
 pub use prompts::{RenderedPrompt, render_prompts};
 pub use start::start_run;
 
 use crate::event::{ParentRun, RunTotals};
 use crate::judge::{EvidenceMissPolicy, Gate, OpenGate};
 use crate::model::{Millis, RunId};
-use crate::record::{EventStream, RecordError};
+use crate::record::EventStream;
 use crate::tools::ToolDeps;
 
 /// The options of a run.
@@ -158,21 +159,6 @@ impl CachePolicy {
     pub fn can_call_judges(self) -> bool {
         !matches!(self, Self::SkipUncached | Self::LeaveUncachedPending)
     }
-}
-
-/// The reason why a run did not start or did not end well.
-#[derive(Debug, Error)]
-pub enum RunError {
-    /// The run did not start, because the request is invalid. One problem per line.
-    #[error("{0}")]
-    Usage(String),
-    /// dicta could not record the run, or could not read another run.
-    #[error(transparent)]
-    Record(#[from] RecordError),
-    /// dicta could not read all transcripts. The transcripts before the error are judged and recorded. The log has no
-    /// end, so the run counts as interrupted and can be resumed.
-    #[error("{0}")]
-    Source(String),
 }
 
 /// A run in progress.

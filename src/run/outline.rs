@@ -5,7 +5,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use super::{CachePolicy, RunError, RunOptions};
+use super::{CachePolicy, RunError, RunOptions, TranscriptSourceError};
 use crate::clock::Clock;
 use crate::event::{CellKey, EventKind};
 use crate::handlers::EvalTypeRegistry;
@@ -32,14 +32,20 @@ pub fn outline_run(
     take: &mut dyn FnMut(Vec<EventKind>) -> bool,
 ) -> Result<(), RunError> {
     let options = RunOptions {
+        // The outline reads no earlier run, so it is fast and the same each time.
         cache: CachePolicy::Off,
         ..RunOptions::default()
     };
     let mut prepared = prepare_without_tools(workspace, registry, env, clock, options)?;
     let plan = Arc::clone(&prepared.judge_pool.plan);
     let mut batch = vec![EventKind::RunStarted(Box::new(prepared.header))];
+    // Send the first batch after the first chunk with cells, so that the screen shows something at once.
     let (mut ids, mut next, mut full) = (TranscriptIds::default(), 0, 1);
-    while let Some(chunk) = prepared.feed.next_chunk().map_err(RunError::Source)? {
+    while let Some(chunk) = prepared
+        .feed
+        .next_chunk()
+        .map_err(TranscriptSourceError::from)?
+    {
         for record in &chunk.records {
             let Some((transcript, keys)) = outline_record(&plan, &mut ids, &chunk, record) else {
                 continue;
@@ -52,6 +58,7 @@ pub fn outline_run(
                 keys,
             });
         }
+        // Send whole chunks, after the last record of each.
         if batch.len() > full {
             if !take(std::mem::take(&mut batch)) {
                 return Ok(());
@@ -74,6 +81,7 @@ fn outline_record(
     record: &SourceRecord,
 ) -> Option<(TranscriptRef, Vec<CellKey>)> {
     let bytes = &chunk.bytes[record.location.byte_range.clone()];
+    // A reader's panic on one record must not hide the other transcripts.
     let read = catch_unwind(AssertUnwindSafe(|| {
         let parsed = record.parse(bytes).ok()?;
         Some((
@@ -82,8 +90,9 @@ fn outline_record(
         ))
     }));
     // The run that skips an invalid record reports it.
-    let (own, keys) = read.ok().flatten()?;
-    let (id, _) = ids.make_unique(own);
+    let (id_in_file, keys) = read.ok().flatten()?;
+    // Reserve the id even without cells, because the run numbers ids in the same way.
+    let (id, _) = ids.make_unique(id_in_file);
     if keys.is_empty() {
         return None;
     }
@@ -117,6 +126,7 @@ fn certain_cell_keys(plan: &RunPlan, tasks: &[DecisionTask]) -> Vec<CellKey> {
                 for (judge, certain) in plan.evals[task.eval as usize].terms().needed_cells(&[]) {
                     keys.extend((1..=certain).map(|number| CellKey {
                         judge: Some(judge),
+                        // A cell of an eval without repeats has no repeat in its name.
                         repeat: (repeat > 1).then_some(number),
                         ..key
                     }));

@@ -5,13 +5,13 @@
 use std::sync::Arc;
 
 use super::past::{evidence, past_outcomes};
-use super::{CachePolicy, RunError, RunOptions};
+use super::{CachePolicy, RunError, RunOptions, RunUsageError};
 use crate::clock::Clock;
 use crate::event::{FORMAT, ParentCause, ParentRun, Redactor, ReplayedEvidencePlan, RunHeader};
 use crate::handlers::{CancelFlag, EvalTypeRegistry};
 use crate::judge::{Budget, DelimiterSecret, EvidenceStore, JudgeEngineDeps, NoEvidence};
 use crate::model::RunId;
-use crate::record::{CacheIndex, RecordError, RunStore, new_run_id};
+use crate::record::{CacheIndex, RunStore, new_run_id};
 use crate::run::inputs::feed::{FileFeed, ResumePoint, TranscriptFeed, TranscriptFiles};
 use crate::run::inputs::sample::{SampleSpec, SampledFeed};
 use crate::run::inputs::snapshot::{Compilation, compile_evals, plan_spec, snapshot_files};
@@ -25,6 +25,7 @@ use crate::run::past::resume::{ResumeFeed, ResumedRun};
 use crate::run::past::verdict_cache::RecordedVerdictCache;
 use crate::run::plan::{NoPastOutcomes, PastOutcomes, RunPlan};
 use crate::tools::ToolSet;
+use crate::transcript::TranscriptError;
 use crate::workspace::{Env, Workspace, data_dir};
 
 /// The parts of a run before its start.
@@ -55,6 +56,7 @@ pub(super) async fn prepare_run(
     let frozen = draft.wanted_evidence_run().is_some();
     let opening =
         tool_sets::open_tool_sets(&draft.compilation, &draft.options.tools, clock, frozen);
+    // Open the tools before building the judges: their declarations are part of requests and cache keys.
     let (sets, notes) = opening.await?;
     let prepared = draft.build(env, clock, sending, &sets)?;
     Ok(PreparedRun { notes, ..prepared })
@@ -94,20 +96,23 @@ impl RunDraft {
             dir: workspace.runs.clone(),
             extra_dirs: workspace.extra_run_folders.clone(),
         };
-        let left = match &options.resume {
+        // Step: read the old run, if this run resumes one.
+        let resumed = match &options.resume {
             Some(name) => {
-                let old = store.resolve(name).map_err(|error| usage_error(&error))?;
-                Some(ResumedRun::read(&old).map_err(|error| usage_error(&error))?)
+                let old = store.resolve(name).map_err(RunUsageError::ResumedRun)?;
+                Some(ResumedRun::read(&old).map_err(RunUsageError::ResumedRun)?)
             }
             None => None,
         };
-        let (workspace, options) = match &left {
-            Some(left) => {
-                let (was, options) = left.restore_workspace(&workspace, registry, options)?;
+        // From here on, the old run's files and options replace the current ones.
+        let (workspace, options) = match &resumed {
+            Some(resumed) => {
+                let (was, options) = resumed.restore_workspace(&workspace, registry, options)?;
                 (Arc::new(was), options)
             }
             None => (workspace, options),
         };
+        // Reading all recorded outcomes is slow, so do it only for a filter that tests them.
         let past: Box<dyn PastOutcomes> = match &options.filter {
             Some(filter) if filter.needs_past_outcomes() => {
                 past_outcomes::load_past_outcomes(&store, &workspace)
@@ -115,23 +120,25 @@ impl RunDraft {
             _ => Box::new(NoPastOutcomes),
         };
         let compilation = compile_evals(&workspace, registry, env, &options, past)?;
-        if let Some(left) = &left {
-            left.check_compatible(&compilation)?;
+        // Check before any judge is built: carried results belong to evals and judges by position.
+        if let Some(resumed) = &resumed {
+            resumed.check_compatible(&compilation)?;
         }
+        // A file that cannot be opened must stop the run here, before it costs anything.
         check_readable(&workspace)?;
         Ok(Self {
             workspace,
             options,
             store,
-            resumed: left,
+            resumed,
             compilation,
         })
     }
 
     /// The recorded tool responses that replace live calls, if any.
     fn wanted_evidence_run(&self) -> Option<&String> {
-        let own = self.options.evidence_run.as_ref();
-        own.or(self.workspace.replayed_evidence_run.as_ref())
+        let option = self.options.evidence_run.as_ref();
+        option.or(self.workspace.replayed_evidence_run.as_ref())
     }
 
     /// Builds the judges and the header.
@@ -146,12 +153,12 @@ impl RunDraft {
             workspace,
             options,
             store,
-            resumed: left,
+            resumed,
             compilation,
         } = self;
         let tools = ToolDigests::from_sets(sets);
-        if let Some(left) = &left {
-            left.check_tools_unchanged(&compilation, sets)?;
+        if let Some(resumed) = &resumed {
+            resumed.check_tools_unchanged(&compilation, sets)?;
         }
         let wanted = options
             .evidence_run
@@ -175,17 +182,21 @@ impl RunDraft {
         let answers: Option<Arc<dyn EvidenceStore>> =
             frozen.as_ref().map(|(_, answers)| Arc::clone(answers) as _);
 
+        // Step: limits. The gate releases the permit of a paused judge trace.
         let concurrency = options.concurrency.unwrap_or(workspace.limits.concurrency);
         let permits = Permits::new(concurrency);
         let gate = PermitGate::new(Arc::clone(&options.gate), Arc::clone(&permits));
         let mut limits = workspace.limits.budgets;
+        // `--max-cost` replaces the workspace's limit; it may be higher.
         limits.run.max_cost_usd = options.max_cost_usd.or(limits.run.max_cost_usd);
+        // A preview may lack prices, because it reports the cost as unknown.
         if sending && limits.limits_cost() {
             judges::check_prices(&compilation)?;
         }
         let budget = Arc::new(Budget::new(limits, Arc::clone(clock)));
+        // Step: build the judges.
         let names = Arc::new(LiveCellNames::default());
-        let parts = JudgeBuildCx {
+        let build_cx = JudgeBuildCx {
             env,
             clock,
             deps: JudgeEngineDeps {
@@ -201,6 +212,7 @@ impl RunDraft {
             cell_names: &names,
             sending,
         };
+        // Collect the secrets of all judges, also of those that this run does not need.
         let redactor = Redactor::new(
             judges::collect_secrets(&compilation, env, &options.tools.toolbox)
                 .iter()
@@ -209,11 +221,13 @@ impl RunDraft {
         let BuiltJudges {
             slots: judge_slots,
             specs,
-        } = judges::build_judges(&compilation, sets, &parts)?;
-        let recall: Option<Box<dyn VerdictCache>> = match options.cache {
+        } = judges::build_judges(&compilation, sets, &build_cx)?;
+        // Step: the verdict cache. Reading the index takes time, so a run without judges skips it.
+        let verdict_cache: Option<Box<dyn VerdictCache>> = match options.cache {
             CachePolicy::Use | CachePolicy::SkipUncached | CachePolicy::LeaveUncachedPending
                 if !compilation.needed.is_empty() =>
             {
+                // An unreadable run contributes no verdicts. `dicta runs` reports it.
                 let (index, _unreadable) = CacheIndex::read(&store.runs());
                 Some(Box::new(RecordedVerdictCache {
                     index,
@@ -228,14 +242,15 @@ impl RunDraft {
             .id
             .clone()
             .unwrap_or_else(|| new_run_id(&store, &**clock));
+        // Step: the header, which must contain everything that a resume needs.
         let mut plan = plan_spec(&workspace, &options);
         if let Some((runs, answers)) = &frozen {
-            let said = ReplayedEvidencePlan {
+            let evidence_plan = ReplayedEvidencePlan {
                 runs: runs.clone(),
                 answers: answers.len() as u64,
                 miss: options.evidence_miss.as_str().to_owned(),
             };
-            plan.extend(said.to_plan_entry());
+            plan.extend(evidence_plan.to_plan_entry());
         }
         let header = RunHeader {
             format: FORMAT,
@@ -245,19 +260,21 @@ impl RunDraft {
             workspace: workspace.root.clone(),
             demo: workspace.is_demo,
             label: options.label.clone(),
-            parent: find_parent(&options, left.as_ref(), &store),
+            parent: find_parent(&options, resumed.as_ref(), &store),
             snapshots: snapshot_files(&workspace.masked_files(), &redactor),
             judges: specs,
             rubrics: compilation.rubric_specs(&workspace.root),
             evals: compilation.eval_specs(),
             plan,
+            // The header of this format names one run; `plan` lists all of them.
             frozen: frozen.as_ref().and_then(|(runs, _)| runs.first().cloned()),
         };
-        let feed = build_feed(&workspace, &options, &compilation, left);
-        let bench = JudgePool {
+        // The feed comes last, because it takes the old run's transcripts.
+        let feed = build_feed(&workspace, &options, &compilation, resumed);
+        let judge_pool = JudgePool {
             plan: compilation.plan,
             slots: judge_slots,
-            verdict_cache: recall,
+            verdict_cache,
             cache_policy: options.cache,
             replayed_evidence: frozen.as_ref().map(|(_, answers)| Arc::clone(answers)),
             cell_names: names,
@@ -266,7 +283,7 @@ impl RunDraft {
         Ok(PreparedRun {
             workspace,
             options,
-            judge_pool: bench,
+            judge_pool,
             feed,
             header,
             store,
@@ -286,25 +303,17 @@ impl PreparedRun {
     }
 }
 
-fn usage_error(error: &RecordError) -> RunError {
-    RunError::Usage(error.to_string())
-}
-
 /// Checks that every transcript file opens and has a known format, so that a run that starts can end.
 fn check_readable(workspace: &Workspace) -> Result<(), RunError> {
-    let problems: Vec<String> = workspace
+    let problems: Vec<TranscriptError> = workspace
         .transcripts
         .iter()
         .filter_map(|path| workspace.field_maps.open(path).err())
-        .map(|error| error.to_string())
         .collect();
     if problems.is_empty() {
         Ok(())
     } else {
-        let files = problems.join("\n  ");
-        Err(RunError::Usage(format!(
-            "transcripts cannot be read:\n  {files}"
-        )))
+        Err(RunUsageError::UnreadableTranscripts(problems).into())
     }
 }
 
@@ -314,25 +323,25 @@ fn load_delimiter_secret(
     env: &Env,
 ) -> Result<DelimiterSecret, RunError> {
     if compilation.needed.is_empty() {
+        // Without a judge, no prompt needs a delimiter, so the run must not write to the data directory.
         return Ok(DelimiterSecret::new([0; 32]));
     }
-    let path = data_dir(env)
-        .map_err(|error| RunError::Usage(error.to_string()))?
-        .join("secret");
+    let path = data_dir(env).map_err(RunUsageError::from)?.join("secret");
     DelimiterSecret::load_or_create(&path)
-        .map_err(|why| RunError::Usage(format!("{}: {why}", path.display())))
+        .map_err(|why| RunUsageError::DelimiterSecret { path, why }.into())
 }
 
 fn find_parent(
     options: &RunOptions,
-    left: Option<&ResumedRun>,
+    resumed: Option<&ResumedRun>,
     store: &RunStore,
 ) -> Option<ParentRun> {
+    // A caller that names a parent knows more about the cause than these options.
     if let Some(parent) = &options.parent {
         return Some(parent.clone());
     }
-    let (run, cause) = match left {
-        Some(left) => (left.run.clone(), ParentCause::Resume),
+    let (run, cause) = match resumed {
+        Some(resumed) => (resumed.run.clone(), ParentCause::Resume),
         None if options.cache == CachePolicy::Refresh => (store.newest()?.id, ParentCause::Refresh),
         None => return None,
     };
@@ -348,17 +357,18 @@ fn build_feed(
     workspace: &Workspace,
     options: &RunOptions,
     compilation: &Compilation,
-    left: Option<ResumedRun>,
+    resumed: Option<ResumedRun>,
 ) -> Box<dyn TranscriptFeed> {
-    let after = left.as_ref().and_then(ResumedRun::resume_point);
+    let after = resumed.as_ref().and_then(ResumedRun::resume_point);
     let rest = || build_file_feed(workspace, options.sample, &compilation.plan, after);
-    match left {
+    match resumed {
         None => rest(),
-        Some(left) => {
-            let rest = (!left.is_complete).then(rest);
+        Some(resumed) => {
+            // A complete run has planned all its transcripts, so only its open cells are judged.
+            let rest = (!resumed.is_complete).then(rest);
             Box::new(ResumeFeed::new(
                 TranscriptFiles::from_workspace(workspace),
-                left,
+                resumed,
                 rest,
             ))
         }

@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 
-use super::{RunError, RunOptions};
+use super::{RunError, RunOptions, TranscriptSourceError};
 use crate::clock::Clock;
 use crate::event::CellKey;
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{JudgeConfig, Millis, Outcome, pluralize};
-use crate::run::execute::worker::{WorkedRecord, WorkedTranscript, process_chunk};
+use crate::run::execute::worker::{WorkedCell, WorkedRecord, WorkedTranscript, process_chunk};
 use crate::run::inputs::feed::RecordChunk;
 use crate::run::judges::pool::{JudgePool, PlannedCellState, RequestSize};
 use crate::run::past::usage_history::{PastUsage, UsageHistory};
@@ -73,9 +73,9 @@ pub struct JudgePreview {
     /// The likely number of reply tokens.
     pub output_tokens: u64,
     /// The minimum numbers of prompt and reply tokens.
-    pub tokens_least: (u64, u64),
+    pub tokens_least: TokenEstimate,
     /// The maximum numbers of prompt and reply tokens.
-    pub tokens_most: (u64, u64),
+    pub tokens_most: TokenEstimate,
     /// The number of cells whose usage is estimated from recorded cells.
     pub cells_with_history: u64,
     /// The number of these recorded cells.
@@ -85,13 +85,31 @@ pub struct JudgePreview {
     /// The likely cost in USD; `None` if the judge has no prices.
     pub cost_usd: Option<f64>,
     /// The minimum and maximum cost in USD.
-    pub cost_range: Option<(f64, f64)>,
+    pub cost_range: Option<CostRange>,
     /// The day of the built-in prices, if they are used.
     pub prices_as_of: Option<&'static str>,
     /// The total duration of the cells with recorded usage, in milliseconds.
     pub(crate) busy_ms: u64,
     /// The evals whose recorded cells were counted.
     pub(crate) counted_evals: Vec<u32>,
+}
+
+/// Estimated numbers of tokens.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TokenEstimate {
+    /// The number of prompt tokens.
+    pub input: u64,
+    /// The number of reply tokens.
+    pub output: u64,
+}
+
+/// A range of costs in USD.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct CostRange {
+    /// The minimum cost.
+    pub least: f64,
+    /// The maximum cost.
+    pub most: f64,
 }
 
 /// Computes the preview of a run. Needs no keys, but opens the tools, because their declarations are part of each
@@ -103,12 +121,14 @@ pub async fn preview_run(
     clock: &Arc<dyn Clock>,
     options: RunOptions,
 ) -> Result<RunPreview, RunError> {
+    // With `sending: false`, the preview needs no key.
     let prepared = prepare_run(workspace, registry, env, clock, options, false).await?;
     let configs: Vec<&JudgeConfig> = prepared.header.judges.iter().map(|j| &j.config).collect();
     let limit = prepared.options.limit.unwrap_or(u64::MAX);
     let concurrency = prepared.options.concurrency;
     let concurrency = concurrency.unwrap_or(prepared.workspace.limits.concurrency);
     let paid = |judge: &JudgeConfig| judge.provider.is_model();
+    // Recorded runs take time to read and matter only for judges that cost money.
     let past = if configs.iter().any(|judge| paid(judge)) {
         UsageHistory::from_store(&prepared.store, &prepared.workspace)
     } else {
@@ -117,7 +137,7 @@ pub async fn preview_run(
     let mut feed = prepared.feed;
     let mut preview = RunPreview::default();
     while preview.transcripts < limit
-        && let Some(chunk) = feed.next_chunk().map_err(RunError::Source)?
+        && let Some(chunk) = feed.next_chunk().map_err(TranscriptSourceError::from)?
     {
         preview.add_chunk(&prepared.judge_pool, &configs, &past, &chunk, limit);
     }
@@ -132,22 +152,23 @@ pub async fn preview_run(
 impl RunPreview {
     fn add_chunk(
         &mut self,
-        bench: &JudgePool,
+        judge_pool: &JudgePool,
         configs: &[&JudgeConfig],
         past: &UsageHistory,
         chunk: &RecordChunk,
         limit: u64,
     ) {
-        for worked in process_chunk(bench, chunk) {
+        for worked in process_chunk(judge_pool, chunk) {
             match worked {
                 WorkedRecord::Bad(_) => self.bad_records += 1,
                 WorkedRecord::Transcript(item) if item.cells.is_empty() => {}
                 WorkedRecord::Transcript(item) => {
+                    // The chunk may hold more transcripts than the limit allows.
                     if self.transcripts == limit {
                         return;
                     }
                     self.transcripts += 1;
-                    self.add_transcript(bench, configs, past, &item);
+                    self.add_transcript(judge_pool, configs, past, &item);
                 }
             }
         }
@@ -155,16 +176,17 @@ impl RunPreview {
 
     fn add_transcript(
         &mut self,
-        bench: &JudgePool,
+        judge_pool: &JudgePool,
         configs: &[&JudgeConfig],
         past: &UsageHistory,
         item: &WorkedTranscript,
     ) {
-        for (key, state) in &item.cells {
+        for WorkedCell { key, state } in &item.cells {
             self.cells += 1;
-            let (_, rubric, eval) = bench.plan.eval(key.eval);
+            let (_, rubric, eval) = judge_pool.plan.eval(key.eval);
             *self.eval_types.entry(eval.eval_type.clone()).or_default() += 1;
             match (state, key.judge) {
+                // This arm comes first: a skipped cell of a judged eval names a judge, but is not cached.
                 (PlannedCellState::Settled(result), _) if result.outcome == Outcome::Skipped => {
                     self.skipped += 1;
                 }
@@ -174,7 +196,7 @@ impl RunPreview {
                     judge.cached += 1;
                 }
                 (PlannedCellState::NeedsJudge(_), Some(judge)) => {
-                    let size = estimate_request_size(bench, item, key, judge);
+                    let size = estimate_request_size(judge_pool, item, key, judge);
                     let config = configs[judge as usize];
                     let past = past.get(config, &rubric.id, &eval.id);
                     self.judge_entry(config).add_cell(
@@ -186,29 +208,35 @@ impl RunPreview {
                 (_, None) => {}
             }
         }
-        for (of, range) in item
+        // Step: the cells that a split vote or an unsure judge may add.
+        for range in item
             .judged_ranges
             .iter()
-            .filter(|(of, _)| !of.is_program_check())
+            .filter(|range| !range.decision.is_program_check())
         {
-            let cells = &item.cells[range.clone()];
+            let decision = range.decision;
+            let cells = &item.cells[range.cells.clone()];
             if !cells
                 .iter()
-                .any(|(_, state)| matches!(state, PlannedCellState::NeedsJudge(_)))
+                .any(|cell| matches!(cell.state, PlannedCellState::NeedsJudge(_)))
             {
                 continue;
             }
-            for judge in bench.plan.evals[of.eval as usize].judge_positions() {
-                let own = cells.iter().filter(|(key, _)| key.judge == Some(*judge));
-                let planned = u64::try_from(own.count()).unwrap_or(u64::MAX);
-                let more = u64::from(of.repeat).saturating_sub(planned);
+            for judge in judge_pool.plan.evals[decision.eval as usize].judge_positions() {
+                let judge_cells = cells.iter().filter(|cell| cell.key.judge == Some(*judge));
+                // A member without planned cells counts with all its repeats.
+                let planned = u64::try_from(judge_cells.count()).unwrap_or(u64::MAX);
+                let more = u64::from(decision.repeat).saturating_sub(planned);
                 let config = configs[*judge as usize];
                 // A judge without a language model makes no call.
                 let asked = match more {
                     0 => None,
                     _ => cells
                         .first()
-                        .and_then(|(key, _)| estimate_request_size(bench, item, key, *judge)),
+                        // The first cell represents the others, because repeats send nearly the same request.
+                        .and_then(|cell| {
+                            estimate_request_size(judge_pool, item, &cell.key, *judge)
+                        }),
                 };
                 let turns = asked.map_or(0, |asked| asked.turns);
                 let judge = self.judge_entry(config);
@@ -232,27 +260,31 @@ impl JudgePreview {
         past: Option<(u32, &PastUsage)>,
     ) {
         self.cells += 1;
+        // The judge sends no request for this cell, so only the cell counts.
         let Some(RequestSize { bytes, turns }) = asked else {
             return;
         };
         let prompt = bytes.div_ceil(CHARS_PER_TOKEN);
         let reply = config.max_output_tokens.map_or(MAX_REPLY_TOKENS, u64::from);
+        // Step: the range, which assumes short replies at least and full replies at most.
         self.calls_least += 1;
         self.calls_most += turns;
-        self.tokens_least.0 += prompt;
-        self.tokens_least.1 += REPLY_TOKENS;
+        self.tokens_least.input += prompt;
+        self.tokens_least.output += REPLY_TOKENS;
         // Each turn sends everything that came before again.
-        self.tokens_most.0 += turns * prompt + TOOL_TURN_TOKENS * (turns * (turns - 1) / 2);
-        self.tokens_most.1 += turns * reply;
+        self.tokens_most.input += turns * prompt + TOOL_TURN_TOKENS * (turns * (turns - 1) / 2);
+        self.tokens_most.output += turns * reply;
         let Some((eval, past)) = past else {
             self.input_tokens += prompt;
             self.output_tokens += REPLY_TOKENS;
             return;
         };
+        // Step: the likely numbers, as the mean of recorded cells.
         self.cells_with_history += 1;
         self.input_tokens += past.input.div_ceil(past.cells);
         self.output_tokens += past.output.div_ceil(past.cells);
         self.busy_ms += past.ms.div_ceil(past.cells);
+        // Many cells share the recorded cells of one eval, so count those once.
         if !self.counted_evals.contains(&eval) {
             self.counted_evals.push(eval);
             self.past_cells += past.cells;
@@ -262,22 +294,28 @@ impl JudgePreview {
     /// Computes cost and duration after all cells were added.
     pub(super) fn finish(&mut self, config: &JudgeConfig, concurrency: usize) {
         self.model.clone_from(&config.model);
+        // Without a recorded duration for every cell, a total would be too short.
         let all_known = self.calls_least > 0 && self.cells_with_history == self.calls_least;
         let at_once = u64::try_from(concurrency).unwrap_or(u64::MAX).max(1);
+        // Widen before computing costs, so that the cost range contains the likely cost.
         self.widen_ranges();
         self.duration = all_known.then(|| Millis(self.busy_ms.div_ceil(at_once)));
         if config.is_free() || self.calls_least == 0 {
             self.cost_usd = Some(0.0);
-            self.cost_range = Some((0.0, 0.0));
+            self.cost_range = Some(CostRange::default());
             return;
         }
+        // Without prices, `cost_usd` stays `None`, which the output reports as unknown.
         let Some(pricing) = config.pricing() else {
             return;
         };
-        let usd = |(input, output)| pricing.estimate_token_cost(input, output);
+        let usd = |tokens: TokenEstimate| pricing.estimate_token_cost(tokens.input, tokens.output);
         self.prices_as_of = pricing.as_of;
-        self.cost_usd = Some(usd((self.input_tokens, self.output_tokens)));
-        self.cost_range = Some((usd(self.tokens_least), usd(self.tokens_most)));
+        self.cost_usd = Some(pricing.estimate_token_cost(self.input_tokens, self.output_tokens));
+        self.cost_range = Some(CostRange {
+            least: usd(self.tokens_least),
+            most: usd(self.tokens_most),
+        });
     }
 
     /// Extends the ranges to contain the likely numbers. Recorded replies may be shorter than the assumed minimum,
@@ -285,8 +323,10 @@ impl JudgePreview {
     fn widen_ranges(&mut self) {
         let (input, output) = (self.input_tokens, self.output_tokens);
         let (least, most) = (&mut self.tokens_least, &mut self.tokens_most);
-        *least = (least.0.min(input), least.1.min(output));
-        *most = (most.0.max(input), most.1.max(output));
+        least.input = least.input.min(input);
+        least.output = least.output.min(output);
+        most.input = most.input.max(input);
+        most.output = most.output.max(output);
     }
 
     /// Returns the basis of the estimate: `from 12 past cells`.
@@ -304,7 +344,8 @@ impl JudgePreview {
 
     /// Returns `about $0.1340 ($0.1000 to $2.4000, prices as of 2026-10-07)`, or the reason why the cost is unknown.
     pub fn cost_text(&self) -> String {
-        let (Some(likely), Some((least, most))) = (self.cost_usd, self.cost_range) else {
+        let (Some(likely), Some(CostRange { least, most })) = (self.cost_usd, self.cost_range)
+        else {
             return format!("cost unknown: no prices for {}", self.model);
         };
         if most <= 0.0 {
@@ -318,17 +359,17 @@ impl JudgePreview {
 }
 
 fn estimate_request_size(
-    bench: &JudgePool,
+    judge_pool: &JudgePool,
     item: &WorkedTranscript,
     key: &CellKey,
     judge: u32,
 ) -> Option<RequestSize> {
     let transcript = item.transcript.as_ref()?;
-    let request = bench
+    let request = judge_pool
         .plan
         .build_request(transcript, key.eval, key.message, key.repeat)
         .ok()?;
-    (bench.slot(judge)?.request_size)(&request)
+    (judge_pool.slot(judge)?.request_size)(&request)
 }
 
 #[cfg(test)]
@@ -348,49 +389,53 @@ mod tests {
         config
     }
 
-    fn asked(bytes: u64, turns: u64) -> RequestSize {
+    fn tokens(input: u64, output: u64) -> TokenEstimate {
+        TokenEstimate { input, output }
+    }
+
+    fn request_size(bytes: u64, turns: u64) -> RequestSize {
         RequestSize { bytes, turns }
     }
 
     #[test]
-    fn without_a_past_sizes_are_all_there_is() {
-        let mut seen = JudgePreview::default();
-        seen.add_cell(&judge(), Some(asked(4000, 1)), None);
-        seen.finish(&judge(), 8);
+    fn cells_without_history_are_estimated_from_request_sizes() {
+        let mut preview = JudgePreview::default();
+        preview.add_cell(&judge(), Some(request_size(4000, 1)), None);
+        preview.finish(&judge(), 8);
         assert_eq!(
-            (seen.input_tokens, seen.output_tokens),
+            (preview.input_tokens, preview.output_tokens),
             (1000, REPLY_TOKENS)
         );
-        assert_eq!(seen.basis(), "estimated from sizes");
-        assert_eq!(seen.duration, None);
-        assert_eq!(seen.cost_text(), "about $0.0040 ($0.0040 to $0.0110)");
+        assert_eq!(preview.basis(), "estimated from sizes");
+        assert_eq!(preview.duration, None);
+        assert_eq!(preview.cost_text(), "about $0.0040 ($0.0040 to $0.0110)");
     }
 
     #[test]
-    fn what_is_likely_lies_between_the_least_and_the_most() {
+    fn likely_cost_is_within_the_cost_range() {
         for (likely, range) in [
             ((500, 10), (500, 10, 10_000, 1000)),
             ((1000, 9000), (1000, 100, 10_000, 9000)),
         ] {
-            let mut seen = JudgePreview {
+            let mut preview = JudgePreview {
                 calls_least: 1,
                 input_tokens: likely.0,
                 output_tokens: likely.1,
-                tokens_least: (1000, 100),
-                tokens_most: (10_000, 1000),
+                tokens_least: tokens(1000, 100),
+                tokens_most: tokens(10_000, 1000),
                 ..JudgePreview::default()
             };
-            seen.finish(&judge(), 1);
-            let (low, high) = (seen.tokens_least, seen.tokens_most);
-            assert_eq!((low.0, low.1, high.0, high.1), range);
-            let (least, most) = seen.cost_range.expect("it has prices");
-            let usd = seen.cost_usd.expect("it has prices");
+            preview.finish(&judge(), 1);
+            let (low, high) = (preview.tokens_least, preview.tokens_most);
+            assert_eq!((low.input, low.output, high.input, high.output), range);
+            let CostRange { least, most } = preview.cost_range.expect("it has prices");
+            let usd = preview.cost_usd.expect("it has prices");
             assert!(least <= usd && usd <= most, "{least} {usd} {most}");
         }
     }
 
     #[test]
-    fn past_cells_tell_what_is_likely_and_how_long_it_takes() {
+    fn recorded_cells_determine_tokens_and_duration() {
         let past = PastUsage {
             cells: 2,
             calls: 4,
@@ -398,47 +443,50 @@ mod tests {
             output: 200,
             ms: 8000,
         };
-        let mut seen = JudgePreview::default();
+        let mut preview = JudgePreview::default();
         for _ in 0..4 {
-            seen.add_cell(&judge(), Some(asked(4000, 1)), Some((0, &past)));
+            preview.add_cell(&judge(), Some(request_size(4000, 1)), Some((0, &past)));
         }
-        seen.finish(&judge(), 2);
-        assert_eq!((seen.input_tokens, seen.output_tokens), (12_000, 400));
-        assert_eq!(seen.basis(), "from 2 past cells");
-        assert_eq!(seen.duration, Some(Millis(8000)));
-        seen.add_cell(&judge(), Some(asked(4000, 1)), None);
-        seen.finish(&judge(), 2);
+        preview.finish(&judge(), 2);
+        assert_eq!((preview.input_tokens, preview.output_tokens), (12_000, 400));
+        assert_eq!(preview.basis(), "from 2 past cells");
+        assert_eq!(preview.duration, Some(Millis(8000)));
+        preview.add_cell(&judge(), Some(request_size(4000, 1)), None);
+        preview.finish(&judge(), 2);
         assert_eq!(
-            seen.basis(),
+            preview.basis(),
             "4 of 5 from 2 past cells, the others from sizes"
         );
-        assert_eq!(seen.duration, None, "not of all of them");
+        assert_eq!(preview.duration, None, "not of all of them");
     }
 
     #[test]
-    fn without_prices_the_cost_is_unknown_and_names_the_model() {
+    fn cost_without_prices_is_unknown_and_names_the_model() {
         let config = JudgeConfig {
             prices: None,
             ..judge()
         };
-        let mut seen = JudgePreview::default();
-        seen.add_cell(&config, Some(asked(4, 1)), None);
-        seen.finish(&config, 1);
-        assert_eq!(seen.cost_usd, None);
-        assert_eq!(seen.cost_text(), "cost unknown: no prices for m");
+        let mut preview = JudgePreview::default();
+        preview.add_cell(&config, Some(request_size(4, 1)), None);
+        preview.finish(&config, 1);
+        assert_eq!(preview.cost_usd, None);
+        assert_eq!(preview.cost_text(), "cost unknown: no prices for m");
     }
 
     #[test]
-    fn turns_of_tools_send_again_what_came_before() {
+    fn each_tool_turn_sends_the_history_again() {
         let mut config = judge();
         config.max_turns = 3;
         config.tools = vec![crate::model::JudgeTool {
             name: "fetch_url".into(),
             settings: IndexMap::new(),
         }];
-        let mut seen = JudgePreview::default();
-        seen.add_cell(&config, Some(asked(4000, 3)), None);
-        assert_eq!((seen.calls_least, seen.calls_most), (1, 3));
-        assert_eq!(seen.tokens_most, (3000 + 3 * TOOL_TURN_TOKENS, 3000));
+        let mut preview = JudgePreview::default();
+        preview.add_cell(&config, Some(request_size(4000, 3)), None);
+        assert_eq!((preview.calls_least, preview.calls_most), (1, 3));
+        assert_eq!(
+            preview.tokens_most,
+            tokens(3000 + 3 * TOOL_TURN_TOKENS, 3000)
+        );
     }
 }

@@ -4,14 +4,14 @@
 
 use std::sync::Arc;
 
-use super::{CachePolicy, RunError, RunOptions};
+use super::{CachePolicy, RunError, RunOptions, RunUsageError, TranscriptSourceError};
 use crate::clock::Clock;
 use crate::event::CellKey;
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{CellName, CellPattern, Digest, ProviderKind};
 use crate::provider::RequestBody;
 use crate::run::execute::make_id_unique;
-use crate::run::execute::worker::{WorkedRecord, WorkedTranscript, process_chunk};
+use crate::run::execute::worker::{WorkedCell, WorkedRecord, WorkedTranscript, process_chunk};
 use crate::run::prepare::{PreparedRun, prepare_run};
 use crate::workspace::{Env, Workspace};
 
@@ -40,6 +40,7 @@ pub async fn render_prompts(
     pattern: &str,
 ) -> Result<Vec<RenderedPrompt>, RunError> {
     let options = RunOptions {
+        // A cached cell has a request, too, so look up no verdict.
         cache: CachePolicy::Off,
         ..options.clone()
     };
@@ -47,15 +48,17 @@ pub async fn render_prompts(
     let mut prepared = prepare_run(workspace, registry, env, clock, options, false).await?;
     // Read once for the names and once for the selected transcripts, so that no pass holds all transcripts.
     let mut names = Vec::new();
+    // Step: the first pass collects the names.
     let (mut judged, mut checks) = (Vec::new(), 0_u64);
     for_each_transcript(&mut prepared, |prepared, item| {
-        for (key, _) in &item.cells {
+        for WorkedCell { key, .. } in &item.cells {
             match (key.judge, find_cell_name(prepared, item, key)) {
                 (Some(_), Some(name)) => names.push(name.to_string()),
                 _ => checks += 1,
             }
         }
     })?;
+    // Select over all names, because an exact name wins over a prefix.
     let wanted = CellPattern::new(pattern).select(&names);
     if wanted.is_empty() {
         let near = crate::diag::find_nearest(pattern, names.iter().map(String::as_str));
@@ -68,14 +71,14 @@ pub async fn render_prompts(
             },
             |near| format!("did you mean `{near}`?"),
         );
-        return Err(RunError::Usage(format!(
-            "no judged cell is called `{pattern}`; {hint}"
-        )));
+        let pattern = pattern.to_owned();
+        return Err(RunUsageError::UnknownCell { pattern, hint }.into());
     }
+    // Step: the second pass renders the selected cells.
     let mut problem = None;
     prepared.rewind();
     for_each_transcript(&mut prepared, |prepared, item| {
-        for (key, _) in &item.cells {
+        for WorkedCell { key, .. } in &item.cells {
             let Some(name) = find_cell_name(prepared, item, key) else {
                 continue;
             };
@@ -88,10 +91,11 @@ pub async fn render_prompts(
         }
     })?;
     match problem {
-        Some(why) => Err(RunError::Usage(why)),
-        None if judged.is_empty() => Err(RunError::Usage(format!(
-            "`{pattern}` is judged without a request (a replay judge, or an eval that is skipped)"
-        ))),
+        Some(why) => Err(RunUsageError::PromptNotRendered(why).into()),
+        None if judged.is_empty() => {
+            let pattern = pattern.to_owned();
+            Err(RunUsageError::NoRequest { pattern }.into())
+        }
         None => Ok(judged),
     }
 }
@@ -102,9 +106,14 @@ fn for_each_transcript(
     mut take: impl FnMut(&PreparedRun, &WorkedTranscript),
 ) -> Result<(), RunError> {
     let mut ids = crate::run::inputs::ids::TranscriptIds::default();
-    while let Some(chunk) = prepared.feed.next_chunk().map_err(RunError::Source)? {
+    while let Some(chunk) = prepared
+        .feed
+        .next_chunk()
+        .map_err(TranscriptSourceError::from)?
+    {
         for worked in process_chunk(&prepared.judge_pool, &chunk) {
             if let WorkedRecord::Transcript(mut item) = worked {
+                // Names contain the unique id, so both passes must see all transcripts in the same order.
                 make_id_unique(&mut ids, &mut item);
                 take(prepared, &item);
             }
@@ -142,7 +151,8 @@ fn render_prompt(
     let engine = key
         .judge
         .and_then(|judge| prepared.judge_pool.slot(judge))
-        .and_then(|seat| seat.engine.as_ref());
+        .and_then(|slot| slot.engine.as_ref());
+    // A source judge gets its own explanation, because users expect a prompt of every judge.
     let (Some(transcript), Some(engine)) = (&item.transcript, engine) else {
         if let Some(judge) = key.judge
             && let Some(spec) = prepared.header.judges.get(judge as usize)
@@ -155,14 +165,14 @@ fn render_prompt(
         }
         return Ok(None);
     };
-    let ask = prepared
+    let request = prepared
         .judge_pool
         .build_request(transcript, key)
         .map_err(|settled| settled.explanation)?;
     let body = engine
-        .first_request_body(&ask)
+        .first_request_body(&request)
         .map_err(|error| error.to_string())?;
-    let cache_key = engine.cache_key(&ask).map_err(|error| error.to_string())?;
+    let cache_key = engine.cache_key(&request).map_err(|error| error.to_string())?;
     Ok(Some(RenderedPrompt {
         name,
         body,

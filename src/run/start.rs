@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio_util::sync::CancellationToken;
 
 use super::execute::{self, schedule};
-use super::{RunError, RunHandle, RunOptions};
+use super::{RunError, RunHandle, RunOptions, TranscriptSourceError};
 use crate::clock::Clock;
 use crate::event::{EventKind, RunTotals};
 use crate::handlers::EvalTypeRegistry;
@@ -30,12 +30,13 @@ pub async fn start_run(
     clock: Arc<dyn Clock>,
     options: RunOptions,
 ) -> Result<RunHandle, RunError> {
+    // A run that calls no judge works without keys.
     let sending = options.cache.can_call_judges();
     let prepared = prepare_run(workspace, registry, env, &clock, options, sending).await?;
     let PreparedRun {
         workspace,
         options,
-        judge_pool: bench,
+        judge_pool,
         feed,
         header,
         store,
@@ -45,6 +46,7 @@ pub async fn start_run(
         notes,
     } = prepared;
     let run = header.run.clone();
+    // The snapshot stores the texts whose secrets are masked.
     let files = workspace.masked_files();
     let texts: Vec<&str> = files.iter().map(|(_, text)| &**text).collect();
     let StartedRecording {
@@ -62,7 +64,7 @@ pub async fn start_run(
     )?;
     let cancel = CancellationToken::new();
     let core = Arc::new(RunCx {
-        judge_pool: Arc::new(bench),
+        judge_pool: Arc::new(judge_pool),
         emitter,
         clock,
         cancel: cancel.clone(),
@@ -77,12 +79,15 @@ pub async fn start_run(
     let blobs = dir.clone();
     // The toolbox closes its sources when the last owner drops it.
     let toolbox = options.tools.toolbox;
+    // The run continues in this task, also if the caller drops the handle.
     let join = tokio::spawn(async move {
+        // The recording starts after the tools are open, so record their notes now.
         for text in notes {
             core.emitter
                 .send(EventKind::Note { cell: None, text })
                 .await;
         }
+        // A storage failure is taken out before `core` goes, and reported below in place of the result.
         let driven = run_to_end(&core, feed, &failed).await;
         let failure = core
             .blob_failure
@@ -92,6 +97,7 @@ pub async fn start_run(
         // The log ends when the last emitter is dropped.
         drop(core);
         drop(toolbox);
+        // `finish` returns after the log is synced, so `join` promises a complete recording.
         recorder.finish().await?;
         if let Some(why) = failure {
             return Err(RunError::Record(RecordError::Io { path: blobs, why }));
@@ -114,6 +120,7 @@ pub(super) async fn run_to_end(
     failed: &CancellationToken,
 ) -> Result<RunTotals, RunError> {
     let began = core.clock.now();
+    // Checks run on threads and poll a flag, so copy the cancellation into it.
     let watch = {
         let (cancel, stop) = (core.cancel.clone(), core.judge_pool.cancel_flag.clone());
         tokio::spawn(async move {
@@ -121,6 +128,7 @@ pub(super) async fn run_to_end(
             stop.cancel();
         })
     };
+    // The merge window bounds the jobs in this channel, so it needs no bound itself.
     let (orders, taken) = tokio::sync::mpsc::unbounded_channel();
     let merged = execute::spawn_threads(core, feed, orders);
     let judging = schedule::run_scheduler(Arc::clone(core), taken);
@@ -133,12 +141,15 @@ pub(super) async fn run_to_end(
             judging.await;
         }
     }
-    let merged = merged.await.unwrap_or_else(|_| {
-        Err("a thread of the run ended early; this is a defect of dicta".to_owned())
-    });
+    // The sender is dropped without a message only if its thread panicked.
+    let merged = merged
+        .await
+        .unwrap_or(Err(TranscriptSourceError::MergePanicked));
     watch.abort();
+    // The last blobs may have failed after the last cell ended.
     core.check_blobs();
     let took = core.clock.now().since(began);
+    // Read this after `check_blobs`, which may cancel the run.
     let cancelled = core.cancel.is_cancelled();
     let totals = core.tally.totals(took, cancelled);
     match merged {
@@ -149,7 +160,7 @@ pub(super) async fn run_to_end(
         }
         Err(why) => {
             // Record no end: the run did not reach it, and the user can resume it.
-            let text = why.clone();
+            let text = why.to_string();
             core.emitter
                 .send(EventKind::Note { cell: None, text })
                 .await;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::WorkspaceLimits;
 use crate::diag::yaml::{ConfigKey, MappingDecoder, properties_schema};
-use crate::model::{BudgetConfig, BudgetLimits};
+use crate::model::{BudgetLimits, RunAndCellBudgets};
 
 /// The default number of judge cells that run at once.
 const DEFAULT_CONCURRENCY: usize = 8;
@@ -92,12 +92,12 @@ impl WorkspaceLimits {
             caps
         });
         fields.finish();
-        let usual = BudgetConfig::default();
+        let usual = RunAndCellBudgets::default();
         WorkspaceLimits {
             concurrency: concurrency
                 .and_then(|n| usize::try_from(n).ok())
                 .unwrap_or(DEFAULT_CONCURRENCY),
-            budgets: BudgetConfig {
+            budgets: RunAndCellBudgets {
                 run,
                 cell: cell.unwrap_or_default(),
                 soft_limit_share: soft.unwrap_or(usual.soft_limit_share),
@@ -123,7 +123,7 @@ impl Default for WorkspaceLimits {
     fn default() -> Self {
         Self {
             concurrency: DEFAULT_CONCURRENCY,
-            budgets: BudgetConfig::default(),
+            budgets: RunAndCellBudgets::default(),
             requests_per_minute: None,
         }
     }

@@ -39,7 +39,7 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 
 use crate::diag::Diagnostic;
-use crate::model::{BudgetConfig, JudgeConfig, Label, find_source_judge};
+use crate::model::{JudgeConfig, Label, RunAndCellBudgets, find_source_judge};
 use crate::rubric::Rubric;
 use crate::tools::toolbox::Toolbox;
 use crate::transcript::FieldMappings;
@@ -165,7 +165,7 @@ pub struct WorkspaceLimits {
     /// The number of judge cells that run at once; 1 or more.
     pub concurrency: usize,
     /// The limits of a run and of each of its cells.
-    pub budgets: BudgetConfig,
+    pub budgets: RunAndCellBudgets,
     /// The maximum number of requests per minute, over all judges.
     pub requests_per_minute: Option<u32>,
 }

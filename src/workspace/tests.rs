@@ -120,7 +120,7 @@ fn every_default_is_the_designs() {
         workspace.limits,
         WorkspaceLimits {
             concurrency: 8,
-            budgets: crate::model::BudgetConfig::default(),
+            budgets: crate::model::RunAndCellBudgets::default(),
             requests_per_minute: None
         }
     );

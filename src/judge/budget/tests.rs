@@ -8,10 +8,10 @@ use crate::clock::FakeClock;
 
 fn budget(run: BudgetLimits, cell: BudgetLimits) -> (Arc<Budget>, FakeClock) {
     let clock = FakeClock::new();
-    let limits = BudgetConfig {
+    let limits = RunAndCellBudgets {
         run,
         cell,
-        ..BudgetConfig::default()
+        ..RunAndCellBudgets::default()
     };
     (
         Arc::new(Budget::new(limits, Arc::new(clock.clone()))),

@@ -9,7 +9,7 @@ use crate::judge::fake::{
     text,
 };
 use crate::judge::{Budget, EvidenceKey, EvidenceMissPolicy, ReplayedEvidence};
-use crate::model::{BudgetConfig, BudgetLimits, Millis, Prices, RawJson, RunId, ToolResponse};
+use crate::model::{BudgetLimits, Millis, Prices, RawJson, RunAndCellBudgets, RunId, ToolResponse};
 use crate::provider::{ProviderError, ToolChoice};
 use crate::tools::Tool as _;
 
@@ -395,12 +395,12 @@ async fn cancelling_ends_a_trace_wherever_it_waits() {
 async fn a_spent_budget_sends_nothing() {
     let mut fixture = JudgeFixture::new(&[]);
     fixture.budget = std::sync::Arc::new(Budget::new(
-        BudgetConfig {
+        RunAndCellBudgets {
             run: BudgetLimits {
                 max_cost_usd: Some(0.0),
                 ..BudgetLimits::default()
             },
-            ..BudgetConfig::default()
+            ..RunAndCellBudgets::default()
         },
         std::sync::Arc::new(crate::clock::FakeClock::new()),
     ));

@@ -39,6 +39,7 @@ pub(in crate::run) struct RunCx {
 impl RunCx {
     /// Cancels the run if a blob could not be stored: otherwise events would name a blob that does not exist.
     pub(in crate::run) fn check_blobs(&self) {
+        // Keep the first failure: later ones are often results of it, such as a full disk.
         if let Some(error) = self.emitter.take_failure() {
             let mut failure = self
                 .blob_failure
@@ -74,6 +75,7 @@ impl CellCounterGuard<'_> {
     /// Reserves numbers for `cells` cells and returns the first; the others follow.
     pub(in crate::run) fn reserve(&mut self, cells: usize) -> CellIx {
         let first = CellIx(*self.0);
+        // The numbers are `u32` in the log format.
         *self.0 += u32::try_from(cells).expect("a run has fewer than 2^32 cells");
         first
     }

@@ -32,6 +32,7 @@ impl MergeWindowState {
     fn can_admit(&self, no: u64) -> bool {
         self.closed
             || self.open.first_key_value().is_none_or(|(oldest, _)| {
+                // Without an open transcript the merge passes, so one large transcript cannot block the run.
                 no < oldest + MAX_TRANSCRIPTS_AHEAD && self.bytes < MAX_HELD_BYTES
             })
     }
@@ -59,6 +60,7 @@ impl MergeWindow {
     /// Removes transcript `no`, whose judge cells are finished.
     pub(in crate::run) fn finish(&self, no: u64) {
         let mut inner = self.lock();
+        // A cancelled run may finish a transcript that was never opened.
         if let Some(bytes) = inner.open.remove(&no) {
             inner.bytes -= bytes;
         }
@@ -86,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_transcript_holds_back_those_far_behind_it() {
+    fn slow_transcript_stops_the_merge_at_a_distance() {
         let window = MergeWindow::default();
         assert!(admits(&window, 1 << 40), "nothing is open");
         window.open(5, 10);

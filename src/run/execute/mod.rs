@@ -33,14 +33,15 @@ use tokio_util::sync::CancellationToken;
 
 use self::context::RunCx;
 use self::schedule::{JudgeJob, OpenCell};
-use self::worker::{WorkedRecord, WorkedTranscript, process_chunk};
+use self::worker::{JudgedRange, WorkedCell, WorkedRecord, WorkedTranscript, process_chunk};
 use crate::event::{CellKey, EventKind, SettledCell};
 use crate::model::{Ballot, CellIx, CellVote, TranscriptRef, decide_cells};
+use crate::run::TranscriptSourceError;
 use crate::run::inputs::feed::{RecordChunk, TranscriptFeed};
 use crate::run::inputs::ids::TranscriptIds;
 use crate::run::judges::pool::{JudgePool, PlannedCellState};
 use crate::run::plan::judged_decision::JudgeRepeat;
-use crate::transcript::BadRecord;
+use crate::transcript::{BadRecord, TranscriptError};
 
 /// The number of bad records of one file that get a note each; the run only counts further ones.
 const MAX_BAD_RECORD_NOTES: u64 = 10;
@@ -53,12 +54,16 @@ pub(in crate::run) fn spawn_threads(
     core: &Arc<RunCx>,
     feed: Box<dyn TranscriptFeed>,
     orders: mpsc::UnboundedSender<JudgeJob>,
-) -> oneshot::Receiver<Result<(), String>> {
+) -> oneshot::Receiver<Result<(), TranscriptSourceError>> {
+    // Two threads if the system does not report its number of processors.
     let threads = thread::available_parallelism().map_or(2, usize::from);
+    // Four chunks per worker keep all workers busy while the merge waits for a slow chunk.
     let in_flight = threads * 4;
     let (ticket, tickets) = sync_channel::<()>(in_flight);
     let (to_workers, chunks) = sync_channel::<(u64, RecordChunk)>(in_flight);
+    // This channel needs no bound, because tickets limit the chunks in flight.
     let (to_merge, worked) = channel();
+    // All workers take from one queue, so a long chunk blocks only its own worker.
     let chunks = Arc::new(Mutex::new(chunks));
 
     let reading = {
@@ -66,12 +71,14 @@ pub(in crate::run) fn spawn_threads(
         thread::spawn(move || read_chunks(&cancel, feed, &ticket, &to_workers))
     };
     for _ in 0..threads {
-        let (bench, cancel) = (Arc::clone(&core.judge_pool), core.cancel.clone());
+        let (judge_pool, cancel) = (Arc::clone(&core.judge_pool), core.cancel.clone());
         let (chunks, to_merge) = (Arc::clone(&chunks), to_merge.clone());
-        thread::spawn(move || run_worker(&bench, &cancel, &chunks, &to_merge));
+        thread::spawn(move || run_worker(&judge_pool, &cancel, &chunks, &to_merge));
     }
+    // Only the workers keep the channel open, so the merge ends when the last worker ends.
     drop(to_merge);
     let (done, ended) = oneshot::channel();
+    // The merge runs on a thread of its own, because it blocks on the window and the emitter.
     let (core, runtime) = (Arc::clone(core), Handle::current());
     thread::spawn(move || {
         let result = ChunkMerger {
@@ -94,7 +101,7 @@ fn read_chunks(
     mut feed: Box<dyn TranscriptFeed>,
     ticket: &SyncSender<()>,
     to_workers: &SyncSender<(u64, RecordChunk)>,
-) -> Result<(), String> {
+) -> Result<(), TranscriptError> {
     for seq in 0.. {
         if cancel.is_cancelled() {
             break;
@@ -110,23 +117,35 @@ fn read_chunks(
     Ok(())
 }
 
-type WorkedChunk = (u64, RecordChunk, Vec<WorkedRecord>);
+/// A chunk with the results of its worker.
+struct WorkedChunk {
+    /// The position of the chunk in the feed.
+    position: u64,
+    chunk: RecordChunk,
+    records: Vec<WorkedRecord>,
+}
 
 fn run_worker(
-    bench: &JudgePool,
+    judge_pool: &JudgePool,
     cancel: &CancellationToken,
     chunks: &Mutex<Receiver<(u64, RecordChunk)>>,
     to_merge: &Sender<WorkedChunk>,
 ) {
     loop {
+        // The lock is held while waiting: exactly one idle worker waits for the next chunk.
         let next = chunks.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok((seq, chunk)) = next else { return };
+        let Ok((position, chunk)) = next else { return };
         if cancel.is_cancelled() {
             return;
         }
-        let worked = process_chunk(bench, &chunk);
+        let records = process_chunk(judge_pool, &chunk);
+        let worked = WorkedChunk {
+            position,
+            chunk,
+            records,
+        };
         // A check that a cancel interrupted returns no valid result.
-        if cancel.is_cancelled() || to_merge.send((seq, chunk, worked)).is_err() {
+        if cancel.is_cancelled() || to_merge.send(worked).is_err() {
             return;
         }
     }
@@ -147,21 +166,22 @@ impl ChunkMerger<'_> {
         mut self,
         worked: &Receiver<WorkedChunk>,
         tickets: &Receiver<()>,
-        reading: JoinHandle<Result<(), String>>,
-    ) -> Result<(), String> {
-        let mut early: BTreeMap<u64, (RecordChunk, Vec<WorkedRecord>)> = BTreeMap::new();
+        reading: JoinHandle<Result<(), TranscriptError>>,
+    ) -> Result<(), TranscriptSourceError> {
+        // Chunks arrive in any order. Those that arrive before their predecessors wait here.
+        let mut early: BTreeMap<u64, WorkedChunk> = BTreeMap::new();
         let mut next = 0;
         'all: loop {
-            let (seq, chunk, items) = match worked.recv_timeout(CANCEL_POLL_INTERVAL) {
+            let done = match worked.recv_timeout(CANCEL_POLL_INTERVAL) {
                 Ok(done) => done,
                 // The worker may be inside a long check.
                 Err(RecvTimeoutError::Timeout) if self.core.cancel.is_cancelled() => break,
                 Err(RecvTimeoutError::Timeout) => continue,
                 Err(RecvTimeoutError::Disconnected) => break,
             };
-            early.insert(seq, (chunk, items));
-            while let Some((chunk, items)) = early.remove(&next) {
-                for item in items {
+            early.insert(done.position, done);
+            while let Some(WorkedChunk { chunk, records, .. }) = early.remove(&next) {
+                for item in records {
                     if self.is_done() {
                         break 'all;
                     }
@@ -172,16 +192,19 @@ impl ChunkMerger<'_> {
                 let _taken = tickets.try_recv();
             }
         }
-        let over = self.is_done();
+        // Compute this before the notes, because a cancel during them would hide the reader's error.
+        let is_done = self.is_done();
         self.emit_bad_record_counts();
-        if over {
+        if is_done {
             // The reader may wait for a ticket or for room. It ends when these channels close, which this return
             // causes.
             return Ok(());
         }
-        reading
-            .join()
-            .unwrap_or_else(|_| Err("reading the transcripts failed inside dicta".to_owned()))
+        // All chunks are merged, so the reader has ended. Its error becomes the run's error.
+        match reading.join() {
+            Ok(read) => read.map_err(TranscriptSourceError::Read),
+            Err(_panic) => Err(TranscriptSourceError::ReaderPanicked),
+        }
     }
 
     /// Returns `true` if the run needs no further transcript.
@@ -201,13 +224,15 @@ impl ChunkMerger<'_> {
     }
 
     fn plan_transcript(&mut self, chunk: &RecordChunk, mut item: WorkedTranscript) {
-        let own = make_id_unique(&mut self.ids, &mut item);
+        // Ids become unique in file order, so the merge does it and not a worker.
+        let original_id = make_id_unique(&mut self.ids, &mut item);
+        // A filter by names needs the unique id, so it applies only now.
         item.retain_named(&self.core.judge_pool.plan);
-        if let Some(own) = own
+        if let Some(original_id) = original_id
             && !item.cells.is_empty()
         {
             self.emit_note(format!(
-                "{}: another transcript is called `{own}`; this one is shown as `{}`",
+                "{}: another transcript is called `{original_id}`; this one is shown as `{}`",
                 chunk.path.display(),
                 item.id
             ));
@@ -215,6 +240,7 @@ impl ChunkMerger<'_> {
         if item.cells.is_empty() {
             return;
         }
+        // Step: wait until the judges are near enough. A cancel closes the window.
         self.core.window.wait(self.transcript_count);
         if self.core.cancel.is_cancelled() {
             return;
@@ -226,6 +252,7 @@ impl ChunkMerger<'_> {
             self.runtime.block_on(self.core.emitter.store_blob(raw));
             self.core.check_blobs();
         }
+        // Step: number the cells and record the plan.
         let reference = TranscriptRef {
             id: item.id,
             path: chunk.path.to_path_buf(),
@@ -234,8 +261,9 @@ impl ChunkMerger<'_> {
             part: item.part,
             digest: item.digest,
         };
-        let keys: Vec<CellKey> = item.cells.iter().map(|(key, _)| *key).collect();
+        let keys: Vec<CellKey> = item.cells.iter().map(|cell| cell.key).collect();
         self.core.tally.add_planned(keys.len());
+        // The lock covers the event, because the scheduler numbers further repeats at the same time.
         let mut numbering = self.core.cell_counter.blocking_lock();
         let first = numbering.reserve(keys.len());
         self.core.emitter.send_blocking(EventKind::CellsPlanned {
@@ -245,34 +273,43 @@ impl ChunkMerger<'_> {
         });
         drop(numbering);
 
+        // Step: separate the open judged decisions from the complete ones.
         let mut cells = number_cells(first, item.cells);
         let mut decisions = Vec::new();
         let mut next = 0;
-        for (of, range) in item.judged_ranges {
+        for JudgedRange {
+            decision,
+            cells: range,
+        } in item.judged_ranges
+        {
+            // The cells between two judged ranges are checks and skipped decisions.
             self.count_check_decisions(&cells[next..range.start]);
             next = range.end;
             let group = &cells[range];
-            let held = |(ix, key, state): &NumberedCell| -> OpenCell {
-                (*ix, JudgeRepeat::from_key(key), state.clone())
+            let to_open_cell = |numbered: &NumberedCell| OpenCell {
+                cell: numbered.cell,
+                judge_repeat: JudgeRepeat::from_key(&numbered.key),
+                state: numbered.state.clone(),
             };
             if group.iter().all(|cell| settled_result(cell).is_some()) {
-                let (eval, _, _) = self.core.judge_pool.plan.eval(of.eval);
-                let decision = eval
+                let (eval, _, _) = self.core.judge_pool.plan.eval(decision.eval);
+                let combined = eval
                     .terms()
                     .decide(&group.iter().map(cell_vote).collect::<Vec<_>>());
-                self.core.tally.add_decision(decision.as_ref());
+                self.core.tally.add_decision(combined.as_ref());
             } else {
-                decisions.push((of, group.iter().map(held).collect()));
+                decisions.push((decision, group.iter().map(to_open_cell).collect()));
             }
         }
         self.count_check_decisions(&cells[next..]);
-        cells.retain(|(_, _, state)| matches!(state, PlannedCellState::Settled(_)));
+        // Step: record the results that exist already, in one event per transcript.
+        cells.retain(|numbered| matches!(numbered.state, PlannedCellState::Settled(_)));
         self.core.tally.add_settled(cells.len());
         if !cells.is_empty() {
             let settled = cells
                 .into_iter()
-                .filter_map(|(ix, _, state)| match state {
-                    PlannedCellState::Settled(result) => Some(SettledCell(ix, result)),
+                .filter_map(|numbered| match numbered.state {
+                    PlannedCellState::Settled(result) => Some(SettledCell(numbered.cell, result)),
                     PlannedCellState::NeedsJudge(_) => None,
                 })
                 .collect();
@@ -280,6 +317,7 @@ impl ChunkMerger<'_> {
                 .emitter
                 .send_blocking(EventKind::CellsSettled(settled));
         }
+        // Step: hand the open decisions to the scheduler. Open the window first, so that it can be finished.
         if let Some(transcript) = item.transcript
             && !decisions.is_empty()
             && self.core.judge_pool.cache_policy.can_call_judges()
@@ -293,6 +331,7 @@ impl ChunkMerger<'_> {
                 decisions,
             });
         }
+        // Only transcripts with cells count, for the limit and for the window.
         self.transcript_count += 1;
     }
 
@@ -331,6 +370,7 @@ impl ChunkMerger<'_> {
             .filter(|(_, count)| **count > MAX_BAD_RECORD_NOTES)
             .map(|(path, count)| (path, *count))
             .collect();
+        // A hash map has no order, so sort the notes by file.
         many.sort_unstable();
         for (path, count) in many {
             self.emit_note(format!(
@@ -347,29 +387,39 @@ pub(in crate::run) fn make_id_unique(
     item: &mut WorkedTranscript,
 ) -> Option<String> {
     if item.has_unique_id {
+        // The id still counts, because a later transcript may have the same id.
         ids.reserve(&item.id);
         return None;
     }
-    let own = std::mem::take(&mut item.id);
-    let (id, changed) = ids.make_unique(own.clone());
+    let original_id = std::mem::take(&mut item.id);
+    let (id, changed) = ids.make_unique(original_id.clone());
     item.id = id;
-    changed.then_some(own)
+    changed.then_some(original_id)
 }
 
-type NumberedCell = (CellIx, CellKey, PlannedCellState);
+/// A planned cell with its number in the run.
+struct NumberedCell {
+    cell: CellIx,
+    key: CellKey,
+    state: PlannedCellState,
+}
 
-fn number_cells(first: CellIx, cells: Vec<(CellKey, PlannedCellState)>) -> Vec<NumberedCell> {
+fn number_cells(first: CellIx, cells: Vec<WorkedCell>) -> Vec<NumberedCell> {
     (first.0..)
         .zip(cells)
-        .map(|(ix, (key, state))| (CellIx(ix), key, state))
+        .map(|(number, WorkedCell { key, state })| NumberedCell {
+            cell: CellIx(number),
+            key,
+            state,
+        })
         .collect()
 }
 
-fn cell_vote((_, key, state): &NumberedCell) -> CellVote {
+fn cell_vote(numbered: &NumberedCell) -> CellVote {
     CellVote {
-        judge: key.judge,
-        repeat: key.repeat,
-        ballot: match state {
+        judge: numbered.key.judge,
+        repeat: numbered.key.repeat,
+        ballot: match &numbered.state {
             PlannedCellState::Settled(result) => Some(Ballot::from(result)),
             PlannedCellState::NeedsJudge(_) => None,
         },
@@ -377,7 +427,7 @@ fn cell_vote((_, key, state): &NumberedCell) -> CellVote {
 }
 
 fn settled_result(cell: &NumberedCell) -> Option<&crate::model::CellResult> {
-    match &cell.2 {
+    match &cell.state {
         PlannedCellState::Settled(result) => Some(result),
         PlannedCellState::NeedsJudge(_) => None,
     }

@@ -31,8 +31,10 @@ use crate::run::plan::judged_message_count;
 
 /// The time that a judge has to end after the run is cancelled. Then dicta drops it.
 const CANCEL_GRACE: Millis = Millis(2000);
-/// The minimum and maximum number of programs at once. Between them, the number of processors decides.
-const PROGRAM_LIMITS: (usize, usize) = (2, 16);
+/// The number of programs at once on a machine with few processors.
+const MIN_PROGRAMS: usize = 2;
+/// The maximum number of programs at once. Below it, the number of processors decides.
+const MAX_PROGRAMS: usize = 16;
 
 /// The open judged decisions of one transcript.
 pub(in crate::run) struct JudgeJob {
@@ -47,7 +49,11 @@ pub(in crate::run) struct JudgeJob {
 }
 
 /// A cell of an open decision.
-pub(in crate::run) type OpenCell = (CellIx, JudgeRepeat, PlannedCellState);
+pub(in crate::run) struct OpenCell {
+    pub(in crate::run) cell: CellIx,
+    pub(in crate::run) judge_repeat: JudgeRepeat,
+    pub(in crate::run) state: PlannedCellState,
+}
 
 /// A transcript with open decisions.
 struct OpenTranscript {
@@ -56,11 +62,17 @@ struct OpenTranscript {
     decisions: HashMap<JudgedDecision, Vec<OpenCell>>,
 }
 
-/// A cell that may start: transcript, decision, position in the decision. Cells start in this order.
-type QueuedCell = (u64, JudgedDecision, usize);
+/// A cell that may start. Cells start in the order of these fields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct QueuedCell {
+    transcript_no: u64,
+    decision: JudgedDecision,
+    /// The position among the cells of the decision.
+    position: usize,
+}
 
 struct FinishedCell {
-    position: QueuedCell,
+    queued: QueuedCell,
     cell: CellIx,
     /// The result; `None` if the run ended the program, so that the cell stays pending.
     result: Option<CellResult>,
@@ -84,39 +96,42 @@ pub(in crate::run) async fn run_scheduler(
     core: Arc<RunCx>,
     mut orders: mpsc::UnboundedReceiver<JudgeJob>,
 ) {
-    let mut conductor = JudgeScheduler {
+    let mut scheduler = JudgeScheduler {
         core: Arc::clone(&core),
         open: HashMap::new(),
         judge_queue: BTreeSet::new(),
         program_queue: BTreeSet::new(),
-        free_programs: thread::available_parallelism().map_or(PROGRAM_LIMITS.0, |n| {
-            n.get().clamp(PROGRAM_LIMITS.0, PROGRAM_LIMITS.1)
-        }),
+        free_programs: thread::available_parallelism()
+            .map_or(MIN_PROGRAMS, |n| n.get().clamp(MIN_PROGRAMS, MAX_PROGRAMS)),
         running: JoinSet::new(),
         is_stopped: false,
     };
-    let mut fed = true;
+    // The loop ends when no job can arrive, no cell runs, and no cell waits.
+    let mut is_feed_open = true;
     loop {
         // Subscribe before looking for permits, so that a permit that is released in between is not missed.
         let changed = core.permits.changed();
-        conductor.start_programs();
-        conductor.start_judges().await;
-        let none_left = conductor.judge_queue.is_empty() && conductor.program_queue.is_empty();
-        if !fed && conductor.running.is_empty() && (conductor.is_stopped || none_left) {
+        scheduler.start_programs();
+        scheduler.start_judges().await;
+        let none_left = scheduler.judge_queue.is_empty() && scheduler.program_queue.is_empty();
+        if !is_feed_open && scheduler.running.is_empty() && (scheduler.is_stopped || none_left) {
             return;
         }
         tokio::select! {
+            // `biased` handles finished cells first, so that their permits are free before further jobs.
             biased;
-            Some(done) = conductor.running.join_next(), if !conductor.running.is_empty() => {
+            Some(done) = scheduler.running.join_next(), if !scheduler.running.is_empty() => {
                 if let Ok(done) = done {
-                    conductor.finish_cell(done).await;
+                    scheduler.finish_cell(done).await;
                 }
             }
-            () = core.cancel.cancelled(), if !conductor.is_stopped => conductor.stop(),
-            order = orders.recv(), if fed => match order {
-                Some(order) => conductor.add_job(order),
-                None => fed = false,
+            // The guard prevents a busy loop, because a cancelled token stays ready.
+            () = core.cancel.cancelled(), if !scheduler.is_stopped => scheduler.stop(),
+            order = orders.recv(), if is_feed_open => match order {
+                Some(order) => scheduler.add_job(order),
+                None => is_feed_open = false,
             },
+            // A paused trace released its permit, or a cell ended: the next pass starts cells.
             () = changed => {}
         }
     }
@@ -128,17 +143,22 @@ impl JudgeScheduler {
             // The cells of this transcript stay pending.
             return;
         }
-        for (of, cells) in &order.decisions {
+        for (decision, cells) in &order.decisions {
             let asked = cells
                 .iter()
                 .enumerate()
-                .filter(|(_, (_, _, state))| matches!(state, PlannedCellState::NeedsJudge(_)));
-            let queue = if of.is_program_check() {
+                // Cells with cached verdicts are in the same decision and need no call.
+                .filter(|(_, open)| matches!(open.state, PlannedCellState::NeedsJudge(_)));
+            let queue = if decision.is_program_check() {
                 &mut self.program_queue
             } else {
                 &mut self.judge_queue
             };
-            queue.extend(asked.map(|(nth, _)| (order.transcript_no, *of, nth)));
+            queue.extend(asked.map(|(position, _)| QueuedCell {
+                transcript_no: order.transcript_no,
+                decision: *decision,
+                position,
+            }));
         }
         self.open.insert(
             order.transcript_no,
@@ -162,15 +182,19 @@ impl JudgeScheduler {
     fn start_programs(&mut self) {
         while !self.core.cancel.is_cancelled()
             && self.free_programs > 0
-            && let Some(place) = self.program_queue.pop_first()
+            && let Some(queued) = self.program_queue.pop_first()
         {
-            let (no, of, nth) = place;
-            let Some(open) = self.open.get(&no) else {
+            let decision = queued.decision;
+            // A transcript is removed only after its last cell, so this is a safeguard.
+            let Some(open) = self.open.get(&queued.transcript_no) else {
                 continue;
             };
-            let cells = open.decisions.get(&of);
-            let Some((cell, _, PlannedCellState::NeedsJudge(_))) =
-                cells.and_then(|cells| cells.get(nth))
+            let cells = open.decisions.get(&decision);
+            let Some(OpenCell {
+                cell,
+                state: PlannedCellState::NeedsJudge(_),
+                ..
+            }) = cells.and_then(|cells| cells.get(queued.position))
             else {
                 continue;
             };
@@ -179,38 +203,44 @@ impl JudgeScheduler {
                 (Arc::clone(&self.core), Arc::clone(&open.transcript), *cell);
             // Waiting for a program blocks a thread. The program ends soon after the run is cancelled.
             self.running.spawn_blocking(move || FinishedCell {
-                position: place,
+                queued,
                 cell,
-                result: run_program_check(&core, &transcript, of),
+                result: run_program_check(&core, &transcript, decision),
             });
         }
     }
 
     /// Starts cells in order while permits are free and the budget lasts.
     async fn start_judges(&mut self) {
+        // The first cell stays in the queue until its permit and budget are certain.
         while !self.is_stopped
             && !self.core.cancel.is_cancelled()
             && self.core.permits.has_free()
-            && let Some(place) = self.judge_queue.first().copied()
+            && let Some(queued) = self.judge_queue.first().copied()
         {
-            let (no, of, nth) = place;
-            let Some(open) = self.open.get(&no) else {
+            let decision = queued.decision;
+            let Some(open) = self.open.get(&queued.transcript_no) else {
                 self.judge_queue.pop_first();
                 continue;
             };
-            let Some((cell, post, PlannedCellState::NeedsJudge(key))) =
-                open.decisions.get(&of).and_then(|c| c.get(nth))
+            let cells = open.decisions.get(&decision);
+            let Some(OpenCell {
+                cell,
+                judge_repeat,
+                state: PlannedCellState::NeedsJudge(key),
+            }) = cells.and_then(|cells| cells.get(queued.position))
             else {
                 self.judge_queue.pop_first();
                 continue;
             };
             // Without a key in its start event, no later run uses the verdict of this cell.
             let remembered = self.core.judge_pool.cache_policy != CachePolicy::Off;
-            let (cell, post) = (*cell, *post);
+            let (cell, judge_repeat) = (*cell, *judge_repeat);
             let key = key.clone().filter(|_| remembered);
-            if let Some(seat) = self.core.judge_pool.slot(post.judge)
-                && seat.is_limited()
-                && let Err(reached) = self.core.budget.check(seat.is_free)
+            // Check the budget before the permit, so that a used-up budget leaves no start event.
+            if let Some(slot) = self.core.judge_pool.slot_of(judge_repeat)
+                && slot.is_limited()
+                && let Err(reached) = self.core.budget.check(slot.is_free)
             {
                 if reached.is_first_report {
                     self.core.emitter.send(reached.to_event(None, true)).await;
@@ -223,21 +253,23 @@ impl JudgeScheduler {
             }
             self.judge_queue.pop_first();
             let transcript = Arc::clone(&open.transcript);
-            let name = self
-                .core
-                .judge_pool
-                .plan
-                .cell_name(&open.reference.id, of, post);
+            let name =
+                self.core
+                    .judge_pool
+                    .plan
+                    .cell_name(&open.reference.id, decision, judge_repeat);
+            // Insert the name before the judge starts: replay and source judges look it up.
             self.core.judge_pool.cell_names.insert(cell, name);
             self.core
                 .emitter
+                // Send the start event from here and not from the task, so that starts are in plan order.
                 .send(EventKind::CellStarted { cell, key })
                 .await;
             let core = Arc::clone(&self.core);
             self.running.spawn(async move {
-                let result = judge_cell(&core, &transcript, of, post, cell).await;
+                let result = judge_cell(&core, &transcript, decision, judge_repeat, cell).await;
                 FinishedCell {
-                    position: place,
+                    queued,
                     cell,
                     result: Some(result),
                 }
@@ -247,13 +279,14 @@ impl JudgeScheduler {
 
     /// Reports whether the run reached its limit before the cell called anything. Such a cell stays pending, as cells
     /// that did not start.
-    async fn was_not_run(&mut self, result: &CellResult, seat: &JudgeSlot) -> bool {
+    async fn was_not_run(&mut self, result: &CellResult, slot: &JudgeSlot) -> bool {
         let calls = result.usage.map_or(0, |usage| usage.calls);
-        if result.outcome != Outcome::Budget || calls > 0 || !seat.is_limited() {
+        // After a call, the cell keeps its `budget` outcome, because it caused a cost.
+        if result.outcome != Outcome::Budget || calls > 0 || !slot.is_limited() {
             return false;
         }
         // If the cell's own limit was reached, the cell has a result.
-        let Err(reached) = self.core.budget.check(seat.is_free) else {
+        let Err(reached) = self.core.budget.check(slot.is_free) else {
             return false;
         };
         if reached.is_first_report {
@@ -274,53 +307,65 @@ impl JudgeScheduler {
     }
 
     async fn finish_cell(&mut self, done: FinishedCell) {
-        let (no, of, nth) = done.position;
+        let QueuedCell {
+            transcript_no,
+            decision,
+            position,
+        } = done.queued;
         let core = Arc::clone(&self.core);
-        if of.is_program_check() {
+        if decision.is_program_check() {
             self.free_programs += 1;
         }
         // A cancelled program leaves its cell pending.
         let Some(result) = done.result else { return };
-        let cells = self.open.get(&no).and_then(|open| open.decisions.get(&of));
-        let post = cells
-            .and_then(|cells| cells.get(nth))
-            .map(|(_, post, _)| *post);
-        let seat = post.and_then(|post| core.judge_pool.slot(post.judge));
-        if let Some(seat) = seat
-            && self.was_not_run(&result, seat).await
+        let cells = self.open.get(&transcript_no);
+        let cells = cells.and_then(|open| open.decisions.get(&decision));
+        let slot = cells
+            .and_then(|cells| cells.get(position))
+            .and_then(|open| core.judge_pool.slot_of(open.judge_repeat));
+        if let Some(slot) = slot
+            && self.was_not_run(&result, slot).await
         {
             self.release_cell(done.cell);
             return;
         }
         core.tally
-            .add_judged(&result, seat.is_none_or(|seat| seat.is_free));
-        let (mut recalled, mut through) = (Vec::new(), false);
-        if let Some(open) = self.open.get_mut(&no)
-            && let Some(cells) = open.decisions.get_mut(&of)
+            .add_judged(&result, slot.is_none_or(|slot| slot.is_free));
+        // Step: plan the cells that this result makes necessary, before recording the result.
+        let (mut cached, mut is_transcript_done) = (Vec::new(), false);
+        if let Some(open) = self.open.get_mut(&transcript_no)
+            && let Some(cells) = open.decisions.get_mut(&decision)
         {
-            cells[nth].2 = PlannedCellState::Settled(result.clone());
+            cells[position].state = PlannedCellState::Settled(result.clone());
+            // Cells at or after this position are those that this result added.
             let before = cells.len();
-            recalled =
-                plan_further_cells(&core, &open.reference, &open.transcript, of, cells).await;
+            cached =
+                plan_further_cells(&core, &open.reference, &open.transcript, decision, cells).await;
             let mut complete = true;
-            for (nth, (_, _, state)) in cells.iter().enumerate() {
-                let asks = matches!(state, PlannedCellState::NeedsJudge(_));
-                complete &= !asks;
-                if asks && nth >= before && !self.is_stopped {
-                    self.judge_queue.insert((no, of, nth));
+            for (position, cell) in cells.iter().enumerate() {
+                let needs_judge = matches!(cell.state, PlannedCellState::NeedsJudge(_));
+                complete &= !needs_judge;
+                if needs_judge && position >= before && !self.is_stopped {
+                    self.judge_queue.insert(QueuedCell {
+                        transcript_no,
+                        decision,
+                        position,
+                    });
                 }
             }
+            // Step: count a complete decision and forget its cells.
             if complete {
-                let decision = core.judge_pool.decide(of, &strip_numbers(cells));
-                core.tally.add_decision(decision.as_ref());
-                open.decisions.remove(&of);
+                let combined = core.judge_pool.decide(decision, &strip_numbers(cells));
+                core.tally.add_decision(combined.as_ref());
+                open.decisions.remove(&decision);
                 if open.decisions.is_empty() {
-                    self.open.remove(&no);
-                    through = true;
+                    self.open.remove(&transcript_no);
+                    is_transcript_done = true;
                 }
             }
         }
-        if of.is_program_check() {
+        // Step: record the result. A program's cell had no start event, so it settles like a check.
+        if decision.is_program_check() {
             let settled = vec![SettledCell(done.cell, result)];
             core.emitter.send(EventKind::CellsSettled(settled)).await;
         } else {
@@ -333,12 +378,12 @@ impl JudgeScheduler {
             // Release after recording, so that the log never shows more running cells than permits.
             self.release_cell(done.cell);
         }
-        if !recalled.is_empty() {
-            core.emitter.send(EventKind::CellsSettled(recalled)).await;
+        if !cached.is_empty() {
+            core.emitter.send(EventKind::CellsSettled(cached)).await;
         }
-        if through {
+        if is_transcript_done {
             // Do this last: reports that print in plan order need the results above first.
-            core.window.finish(no);
+            core.window.finish(transcript_no);
         }
         core.check_blobs();
     }
@@ -349,17 +394,21 @@ async fn plan_further_cells(
     core: &RunCx,
     reference: &TranscriptRef,
     transcript: &Arc<Transcript<'static>>,
-    of: JudgedDecision,
+    decision: JudgedDecision,
     cells: &mut Vec<OpenCell>,
 ) -> Vec<SettledCell> {
     let mut states = strip_numbers(cells);
     core.judge_pool
-        .add_needed_cells(transcript, of, &mut states);
+        .add_needed_cells(transcript, decision, &mut states);
     let new = states.split_off(cells.len());
     if new.is_empty() {
         return Vec::new();
     }
-    let keys = new.iter().map(|(post, _)| of.cell_key(*post)).collect();
+    // `cells_planned` must come before the cells' results in the log, so send it first.
+    let keys = new
+        .iter()
+        .map(|(judge_repeat, _)| decision.cell_key(*judge_repeat))
+        .collect();
     core.tally.add_planned(new.len());
     let mut numbering = core.cell_counter.lock().await;
     let first = numbering.reserve(new.len());
@@ -370,22 +419,27 @@ async fn plan_further_cells(
             keys,
         })
         .await;
+    // Release the lock before the loop, so that the merge can number its cells.
     drop(numbering);
-    let mut recalled = Vec::new();
-    for (ix, (post, state)) in (first.0..).map(CellIx).zip(new) {
+    let mut cached = Vec::new();
+    for (cell, (judge_repeat, state)) in (first.0..).map(CellIx).zip(new) {
         if let PlannedCellState::Settled(result) = &state {
-            recalled.push(SettledCell(ix, result.clone()));
+            cached.push(SettledCell(cell, result.clone()));
         }
-        cells.push((ix, post, state));
+        cells.push(OpenCell {
+            cell,
+            judge_repeat,
+            state,
+        });
     }
-    core.tally.add_settled(recalled.len());
-    recalled
+    core.tally.add_settled(cached.len());
+    cached
 }
 
 fn strip_numbers(cells: &[OpenCell]) -> Vec<(JudgeRepeat, PlannedCellState)> {
     let cells = cells.iter();
     cells
-        .map(|(_, post, state)| (*post, state.clone()))
+        .map(|open| (open.judge_repeat, open.state.clone()))
         .collect()
 }
 
@@ -393,16 +447,20 @@ fn strip_numbers(cells: &[OpenCell]) -> Vec<(JudgeRepeat, PlannedCellState)> {
 fn run_program_check(
     core: &RunCx,
     transcript: &Transcript<'_>,
-    of: JudgedDecision,
+    decision: JudgedDecision,
 ) -> Option<CellResult> {
     let began = core.clock.now();
     let stop = &core.judge_pool.cancel_flag;
-    let subject = Subject::prefix(transcript, judged_message_count(transcript, of.message))
-        .with_cancel_flag(stop);
-    let mut result = match core.judge_pool.check(of.eval) {
+    let subject = Subject::prefix(
+        transcript,
+        judged_message_count(transcript, decision.message),
+    )
+    .with_cancel_flag(stop);
+    let mut result = match core.judge_pool.check(decision.eval) {
         Some(check) => run_check(check, &subject),
         None => CellResult::from_error(Outcome::CheckError, "this eval has no check"),
     };
+    // The handler does not measure time, so measure the program here.
     result.duration_ms = core.clock.now().since(began);
     (!stop.is_cancelled()).then_some(result)
 }
@@ -411,15 +469,20 @@ fn run_program_check(
 pub(in crate::run) async fn judge_cell(
     core: &RunCx,
     transcript: &Arc<Transcript<'static>>,
-    of: JudgedDecision,
-    post: JudgeRepeat,
+    decision: JudgedDecision,
+    judge_repeat: JudgeRepeat,
     cell: CellIx,
 ) -> CellResult {
-    let Some(seat) = core.judge_pool.slot(post.judge) else {
+    let Some(slot) = core.judge_pool.slot_of(judge_repeat) else {
         return CellResult::from_error(Outcome::JudgeError, "this judge was not built for the run");
     };
     let plan = &core.judge_pool.plan;
-    let mut request = match plan.build_request(transcript, of.eval, of.message, post.repeat) {
+    let mut request = match plan.build_request(
+        transcript,
+        decision.eval,
+        decision.message,
+        judge_repeat.repeat,
+    ) {
         Ok(request) => request,
         Err(settled) => return settled.into(),
     };
@@ -432,8 +495,9 @@ pub(in crate::run) async fn judge_cell(
         turn: TurnIx(0),
     };
     let began = core.clock.now();
-    let judging = AssertUnwindSafe(seat.judge.judge(&request, &cx)).catch_unwind();
-    let late = async {
+    let judging = AssertUnwindSafe(slot.judge.judge(&request, &cx)).catch_unwind();
+    // A judge that ignores the cancellation must not keep the run open.
+    let grace_over = async {
         core.cancel.cancelled().await;
         core.clock.sleep(CANCEL_GRACE).await;
     };
@@ -443,11 +507,12 @@ pub(in crate::run) async fn judge_cell(
             let why = format!("the judge failed inside dicta: {}", panic_message(&*panic));
             CellResult::from_error(Outcome::JudgeError, why)
         }),
-        () = late => CellResult::cancelled(),
+        () = grace_over => CellResult::cancelled(),
     };
+    // Judges with an engine measure without the wait for a rate limit, so keep their value.
     if result.duration_ms == Millis(0) {
         result.duration_ms = core.clock.now().since(began);
     }
-    plan.prepend_message(of.eval, &mut result);
+    plan.prepend_message(decision.eval, &mut result);
     result
 }

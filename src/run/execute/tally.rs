@@ -39,6 +39,7 @@ impl RunTally {
     pub(in crate::run) fn add_judged(&self, result: &CellResult, free: bool) {
         let mut inner = self.lock();
         inner.settled += 1;
+        // A free judge's tokens count as usage, but its missing price must not make the cost unknown.
         inner.usage = inner.usage.plus(result.usage.unwrap_or_default());
         if !free {
             inner.bill = inner.bill.plus(result.bill());
@@ -55,12 +56,14 @@ impl RunTally {
     /// Returns the totals of the run.
     pub(in crate::run) fn totals(&self, duration: Millis, cancelled: bool) -> RunTotals {
         let inner = self.lock();
+        // The order of `Outcome::ALL` makes the recorded totals independent of the hash map.
         let outcomes: IndexMap<Outcome, u64> = Outcome::ALL
             .into_iter()
             .filter_map(|outcome| Some((outcome, *inner.outcomes.get(&outcome)?)))
             .collect();
         RunTotals {
             cells: inner.planned,
+            // The merge thread adds planned cells first, so the difference is not negative at the end.
             pending: inner.planned.saturating_sub(inner.settled),
             outcomes,
             usage: inner.usage,
@@ -82,7 +85,7 @@ mod tests {
     use crate::model::decide_cells;
 
     #[test]
-    fn decisions_are_counted_once_and_cells_each() {
+    fn totals_count_each_decision_once_and_every_cell() {
         let tally = RunTally::default();
         let pass = CellResult::new(Outcome::Pass, "");
         let fail = CellResult::new(Outcome::Fail, "");
@@ -102,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn one_call_without_a_price_makes_the_cost_unknown() {
+    fn call_without_a_price_makes_the_cost_unknown() {
         let tally = RunTally::default();
         let mut asked = CellResult::new(Outcome::Pass, "");
         asked.usage = Some(TokenUsage {

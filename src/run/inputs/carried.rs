@@ -6,11 +6,19 @@ use crate::event::CellKey;
 use crate::model::{CellResult, Digest, Outcome, Transcript};
 use crate::run::plan::{DecisionMethod, DecisionTask, RunPlan};
 
+/// A planned cell of an earlier run.
+#[derive(Debug)]
+pub(in crate::run) struct CarriedCell {
+    pub(in crate::run) key: CellKey,
+    /// The carried result; `None` if the cell must be judged again.
+    pub(in crate::run) result: Option<CellResult>,
+}
+
 /// The planned cells of one transcript of an earlier run, with their carried results.
 #[derive(Debug)]
 pub(in crate::run) struct CarriedTranscript {
-    /// The cells in plan order, each with its carried result; `None` if it must be judged again.
-    pub(in crate::run) cells: Vec<(CellKey, Option<CellResult>)>,
+    /// The cells in plan order.
+    pub(in crate::run) cells: Vec<CarriedCell>,
     /// The digest of the transcript's bytes.
     pub(in crate::run) digest: Digest,
     /// The reason why the transcript itself is not available, if it isn't.
@@ -26,12 +34,13 @@ impl CarriedTranscript {
         transcript: &Transcript<'_>,
     ) -> Vec<DecisionTask> {
         let mut tasks: Vec<DecisionTask> = Vec::new();
-        for (key, result) in &self.cells {
+        for CarriedCell { key, result } in &self.cells {
             let Some(eval) = plan.evals.get(key.eval as usize) else {
                 continue;
             };
             if tasks
                 .last()
+                // The cells of one decision follow each other, so comparing with the last task is enough.
                 .is_some_and(|task| task.eval == key.eval && task.message == key.message)
             {
                 continue;
@@ -40,10 +49,13 @@ impl CarriedTranscript {
                 Some(result) => {
                     (result.outcome == Outcome::Skipped).then(|| result.explanation.clone())
                 }
+                // Without a result, decide again whether the cell is skipped, as the old run would have.
                 None => eval.skip_reason(plan.eval(key.eval).2, key.message, transcript),
             };
+            // A panel's decision is named by its first member, whichever member's cell comes first.
             let judge = match eval.panel {
                 Some(_) => eval.judge,
+                // A skipped cell of an older recording may lack its judge.
                 None => key.judge.or(eval.judge),
             };
             let how = match (skip, judge) {
@@ -65,15 +77,15 @@ impl CarriedTranscript {
 
     /// Returns the carried result of a cell.
     pub(in crate::run) fn result(&self, key: &CellKey) -> Option<CellResult> {
-        let (_, result) = self.cells.iter().find(|(carried, _)| carried == key)?;
-        result.clone()
+        let carried = self.cells.iter().find(|carried| carried.key == *key)?;
+        carried.result.clone()
     }
 
     /// Returns the cells of a transcript that is not available. A cell without a carried result cannot be decided.
     pub(in crate::run) fn cells_without_transcript(&self, why: &str) -> Vec<(CellKey, CellResult)> {
         self.cells
             .iter()
-            .map(|(key, result)| {
+            .map(|CarriedCell { key, result }| {
                 let outcome = match key.judge {
                     Some(_) => Outcome::JudgeError,
                     None => Outcome::CheckError,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::carried::CarriedTranscript;
-use crate::model::Transcript;
+use crate::model::{Transcript, TranscriptRef};
 use crate::transcript::{self, BadRecord, FieldMappings, TranscriptError, TranscriptFile};
 use crate::workspace::Workspace;
 
@@ -46,25 +46,53 @@ impl SourceRecord {
     }
 }
 
+/// The place of a transcript in its file. Places are ordered as the file's transcripts are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(in crate::run) struct RecordPlace {
+    /// The byte offset of the record.
+    pub(in crate::run) offset: u64,
+    /// The part of the record that holds the transcript.
+    pub(in crate::run) part: u32,
+}
+
+impl RecordPlace {
+    /// Returns the place that a plan recorded.
+    pub(in crate::run) fn from_reference(reference: &TranscriptRef) -> Self {
+        Self {
+            offset: reference.offset,
+            part: reference.part,
+        }
+    }
+}
+
 /// The last record that an earlier run reached.
 #[derive(Debug, Clone)]
 pub(in crate::run) struct ResumePoint {
     /// The file of that record, as events name it.
     pub(in crate::run) path: PathBuf,
-    /// The offset of the record, and the part of the file's record that holds the transcript.
-    pub(in crate::run) offset: (u64, u32),
+    /// The place of the record in its file.
+    pub(in crate::run) place: RecordPlace,
     /// The planned records up to that one. Another feed returns them.
-    pub(in crate::run) planned: HashSet<(PathBuf, (u64, u32))>,
+    pub(in crate::run) planned: HashSet<(PathBuf, RecordPlace)>,
 }
 
-/// A source of chunks. Errors are sentences, and nothing follows an error.
+/// A source of chunks. Nothing follows an error.
 pub(in crate::run) trait TranscriptFeed: Send {
     /// Returns the next chunk; `None` at the end.
-    fn next_chunk(&mut self) -> Result<Option<RecordChunk>, String>;
+    fn next_chunk(&mut self) -> Result<Option<RecordChunk>, TranscriptError>;
 }
 
-/// The chosen records: number from 0 over all files, and unique id. Sorted.
-pub(in crate::run) type ChosenRecords = Arc<[(u64, String)]>;
+/// A record of a random sample.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::run) struct ChosenRecord {
+    /// The number from 0 over all files.
+    pub(in crate::run) number: u64,
+    /// The unique id of the transcript.
+    pub(in crate::run) id: String,
+}
+
+/// The chosen records, sorted by number.
+pub(in crate::run) type ChosenRecords = Arc<[ChosenRecord]>;
 
 /// The transcript files, in the listed order.
 #[derive(Debug, Clone, Default)]
@@ -130,8 +158,8 @@ pub(in crate::run) fn display_path<'p>(root: &Path, path: &'p Path) -> &'p Path 
 }
 
 impl TranscriptFeed for FileFeed {
-    fn next_chunk(&mut self) -> Result<Option<RecordChunk>, String> {
-        self.read_chunk().map_err(|error| error.to_string())
+    fn next_chunk(&mut self) -> Result<Option<RecordChunk>, TranscriptError> {
+        self.read_chunk()
     }
 }
 
@@ -142,13 +170,15 @@ impl FileFeed {
             if let Some(chunk) = self.ready_chunks.pop() {
                 return Ok(Some(chunk));
             }
+            // The last chosen record was read, so the rest of the files is not needed.
             if self.chosen.as_ref().is_some_and(|picked| {
                 picked
                     .last()
-                    .is_none_or(|(last, _)| *last < self.records_seen)
+                    .is_none_or(|last| last.number < self.records_seen)
             }) {
                 return Ok(None);
             }
+            // Step: open the next file.
             let Some((path, file)) = &mut self.open_file else {
                 let Some(next) = self.files.next() else {
                     return Ok(None);
@@ -157,6 +187,7 @@ impl FileFeed {
                 self.open_file = Some((display_path(&self.root, &next).into(), file));
                 continue;
             };
+            // Step: read the next block. At the end of the resume point's file, all later records are new.
             let Some(block) = file.next_block()? else {
                 if self
                     .after
@@ -170,12 +201,17 @@ impl FileFeed {
             };
             let mut records = Vec::with_capacity(block.records.len());
             for found in block.records {
-                let place = (found.span.offset, found.span.part);
+                // The offset alone is not unique: one record of a file may hold several transcripts.
+                let place = RecordPlace {
+                    offset: found.span.offset,
+                    part: found.span.part,
+                };
                 let number = self.records_seen;
                 self.records_seen += 1;
                 let mut passed = false;
                 if let Some(reached) = &self.after {
-                    if *reached.path != **path || place <= reached.offset {
+                    // Files before the resume point's file were read completely by the old run.
+                    if *reached.path != **path || place <= reached.place {
                         let at = (path.to_path_buf(), place);
                         // Chosen records already have their unique ids.
                         if self.chosen.is_some() || reached.planned.contains(&at) {
@@ -188,10 +224,13 @@ impl FileFeed {
                 }
                 let id = match &self.chosen {
                     None => None,
-                    Some(picked) => match picked.binary_search_by_key(&number, |(no, _)| *no) {
-                        Ok(at) => Some(picked[at].1.clone()),
-                        Err(_) => continue,
-                    },
+                    // `chosen` is sorted by number.
+                    Some(picked) => {
+                        match picked.binary_search_by_key(&number, |chosen| chosen.number) {
+                            Ok(at) => Some(picked[at].id.clone()),
+                            Err(_) => continue,
+                        }
+                    }
                 };
                 records.push(SourceRecord {
                     default_id: file.default_id(found.span.number),
@@ -201,6 +240,7 @@ impl FileFeed {
                     is_id_only: passed,
                 });
             }
+            // Step: split the block. The chunks share its bytes.
             let bytes = Arc::new(block.bytes);
             while !records.is_empty() {
                 let rest = records.split_off(records.len().min(MAX_CHUNK_RECORDS));
@@ -210,6 +250,7 @@ impl FileFeed {
                     records: std::mem::replace(&mut records, rest),
                 });
             }
+            // `pop` takes from the end, so the first chunk must be last.
             self.ready_chunks.reverse();
         }
     }

@@ -13,6 +13,7 @@ use crate::workspace::Workspace;
 /// The ids in use.
 #[derive(Debug, Default)]
 pub(crate) struct TranscriptIds {
+    // Random keys prevent a file with chosen ids from causing collisions.
     hasher: RandomState,
     given: HashMap<u64, u32>,
 }
@@ -26,12 +27,14 @@ impl TranscriptIds {
         if *seen == 1 {
             return (id, false);
         }
+        // Start at the number of occurrences, and go on while another transcript has that id.
         let mut number = *seen;
         loop {
             let named = format!("{id}~{number}");
             let free = self.hasher.hash_one(&named);
             if let std::collections::hash_map::Entry::Vacant(free) = self.given.entry(free) {
                 free.insert(1);
+                // The next duplicate continues after this number.
                 self.given.insert(hash, number);
                 return (named, true);
             }
@@ -55,6 +58,7 @@ pub(crate) fn collect_transcript_ids(
     while let Some(chunk) = feed.read_chunk()? {
         for record in &chunk.records {
             if let Ok(transcript) = record.parse(&chunk.bytes[record.location.byte_range.clone()]) {
+                // Bad records get no id in a run either.
                 all.insert(ids.make_unique(transcript.id.to_string()).0);
             }
         }
@@ -67,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_second_transcript_with_an_id_gets_a_suffix_that_is_free() {
+    fn duplicate_id_gets_the_first_free_suffix() {
         let mut ids = TranscriptIds::default();
         let mut unique = |id: &str| ids.make_unique(id.to_owned()).0;
         assert_eq!(unique("a"), "a");

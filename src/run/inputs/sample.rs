@@ -7,10 +7,12 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use super::feed::{
-    ChosenRecords, FileFeed, RecordChunk, ResumePoint, TranscriptFeed, TranscriptFiles,
+    ChosenRecord, ChosenRecords, FileFeed, RecordChunk, ResumePoint, TranscriptFeed,
+    TranscriptFiles,
 };
 use super::ids::TranscriptIds;
 use crate::run::plan::RunPlan;
+use crate::transcript::TranscriptError;
 
 /// The size and the seed of a random sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +30,7 @@ impl SampleSpec {
         hasher.update(&self.seed.to_le_bytes());
         hasher.update(id.as_bytes());
         let hash = hasher.finalize();
+        // Eight bytes of the hash make equal ranks improbable.
         let (head, _) = hash.as_bytes().split_at(8);
         u64::from_le_bytes(head.try_into().expect("eight bytes"))
     }
@@ -37,7 +40,7 @@ impl SampleSpec {
         self,
         plan: &RunPlan,
         mut feed: impl TranscriptFeed,
-    ) -> Result<ChosenRecords, String> {
+    ) -> Result<ChosenRecords, TranscriptError> {
         let mut ids = TranscriptIds::default();
         let mut chosen: BinaryHeap<(u64, u64, String)> = BinaryHeap::new();
         let mut number = 0;
@@ -50,18 +53,24 @@ impl SampleSpec {
                 let Ok(transcript) = record.parse(bytes) else {
                     continue;
                 };
+                // Number ids before leaving records out, so that ids are those of a run over all records.
                 let (id, _) = ids.make_unique(transcript.id.to_string());
+                // The sample counts only transcripts with at least one selected cell.
                 if plan.tasks(&transcript).is_empty() {
                     continue;
                 }
+                // The heap keeps the lowest ranks: `pop` removes the highest.
                 chosen.push((self.rank(&id), at, id));
                 if chosen.len() as u64 > self.size {
                     chosen.pop();
                 }
             }
         }
-        let mut picked: Vec<(u64, String)> =
-            chosen.into_iter().map(|(_, at, id)| (at, id)).collect();
+        let mut picked: Vec<ChosenRecord> = chosen
+            .into_iter()
+            .map(|(_, number, id)| ChosenRecord { number, id })
+            .collect();
+        // The feed searches by number, so sort by it.
         picked.sort_unstable();
         Ok(Arc::from(picked))
     }
@@ -95,10 +104,11 @@ impl SampledFeed {
 }
 
 impl TranscriptFeed for SampledFeed {
-    fn next_chunk(&mut self) -> Result<Option<RecordChunk>, String> {
+    fn next_chunk(&mut self) -> Result<Option<RecordChunk>, TranscriptError> {
         let feed = match &mut self.chosen {
             Some(feed) => feed,
             chosen @ None => {
+                // Choose at the first call and not earlier, because reading all files may take long.
                 let all = FileFeed::new(self.files.clone(), None);
                 let picked = self.sample.choose(&self.plan, all)?;
                 let files = std::mem::take(&mut self.files);
@@ -115,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seed_chooses_the_same_and_another_seed_others() {
+    fn same_seed_chooses_the_same_transcripts() {
         let order = |seed: u64| {
             let sample = SampleSpec { size: 3, seed };
             let mut ids: Vec<String> = (0..20).map(|n| format!("t{n}")).collect();

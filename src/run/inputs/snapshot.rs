@@ -16,7 +16,7 @@ use crate::handlers::{CompileCx, CompiledEval, EvalTypeRegistry, ExecutionMode, 
 use crate::model::{Blob, Digest, JudgeConfig, Panel, PanelRule, ScoreBounds, TranscriptMode};
 use crate::rubric::{Eval, Rubric};
 use crate::run::plan::{EvalPlan, PastOutcomes, RunPlan, compile_selectors};
-use crate::run::{RunError, RunOptions};
+use crate::run::{RunError, RunOptions, RunUsageError};
 use crate::workspace::{Env, Workspace};
 
 /// The compiled evals of a workspace and the judges that they need.
@@ -42,17 +42,19 @@ pub(in crate::run) fn compile_evals(
     if let Some(name) = &options.judge
         && workspace.find_judge(name).is_none()
     {
-        return Err(RunError::Usage(explain_no_judge(name, workspace)));
+        return Err(explain_no_judge(name, workspace).into());
     }
     let mut evals = Vec::new();
     let mut judges: IndexMap<String, JudgeConfig> = IndexMap::new();
     let mut needed = HashSet::new();
     let mut models: Vec<IndexSet<String>> = Vec::new();
+    // Without `allow_scripts`, script evals compile but stay disabled.
     let scripts = workspace.allow_scripts.then(|| {
         let variables = env.0.iter().map(|(name, value)| (&**name, &**value));
         Arc::new(ScriptEnv::from_variables(variables))
     });
     for (rubric_at, rubric) in workspace.rubrics.iter().enumerate() {
+        // Paths in a rubric are relative to the rubric's file.
         let folder = rubric.path.parent().unwrap_or(Path::new(""));
         let home = CompileCx {
             rubric_folder: workspace.root.join(folder),
@@ -70,22 +72,25 @@ pub(in crate::run) fn compile_evals(
                     continue;
                 }
             };
-            let (mut seats, mut rule) = (Vec::new(), None);
+            // Step: find the judges of a judged eval.
+            let (mut judge_positions, mut rule) = (Vec::new(), None);
             if let CompiledEval::Judged(judged) = &compiled {
-                let by = match find_judges(eval, rubric, workspace, options) {
-                    Ok(by) => by,
+                let assigned = match find_judges(eval, rubric, workspace, options) {
+                    Ok(assigned) => assigned,
                     Err(why) => {
                         problems.push(why);
                         continue;
                     }
                 };
-                rule = by.rule;
-                let names: Vec<&str> = by.configs.iter().map(|c| c.name.as_str()).collect();
+                rule = assigned.rule;
+                let names: Vec<&str> = assigned.configs.iter().map(|c| c.name.as_str()).collect();
                 let selected = options.filter.as_ref().is_none_or(|filter| {
                     filter.may_select(&rubric.id, &eval.id, &names, &eval.groups)
                 });
-                for config in by.configs {
+                for config in assigned.configs {
+                    // `insert_full` returns the existing position of a known judge, so positions are stable.
                     let (ix, _) = judges.insert_full(config.name.clone(), config.clone());
+                    // One set of further models per judge, at the same position.
                     models.resize_with(judges.len(), IndexSet::new);
                     models[ix].extend(
                         judged
@@ -95,18 +100,20 @@ pub(in crate::run) fn compile_evals(
                             .filter(|m| *m != config.model),
                     );
                     let ix = u32::try_from(ix).unwrap_or(u32::MAX);
+                    // A judge of disabled or unselected evals only appears in the header.
                     if eval.enabled && selected {
                         needed.insert(ix);
                     }
-                    seats.push(ix);
+                    judge_positions.push(ix);
                 }
             }
-            let judge = seats.first().copied();
+            let judge = judge_positions.first().copied();
             evals.push(EvalPlan {
                 rubric: u32::try_from(rubric_at).unwrap_or(u32::MAX),
                 position: at,
                 repeat: match judge {
                     Some(_) => options.repeat.unwrap_or(eval.repeat).max(1),
+                    // `--repeat` does not apply to checks: they return the same result each time.
                     None => 1,
                 },
                 disabled_reason: match &compiled {
@@ -120,7 +127,7 @@ pub(in crate::run) fn compile_evals(
                 judge,
                 panel: rule.map(|rule| Panel {
                     rule,
-                    judges: seats,
+                    judges: judge_positions,
                 }),
                 bounds: ScoreBounds::from_decision_settings(&eval.decision_settings),
                 applies_to: compile_selectors([&rubric.applies_to, &eval.applies_to]),
@@ -134,11 +141,12 @@ pub(in crate::run) fn compile_evals(
         filter: options.filter.clone(),
         past_outcomes: past,
     };
+    // Step: report patterns that match nothing, which are probably typing errors.
     if let Some(filter) = &options.filter {
         problems.extend(find_unmatched_patterns(filter, &plan));
     }
     if !problems.is_empty() {
-        return Err(RunError::Usage(problems.join("\n")));
+        return Err(RunUsageError::Problems(problems).into());
     }
     Ok(Compilation {
         plan: Arc::new(plan),
@@ -149,16 +157,16 @@ pub(in crate::run) fn compile_evals(
 }
 
 fn find_unmatched_patterns(filter: &crate::run::DecisionFilter, plan: &RunPlan) -> Vec<String> {
-    let of = |pick: fn(&Rubric) -> Vec<&str>| -> Vec<&str> {
+    let collect_ids = |pick: fn(&Rubric) -> Vec<&str>| -> Vec<&str> {
         plan.rubrics
             .iter()
             .flat_map(|rubric| pick(rubric))
             .collect()
     };
-    let rubrics = of(|rubric| vec![rubric.id.as_str()]);
-    let evals = of(|rubric| rubric.evals.iter().map(|eval| eval.id.as_str()).collect());
+    let rubrics = collect_ids(|rubric| vec![rubric.id.as_str()]);
+    let evals = collect_ids(|rubric| rubric.evals.iter().map(|eval| eval.id.as_str()).collect());
     let judges: Vec<&str> = plan.judges.iter().map(String::as_str).collect();
-    let groups = of(|rubric| {
+    let groups = collect_ids(|rubric| {
         let evals = rubric.evals.iter();
         evals
             .flat_map(|eval| &eval.groups)
@@ -184,15 +192,16 @@ pub(in crate::run) fn find_judges<'w>(
 ) -> Result<EvalJudges<'w>, String> {
     let config = |name: &str| {
         let judge = workspace.find_judge(name);
-        judge.ok_or_else(|| explain_no_judge(name, workspace))
+        judge.ok_or_else(|| explain_no_judge(name, workspace).to_string())
     };
+    // `--judge` replaces a panel by one judge, so there is no vote rule.
     if let Some(name) = &options.judge {
         return Ok(EvalJudges {
             rule: None,
             configs: vec![config(name)?],
         });
     }
-    let by = eval.assign_judges(rubric, workspace.judge.as_deref()).ok_or_else(|| {
+    let assigned = eval.assign_judges(rubric, workspace.judge.as_deref()).ok_or_else(|| {
         format!(
             "{}: eval {} needs a judge: name one with `judge:` in dicta.yaml, in the rubric or with --judge (the judges here are {})",
             rubric.path.display(),
@@ -200,20 +209,21 @@ pub(in crate::run) fn find_judges<'w>(
             list_known_judges(workspace)
         )
     })?;
-    let configs = by.judges.into_iter().map(config);
+    let configs = assigned.judges.into_iter().map(config);
     Ok(EvalJudges {
-        rule: by.rule,
+        rule: assigned.rule,
         configs: configs.collect::<Result<_, _>>()?,
     })
 }
 
-fn explain_no_judge(name: &str, workspace: &Workspace) -> String {
-    match find_nearest(name, workspace.judges.keys().map(String::as_str)) {
-        Some(near) => format!("no judge is called `{name}`; did you mean `{near}`?"),
-        None => format!(
-            "no judge is called `{name}`; the judges here are {}",
-            list_known_judges(workspace)
-        ),
+fn explain_no_judge(name: &str, workspace: &Workspace) -> RunUsageError {
+    let near = find_nearest(name, workspace.judges.keys().map(String::as_str));
+    RunUsageError::UnknownJudge {
+        name: name.to_owned(),
+        hint: match near {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("the judges here are {}", list_known_judges(workspace)),
+        },
     }
 }
 
@@ -283,7 +293,8 @@ pub(in crate::run) fn snapshot_files(
 pub(crate) fn judge_digest(config: &JudgeConfig) -> Digest {
     let mut value = serde_json::to_value(config).unwrap_or(Value::Null);
     if let Some(map) = value.as_object_mut() {
-        for aside in [
+        // These settings change the name, the speed, the price or the access, but no verdict.
+        for ignored_key in [
             "name",
             "key",
             "timeout",
@@ -295,7 +306,7 @@ pub(crate) fn judge_digest(config: &JudgeConfig) -> Digest {
             "project",
             "headers",
         ] {
-            map.remove(aside);
+            map.remove(ignored_key);
         }
         // Runs from before this setting used this value, so their digest must not change.
         if config.transcript == TranscriptMode::Auto {

@@ -26,8 +26,8 @@ use crate::judge::{JudgeEngine, JudgeEngineDeps, rules};
 use crate::model::{JudgeConfig, Millis, ProviderKind, is_secret_name};
 use crate::provider::{self, Provider, google_auth::GoogleTokens};
 use crate::record::RunStore;
-use crate::run::RunError;
 use crate::run::inputs::snapshot::{Compilation, judge_digest};
+use crate::run::{RunError, RunUsageError};
 use crate::tools::ToolSet;
 use crate::tools::toolbox::Toolbox;
 use crate::workspace::{Env, load_google_credentials, resolve_key};
@@ -62,6 +62,7 @@ pub(in crate::run) fn collect_secrets(
     env: &Env,
     toolbox: &Toolbox,
 ) -> Vec<String> {
+    // A missing key adds no secret. Building the judge reports it.
     let mut secrets = toolbox.secrets.clone();
     for config in &compilation.judges {
         secrets.extend(resolve_key(config, env).ok().flatten());
@@ -71,8 +72,8 @@ pub(in crate::run) fn collect_secrets(
         for (name, value) in &config.headers {
             if is_secret_name(name) {
                 // In `Bearer x`, only the part after the scheme is secret.
-                let bare = value.split_whitespace().next_back().unwrap_or(value);
-                secrets.extend([value.clone(), bare.to_owned()]);
+                let secret_part = value.split_whitespace().next_back().unwrap_or(value);
+                secrets.extend([value.clone(), secret_part.to_owned()]);
             }
         }
     }
@@ -85,19 +86,21 @@ pub(in crate::run) fn build_judges(
     tools: &[ToolSet],
     parts: &JudgeBuildCx<'_>,
 ) -> Result<BuiltJudges, RunError> {
-    let (mut seats, mut described, mut problems) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut slots, mut specs, mut problems) = (Vec::new(), Vec::new(), Vec::new());
     for (ix, config) in compilation.judges.iter().enumerate() {
-        let (mut seat, mut dropped) = (None, Vec::new());
+        let (mut slot, mut dropped) = (None, Vec::new());
+        // A judge that no selected eval needs is described but not built, so it needs no key.
         let needed = u32::try_from(ix).is_ok_and(|ix| compilation.needed.contains(&ix));
         if needed {
             let models = compilation.extra_models[ix].iter().map(String::as_str);
             match self::build_slot(config, models, &tools[ix], parts) {
-                Ok((built, drops)) => (seat, dropped) = (Some(built), drops),
+                Ok((built, drops)) => (slot, dropped) = (Some(built), drops),
+                // Continue, so that the user sees the problems of all judges at once.
                 Err(why) => problems.push(why),
             }
         }
-        seats.push(seat);
-        described.push(JudgeSpec {
+        slots.push(slot);
+        specs.push(JudgeSpec {
             config: config.clone(),
             digest: judge_digest(config),
             dropped,
@@ -106,12 +109,9 @@ pub(in crate::run) fn build_judges(
         });
     }
     if problems.is_empty() {
-        Ok(BuiltJudges {
-            slots: seats,
-            specs: described,
-        })
+        Ok(BuiltJudges { slots, specs })
     } else {
-        Err(RunError::Usage(problems.join("\n")))
+        Err(RunUsageError::Problems(problems).into())
     }
 }
 
@@ -124,6 +124,7 @@ pub(in crate::run) fn check_prices(compilation: &Compilation) -> Result<(), RunE
             continue;
         }
         let models = compilation.extra_models[ix].iter().map(String::as_str);
+        // An eval may name another model of the judge, and each model has its own price.
         for model in std::iter::once(config.model.as_str()).chain(models) {
             if config.pricing_for_model(model).is_none() {
                 problems.push(format!(
@@ -138,12 +139,13 @@ pub(in crate::run) fn check_prices(compilation: &Compilation) -> Result<(), RunE
     if problems.is_empty() {
         Ok(())
     } else {
-        Err(RunError::Usage(problems.join("\n")))
+        Err(RunUsageError::Problems(problems).into())
     }
 }
 
 /// Returns the built-in prices of a judge without prices of its own.
 fn find_built_in_prices(config: &JudgeConfig) -> Option<TablePrices> {
+    // A price in the judge's configuration has no date, so only built-in prices pass here.
     let pricing = config.pricing().filter(|_| !config.is_free())?;
     Some(TablePrices {
         prices: pricing.prices,
@@ -171,15 +173,15 @@ fn build_slot<'m>(
             Ok((slot_without_engine(Arc::new(judge), free), Vec::new()))
         }
         ProviderKind::Rules => {
-            let pace = parts.rules_delay;
+            let delay = parts.rules_delay;
             let engine =
-                rules::build_engine(config.clone(), tools.clone(), parts.deps.clone(), pace);
-            let seat = JudgeSlot {
+                rules::build_engine(config.clone(), tools.clone(), parts.deps.clone(), delay);
+            let slot = JudgeSlot {
                 // This judge calls no language model, so there are no tokens to estimate.
                 request_size: Box::new(|_| None),
                 ..slot_with_engine(engine, free)
             };
-            Ok((seat, Vec::new()))
+            Ok((slot, Vec::new()))
         }
         _ => {
             let (engine, dropped) = build_engine(config, models, tools, parts)?;
@@ -192,6 +194,7 @@ fn build_slot<'m>(
 fn slot_without_engine(judge: Arc<dyn JudgeBackend>, free: bool) -> JudgeSlot {
     JudgeSlot {
         judge,
+        // Without a key, no later run uses the result: it repeats another run's or tool's verdict.
         cache_key: Box::new(|_| None),
         request_size: Box::new(|_| None),
         engine: None,
@@ -233,9 +236,11 @@ fn build_engine<'m>(
     let key = match resolve_key(config, parts.env) {
         Ok(key) => key,
         Err(why) if parts.sending => return Err(why.to_string()),
+        // The placeholder lets a preview build the provider, which renders the request.
         Err(_) => Some("not needed: nothing is sent".to_owned()),
     };
-    let pace = parts.rate_limiters.limiter_for(config, key.as_deref());
+    // All models of a judge share one limiter, because they share a key.
+    let limiter = parts.rate_limiters.limiter_for(config, key.as_deref());
     // All models of a judge share one token source. A run that sends nothing has the key above, so it loads no
     // credentials.
     let credentials = match key {
@@ -252,12 +257,18 @@ fn build_engine<'m>(
         let built = built.map_err(|error| add_judge_name(&config.name, &error.to_string()))?;
         Ok(Arc::new(RateLimitedProvider {
             inner: built,
-            limiter: Arc::clone(&pace),
+            limiter: Arc::clone(&limiter),
         }))
     };
-    let own = provider(config)?;
-    let dropped = own.capabilities().dropped.clone();
-    let mut engine = JudgeEngine::new(config.clone(), own, tools.clone(), parts.deps.clone());
+    let own_provider = provider(config)?;
+    // The header describes the judge's own model, so record its dropped settings.
+    let dropped = own_provider.capabilities().dropped.clone();
+    let mut engine = JudgeEngine::new(
+        config.clone(),
+        own_provider,
+        tools.clone(),
+        parts.deps.clone(),
+    );
     for model in models {
         let other = JudgeConfig {
             model: model.to_owned(),
@@ -285,6 +296,7 @@ fn load_replay(config: &JudgeConfig, parts: &JudgeBuildCx<'_>) -> Result<Recorde
             config.name
         )
     })?;
+    // A folder relative to the workspace wins over a run of the same name.
     let folder = parts.root.join(name);
     let found = if folder.is_dir() {
         parts.store.resolve(&folder.to_string_lossy())

@@ -25,6 +25,7 @@ impl Permits {
     /// Returns permits for `concurrency` cells at once, at least one.
     pub(in crate::run) fn new(concurrency: usize) -> Arc<Self> {
         Arc::new(Self {
+            // With 0 permits the run would wait forever.
             free: Arc::new(Semaphore::new(concurrency.max(1))),
             held: Mutex::default(),
             changed: Notify::new(),
@@ -33,6 +34,7 @@ impl Permits {
 
     /// Takes a permit for a cell if one is free.
     pub(in crate::run) fn try_take(&self, cell: CellIx) -> bool {
+        // Only the scheduler calls this, and it must not wait here.
         let Ok(permit) = Arc::clone(&self.free).try_acquire_owned() else {
             return false;
         };
@@ -47,6 +49,7 @@ impl Permits {
 
     /// Releases the permit of a cell that ended or pauses.
     pub(in crate::run) fn release(&self, cell: CellIx) {
+        // Take the permit out first, so that it is dropped without the lock.
         let permit = self.lock().remove(&cell);
         drop(permit);
         self.changed.notify_waiters();
@@ -57,6 +60,7 @@ impl Permits {
         loop {
             let changed = self.changed.notified();
             tokio::pin!(changed);
+            // Subscribe before looking at the map, so that a change in between is not missed.
             changed.as_mut().enable();
             // Two calls of one turn may wait at the same time; one permit serves both.
             if self.lock().contains_key(&cell) {
@@ -65,6 +69,7 @@ impl Permits {
             tokio::select! {
                 permit = Arc::clone(&self.free).acquire_owned() => {
                     let Ok(permit) = permit else { return };
+                    // If the other call was faster, this permit is dropped and becomes free again.
                     self.lock().entry(cell).or_insert(permit);
                     self.changed.notify_waiters();
                     return;
@@ -100,6 +105,7 @@ impl Gate for PermitGate {
     fn pass<'a>(&'a self, cell: CellIx, stop: GateStop<'a>) -> BoxFuture<'a, GateAction> {
         Box::pin(async move {
             let mut answer = self.inner.pass(cell, stop);
+            // Poll once first: an open gate answers at once, and the trace keeps its permit.
             let at_once = poll_fn(|cx| match answer.as_mut().poll(cx) {
                 Poll::Ready(proceed) => Poll::Ready(Some(proceed)),
                 Poll::Pending => Poll::Ready(None),
@@ -138,7 +144,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_paused_trace_gives_back_its_permit_and_takes_one_again() {
+    async fn paused_trace_releases_and_reacquires_its_permit() {
         let permits = Permits::new(1);
         let closed = Arc::new(Closed(Semaphore::new(0)));
         let gate = PermitGate::new(closed.clone(), Arc::clone(&permits));

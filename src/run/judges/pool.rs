@@ -15,7 +15,7 @@ use crate::model::{
     VoteParams,
 };
 use crate::run::CachePolicy;
-use crate::run::inputs::carried::CarriedTranscript;
+use crate::run::inputs::carried::{CarriedCell, CarriedTranscript};
 use crate::run::plan::RunPlan;
 use crate::run::plan::judged_decision::{JudgeRepeat, JudgedDecision};
 
@@ -93,10 +93,11 @@ impl JudgePool {
     pub(in crate::run) fn cell_state(
         &self,
         transcript: &Arc<Transcript<'static>>,
-        of: JudgedDecision,
-        post: JudgeRepeat,
+        decision: JudgedDecision,
+        judge_repeat: JudgeRepeat,
     ) -> PlannedCellState {
-        let request = match self.build_request(transcript, &of.cell_key(post)) {
+        // A cell that needs no judge, for example because its field is missing, settles at once.
+        let request = match self.build_request(transcript, &decision.cell_key(judge_repeat)) {
             Ok(request) => request,
             Err(settled) => return PlannedCellState::Settled(settled.into()),
         };
@@ -104,13 +105,15 @@ impl JudgePool {
             // No cache reads the key, so the prompt is not rendered for it.
             return PlannedCellState::NeedsJudge(None);
         }
+        // Refresh runs look up no verdict but compute the key, so that later runs find theirs.
         let key = self
-            .slot(post.judge)
-            .and_then(|seat| (seat.cache_key)(&request));
-        if let (Some(recall), Some(key)) = (&self.verdict_cache, &key)
-            && let Some(mut result) = recall.find(key, &request.params)
+            .slot_of(judge_repeat)
+            .and_then(|slot| (slot.cache_key)(&request));
+        if let (Some(cache), Some(key)) = (&self.verdict_cache, &key)
+            && let Some(mut result) = cache.find(key, &request.params)
         {
-            self.plan.prepend_message(of.eval, &mut result);
+            // The eval's `message` may have changed since the verdict was recorded.
+            self.plan.prepend_message(decision.eval, &mut result);
             return PlannedCellState::Settled(result);
         }
         PlannedCellState::NeedsJudge(key)
@@ -128,14 +131,17 @@ impl JudgePool {
                 .build_request(transcript, cell.eval, cell.message, cell.repeat)?;
         let plan = &self.plan.evals[cell.eval as usize];
         let members = plan.panel.as_ref().map_or(&[][..], |panel| &panel.judges);
+        // Step: number the members with an equal key. The first member always has the index 0.
         let before = members.iter().position(|judge| Some(*judge) == cell.judge);
+        // A judge without a cache key answers by itself, so it cannot be a duplicate.
         if let Some(before @ 1..) = before
-            && let Some(own) = cell.judge.and_then(|judge| self.slot(judge))
-            && let Some(key) = (own.cache_key)(&request)
+            && let Some(slot) = cell.judge.and_then(|judge| self.slot(judge))
+            && let Some(key) = (slot.cache_key)(&request)
         {
             let others = members[..before].iter().filter_map(|one| self.slot(*one));
-            let twins = others.filter(|other| (other.cache_key)(&request).as_ref() == Some(&key));
-            request.duplicate_index = u32::try_from(twins.count()).unwrap_or(u32::MAX);
+            let duplicates =
+                others.filter(|other| (other.cache_key)(&request).as_ref() == Some(&key));
+            request.duplicate_index = u32::try_from(duplicates.count()).unwrap_or(u32::MAX);
         }
         Ok(request)
     }
@@ -145,19 +151,23 @@ impl JudgePool {
         &self,
         carried: &CarriedTranscript,
         transcript: &Arc<Transcript<'static>>,
-        of: JudgedDecision,
+        decision: JudgedDecision,
     ) -> Vec<(JudgeRepeat, PlannedCellState)> {
         carried
             .cells
             .iter()
-            .filter(|(key, _)| (key.eval, key.message) == (of.eval, of.message))
-            .map(|(key, result)| {
-                let post = JudgeRepeat::from_key(key);
+            .filter(|carried| {
+                let key = carried.key;
+                (key.eval, key.message) == (decision.eval, decision.message)
+            })
+            .map(|CarriedCell { key, result }| {
+                let judge_repeat = JudgeRepeat::from_key(key);
                 let state = match result {
                     Some(result) => PlannedCellState::Settled(result.clone()),
-                    None => self.cell_state(transcript, of, post),
+                    // The old run left no usable result, so a cached verdict may settle the cell now.
+                    None => self.cell_state(transcript, decision, judge_repeat),
                 };
-                (post, state)
+                (judge_repeat, state)
             })
             .collect()
     }
@@ -167,16 +177,20 @@ impl JudgePool {
     pub(in crate::run) fn add_needed_cells(
         &self,
         transcript: &Arc<Transcript<'static>>,
-        of: JudgedDecision,
+        decision: JudgedDecision,
         cells: &mut Vec<(JudgeRepeat, PlannedCellState)>,
     ) {
+        // A cached verdict may make the next cell necessary, so repeat until no cell is added.
         loop {
-            let more = self.needed_cells(of, cells);
+            let more = self.needed_cells(decision, cells);
             if more.is_empty() {
                 return;
             }
-            for post in more {
-                cells.push((post, self.cell_state(transcript, of, post)));
+            for judge_repeat in more {
+                cells.push((
+                    judge_repeat,
+                    self.cell_state(transcript, decision, judge_repeat),
+                ));
             }
         }
     }
@@ -184,41 +198,47 @@ impl JudgePool {
     /// Returns the further cells that are certain to be needed now.
     fn needed_cells(
         &self,
-        of: JudgedDecision,
+        decision: JudgedDecision,
         cells: &[(JudgeRepeat, PlannedCellState)],
     ) -> Vec<JudgeRepeat> {
-        let one = [of.judge];
-        let plan = &self.plan.evals[of.eval as usize];
+        let plan = &self.plan.evals[decision.eval as usize];
+        // A carried cell may belong to another judge than the plan's, so use the decision's judge.
         let terms = match plan.panel {
             Some(_) => plan.terms(),
             None => VoteParams {
-                judges: &one,
+                judges: decision.judge.as_slice(),
                 ..plan.terms()
             },
         };
         let terms = VoteParams {
-            repeat: of.repeat,
+            repeat: decision.repeat,
             ..terms
         };
-        let mut posts = Vec::new();
+        let mut needed = Vec::new();
         for (judge, more) in terms.needed_cells(&cell_votes(cells)) {
-            let there = cells.iter().filter(|(post, _)| post.judge == judge).count();
-            let first = u32::try_from(there).unwrap_or(u32::MAX).saturating_add(1);
-            posts.extend((first..).take(more as usize).map(|number| JudgeRepeat {
-                judge,
-                repeat: (of.repeat > 1).then_some(number),
+            let known_cells = cells
+                .iter()
+                .filter(|(known, _)| known.judge == Some(judge))
+                .count();
+            // Repeats count from 1.
+            let first = u32::try_from(known_cells)
+                .unwrap_or(u32::MAX)
+                .saturating_add(1);
+            needed.extend((first..).take(more as usize).map(|number| JudgeRepeat {
+                judge: Some(judge),
+                repeat: (decision.repeat > 1).then_some(number),
             }));
         }
-        posts
+        needed
     }
 
     /// Returns the decision of the cells; `None` while a cell has no result.
     pub(in crate::run) fn decide(
         &self,
-        of: JudgedDecision,
+        decision: JudgedDecision,
         cells: &[(JudgeRepeat, PlannedCellState)],
     ) -> Option<Decision> {
-        self.plan.evals[of.eval as usize]
+        self.plan.evals[decision.eval as usize]
             .terms()
             .decide(&cell_votes(cells))
     }
@@ -226,6 +246,11 @@ impl JudgePool {
     /// Returns the judge at a position, if it was built.
     pub(in crate::run) fn slot(&self, judge: u32) -> Option<&JudgeSlot> {
         self.slots.get(judge as usize)?.as_ref()
+    }
+
+    /// Returns the judge of a cell, if it was built; `None` for a cell without a judge.
+    pub(in crate::run) fn slot_of(&self, judge_repeat: JudgeRepeat) -> Option<&JudgeSlot> {
+        self.slot(judge_repeat.judge?)
     }
 
     /// Returns the check of an eval, if code decides it.
@@ -238,22 +263,24 @@ impl JudgePool {
 }
 
 fn cell_votes(cells: &[(JudgeRepeat, PlannedCellState)]) -> Vec<CellVote> {
-    let cast = |(post, state): &(JudgeRepeat, PlannedCellState)| CellVote {
-        judge: post.judge_position(),
-        repeat: post.repeat,
+    let to_vote = |(judge_repeat, state): &(JudgeRepeat, PlannedCellState)| CellVote {
+        judge: judge_repeat.judge,
+        repeat: judge_repeat.repeat,
         ballot: match state {
             PlannedCellState::Settled(result) => Some(Ballot::from(result)),
             PlannedCellState::NeedsJudge(_) => None,
         },
     };
-    cells.iter().map(cast).collect()
+    cells.iter().map(to_vote).collect()
 }
 
 /// Returns another run's result as this run records it: with the id of that run, and without cost.
 pub(in crate::run) fn mark_as_cached(run: &RunId, result: CellResult) -> CellResult {
     let judged = result.verdict.is_some() || result.usage.is_some();
     CellResult {
+        // Keep the first run in the chain: it is the one that asked the judge.
         cached: result.cached.or_else(|| Some(run.clone())),
+        // A cached verdict has zero usage; a check has none.
         usage: judged.then(TokenUsage::default),
         cost_usd: judged.then_some(0.0),
         bill: None,

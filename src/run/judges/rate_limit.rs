@@ -63,28 +63,32 @@ impl RequestQueue {
     async fn line(
         &self,
         need: u64,
-        told: &mut WaitReporter<'_>,
+        reporter: &mut WaitReporter<'_>,
     ) -> Result<tokio::sync::MutexGuard<'_, ()>, ProviderError> {
+        // No request waits, so there is no wait to report.
         if let Ok(turn) = self.line.try_lock() {
             return Ok(turn);
         }
         let ahead = self.waiting.fetch_add(1, Ordering::Relaxed);
+        // The guard also counts down if the cell is cancelled while it waits.
         let _leaving = WaiterGuard(&self.waiting);
-        let now = told.cx.clock.now();
+        let now = reporter.cx.clock.now();
         let (held, gap) = {
             let bounds = self.bounds();
             (bounds.find_wait(need, now), bounds.request_interval(now))
         };
+        // No limit holds the request back, but earlier requests do.
         let held = held.unwrap_or(RateLimitWait {
             reason: ThrottleReason::Concurrency,
             wait: None,
         });
+        // Each request ahead takes one interval.
         let gaps = gap.map(|gap| Millis(gap.0.saturating_mul(ahead as u64 + 1)));
         let wait = held.wait.map(|wait| wait + gaps.unwrap_or_default());
-        told.report(RateLimitWait { wait, ..held }).await;
+        reporter.report(RateLimitWait { wait, ..held }).await;
         tokio::select! {
             biased;
-            () = told.cx.cancel.cancelled() => Err(ProviderError::Cancelled),
+            () = reporter.cx.cancel.cancelled() => Err(ProviderError::Cancelled),
             turn = self.line.lock() => Ok(turn),
         }
     }
@@ -111,6 +115,7 @@ impl WaitReporter<'_> {
             return;
         }
         let until = held.wait.map(|wait| self.cx.clock.now() + wait);
+        // Waits that end within a second of each other count as the same wait.
         let near = |(by, before): (ThrottleReason, Option<Millis>)| {
             by == held.reason
                 && match (before, until) {
@@ -152,19 +157,20 @@ impl RateLimiters {
         config: &JudgeConfig,
         key: Option<&str>,
     ) -> Arc<RateLimiter> {
+        // The map stores only the digest of this text, because the text contains the key.
         let who = format!("{:?} {:?} {key:?}", config.provider, config.base_url);
         let mut keys = self
             .by_provider_key
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let lane = Arc::clone(keys.entry(Digest::hash_bytes(who.as_bytes())).or_default());
+        let queue = Arc::clone(keys.entry(Digest::hash_bytes(who.as_bytes())).or_default());
         if let Some(tokens) = config.tokens_per_minute {
-            lane.bounds().limit_tokens(tokens);
+            queue.bounds().limit_tokens(tokens);
         }
-        let own = config.requests_per_minute;
+        let judge_rate = config.requests_per_minute;
         Arc::new(RateLimiter {
-            judge_queue: own.map(|n| RequestQueue::new(RateLimitState::per_minute(n))),
-            key_queue: lane,
+            judge_queue: judge_rate.map(|n| RequestQueue::new(RateLimitState::per_minute(n))),
+            key_queue: queue,
             overall_queue: self.overall.clone(),
             mean_reply_tokens: AtomicU64::new(INITIAL_REPLY_TOKENS),
         })
@@ -188,9 +194,10 @@ struct RequestSlot {
 
 impl Drop for RequestSlot {
     fn drop(&mut self) {
-        for lane in &self.queues {
-            lane.bounds().end_request();
-            lane.changed.notify_waiters();
+        for queue in &self.queues {
+            queue.bounds().end_request();
+            // Wake all waiters: each of them checks its own limits again.
+            queue.changed.notify_waiters();
         }
     }
 }
@@ -208,54 +215,61 @@ impl RateLimiter {
 
     /// Waits until a request of about `need` tokens may start.
     async fn acquire(&self, need: u64, cx: &CallCx) -> Result<RequestSlot, ProviderError> {
-        let mut told = WaitReporter {
+        let mut reporter = WaitReporter {
             cx,
             last_reported: None,
         };
         // Wait in the judge's own queue first, so that a slow judge does not block other judges at their shared key.
-        let own = match &self.judge_queue {
-            Some(own) => {
-                let turn = own.line(need, &mut told).await?;
-                self.wait_until_free(&[own], need, &mut told).await?;
+        let own_queue = match &self.judge_queue {
+            Some(own_queue) => {
+                let turn = own_queue.line(need, &mut reporter).await?;
+                self.wait_until_free(&[own_queue], need, &mut reporter)
+                    .await?;
                 Some(turn)
             }
             None => None,
         };
-        let key = self.key_queue.line(need, &mut told).await?;
-        let lanes: Vec<&Arc<RequestQueue>> = self.queues().collect();
-        self.wait_until_free(&lanes, need, &mut told).await?;
+        // Step: wait in the shared queue of the key, then for all limits together.
+        let key = self.key_queue.line(need, &mut reporter).await?;
+        let queues: Vec<&Arc<RequestQueue>> = self.queues().collect();
+        self.wait_until_free(&queues, need, &mut reporter).await?;
         let now = cx.clock.now();
-        for lane in &lanes {
-            lane.bounds().start_request(need, now);
+        // Step: take a slot of every queue. The queue locks prevent another request from starting in between.
+        for queue in &queues {
+            queue.bounds().start_request(need, now);
         }
-        drop((key, own));
+        // The next request may check its limits from here on.
+        drop((key, own_queue));
         Ok(RequestSlot {
-            queues: lanes.into_iter().cloned().collect(),
+            queues: queues.into_iter().cloned().collect(),
         })
     }
 
     /// Waits until none of these queues holds the request back.
     async fn wait_until_free(
         &self,
-        lanes: &[&Arc<RequestQueue>],
+        queues: &[&Arc<RequestQueue>],
         need: u64,
-        told: &mut WaitReporter<'_>,
+        reporter: &mut WaitReporter<'_>,
     ) -> Result<(), ProviderError> {
-        let cx = told.cx;
+        let cx = reporter.cx;
         loop {
+            // Subscribe before checking, so that a slot that becomes free in between is not missed.
             let mut changed = pin!(self.key_queue.changed.notified());
             changed.as_mut().enable();
             let now = cx.clock.now();
-            let held = lanes
+            let held = queues
                 .iter()
-                .filter_map(|lane| lane.bounds().find_wait(need, now));
+                .filter_map(|queue| queue.bounds().find_wait(need, now));
+            // Every limit must allow the request, so the longest wait decides.
             let Some(held) = held.max_by_key(|held| held.wait) else {
                 return Ok(());
             };
-            told.report(held).await;
+            reporter.report(held).await;
             let later = async {
                 match held.wait {
                     Some(wait) => cx.clock.sleep(wait).await,
+                    // Without a known time, only a free slot can end the wait.
                     None => std::future::pending().await,
                 }
             };
@@ -280,24 +294,28 @@ impl RateLimiter {
         began: Millis,
         need: u64,
         done: &Result<CompletedReply, ProviderError>,
-        told: &ExchangeInfo,
+        exchange: &ExchangeInfo,
         now: Millis,
     ) {
+        // Only the key's queue learns, because servers limit keys and not judges.
         let mut bounds = self.key_queue.bounds();
-        bounds.record_quota(&told.rate_limits, now);
+        bounds.record_quota(&exchange.rate_limits, now);
         match done {
             Ok(finished) => {
                 bounds.record_success();
                 if let (Some(input), Some(output)) = (finished.usage.input, finished.usage.output) {
                     bounds.record_usage(need, input + output);
                     let before = self.mean_reply_tokens.load(Ordering::Relaxed);
+                    // Each reply has the weight 1/8, so one long reply changes the estimate little.
                     let after = (before * 7 + output) / 8;
                     self.mean_reply_tokens.store(after, Ordering::Relaxed);
                 }
             }
             Err(ProviderError::Status {
+                // 429 is "too many requests", 503 "unavailable", and 529 is Anthropic's "overloaded".
                 status: 429 | 503 | 529,
                 retry_after,
+                // Fewer requests do not fix a terminal refusal, such as a used-up daily quota.
                 terminal: false,
                 ..
             }) => bounds.record_refusal(began, *retry_after, now),
@@ -329,11 +347,12 @@ impl Provider for RateLimitedProvider {
     ) -> BoxFuture<'a, Result<CompletedReply, ProviderError>> {
         Box::pin(async move {
             let began = cx.clock.now();
+            // Estimate before sending, because the reply changes the estimate of later requests.
             let need = self.limiter.estimate_tokens(body);
             let done = self.inner.send(body, attempt, cx).await;
-            let told = self.inner.last_exchange(cx.cell).unwrap_or_default();
+            let exchange = self.inner.last_exchange(cx.cell).unwrap_or_default();
             self.limiter
-                .record_attempt(began, need, &done, &told, cx.clock.now());
+                .record_attempt(began, need, &done, &exchange, cx.clock.now());
             done
         })
     }

@@ -51,10 +51,12 @@ impl RecordedTraces {
         let mut traces: HashMap<CellName, Vec<(String, RecordedTrace)>> = HashMap::new();
         for event in run.events_with_tags(REPLAYED_EVENT_TAGS)? {
             let event = event?;
+            // An event without a cell belongs to the plan.
             let Some(cell) = event.kind.cell() else {
                 plan.apply(&event);
                 continue;
             };
+            // Checks have no trace to repeat.
             let Some((name, judge)) = plan.cell(cell).and_then(judged_cell_name) else {
                 continue;
             };
@@ -82,16 +84,19 @@ impl RecordedTraces {
         let decision = strip_judge(name.clone());
         let ended =
             |(by, trace): &'_ (String, RecordedTrace)| trace.result.is_some().then(|| by.clone());
+        // Step: find the recorded judges of this cell. A trace without a result ended early.
         let all = self.traces.get(&decision).map_or(&[][..], Vec::as_slice);
         let mut judges: Vec<String> = all.iter().filter_map(ended).collect();
         // Sort, so that the message does not depend on the order of the answers.
         judges.sort_unstable();
+        // Step: choose the trace. A panel member gets only its own trace.
         let eval = (name.rubric.clone(), name.eval.clone());
         let members = self.panels.get(&eval).map_or(&[][..], Vec::as_slice);
         let member = name
             .judge
             .as_ref()
             .is_some_and(|judge| members.contains(judge));
+        // One recorded judge fits any name; with several, the names must be equal.
         let at = match &judges[..] {
             [_] if !member => all.iter().position(|(_, trace)| trace.result.is_some()),
             _ => all
@@ -120,6 +125,7 @@ impl RecordedTraces {
             Err(why) => return CellResult::from_error(Outcome::JudgeError, why),
         };
         for fact in facts {
+            // A trace can be long, so check before each fact.
             if cx.cancel.is_cancelled() {
                 return CellResult::cancelled();
             }
@@ -129,6 +135,7 @@ impl RecordedTraces {
                     cx.out.store_blob(&bytes).await;
                 }
             }
+            // The cell has another number in this run.
             cx.out.send(renumber(fact.clone(), cx.cell)).await;
         }
         mark_as_cached(&self.run, result.clone())
@@ -136,14 +143,14 @@ impl RecordedTraces {
 }
 
 fn collect_panel_judges(header: &RunHeader) -> HashMap<(String, String), Vec<String>> {
-    let of = |spec: &EvalSpec| {
+    let panel_names = |spec: &EvalSpec| {
         let rubric = header.rubrics.get(spec.rubric as usize)?.id.clone();
         let judges = spec.panel.as_ref()?.judges.iter();
         let names = judges.filter_map(|judge| header.judges.get(*judge as usize));
         let names = names.map(|judge| judge.config.name.clone()).collect();
         Some(((rubric, spec.id.clone()), names))
     };
-    header.evals.iter().filter_map(of).collect()
+    header.evals.iter().filter_map(panel_names).collect()
 }
 
 fn strip_judge(name: CellName) -> CellName {
@@ -184,9 +191,9 @@ pub(in crate::run) struct ReplayJudge {
 }
 
 impl JudgeBackend for ReplayJudge {
-    fn judge<'a>(&'a self, ask: &'a JudgeRequest, cx: &'a CallCx) -> BoxFuture<'a, CellResult> {
+    fn judge<'a>(&'a self, request: &'a JudgeRequest, cx: &'a CallCx) -> BoxFuture<'a, CellResult> {
         Box::pin(async move {
-            match self.names.get(ask.cell) {
+            match self.names.get(request.cell) {
                 Some(name) => self.replay.replay_cell(&name, cx).await,
                 None => CellResult::from_error(Outcome::JudgeError, "this cell has no name"),
             }
@@ -203,7 +210,7 @@ fn renumber(mut kind: EventKind, to: CellIx) -> EventKind {
 
 /// Returns the blobs that a fact names.
 fn collect_blobs(fact: &EventKind) -> Vec<&crate::model::Blob> {
-    fn of(piece: &StoredText) -> Option<&crate::model::Blob> {
+    fn blob_of(piece: &StoredText) -> Option<&crate::model::Blob> {
         match piece {
             StoredText::Blob(blob) => Some(blob),
             StoredText::Text(_) => None,
@@ -211,15 +218,18 @@ fn collect_blobs(fact: &EventKind) -> Vec<&crate::model::Blob> {
     }
     match fact {
         EventKind::Turn { fact, .. } => match fact {
-            TurnFact::Started { request, .. } => request.iter().filter_map(of).collect(),
-            TurnFact::Finished { native, .. } => native.iter().filter_map(of).collect(),
-            TurnFact::VerdictUnparsed { raw, .. } => of(raw).into_iter().collect(),
+            TurnFact::Started { request, .. } => request.iter().filter_map(blob_of).collect(),
+            TurnFact::Finished { native, .. } => native.iter().filter_map(blob_of).collect(),
+            TurnFact::VerdictUnparsed { raw, .. } => blob_of(raw).into_iter().collect(),
             _ => Vec::new(),
         },
         EventKind::Tool {
             fact: ToolFact::Finished { answer, .. },
             ..
-        } => of(&answer.text).into_iter().chain(&answer.raw).collect(),
+        } => blob_of(&answer.text)
+            .into_iter()
+            .chain(&answer.raw)
+            .collect(),
         _ => Vec::new(),
     }
 }

@@ -43,6 +43,7 @@ impl SourceJudge {
 
     fn find_result(&self, name: &CellName, ask: &JudgeRequest) -> CellResult {
         let failed = |why| CellResult::from_error(Outcome::JudgeError, why);
+        // Source verdicts carry no message number, so they cannot decide one message.
         if name.message.is_some() {
             return failed(format!(
                 "{} judged the transcript as a whole, and this eval judges message by message",
@@ -73,11 +74,13 @@ impl SourceJudge {
             let found = all.iter().filter(|verdict| same(&verdict.eval));
             found.copied().collect()
         };
+        // Step: try the exact name, then the folded name, then the only verdict.
         let mut found = named(&|eval| eval == wanted);
         if found.is_empty() {
             let wanted = fold_name(wanted);
             found = named(&|eval| fold_name(eval) == wanted);
         }
+        // With `scorer:`, the user named a verdict, so another one must not replace it.
         if found.is_empty() && self.scorer.is_none() && all.len() == 1 {
             found.clone_from(&all);
         }
@@ -129,6 +132,7 @@ impl JudgeBackend for SourceJudge {
 /// Returns the result for a source verdict.
 fn decide_from_source(found: &SourceVerdict, params: &JudgedParams) -> CellResult {
     let SourceVerdict { judge, eval, .. } = found;
+    // A failed grader comes first: its value, if any, means nothing.
     if let Some(error) = &found.error {
         let why = format!("{judge}'s own grader `{eval}` failed: {error}");
         return CellResult::from_error(Outcome::JudgeError, why);
@@ -149,6 +153,7 @@ fn decide_from_source(found: &SourceVerdict, params: &JudgedParams) -> CellResul
     {
         reasoning = format!("{reasoning}\n{why}");
     }
+    // The bounds of the eval override the pass or fail of the source.
     let mut result = match bounds.decide(stated) {
         Ok(outcome) => CellResult::new(outcome, reasoning.clone()),
         Err(_) => CellResult::from_error(
@@ -169,12 +174,14 @@ fn decide_from_source(found: &SourceVerdict, params: &JudgedParams) -> CellResul
     if result.outcome.is_verdict() {
         result.score = found.score;
     }
+    // Keep the verdict even if it is unparsed, so that a user can read the source's reasoning.
     result.verdict = Some(Box::new(Verdict {
         passed: found.passed,
         score: found.score,
         reasoning,
         ..Verdict::default()
     }));
+    // Zero usage and not `None`: the judge answered, and no call was made.
     result.usage = Some(TokenUsage::default());
     result.cost_usd = Some(0.0);
     result
@@ -197,6 +204,7 @@ fn format_value(found: &SourceVerdict) -> String {
 }
 
 fn fold_name(name: &str) -> String {
+    // Tools write scorer names with hyphens or spaces, and ids of evals use underscores.
     let same = |c: char| if matches!(c, '-' | ' ') { '_' } else { c };
     name.trim().to_lowercase().chars().map(same).collect()
 }
@@ -240,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_verdict_is_found_by_scorer_by_name_or_because_it_is_the_only_one() {
+    fn source_verdict_is_found_by_scorer_name_or_as_the_only_one() {
         let pick = |judge: &SourceJudge, there: &[&str], eval: &str| {
             let all: Vec<SourceVerdict> = there.iter().map(|name| verdict(name)).collect();
             judge
@@ -282,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_source_says_decides_and_nothing_passes_by_default() {
+    fn source_verdict_decides_and_a_missing_one_never_passes() {
         let plain = JudgedParams::default();
         let bound = JudgedParams {
             min_score: Some(0.7),

@@ -14,8 +14,8 @@ use super::add_judge_name;
 use crate::clock::Clock;
 use crate::event::{CallCx, Emitter, EventKind, MemoryBlobs, RedactedEvent, Redactor};
 use crate::model::{CellIx, Digest, JudgeConfig, Millis, TurnIx};
-use crate::run::RunError;
 use crate::run::inputs::snapshot::Compilation;
+use crate::run::{RunError, RunUsageError};
 use crate::tools::{self, ToolDeps, ToolSet};
 
 /// The time limit for opening. Sources have limits of their own; this one covers the rest.
@@ -38,6 +38,7 @@ impl ToolDigests {
     ) -> impl Iterator<Item = &'d Digest> {
         let known = self.0.get(name).map_or(&[][..], Vec::as_slice);
         let same = move |digest: &&Digest| then.is_none_or(|then| then == *digest);
+        // Without a recorded digest, the name alone identifies the tool.
         known.iter().filter(same)
     }
 }
@@ -73,6 +74,7 @@ pub(in crate::run) async fn open_tool_sets(
     clock: &Arc<dyn Clock>,
     frozen: bool,
 ) -> Result<(Vec<ToolSet>, Vec<String>), RunError> {
+    // Judges open their tools at the same time, because a slow server would delay the others.
     let (cx, mut facts) = discarding_cx(clock);
     let opening = compilation.judges.iter().zip(0_u32..).map(|(config, ix)| {
         let needed = compilation.needed.contains(&ix);
@@ -88,6 +90,7 @@ pub(in crate::run) async fn open_tool_sets(
     let opening = join_all(opening);
     tokio::pin!(opening);
     let mut notes = Vec::new();
+    // Step: collect the notes while the tools open.
     let mut keep = |envelope: RedactedEvent| match envelope.kind {
         // Each judge verifies its tokens itself, so the same note may occur again.
         EventKind::Note { text, .. } if !notes.contains(&text) => notes.push(text),
@@ -100,6 +103,7 @@ pub(in crate::run) async fn open_tool_sets(
             all = &mut opening => break all,
         }
     };
+    // The opening may end before its last notes are read.
     while let Ok(envelope) = facts.try_recv() {
         keep(envelope);
     }
@@ -113,7 +117,7 @@ pub(in crate::run) async fn open_tool_sets(
     if problems.is_empty() {
         Ok((sets, notes))
     } else {
-        Err(RunError::Usage(problems.join("\n")))
+        Err(RunUsageError::Problems(problems).into())
     }
 }
 
@@ -137,6 +141,7 @@ async fn open_tool_set(
     if config.tools.is_empty() {
         return Ok(ToolSet::default());
     }
+    // The connection check replaces the user's tools, so it opens none of them.
     if let Some(tool) = &deps.stub_tool {
         return Ok(ToolSet {
             tools: vec![Arc::clone(tool)],
@@ -147,20 +152,20 @@ async fn open_tool_set(
         () = cx.clock.sleep(MAX_OPEN_TIME) => Err(vec![format!("its tools did not open within {MAX_OPEN_TIME}")]),
     };
     let opened = opened.and_then(|set| match find_missing_predecessors(&set) {
-        strays if strays.is_empty() => Ok(set),
-        strays => Err(strays),
+        missing if missing.is_empty() => Ok(set),
+        missing => Err(missing),
     });
     opened.map_err(|problems| {
         let problems = problems.into_iter();
         problems
             .map(|why| {
-                let aside = if frozen && !is_built_in_judge(config) {
+                let note = if frozen && !is_built_in_judge(config) {
                     " (evidence is frozen, and no tool would be called; but what they declare is part of each \
                              request, and of what evidence is known by)"
                 } else {
                     ""
                 };
-                format!("{}{aside}", add_judge_name(&config.name, &why))
+                format!("{}{note}", add_judge_name(&config.name, &why))
             })
             .collect()
     })
@@ -168,7 +173,7 @@ async fn open_tool_set(
 
 /// Finds tools whose required earlier tool this judge lacks: every call of them would be rejected.
 fn find_missing_predecessors(set: &ToolSet) -> Vec<String> {
-    let mut strays = Vec::new();
+    let mut missing = Vec::new();
     for tool in &set.tools {
         for before in tool
             .prerequisites()
@@ -176,15 +181,16 @@ fn find_missing_predecessors(set: &ToolSet) -> Vec<String> {
             .filter(|name| set.get(name).is_none())
         {
             let name = &tool.decl().name;
-            strays.push(format!(
+            missing.push(format!(
                 "the tool `{name}` comes after `{before}`, which is not among its tools; list it, too"
             ));
         }
     }
-    strays
+    missing
 }
 
 fn build_unopened_tool_set(config: &JudgeConfig, deps: &ToolDeps) -> ToolSet {
+    // This judge is not needed, so a problem with its tools must not stop the run.
     tools::build_tools(&config.tools, deps).unwrap_or_default()
 }
 
@@ -205,6 +211,7 @@ fn discarding_cx(clock: &Arc<dyn Clock>) -> (CallCx, mpsc::Receiver<RedactedEven
         ),
         clock: Arc::clone(clock),
         cancel: CancellationToken::new(),
+        // No cell exists yet. The number is not used, because the facts are not recorded.
         cell: CellIx(u32::MAX),
         turn: TurnIx(0),
     };
@@ -268,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_whose_prerequisite_the_judge_has_not_could_never_be_called_and_is_named() {
+    fn tool_with_a_missing_prerequisite_is_reported() {
         let set = ToolSet {
             tools: vec![tool("a", &[]), tool("b", &["a", "login"])],
         };
@@ -279,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn evidence_is_known_by_what_a_tool_was_and_where_that_was_not_recorded_by_its_name() {
+    fn recorded_responses_match_by_digest_or_else_by_name() {
         let (one, two) = (
             Digest::hash_bytes(b"SELECT 1"),
             Digest::hash_bytes(b"SELECT 2"),
@@ -289,11 +296,11 @@ mod tests {
             .map(|(name, digest)| (name.to_owned(), digest.clone()))
             .into_iter()
             .collect();
-        let of = |name, then| known.find_matching(name, then).cloned().collect::<Vec<_>>();
-        assert_eq!(of("find", Some(&two)), std::slice::from_ref(&two));
-        assert_eq!(of("find", None), [one, two.clone()]);
+        let find = |name, then| known.find_matching(name, then).cloned().collect::<Vec<_>>();
+        assert_eq!(find("find", Some(&two)), std::slice::from_ref(&two));
+        assert_eq!(find("find", None), [one, two.clone()]);
         let three = Digest::hash_bytes(b"SELECT 3");
-        assert_eq!(of("find", Some(&three)), []);
-        assert_eq!(of("fetch", Some(&two)), []);
+        assert_eq!(find("find", Some(&three)), []);
+        assert_eq!(find("fetch", Some(&two)), []);
     }
 }

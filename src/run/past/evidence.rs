@@ -9,8 +9,8 @@ use crate::event::{BlobSource, RecordedToolResponse, StoredText};
 use crate::judge::{EvidenceKey, EvidenceMissPolicy, ReplayedEvidence};
 use crate::model::ToolResponse;
 use crate::record::{RecordedRun, RunStore};
-use crate::run::RunError;
 use crate::run::judges::tool_sets::ToolDigests;
+use crate::run::{RunError, RunUsageError};
 
 /// Returns the runs that `frozen` names, in that order: `kvqa`, `@2,@3`, or a folder relative to the workspace.
 pub(in crate::run) fn find_evidence_runs(
@@ -18,6 +18,7 @@ pub(in crate::run) fn find_evidence_runs(
     root: &Path,
     frozen: &str,
 ) -> Result<Vec<RecordedRun>, RunError> {
+    // Test for a folder first, because its path may contain a comma.
     if root.join(frozen).is_dir() {
         return Ok(vec![find_evidence_run(store, root, frozen)?]);
     }
@@ -35,9 +36,11 @@ fn find_evidence_run(store: &RunStore, root: &Path, frozen: &str) -> Result<Reco
     } else {
         frozen.to_owned()
     };
-    store
-        .resolve(&name)
-        .map_err(|error| RunError::Usage(format!("frozen evidence `{frozen}`: {error}")))
+    let found = store.resolve(&name);
+    found.map_err(|why| {
+        let name = frozen.to_owned();
+        RunUsageError::UnknownEvidenceRun { name, why }.into()
+    })
 }
 
 /// Returns the tool responses of these runs. The first run with a response to a call provides it.
@@ -47,9 +50,7 @@ pub(in crate::run) fn load_replayed_evidence(
     miss: EvidenceMissPolicy,
 ) -> Result<ReplayedEvidence, RunError> {
     let Some((first, rest)) = runs.split_first() else {
-        return Err(RunError::Usage(
-            "frozen evidence needs a run; `dicta runs` lists them".to_owned(),
-        ));
+        return Err(RunUsageError::NoEvidenceRun.into());
     };
     let mut evidence = ReplayedEvidence::new(first.id.clone(), read_responses(first, tools)?, miss);
     for run in rest {
@@ -66,17 +67,17 @@ fn read_responses(
     let blobs = run.blobs();
     let mut calls = Vec::new();
     for call in run.recorded_calls()? {
+        // A tool that has changed since would return something else, so its responses do not count.
         let of_then = tools.find_matching(&call.tool, call.tool_digest.as_ref());
         let mut same = of_then.peekable();
         if same.peek().is_none() {
             continue;
         }
         let answer = read_response(&call.response, &blobs).map_err(|why| {
-            RunError::Usage(format!(
-                "frozen evidence of run {}: {why}",
-                run.id.letters()
-            ))
+            let run = run.id.clone();
+            RunUsageError::UnreadableEvidence { run, why }
         })?;
+        // Store the response under each current tool that matches, because keys contain the tool's digest.
         calls.extend(same.map(|digest| {
             let key = EvidenceKey::new(&call.tool, digest, &call.canonical_args);
             (key, answer.clone())

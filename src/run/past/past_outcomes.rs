@@ -16,10 +16,12 @@ pub(in crate::run) fn load_past_outcomes(
     store: &RunStore,
     workspace: &Workspace,
 ) -> Box<dyn PastOutcomes> {
+    // The recording folder may hold runs of other workspaces, such as robustness runs.
     let ours = |header: &RunHeader| header.workspace == workspace.root;
-    let (mut board, _unreadable) = NewestVerdicts::read(&store.runs(), ours);
-    board.rescore(&collect_decision_settings(workspace));
-    Box::new(RecordedOutcomes(board))
+    let (mut newest, _unreadable) = NewestVerdicts::read(&store.runs(), ours);
+    // Recorded outcomes may be from other bounds than the current ones.
+    newest.rescore(&collect_decision_settings(workspace));
+    Box::new(RecordedOutcomes(newest))
 }
 
 impl PastOutcomes for RecordedOutcomes {
@@ -46,6 +48,7 @@ impl PastOutcomes for RecordedOutcomes {
                 }));
             }
         }
+        // The cell of a check is its decision.
         if terms.judges.is_empty() {
             let cell = self.0.get(&decision.to_string())?;
             return Some(cell.outcome);

@@ -14,11 +14,11 @@ pub fn collect_decision_settings(workspace: &Workspace) -> DecisionSettings {
     rubrics
         .map(|rubric| {
             let evals = rubric.evals.iter().map(|eval| {
-                let deciding = EvalDecisionSettings {
+                let settings = EvalDecisionSettings {
                     bounds: ScoreBounds::from_decision_settings(&eval.decision_settings),
                     negate: eval.negate,
                 };
-                (eval.id.clone(), deciding)
+                (eval.id.clone(), settings)
             });
             (rubric.id.clone(), evals.collect())
         })
@@ -31,14 +31,15 @@ pub fn collect_panel_rules(workspace: &Workspace) -> HashMap<(&str, &str), Panel
     let evals = rubrics.flat_map(|rubric| rubric.evals.iter().map(move |eval| (rubric, eval)));
     evals
         .filter_map(|(rubric, eval)| {
-            let by = eval.assign_judges(rubric, workspace.judge.as_deref())?;
-            let court = PanelRules {
-                rule: by.rule?,
-                judges: by.judges.into_iter().map(str::to_owned).collect(),
+            // An eval without a judge, or with a single one, has no vote rule.
+            let assigned = eval.assign_judges(rubric, workspace.judge.as_deref())?;
+            let rules = PanelRules {
+                rule: assigned.rule?,
+                judges: assigned.judges.into_iter().map(str::to_owned).collect(),
                 bounds: ScoreBounds::from_decision_settings(&eval.decision_settings),
                 repeat: eval.repeat,
             };
-            Some(((rubric.id.as_str(), eval.id.as_str()), court))
+            Some(((rubric.id.as_str(), eval.id.as_str()), rules))
         })
         .collect()
 }

@@ -12,22 +12,22 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::diag::yaml;
-use crate::event::{BlobSource, CellKey, EventKind, EventTag, REDACTED, RunHeader};
+use crate::event::{BlobSource, EventKind, EventTag, REDACTED, RunHeader};
 use crate::handlers::EvalTypeRegistry;
 use crate::judge::EvidenceMissPolicy;
 use crate::model::{CellIx, CellResult, Digest, Outcome, RunId, TranscriptRef};
 use crate::record::{PlannedRange, RecordError, RecordedPlan, RecordedRun};
 use crate::rubric::{self, Rubric, RubricFiles as _, SnapshotFiles};
-use crate::run::inputs::carried::CarriedTranscript;
+use crate::run::inputs::carried::{CarriedCell, CarriedTranscript};
 use crate::run::inputs::feed::{
-    RecordChunk, ResumePoint, SourceRecord, TranscriptFeed, TranscriptFiles,
+    RecordChunk, RecordPlace, ResumePoint, SourceRecord, TranscriptFeed, TranscriptFiles,
 };
 use crate::run::inputs::snapshot::Compilation;
 use crate::run::judges::pool::mark_as_cached;
 use crate::run::judges::tool_sets::list_tool_digests;
-use crate::run::{DecisionFilter, RunError, RunOptions, SampleSpec};
+use crate::run::{DecisionFilter, RunError, RunOptions, RunUsageError, SampleSpec};
 use crate::tools::{self, ToolSet};
-use crate::transcript::{self, RecordSpan, TranscriptFile};
+use crate::transcript::{self, RecordSpan, TranscriptError, TranscriptFile};
 use crate::workspace::{CONFIG_FILE, Env, JudgeNames, Workspace};
 
 /// The events that [`ResumedRun`] reads; the reader skips the others without parsing them.
@@ -40,7 +40,10 @@ const CARRIED_EVENT_TAGS: &[EventTag] = &[
 ];
 
 /// A transcript of the old run, with its cells and their carried results.
-type OldTranscript = (TranscriptRef, Vec<(CellKey, Option<CellResult>)>);
+pub(in crate::run) struct OldTranscript {
+    reference: TranscriptRef,
+    cells: Vec<CarriedCell>,
+}
 
 /// The parts of an old run that a new run uses.
 pub(in crate::run) struct ResumedRun {
@@ -69,6 +72,7 @@ impl ResumedRun {
                     results.insert(cell, *result);
                 }
                 EventKind::RunFinished(totals) => is_complete = !totals.cancelled,
+                // The header and the planned ranges.
                 _ => plan.apply(&event),
             }
         }
@@ -97,17 +101,16 @@ impl ResumedRun {
         let plan = &self.header.plan;
         let text = |key: &str| plan.get(key).and_then(Value::as_str).map(str::to_owned);
         let number = |key: &str| plan.get(key).and_then(Value::as_u64);
+        // Step: refuse options that would change the plan.
         let given = options.filter.is_some()
             || options.judge.is_some()
             || options.limit.is_some()
             || options.sample.is_some()
             || options.repeat.is_some();
         if given {
-            return Err(RunError::Usage(
-                "--resume takes up a run as it was planned: leave out --where, --judge, --limit, --sample and --repeat"
-                    .to_owned(),
-            ));
+            return Err(RunUsageError::ResumeOptions.into());
         }
+        // Step: the judges and files of the old run. Everything else stays as it is today.
         let mut was = today.clone();
         was.root.clone_from(&self.header.workspace);
         was.judge = text("default_judge");
@@ -132,6 +135,7 @@ impl ResumedRun {
             .iter()
             .map(|snapshot| Ok((snapshot.path.clone(), self.read_text(&snapshot.blob.hash)?)))
             .collect::<Result<_, RunError>>()?;
+        // Step: the rubrics, loaded from the snapshot's texts.
         let kept = SnapshotFiles(was.files.clone());
         let mut names = self.judge_names(&kept);
         was.rubrics = self
@@ -140,9 +144,11 @@ impl ResumedRun {
             .iter()
             .map(|spec| self.restore_rubric(&spec.path, registry, &kept, &mut names))
             .collect::<Result<_, _>>()?;
+        // Step: the recorded tool responses and the options of the old run.
         let frozen = self.header.replayed_evidence_plan();
         was.replayed_evidence_run = frozen.as_ref().map(|frozen| {
             let runs: Vec<&str> = frozen.runs.iter().map(|run| run.0.as_str()).collect();
+            // `find_evidence_runs` splits the names at commas.
             runs.join(",")
         });
         let filter = text("where")
@@ -150,10 +156,11 @@ impl ResumedRun {
             .transpose();
         let sample = number("sample").map(|size| SampleSpec {
             size,
+            // 0 is the default seed of the command line.
             seed: number("seed").unwrap_or_default(),
         });
         let options = RunOptions {
-            filter: filter.map_err(|error| RunError::Usage(error.to_string()))?,
+            filter: filter.map_err(RunUsageError::from)?,
             judge: text("judge"),
             limit: number("limit"),
             sample,
@@ -191,6 +198,7 @@ impl ResumedRun {
         let text = self.read_text(&snapshot.blob.hash)?;
         let (rubric, problems) = rubric::load_with_files(text, path, registry, kept);
         let rubric = rubric.map(|mut rubric| {
+            // Rubrics of other tools name judges by path; the old dicta.yaml gives the names.
             names.rename_rubric_judges(&mut rubric);
             Arc::new(rubric)
         });
@@ -211,10 +219,8 @@ impl ResumedRun {
     }
 
     fn unusable_error(&self, why: &str) -> RunError {
-        RunError::Usage(format!(
-            "run {} cannot be taken up again: {why}",
-            self.run.letters()
-        ))
+        let (run, why) = (self.run.clone(), why.to_owned());
+        RunUsageError::NotResumable { run, why }.into()
     }
 
     /// Checks that this version reads the snapshot as the old run did. Otherwise its cell numbers would mean other
@@ -225,6 +231,7 @@ impl ResumedRun {
     ) -> Result<(), RunError> {
         let now = compilation.eval_specs();
         let then = &self.header.evals;
+        // Compare by position: cell keys contain positions of evals and judges.
         let evals = now.len() == then.len()
             && now
                 .iter()
@@ -251,10 +258,12 @@ impl ResumedRun {
         let shipped = tools::built_in_tool_decls();
         let mut changed = Vec::new();
         for (spec, (set, ix)) in self.header.judges.iter().zip(sets.iter().zip(0_u32..)) {
+            // Tools of a judge that is not needed were not opened, so their digests differ.
             if !compilation.needed.contains(&ix) {
                 continue;
             }
             for (name, now) in list_tool_digests(set) {
+                // A tool that the old run did not record is new and changes no recorded call.
                 let mut then = spec.tools.iter();
                 let differs = then.any(|(known, then)| *known == name && *then != now);
                 if differs && !shipped.iter().any(|decl| decl.name == name) {
@@ -265,23 +274,26 @@ impl ResumedRun {
         if changed.is_empty() {
             return Ok(());
         }
-        Err(RunError::Usage(format!(
-            "run {} cannot be taken up again: since then what these tools declare or do has changed: {}",
-            self.run.letters(),
-            changed.join(", ")
-        )))
+        Err(RunUsageError::ToolsChanged {
+            run: self.run.clone(),
+            tools: changed,
+        }
+        .into())
     }
 
     /// Returns the last record that the old run reached.
     pub(in crate::run) fn resume_point(&self) -> Option<ResumePoint> {
-        let (last, _) = self.transcripts.last()?;
+        let last = &self.transcripts.last()?.reference;
         Some(ResumePoint {
             path: last.path.clone(),
-            offset: (last.offset, last.part),
+            place: RecordPlace::from_reference(last),
             planned: self
                 .transcripts
                 .iter()
-                .map(|(planned, _)| (planned.path.clone(), (planned.offset, planned.part)))
+                .map(|old| {
+                    let place = RecordPlace::from_reference(&old.reference);
+                    (old.reference.path.clone(), place)
+                })
                 .collect(),
         })
     }
@@ -298,24 +310,34 @@ fn collect_old_transcripts(
     let mut by_id: HashMap<String, usize> = HashMap::new();
     for range in ranges {
         // A later range of the same transcript contains further repeats.
+        // Ids are unique within a run, so the id identifies the transcript.
         let position = *by_id.entry(range.transcript.id.clone()).or_insert_with(|| {
-            transcripts.push((range.transcript, Vec::new()));
+            transcripts.push(OldTranscript {
+                reference: range.transcript,
+                cells: Vec::new(),
+            });
             transcripts.len() - 1
         });
         let cells = (range.first.0..).map(CellIx).zip(range.keys);
-        transcripts[position].1.extend(cells.map(|(cell, key)| {
+        transcripts[position].cells.extend(cells.map(|(cell, key)| {
             let result = results.remove(&cell);
-            (key, result.and_then(|result| carry_result(run, result)))
+            let result = result.and_then(|result| carry_result(run, result));
+            CarriedCell { key, result }
         }));
     }
-    for (_, cells) in &mut transcripts {
-        cells.sort_by_key(|(key, _)| (key.eval, key.message, key.judge, key.repeat));
+    // Sort into plan order, because later ranges add their cells at the end.
+    for OldTranscript { cells, .. } in &mut transcripts {
+        cells.sort_by_key(|carried| {
+            let key = carried.key;
+            (key.eval, key.message, key.judge, key.repeat)
+        });
     }
     transcripts
 }
 
 /// Returns the result as the new run records it; `None` if the cell must be judged again.
 fn carry_result(run: &RunId, result: CellResult) -> Option<CellResult> {
+    // A person's change replaced the judge's result, which the new run needs.
     if result.outcome.is_error() || result.by_human {
         return None;
     }
@@ -351,31 +373,33 @@ impl ResumeFeed {
         }
     }
 
-    fn read_bytes(&mut self, of: &TranscriptRef) -> Result<Vec<u8>, String> {
-        let is_it = |bytes: &Vec<u8>| Digest::hash_bytes(bytes) == of.digest;
-        if let Some(bytes) = self.read_from_file(of).filter(is_it) {
+    fn read_bytes(&mut self, reference: &TranscriptRef) -> Result<Vec<u8>, String> {
+        // Compare the content: the same place in a changed file may hold another transcript.
+        let is_unchanged = |bytes: &Vec<u8>| Digest::hash_bytes(bytes) == reference.digest;
+        if let Some(bytes) = self.read_from_file(reference).filter(is_unchanged) {
             return Ok(bytes);
         }
-        self.blobs.get(&of.digest).map_err(|_| {
+        self.blobs.get(&reference.digest).map_err(|_| {
             format!(
                 "{} has changed since the run that is resumed, and that run kept no copy of {}",
-                of.path.display(),
-                of.id
+                reference.path.display(),
+                reference.id
             )
         })
     }
 
-    fn read_from_file(&mut self, of: &TranscriptRef) -> Option<Vec<u8>> {
-        let path = self.files.root.join(&of.path);
+    fn read_from_file(&mut self, reference: &TranscriptRef) -> Option<Vec<u8>> {
+        let path = self.files.root.join(&reference.path);
+        // Keep one file open, because the transcripts of a file follow each other.
         if self.file.as_ref().is_none_or(|(open, _)| *open != path) {
             let file = self.files.maps.open(&path).ok()?;
             self.file = Some((path, file));
         }
         let (_, file) = self.file.as_ref()?;
         let span = RecordSpan {
-            offset: of.offset,
-            len: of.len,
-            part: of.part,
+            offset: reference.offset,
+            len: reference.len,
+            part: reference.part,
             number: 0,
         };
         file.read_native(span).ok()
@@ -383,13 +407,14 @@ impl ResumeFeed {
 }
 
 impl TranscriptFeed for ResumeFeed {
-    fn next_chunk(&mut self) -> Result<Option<RecordChunk>, String> {
-        let Some((reference, cells)) = self.old_transcripts.next() else {
+    fn next_chunk(&mut self) -> Result<Option<RecordChunk>, TranscriptError> {
+        let Some(OldTranscript { reference, cells }) = self.old_transcripts.next() else {
             return match &mut self.rest {
                 Some(rest) => rest.next_chunk(),
                 None => Ok(None),
             };
         };
+        // A lost transcript does not end the run: its results are carried, and its open cells become errors.
         let (bytes, lost) = match self.read_bytes(&reference) {
             Ok(bytes) => (bytes, None),
             Err(why) => (Vec::new(), Some(why)),

@@ -30,8 +30,14 @@ pub(in crate::run) struct PastUsage {
     pub(in crate::run) ms: u64,
 }
 
-/// The key: judge, model, rubric and eval.
-type UsageKey = (String, String, String, String);
+/// The cells whose usage is added up.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct UsageKey {
+    judge: String,
+    model: String,
+    rubric: String,
+    eval: String,
+}
 
 /// The recorded usage, by judge and eval.
 #[derive(Debug, Default)]
@@ -42,11 +48,13 @@ impl UsageHistory {
     pub(in crate::run) fn from_store(store: &RunStore, workspace: &Workspace) -> Self {
         let mut all = Self::default();
         let runs = store.runs();
+        // `runs` lists the newest first, so `take` below keeps the newest.
         let own_runs = runs.iter().filter(|run| {
             let header = run.read_header();
             header.is_ok_and(|header| header.workspace == workspace.root)
         });
         for run in own_runs.take(MAX_HISTORY_RUNS) {
+            // A preview works without this run, so its error is not reported here.
             let _unreadable = all.add_run(run);
         }
         all
@@ -59,12 +67,12 @@ impl UsageHistory {
         rubric: &str,
         eval: &str,
     ) -> Option<&PastUsage> {
-        let key = (
-            judge.name.clone(),
-            judge.model.clone(),
-            rubric.to_owned(),
-            eval.to_owned(),
-        );
+        let key = UsageKey {
+            judge: judge.name.clone(),
+            model: judge.model.clone(),
+            rubric: rubric.to_owned(),
+            eval: eval.to_owned(),
+        };
         self.0.get(&key).filter(|taken| taken.cells > 0)
     }
 
@@ -86,6 +94,7 @@ impl UsageHistory {
 
     /// Adds a cell of this run, if its judge was called and reported its tokens.
     fn add_result(&mut self, key: UsageKey, result: &CellResult) {
+        // A cell without token counts would lower the mean.
         let usage = result.usage.unwrap_or_default();
         let (Some(input), Some(output)) = (usage.input, usage.output) else {
             return;
@@ -97,6 +106,7 @@ impl UsageHistory {
         }
         let past = self.0.entry(key).or_default();
         past.cells += 1;
+        // Logs are untrusted input, so a huge number must not overflow.
         past.calls = past.calls.saturating_add(u64::from(usage.calls));
         past.input = past.input.saturating_add(input);
         past.output = past.output.saturating_add(output);
@@ -107,10 +117,10 @@ impl UsageHistory {
 /// Returns the key of a judged cell; `None` for a cell without a judge.
 fn usage_key(cell: PlannedCell<'_>) -> Option<UsageKey> {
     let judge = &cell.judge()?.config;
-    Some((
-        judge.name.clone(),
-        judge.model.clone(),
-        cell.rubric()?.id.clone(),
-        cell.eval()?.id.clone(),
-    ))
+    Some(UsageKey {
+        judge: judge.name.clone(),
+        model: judge.model.clone(),
+        rubric: cell.rubric()?.id.clone(),
+        eval: cell.eval()?.id.clone(),
+    })
 }

@@ -31,6 +31,7 @@ pub(in crate::run) struct RecordedVerdictCache {
 impl VerdictCache for RecordedVerdictCache {
     fn find(&self, key: &Digest, params: &JudgedParams) -> Option<CellResult> {
         let entry: &CacheEntry = self.index.get(key)?;
+        // A person's change is a decision about one run and must not spread to others.
         if entry.result.by_human
             || !entry
                 .evidence
@@ -40,6 +41,7 @@ impl VerdictCache for RecordedVerdictCache {
             return None;
         }
         let verdict = entry.result.verdict.as_deref()?;
+        // The cache key excludes decision settings, so decide again under the current ones.
         let again = apply_bounds(verdict, params);
         if again.outcome.is_error() {
             // The recorded verdict lacks a value that the current settings need, so the judge must be called again.
@@ -56,12 +58,14 @@ impl VerdictCache for RecordedVerdictCache {
 
 impl RecordedVerdictCache {
     fn is_evidence_valid(&self, used: &EvidenceUsed) -> bool {
+        // A judge may have several tools of one name; one with the recorded digest is enough.
         let mut same = self
             .tools
             .find_matching(&used.tool, used.tool_digest.as_ref());
         match &self.replayed_evidence {
             None => same.next().is_some(),
             Some(frozen) => same.any(|digest| {
+                // No cell of this run makes the look-up, so its number is one that no cell has.
                 let key = EvidenceKey::new(&used.tool, digest, &used.canonical_args);
                 match frozen.get(CellIx(u32::MAX), &key) {
                     EvidenceLookup::Found {

@@ -22,6 +22,7 @@ use thiserror::Error;
 use crate::diag::find_nearest;
 use crate::model::{Outcome, pluralize};
 
+// Error messages list the keys in this order.
 const FILTER_KEYS: [&str; 7] = [
     "outcome",
     "eval",
@@ -115,8 +116,10 @@ struct IdPattern {
 
 impl IdPattern {
     fn new(text: &str) -> Self {
+        // Without glob characters, an exact comparison is enough and much faster.
         let glob = text
             .contains(['*', '?', '[', '{'])
+            // An id such as `a[1` is not a valid glob, so it is compared as text only.
             .then(|| globset::Glob::new(text).ok())
             .flatten()
             .map(|glob| glob.compile_matcher());
@@ -164,10 +167,11 @@ impl DecisionFilter {
     /// are unique.
     pub fn from_names(names: impl IntoIterator<Item = String>) -> Self {
         let exact: HashSet<String> = names.into_iter().collect();
-        let early = exact
+        let without_suffix = exact
             .iter()
             .filter_map(|name| strip_id_suffix(name))
             .collect();
+        // The plan records this text. Only a single name can be written in the filter language.
         let text = match exact.iter().next() {
             Some(only) if exact.len() == 1 => format!("\"{only}\""),
             _ => format!("({} named)", pluralize(exact.len() as u64, "decision")),
@@ -178,7 +182,7 @@ impl DecisionFilter {
                 is_negated: false,
                 condition: FilterCondition::Names(NamedDecisions {
                     exact,
-                    without_suffix: early,
+                    without_suffix,
                 }),
             }],
         }
@@ -210,6 +214,7 @@ impl DecisionFilter {
     /// transcript.
     pub(crate) fn includes_name(&self, decision: &str) -> bool {
         self.terms.iter().all(|term| match &term.condition {
+            // Other terms were tested while the transcript was read.
             FilterCondition::Names(names) => names.exact.contains(decision) != term.is_negated,
             _ => true,
         })
@@ -224,10 +229,10 @@ impl DecisionFilter {
 
     /// Returns `true` if a term tests the whole name of a candidate, so that the caller must format it.
     pub(crate) fn needs_name(&self) -> bool {
-        let whole = |what: &FilterCondition| {
+        let tests_name = |what: &FilterCondition| {
             matches!(what, FilterCondition::Word(_) | FilterCondition::Names(_))
         };
-        self.terms.iter().any(|term| whole(&term.condition))
+        self.terms.iter().any(|term| tests_name(&term.condition))
     }
 
     /// Returns `true` if the filter selects the decision.
@@ -249,6 +254,7 @@ impl DecisionFilter {
                 FilterKey::Rubric => hit(rubric) != term.is_negated,
                 FilterKey::Judge => judges.iter().any(|judge| hit(judge)) != term.is_negated,
                 FilterKey::Group => groups.iter().any(|group| hit(group)) != term.is_negated,
+                // Transcripts are not read yet, so these terms might select the eval.
                 FilterKey::Transcript | FilterKey::Tag => true,
             }
         })
@@ -264,6 +270,7 @@ impl DecisionFilter {
         groups: &[&str],
     ) -> Vec<String> {
         let mut problems = Vec::new();
+        // A negated pattern that matches nothing excludes nothing, which is harmless.
         for term in self.terms.iter().filter(|term| !term.is_negated) {
             let FilterCondition::Id(key, patterns) = &term.condition else {
                 continue;
@@ -277,6 +284,7 @@ impl DecisionFilter {
             };
             if patterns
                 .iter()
+                // One match in a comma list is enough, because the term then selects something.
                 .any(|p| known.iter().any(|id| p.matches(id)))
             {
                 continue;
@@ -332,6 +340,7 @@ impl FilterCondition {
 /// filters a hundred thousand explanations at each key press.
 fn contains_ignoring_case(text: &str, word: &str) -> bool {
     if !text.is_ascii() {
+        // Lower case can change the number of bytes outside ASCII, so fold the whole text.
         return text.to_lowercase().contains(word);
     }
     let Some((first, rest)) = word.as_bytes().split_first() else {
@@ -339,6 +348,7 @@ fn contains_ignoring_case(text: &str, word: &str) -> bool {
     };
     let text = text.as_bytes();
     let upper = first.to_ascii_uppercase();
+    // Search for the first byte in both cases, then compare the rest without copying.
     memchr::memchr2_iter(*first, upper, text).any(|at| {
         let after = text.get(at + 1..at + 1 + rest.len());
         after.is_some_and(|after| after.eq_ignore_ascii_case(rest))
@@ -354,9 +364,10 @@ fn decision_name<'c>(candidate: &FilterCandidate<'c>) -> &'c str {
 /// `a/r/e`.
 fn strip_id_suffix(name: &str) -> Option<String> {
     let (transcript, rest) = name.split_once('/')?;
-    let (own, number) = transcript.rsplit_once("%7E")?;
+    // Names escape the `~` of a suffix as `%7E`.
+    let (original_id, number) = transcript.rsplit_once("%7E")?;
     let digits = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
-    digits.then(|| format!("{own}/{rest}"))
+    digits.then(|| format!("{original_id}/{rest}"))
 }
 
 /// A word of a filter. It records whether quotes enclose the whole word.
@@ -371,12 +382,14 @@ pub(crate) struct FilterWord {
 pub(crate) fn split_words(text: &str) -> Result<Vec<FilterWord>, FilterError> {
     let mut words = Vec::new();
     let mut chars = text.chars().peekable();
+    // One pass per word: skip spaces, then read `!`, quotes and the word itself.
     loop {
         while chars.next_if(|c| c.is_whitespace()).is_some() {}
         if chars.peek().is_none() {
             return Ok(words);
         }
         let not = chars.next_if_eq(&'!').is_some();
+        // A quote inside a word, as in `eval:"a b"`, does not make the whole word literal.
         let quoted = chars.peek() == Some(&'"');
         let (mut word, mut inside) = (String::new(), false);
         while let Some(c) = chars.next_if(|c| inside || !c.is_whitespace()) {
@@ -409,13 +422,14 @@ fn parse_term(word: FilterWord) -> Result<FilterTerm, FilterError> {
         is_quoted: quoted,
         text,
     } = word;
-    let what = match text.split_once(':') {
+    let condition = match text.split_once(':') {
+        // A quoted word is text, so `"support:3"` has no key.
         Some((key, value)) if !quoted => parse_keyed_term(key, value)?,
         _ => FilterCondition::Word(text.to_lowercase()),
     };
     Ok(FilterTerm {
         is_negated: not,
-        condition: what,
+        condition,
     })
 }
 
@@ -438,6 +452,7 @@ fn parse_keyed_term(key: &str, value: &str) -> Result<FilterCondition, FilterErr
             )));
         }
     };
+    // Ignore empty parts, so that a trailing comma is allowed.
     let values: Vec<&str> = value.split(',').filter(|v| !v.is_empty()).collect();
     if values.is_empty() {
         let name = key.map_or("outcome", FilterKey::name);

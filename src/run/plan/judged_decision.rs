@@ -4,28 +4,20 @@
 
 use crate::event::CellKey;
 
-/// The value in place of a judge's position for a check that waits for a program. No judge decides such a cell.
-pub(in crate::run) const NO_JUDGE: u32 = u32::MAX;
-
 /// A judged cell of a decision: its judge and its repeat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(in crate::run) struct JudgeRepeat {
-    /// The position of the judge, or [`NO_JUDGE`].
-    pub(in crate::run) judge: u32,
+    /// The position of the judge; `None` for a check that waits for a program.
+    pub(in crate::run) judge: Option<u32>,
     /// The repeat, from 1; `None` without repeats.
     pub(in crate::run) repeat: Option<u32>,
 }
 
 impl JudgeRepeat {
-    /// Returns the judge's position for a cell key.
-    pub(in crate::run) fn judge_position(self) -> Option<u32> {
-        (self.judge != NO_JUDGE).then_some(self.judge)
-    }
-
     /// Returns the judge and repeat of a cell key.
     pub(in crate::run) fn from_key(key: &CellKey) -> Self {
         Self {
-            judge: key.judge.unwrap_or(NO_JUDGE),
+            judge: key.judge,
             repeat: key.repeat,
         }
     }
@@ -38,8 +30,8 @@ pub(in crate::run) struct JudgedDecision {
     pub(in crate::run) eval: u32,
     /// The judged message.
     pub(in crate::run) message: Option<u32>,
-    /// The position of the judge; of a panel, the first member; or [`NO_JUDGE`].
-    pub(in crate::run) judge: u32,
+    /// The position of the judge; of a panel, the first member; `None` for a check that waits for a program.
+    pub(in crate::run) judge: Option<u32>,
     /// The largest number of cells per judge.
     pub(in crate::run) repeat: u32,
 }
@@ -47,16 +39,16 @@ pub(in crate::run) struct JudgedDecision {
 impl JudgedDecision {
     /// Returns `true` if a check that waits for a program decides.
     pub(in crate::run) fn is_program_check(&self) -> bool {
-        self.judge == NO_JUDGE
+        self.judge.is_none()
     }
 
     /// Returns the key of one of its cells.
-    pub(in crate::run) fn cell_key(&self, post: JudgeRepeat) -> CellKey {
+    pub(in crate::run) fn cell_key(&self, judge_repeat: JudgeRepeat) -> CellKey {
         CellKey {
             eval: self.eval,
             message: self.message,
-            judge: post.judge_position(),
-            repeat: post.repeat,
+            judge: judge_repeat.judge,
+            repeat: judge_repeat.repeat,
         }
     }
 }

@@ -115,6 +115,7 @@ impl RunPlan {
     pub(in crate::run) fn tasks(&self, transcript: &Transcript<'_>) -> Vec<DecisionTask> {
         let mut tasks = Vec::with_capacity(self.evals.len());
         for at in 0..self.evals.len() {
+            // The log stores eval positions as `u32`.
             let at = u32::try_from(at).expect("a workspace holds fewer than 2^32 evals");
             let (plan, _, eval) = self.eval(at);
             if plan
@@ -125,6 +126,7 @@ impl RunPlan {
                 self.add_eval_tasks(at, eval, transcript, &mut tasks);
             }
         }
+        // Filter after planning, because `outcome:` and `judge:` test whole decisions.
         if let Some(filter) = &self.filter {
             let tags: Vec<&str> = transcript.tags.iter().map(|tag| &**tag).collect();
             tasks.retain(|task| self.selects(filter, transcript, &tags, task));
@@ -141,6 +143,7 @@ impl RunPlan {
     ) {
         let plan = &self.evals[at as usize];
         let mut push = |message| {
+            // The reason to skip comes first, so a skipped eval never needs its judge.
             let how = match (plan.skip_reason(eval, message, transcript), plan.judge) {
                 (Some(why), _) => DecisionMethod::Skip(why),
                 (None, Some(judge)) => DecisionMethod::Judge {
@@ -181,6 +184,7 @@ impl RunPlan {
             judge: None,
             repeat: None,
         };
+        // Looking up an outcome formats names, so do it only if the filter tests outcomes.
         let outcome = filter
             .needs_past_outcomes()
             .then(|| {
@@ -188,6 +192,7 @@ impl RunPlan {
                     .outcome(&decision, &self.judges, plan.terms())
             })
             .flatten();
+        // The name contains the first judge, so that a bare word also finds judges.
         let name = CellName {
             judge: judges.first().map(|judge| (*judge).to_owned()),
             ..decision
@@ -226,19 +231,19 @@ impl RunPlan {
     pub(in crate::run) fn cell_name(
         &self,
         transcript: &str,
-        of: JudgedDecision,
-        post: JudgeRepeat,
+        decision: JudgedDecision,
+        judge_repeat: JudgeRepeat,
     ) -> CellName {
-        let (_, rubric, eval) = self.eval(of.eval);
+        let (_, rubric, eval) = self.eval(decision.eval);
         CellName {
             transcript: transcript.to_owned(),
             rubric: rubric.id.clone(),
             eval: eval.id.clone(),
-            message: of.message,
-            judge: post
-                .judge_position()
+            message: decision.message,
+            judge: judge_repeat
+                .judge
                 .and_then(|judge| self.judges.get(judge as usize).cloned()),
-            repeat: post.repeat,
+            repeat: judge_repeat.repeat,
         }
     }
 
@@ -246,8 +251,9 @@ impl RunPlan {
     /// itself.
     pub(in crate::run) fn prepend_message(&self, eval: u32, result: &mut CellResult) {
         let (_, _, spec) = self.eval(eval);
-        let told = spec.message.is_empty() || result.explanation.starts_with(&spec.message);
-        if result.outcome == Outcome::Fail && !told {
+        // A cached or carried verdict already contains the message.
+        let has_message = spec.message.is_empty() || result.explanation.starts_with(&spec.message);
+        if result.outcome == Outcome::Fail && !has_message {
             let why = std::mem::take(&mut result.explanation);
             result.explanation = match why.as_str() {
                 "" => spec.message.clone(),
@@ -276,6 +282,7 @@ impl RunPlan {
             }
         };
         Ok(JudgeRequest {
+            // Previews and cache keys need a request before the cell has a number.
             cell: CellIx(0),
             transcript: Arc::clone(transcript),
             end: judged_message_count(transcript, message),
@@ -355,10 +362,13 @@ fn find_skip_reason(
 ) -> Option<String> {
     let picked = |turn: u32| is_sampled(&transcript.id, u64::from(turn), eval.sample_percentage);
     let what = match (eval.trigger, message) {
+        // The order decides the recorded reason: disabled, not sampled, then the precondition.
         _ if !eval.enabled => return Some("disabled in the rubric".to_owned()),
         (Trigger::SampleSessions, _) if !picked(0) => "sessions",
+        // The draw depends on the message, so each message of a transcript is drawn on its own.
         (Trigger::SampleTurns, Some(message)) if !picked(message) => "turns",
         _ => {
+            // The precondition comes last, because it reads the transcript.
             let when = eval.when.as_ref()?;
             let why = when.explain_unmet(transcript, judged_message_count(transcript, message))?;
             return Some(format!("its precondition is not met: {why}"));

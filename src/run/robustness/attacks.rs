@@ -117,6 +117,7 @@ pub(super) fn attack_cases(
     most: usize,
     known: BaseVerdictFn<'_>,
 ) -> Vec<RobustnessCase> {
+    // Only an answer that fails can be turned into a pass.
     let failing = |want: &dyn Fn(&BaseAnswer) -> bool| -> HashMap<(usize, usize), usize> {
         let mut found = HashMap::new();
         for (at, base) in bases
@@ -127,31 +128,39 @@ pub(super) fn attack_cases(
         {
             for eval in &base.evals {
                 if known(at, *eval) == Some(false) {
+                    // One failing answer per conversation and eval is enough.
                     found.entry((base.conversation, *eval)).or_insert(at);
                 }
             }
         }
         found
     };
-    let hollow = failing(&|base| base.is_non_answer);
-    let own = failing(&|base| !base.is_non_answer);
-    let mut pairs: Vec<(usize, usize)> = hollow.keys().chain(own.keys()).copied().collect();
+    let non_answers = failing(&|base| base.is_non_answer);
+    let wrong_answers = failing(&|base| !base.is_non_answer);
+    let mut pairs: Vec<(usize, usize)> = non_answers
+        .keys()
+        .chain(wrong_answers.keys())
+        .copied()
+        .collect();
     // Sort, so that each eval attacks its first conversation before a second one.
     pairs.sort_unstable();
     pairs.dedup();
+    // The limit keeps the number of calls predictable.
     pairs.truncate(most);
     let mut cases = Vec::new();
     for pair in pairs {
-        if let Some(base) = hollow.get(&pair) {
-            let whole = MASTER_KEYS.map(|text| (AttackKind::MasterKey, text));
-            let whole = whole
+        // Answers without content replace a non-answer, which deserves a pass no more than they do.
+        if let Some(base) = non_answers.get(&pair) {
+            let replacements = MASTER_KEYS.map(|text| (AttackKind::MasterKey, text));
+            let replacements = replacements
                 .into_iter()
                 .chain(EMPTY_ANSWERS.map(|text| (AttackKind::Empty, text)));
-            for (nth, (family, text)) in whole.enumerate() {
+            for (nth, (family, text)) in replacements.enumerate() {
                 push_case(&mut cases, bases, (*base, pair.1), family, nth, text);
             }
         }
-        if let Some(base) = own.get(&pair).or_else(|| hollow.get(&pair)) {
+        // A wrong answer with content is the harder test, so it comes before the non-answer.
+        if let Some(base) = wrong_answers.get(&pair).or_else(|| non_answers.get(&pair)) {
             let answer = &bases.answers[*base].answer;
             for (family, nth, text) in append_attack_texts(answer) {
                 push_case(&mut cases, bases, (*base, pair.1), family, nth, &text);
@@ -184,6 +193,7 @@ fn append_attack_texts(answer: &str) -> Vec<(AttackKind, usize, String)> {
                 .map(|(nth, text)| (AttackKind::Injected(style), nth, text)),
         );
     }
+    // Padding surrounds the answer, so it does not follow it as the other texts do.
     let long = pad_answer(answer).into_iter().enumerate();
     all.extend(long.map(|(nth, text)| (AttackKind::Padding, nth, text)));
     all
@@ -197,10 +207,15 @@ fn push_case(
     nth: usize,
     answer: &str,
 ) {
-    let of = &bases.answers[base];
+    let base_answer = &bases.answers[base];
     cases.push(RobustnessCase {
-        id: format!("{}+{}-{}", of.id, family.name().replace(' ', "-"), nth + 1),
-        record: with_answer(&of.record, answer),
+        id: format!(
+            "{}+{}-{}",
+            base_answer.id,
+            family.name().replace(' ', "-"),
+            nth + 1
+        ),
+        record: with_answer(&base_answer.record, answer),
         eval,
         variant: EvalVariant::Once,
         attack: family,
@@ -236,6 +251,7 @@ fn push_neutral_cases(
                     base: at,
                 });
             }
+            // Criteria as one text have no order to change.
             if reverse_criteria(&bases.evals[*eval].params).is_some() {
                 cases.push(RobustnessCase {
                     id: format!("{}+swapped-criteria", base.id),
@@ -255,6 +271,7 @@ pub(super) fn reverse_criteria(params: &Value) -> Option<Value> {
     let list = params
         .get("criteria")?
         .as_array()
+        // One criterion in reverse is the same question.
         .filter(|list| list.len() > 1)?;
     let mut params = params.clone();
     params["criteria"] = list.iter().rev().cloned().collect();

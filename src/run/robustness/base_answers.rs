@@ -14,32 +14,41 @@ use crate::rubric::{self, Eval, EvalTypeCatalog as _, Rubric};
 
 use crate::workspace::Workspace;
 
+/// A question with a wrong and a right answer.
+struct BuiltInQuestion {
+    /// The id of its eval.
+    name: &'static str,
+    question: &'static str,
+    wrong: &'static str,
+    right: &'static str,
+}
+
 /// Questions with answers whose correct verdict is known. The judge `rules` can read their criteria.
-const BUILT_IN_QUESTIONS: [(&str, &str, &str, &str); 4] = [
-    (
-        "capital",
-        "What is the capital of Australia?",
-        "The capital of Australia is Sydney.",
-        "The capital of Australia is Canberra.",
-    ),
-    (
-        "product",
-        "What is 17 times 3?",
-        "17 times 3 is 54.",
-        "17 times 3 is 51.",
-    ),
-    (
-        "author",
-        "Who wrote the play Faust?",
-        "Faust was written by Friedrich Schiller.",
-        "Faust was written by Johann Wolfgang von Goethe.",
-    ),
-    (
-        "element",
-        "Which chemical element has the symbol Fe?",
-        "Fe is the symbol of fluorine.",
-        "Fe is the symbol of iron.",
-    ),
+const BUILT_IN_QUESTIONS: [BuiltInQuestion; 4] = [
+    BuiltInQuestion {
+        name: "capital",
+        question: "What is the capital of Australia?",
+        wrong: "The capital of Australia is Sydney.",
+        right: "The capital of Australia is Canberra.",
+    },
+    BuiltInQuestion {
+        name: "product",
+        question: "What is 17 times 3?",
+        wrong: "17 times 3 is 54.",
+        right: "17 times 3 is 51.",
+    },
+    BuiltInQuestion {
+        name: "author",
+        question: "Who wrote the play Faust?",
+        wrong: "Faust was written by Friedrich Schiller.",
+        right: "Faust was written by Johann Wolfgang von Goethe.",
+    },
+    BuiltInQuestion {
+        name: "element",
+        question: "Which chemical element has the symbol Fe?",
+        wrong: "Fe is the symbol of fluorine.",
+        right: "Fe is the symbol of iron.",
+    },
 ];
 
 /// The rubric that decides the built-in questions.
@@ -93,17 +102,23 @@ pub(super) fn load_built_in(registry: &EvalTypeRegistry) -> Result<BaseAnswers, 
         format!("the built-in rubric does not load: {}", problems.join("; "))
     })?;
     let mut all = Vec::new();
-    for (of, (name, question, wrong, right)) in BUILT_IN_QUESTIONS.iter().enumerate() {
+    for (conversation, built_in) in BUILT_IN_QUESTIONS.iter().enumerate() {
+        let BuiltInQuestion {
+            name,
+            question,
+            wrong,
+            right,
+        } = built_in;
         for (kind, answer, truth) in [("wrong", wrong, false), ("right", right, true)] {
             all.push(BaseAnswer {
                 id: format!("{name}-{kind}"),
-                conversation: of,
+                conversation,
                 record: json!({"messages": [
                     {"role": "user", "content": question},
                     {"role": "assistant", "content": answer},
                 ]}),
                 answer: (*answer).to_owned(),
-                evals: vec![of],
+                evals: vec![conversation],
                 deserves_pass: Some(truth),
                 // Only answers with the expected word deserve to pass.
                 is_non_answer: !truth,
@@ -116,6 +131,17 @@ pub(super) fn load_built_in(registry: &EvalTypeRegistry) -> Result<BaseAnswers, 
         evals,
         answers: all,
     })
+}
+
+/// A transcript of the draw.
+struct DrawnTranscript {
+    /// The rank in the draw; the lowest are kept.
+    rank: u64,
+    id: String,
+    record: Value,
+    answer: String,
+    /// The positions of the evals that apply to it.
+    evals: Vec<usize>,
 }
 
 /// Draws transcripts of the workspace by the seed, each with its own answer and with an answer without content.
@@ -144,9 +170,9 @@ pub(super) fn sample_workspace(
             rubric.id
         ));
     }
-    let mut drawn: Vec<(u64, String, Value, String, Vec<usize>)> = Vec::new();
-    let whole = rubric.applies_to.compile();
-    let own: Vec<_> = evals.iter().map(|eval| eval.applies_to.compile()).collect();
+    let mut drawn: Vec<DrawnTranscript> = Vec::new();
+    let rubric_selector = rubric.applies_to.compile();
+    let selectors: Vec<_> = evals.iter().map(|eval| eval.applies_to.compile()).collect();
     for path in &workspace.transcripts {
         let mut file = workspace
             .field_maps
@@ -158,32 +184,37 @@ pub(super) fn sample_workspace(
                 let Ok(read) = record.parse(bytes, &file.default_id(span.number)) else {
                     continue;
                 };
-                if !whole.matches(&read) {
+                if !rubric_selector.matches(&read) {
                     continue;
                 }
-                let which = own.iter().enumerate().filter(|(_, own)| own.matches(&read));
+                let which = selectors
+                    .iter()
+                    .enumerate()
+                    .filter(|(_, selector)| selector.matches(&read));
                 let which: Vec<usize> = which.map(|(at, _)| at).collect();
+                // The attacks change the native JSON, so parse it again as a value.
                 let Ok(record) = serde_json::from_slice::<Value>(bytes) else {
                     continue;
                 };
                 let (Some(answer), false) = (last_answer(&record), which.is_empty()) else {
                     continue;
                 };
-                drawn.push((
-                    draw_rank(seed, &read.id),
-                    read.id.to_string(),
+                drawn.push(DrawnTranscript {
+                    rank: draw_rank(seed, &read.id),
+                    id: read.id.to_string(),
                     record,
                     answer,
-                    which,
-                ));
+                    evals: which,
+                });
+                // Keep only the best ranks while reading, so that memory does not grow with the files.
                 if drawn.len() > limit {
-                    drawn.sort_by_key(|one| one.0);
+                    drawn.sort_by_key(|one| one.rank);
                     drawn.truncate(limit);
                 }
             }
         }
     }
-    drawn.sort_by_key(|one| one.0);
+    drawn.sort_by_key(|one| one.rank);
     if drawn.is_empty() {
         return Err(format!(
             "no transcript that rubric `{}` applies to ends in an answer ({} looked at)",
@@ -193,16 +224,23 @@ pub(super) fn sample_workspace(
     }
     let mut all = Vec::new();
     let mut taken = std::collections::HashSet::new();
-    for (of, (_, id, record, answer, evals)) in drawn.into_iter().enumerate() {
+    for (conversation, one) in drawn.into_iter().enumerate() {
+        let DrawnTranscript {
+            id,
+            record,
+            answer,
+            evals,
+            ..
+        } = one;
         // Ids may repeat in a workspace, and the cases need unique ids.
         let id = if taken.insert(id.clone()) {
             id
         } else {
-            format!("{id}+{of}")
+            format!("{id}+{conversation}")
         };
         all.push(BaseAnswer {
             id: format!("{id}+hollow"),
-            conversation: of,
+            conversation,
             record: with_answer(&record, NON_ANSWER),
             answer: NON_ANSWER.to_owned(),
             evals: evals.clone(),
@@ -211,7 +249,7 @@ pub(super) fn sample_workspace(
         });
         all.push(BaseAnswer {
             id,
-            conversation: of,
+            conversation,
             record,
             answer,
             evals,
@@ -230,6 +268,7 @@ pub(super) fn sample_workspace(
 /// Returns a transcript's rank in the draw.
 fn draw_rank(seed: u64, id: &str) -> u64 {
     let mut hasher = blake3::Hasher::new();
+    // A hash of seed and id makes the draw independent of the order of files.
     hasher.update(&seed.to_le_bytes());
     hasher.update(id.as_bytes());
     let mut head = [0; 8];
@@ -244,9 +283,11 @@ fn is_assistant(message: &Value) -> bool {
 /// Returns the text of the last assistant message.
 fn last_answer(record: &Value) -> Option<String> {
     let messages = record.get("messages")?.as_array()?;
+    // A transcript without an answer gives nothing to attack.
     let last = messages.iter().rfind(|message| is_assistant(message))?;
     match &last["content"] {
         Value::String(text) => Some(text.clone()),
+        // The content is a list of parts; only text parts count.
         Value::Array(parts) => {
             let texts = parts.iter().filter_map(|part| part["text"].as_str());
             Some(texts.collect::<Vec<_>>().join("\n"))
@@ -261,6 +302,7 @@ pub(super) fn with_answer(record: &Value, answer: &str) -> Value {
     let messages = record.get_mut("messages").and_then(Value::as_array_mut);
     let last = messages.and_then(|all| all.iter_mut().rfind(|message| is_assistant(message)));
     if let Some(last) = last {
+        // A plain text replaces all parts of the content.
         last["content"] = json!(answer);
     }
     record
@@ -277,6 +319,7 @@ pub(super) fn with_greeting(record: &Value, late: bool) -> Value {
         } else {
             messages.iter().position(asks)
         };
+        // A transcript without a user message gets the greeting at its start.
         let at = at.unwrap_or(0);
         let greeting = [
             json!({"role": "user", "content": "Hello there!"}),

@@ -31,8 +31,8 @@ use tempfile::NamedTempFile;
 
 use self::attacks::{AttackKind, EvalVariant, RobustnessCase, reverse_criteria};
 use self::base_answers::BaseAnswers;
-pub use self::report::{RobustnessReport, RobustnessRow};
-use super::{CachePolicy, RunError, RunOptions};
+pub use self::report::{FlippedCell, RobustnessReport, RobustnessRow};
+use super::{CachePolicy, RunError, RunOptions, RunUsageError};
 use crate::event::{RunHeader, RunState};
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{CellIx, CellName, CellResult, ProviderKind, RunId, TokenUsage};
@@ -122,19 +122,17 @@ impl RobustnessTest {
         env: &Env,
         wanted: &RobustnessOptions,
     ) -> Result<Self, RunError> {
-        let usage = RunError::Usage;
+        // An unknown judge is reported by the run, together with its nearest name.
         if let Some(judge) = workspace.find_judge(&wanted.judge)
             && judge.provider == ProviderKind::Source
         {
-            return Err(usage(format!(
-                "the judge `{}` gives verdicts that another tool recorded: it reads no answer, so that none could turn it",
-                wanted.judge
-            )));
+            let judge = wanted.judge.clone();
+            return Err(RunUsageError::AttackedSourceJudge { judge }.into());
         }
         let bases = match &wanted.rubric {
             None => base_answers::load_built_in(registry),
             Some(name) => {
-                let rubric = find_rubric(workspace, name).map_err(usage)?;
+                let rubric = find_rubric(workspace, name).map_err(RunUsageError::NoBaseAnswers)?;
                 base_answers::sample_workspace(
                     workspace,
                     registry,
@@ -144,14 +142,13 @@ impl RobustnessTest {
                 )
             }
         };
-        let bases = bases.map_err(usage)?;
+        let bases = bases.map_err(RunUsageError::NoBaseAnswers)?;
+        // Each drawn transcript gives two answers: its own and one without content.
         let most = match wanted.rubric {
             None => bases.answers.len(),
             Some(_) => 2 * wanted.limit.max(1),
         };
-        let folder = data_dir(env)
-            .map_err(|error| usage(error.to_string()))?
-            .join("selftest");
+        let folder = data_dir(env).map_err(RunUsageError::from)?.join("selftest");
         Ok(Self {
             workspace: workspace.clone(),
             judge: wanted.judge.clone(),
@@ -175,13 +172,15 @@ impl RobustnessTest {
         });
         // Both runs share the run's cost limit.
         let limit = self.workspace.limits.budgets.run.max_cost_usd;
-        let left = limit.map(|usd| (usd - base.cost().unwrap_or(0.0)).max(0.0));
-        self.build_stage(cases, "attacks", left)
+        // A run with a cost limit has prices for all its judges, so its cost is known.
+        let remaining_usd = limit.map(|usd| (usd - base.cost().unwrap_or(0.0)).max(0.0));
+        self.build_stage(cases, "attacks", remaining_usd)
     }
 
     /// Returns the largest possible run over the attacks: every base answer that does not deserve to pass fails.
     pub fn max_attack_stage(&self) -> Result<RobustnessStage, RunError> {
         let cases = attacks::attack_cases(&self.bases, self.max_attacks, &|at, _| {
+            // An answer whose right verdict is unknown may fail, so the preview counts its attacks.
             Some(self.bases.answers[at].deserves_pass.unwrap_or(false))
         });
         self.build_stage(cases, "attacks", None)
@@ -196,6 +195,7 @@ impl RobustnessTest {
     ) -> RobustnessReport {
         let verdicts = self.base_verdicts(base);
         let known = |at, eval| verdicts.get(&(at, eval)).copied().flatten();
+        // Step: the repeats of the base answers, which are a row of their own.
         let first = attacks::baseline_cases(&self.bases);
         let mut rows: HashMap<AttackKind, RobustnessRow> = HashMap::new();
         report::count_flips(
@@ -209,25 +209,24 @@ impl RobustnessTest {
             let cells = report::group_cells_by_case(self, &stage.cases, attacked);
             report::count_flips(&mut rows, &stage.cases, &cells, &attacked.run, &known);
         }
-        let played = [Some(base), attacked];
-        let played = || played.into_iter().flatten();
-        let said = |wanted| {
+        // Step: the sums over both runs. There is no second run if nothing could be attacked.
+        let stages = [Some(base), attacked];
+        let stages = || stages.into_iter().flatten();
+        let count_verdicts = |wanted| {
             verdicts
                 .values()
-                .filter(|said| **said == Some(wanted))
+                .filter(|verdict| **verdict == Some(wanted))
                 .count() as u64
         };
         RobustnessReport {
-            runs: played().map(|played| played.run.clone()).collect(),
+            runs: stages().map(|stage| stage.run.clone()).collect(),
             base_answers: verdicts.len() as u64,
-            failed: said(false),
-            passed: said(true),
+            failed: count_verdicts(false),
+            passed: count_verdicts(true),
             misjudged: report::find_misjudged(&self.bases, &known),
             rows: report::sort_rows(rows),
-            usage: played().fold(TokenUsage::default(), |sum, played| {
-                sum.plus(played.usage())
-            }),
-            cost_usd: played().map(FinishedStage::cost).sum(),
+            usage: stages().fold(TokenUsage::default(), |sum, stage| sum.plus(stage.usage())),
+            cost_usd: stages().map(FinishedStage::cost).sum(),
         }
     }
 
@@ -256,13 +255,14 @@ impl RobustnessTest {
         &self,
         cases: Vec<RobustnessCase>,
         what: &str,
-        left: Option<f64>,
+        remaining_usd: Option<f64>,
     ) -> Result<RobustnessStage, RunError> {
-        let file = self.write_transcripts(&cases).map_err(|error| {
-            let folder = self.folder.display();
-            RunError::Usage(format!("{folder}: the cases cannot be written: {error}"))
+        let file = self.write_transcripts(&cases).map_err(|why| {
+            let folder = self.folder.clone();
+            RunUsageError::CasesNotWritten { folder, why }
         })?;
         let rubric = self.build_rubric(&cases);
+        // The root is the selftest folder, so that the workspace's state does not include these runs.
         let mut workspace = Workspace {
             root: self.folder.clone(),
             name: "selftest".to_owned(),
@@ -274,8 +274,9 @@ impl RobustnessTest {
             warnings: Vec::new(),
             ..self.workspace.clone()
         };
-        if left.is_some() {
-            workspace.limits.budgets.run.max_cost_usd = left;
+        // Without a limit, the workspace's settings stay as they are.
+        if remaining_usd.is_some() {
+            workspace.limits.budgets.run.max_cost_usd = remaining_usd;
         }
         let options = RunOptions {
             judge: Some(self.judge.clone()),
@@ -319,10 +320,12 @@ impl RobustnessTest {
                 } else {
                     1
                 },
+                // A tag per variant selects exactly the cases of that variant.
                 applies_to: Selector {
                     tags: vec![case_tag(at, way)],
                     ..Selector::default()
                 },
+                // Examples and preconditions belong to the original eval, not to its variants.
                 examples: Vec::new(),
                 required: false,
                 weighted: false,
@@ -341,6 +344,7 @@ impl RobustnessTest {
     fn write_transcripts(&self, cases: &[RobustnessCase]) -> std::io::Result<NamedTempFile> {
         std::fs::DirBuilder::new()
             .recursive(true)
+            // The transcripts may be confidential, so only the owner may read the folder.
             .mode(0o700)
             .create(&self.folder)?;
         // A case under several evals is one transcript.
@@ -371,6 +375,7 @@ fn case_tag(eval: usize, way: EvalVariant) -> String {
 /// Finds a rubric by its id or file.
 fn find_rubric<'w>(workspace: &'w Workspace, name: &str) -> Result<&'w Rubric, String> {
     let found = workspace.rubrics.iter().find(|rubric| {
+        // `ends_with` compares whole path components: `tone.yaml` finds `rubrics/tone.yaml`.
         rubric.id == name || rubric.path.as_os_str() == name || rubric.path.ends_with(name)
     });
     found.map(|rubric| &**rubric).ok_or_else(|| {

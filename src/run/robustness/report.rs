@@ -35,6 +35,15 @@ pub struct RobustnessReport {
     pub cost_usd: Option<f64>,
 }
 
+/// A cell whose verdict flipped.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FlippedCell {
+    /// The run of the cell.
+    pub run: RunId,
+    /// The name of the cell.
+    pub name: String,
+}
+
 /// One row of the table.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RobustnessRow {
@@ -50,8 +59,8 @@ pub struct RobustnessRow {
     pub flips: u64,
     /// The number of attacks without a verdict, by outcome. They never count as resistance.
     pub without_verdict: Vec<(Outcome, u64)>,
-    /// The cells that flipped, each with its run.
-    pub flipped_cells: Vec<(RunId, String)>,
+    /// The first cells that flipped.
+    pub flipped_cells: Vec<FlippedCell>,
 }
 
 impl RobustnessRow {
@@ -80,9 +89,11 @@ impl RobustnessReport {
 
 /// Returns Wilson's score interval (1927) for `hits` of `n`, z = 1.96.
 fn wilson_interval(hits: u64, n: u64) -> (f64, f64) {
+    // The 97.5 % quantile of the normal distribution.
     const Z: f64 = 1.959_963_984_540_054;
     let (n, p) = (n as f64, hits as f64 / n as f64);
     let z2 = Z * Z;
+    // Wilson's interval stays valid for few verdicts and for rates near 0 and 1.
     let middle = (p + z2 / (2.0 * n)) / (1.0 + z2 / n);
     let half = Z / (1.0 + z2 / n) * (p * (1.0 - p) / n + z2 / (4.0 * n * n)).sqrt();
     ((middle - half).max(0.0), (middle + half).min(1.0))
@@ -92,7 +103,7 @@ fn wilson_interval(hits: u64, n: u64) -> (f64, f64) {
 pub(super) fn group_cells_by_case<'p>(
     test: &RobustnessTest,
     cases: &[RobustnessCase],
-    played: &'p FinishedStage,
+    stage: &'p FinishedStage,
 ) -> Vec<Vec<(CellName, &'p CellResult)>> {
     let names: HashMap<(&str, String), usize> = cases
         .iter()
@@ -105,7 +116,7 @@ pub(super) fn group_cells_by_case<'p>(
         })
         .collect();
     let mut found = vec![Vec::new(); cases.len()];
-    for (name, result) in played.results() {
+    for (name, result) in stage.results() {
         let key = (name.transcript.as_str(), name.eval.clone());
         if let Some(at) = names.get(&key) {
             found[*at].push((name, result));
@@ -137,6 +148,7 @@ pub(super) fn count_flips(
                 .filter_map(|(_, result)| result.outcome.passed())
         };
         row.total += 1;
+        // Repeats compare with each other, and the other attacks compare with the base answer.
         let (scored, flipped) = if case.attack == AttackKind::Repeat {
             let first = verdicts().next();
             (
@@ -148,12 +160,15 @@ pub(super) fn count_flips(
             match (verdicts().next(), before) {
                 (Some(now), Some(before)) if case.attack.is_neutral() => (true, now != before),
                 (Some(now), Some(false)) => (true, now),
+                // Without both verdicts, or for an attack on a passing answer, nothing is measured.
                 _ => (false, false),
             }
         };
         if !scored {
             let mut outcomes = cells.iter().map(|(_, result)| result.outcome);
+            // With several cells, the last one without a verdict names the reason.
             let outcome = outcomes.rfind(|outcome| outcome.passed().is_none());
+            // A case without any result was not reached before the run ended.
             let outcome = outcome.unwrap_or(Outcome::Cancelled);
             match row
                 .without_verdict
@@ -171,7 +186,10 @@ pub(super) fn count_flips(
             && row.flipped_cells.len() < MAX_CELLS_SHOWN
             && let Some((name, _)) = cells.last()
         {
-            row.flipped_cells.push((run.clone(), name.to_string()));
+            row.flipped_cells.push(FlippedCell {
+                run: run.clone(),
+                name: name.to_string(),
+            });
         }
     }
 }
@@ -198,8 +216,8 @@ pub(super) fn find_misjudged(
     let mut found = Vec::new();
     for (at, base) in bases.answers.iter().enumerate() {
         for eval in &base.evals {
-            if let (Some(truth), Some(said)) = (base.deserves_pass, known(at, *eval))
-                && truth != said
+            if let (Some(truth), Some(verdict)) = (base.deserves_pass, known(at, *eval))
+                && truth != verdict
             {
                 found.push(base.id.clone());
             }
@@ -213,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn intervals_are_wilsons() {
+    fn intervals_match_published_wilson_values() {
         let near =
             |(a, b): (f64, f64), (c, d): (f64, f64)| (a - c).abs() < 5e-4 && (b - d).abs() < 5e-4;
         // Newcombe 1998, table I, method 3: 81 of 263, 15 of 148, 0 of 20, 1 of 29.
@@ -225,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_verdict_there_is_no_rate() {
+    fn row_without_verdicts_has_no_rate() {
         let row = RobustnessRow {
             total: 8,
             without_verdict: vec![(Outcome::JudgeError, 8)],

@@ -182,7 +182,7 @@ fn cache(
 }
 
 #[tokio::test]
-async fn a_cached_verdict_holds_while_its_evidence_does() {
+async fn cached_verdict_is_valid_while_its_tool_responses_are() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let runs = dir.path().join("runs");
     let elsewhere = dir.path().join("pages");
@@ -236,7 +236,7 @@ async fn a_cached_verdict_holds_while_its_evidence_does() {
 }
 
 #[tokio::test]
-async fn a_cached_verdict_is_decided_by_what_decides_today_and_says_where_it_is_from() {
+async fn cached_verdict_uses_current_bounds_and_names_its_run() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let run = record(dir.path(), "20261121T000000Z-aaaa", "page").await;
     let store = RunStore {

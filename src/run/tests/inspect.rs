@@ -27,7 +27,7 @@ fn decided(kind: &str, params: &Value) -> (Outcome, String) {
 }
 
 #[test]
-fn times_tokens_costs_and_tool_errors_are_found() {
+fn inspect_evals_read_times_tokens_costs_and_tool_errors() {
     for (kind, params, outcome) in [
         ("latency_budget", json!({"max_ms": 4000}), Outcome::Pass),
         ("end_to_end_latency", json!({"max_ms": 3999}), Outcome::Fail),

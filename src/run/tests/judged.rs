@@ -6,12 +6,13 @@ use std::sync::atomic::Ordering;
 use tokio::sync::Semaphore;
 
 use super::support::{
-    Known, Scripted, bench_of, key, outcomes, planned, run, run_with, story, transcript,
+    FixedVerdictCache, FunctionJudge, judge_pool_mut, key, outcomes, planned, run, run_with,
+    summarize_log, transcript,
 };
 use crate::clock::FakeClock;
 use crate::event::EventKind;
 use crate::judge::Budget;
-use crate::model::{BudgetConfig, CellIx, CellResult, Millis, Outcome, RunId};
+use crate::model::{CellIx, CellResult, Millis, Outcome, RunAndCellBudgets, RunId};
 use crate::run::RunOptions;
 use crate::run::execute::merge_window::MAX_TRANSCRIPTS_AHEAD;
 
@@ -34,9 +35,9 @@ fn transcripts(count: usize) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn judges_start_in_plan_order_and_no_more_than_allowed_at_once() {
+async fn judges_start_in_plan_order_within_the_concurrency() {
     let held = Arc::new(Semaphore::new(0));
-    let judge = Arc::new(Scripted::new(|_| Outcome::Pass).held(&held));
+    let judge = Arc::new(FunctionJudge::new(|_| Outcome::Pass).held(&held));
     let options = RunOptions {
         concurrency: Some(3),
         ..RunOptions::default()
@@ -65,8 +66,8 @@ async fn judges_start_in_plan_order_and_no_more_than_allowed_at_once() {
 }
 
 #[tokio::test]
-async fn a_repeat_that_is_no_longer_needed_gets_no_cell() {
-    let judge = Arc::new(Scripted::new(|ask| {
+async fn unneeded_repeat_gets_no_cell() {
+    let judge = Arc::new(FunctionJudge::new(|ask| {
         Outcome::from_passed(&*ask.transcript.id == "same" || ask.repeat != Some(2))
     }));
     let records = vec![transcript("same", "x"), transcript("split", "x")];
@@ -77,7 +78,7 @@ async fn a_repeat_that_is_no_longer_needed_gets_no_cell() {
     let (totals, log) = run_with(THREE, &options, records, &judge, |_| {})
         .ended()
         .await;
-    let judged: Vec<String> = story(&log)
+    let judged: Vec<String> = summarize_log(&log)
         .into_iter()
         .filter(|line| !line.starts_with("plan same") && !line.starts_with("plan split 2"))
         .collect();
@@ -103,8 +104,8 @@ async fn a_repeat_that_is_no_longer_needed_gets_no_cell() {
 }
 
 #[tokio::test]
-async fn repeats_have_names_from_one() {
-    let judge = Arc::new(Scripted::new(|_| Outcome::Fail));
+async fn names_of_repeats_count_from_one() {
+    let judge = Arc::new(FunctionJudge::new(|_| Outcome::Fail));
     let running = run(THREE, transcripts(1), &judge, |_| {});
     let core = Arc::clone(&running.core);
     let (_, log) = running.ended().await;
@@ -120,8 +121,8 @@ async fn repeats_have_names_from_one() {
 }
 
 #[tokio::test]
-async fn what_past_runs_know_is_not_asked_again() {
-    let judge = Arc::new(Scripted::new(|_| Outcome::Fail));
+async fn cached_verdicts_replace_judge_calls() {
+    let judge = Arc::new(FunctionJudge::new(|_| Outcome::Fail));
     let known = |outcome| CellResult {
         cached: Some(RunId("old".into())),
         ..CellResult::new(outcome, "known")
@@ -134,12 +135,12 @@ async fn what_past_runs_know_is_not_asked_again() {
         (key("t1", 2), known(Outcome::Fail)),
     ];
     let (totals, log) = run(THREE, transcripts(2), &judge, |core| {
-        bench_of(core).verdict_cache = Some(Box::new(Known(verdicts)));
+        judge_pool_mut(core).verdict_cache = Some(Box::new(FixedVerdictCache(verdicts)));
     })
     .ended()
     .await;
     assert_eq!(
-        story(&log),
+        summarize_log(&log),
         [
             "plan t0 0+3",
             "settle 0 pass, 1 fail, 2 pass",
@@ -153,8 +154,8 @@ async fn what_past_runs_know_is_not_asked_again() {
 }
 
 #[tokio::test]
-async fn a_further_repeat_may_be_known_too() {
-    let judge = Arc::new(Scripted::new(|ask| {
+async fn further_repeat_may_be_cached() {
+    let judge = Arc::new(FunctionJudge::new(|ask| {
         Outcome::from_passed(ask.repeat == Some(1))
     }));
     let known = CellResult {
@@ -166,12 +167,13 @@ async fn a_further_repeat_may_be_known_too() {
         ..RunOptions::default()
     };
     let (totals, log) = run_with(THREE, &options, transcripts(1), &judge, |core| {
-        bench_of(core).verdict_cache = Some(Box::new(Known(vec![(key("t0", 3), known)])));
+        judge_pool_mut(core).verdict_cache =
+            Some(Box::new(FixedVerdictCache(vec![(key("t0", 3), known)])));
     })
     .ended()
     .await;
     assert_eq!(
-        story(&log),
+        summarize_log(&log),
         [
             "plan t0 0+2",
             "start 0",
@@ -187,9 +189,9 @@ async fn a_further_repeat_may_be_known_too() {
 }
 
 #[tokio::test]
-async fn a_cancelled_run_ends_its_live_cells_and_leaves_the_rest_pending() {
+async fn cancelled_run_ends_running_cells_and_leaves_others_pending() {
     let held = Arc::new(Semaphore::new(0));
-    let judge = Arc::new(Scripted::new(|_| Outcome::Pass).held(&held));
+    let judge = Arc::new(FunctionJudge::new(|_| Outcome::Pass).held(&held));
     let mut running = run(ONE, transcripts(5), &judge, |_| {});
     running
         .until(|kind| matches!(kind, EventKind::CellsPlanned { first, .. } if first.0 == 4))
@@ -202,7 +204,7 @@ async fn a_cancelled_run_ends_its_live_cells_and_leaves_the_rest_pending() {
     assert!(totals.cancelled);
     assert_eq!(outcomes(&totals), [(Outcome::Cancelled, 2)]);
     assert_eq!((totals.cells, totals.pending), (5, 3));
-    let ends = story(&log)
+    let ends = summarize_log(&log)
         .into_iter()
         .filter(|line| line.starts_with("finish"))
         .count();
@@ -210,9 +212,9 @@ async fn a_cancelled_run_ends_its_live_cells_and_leaves_the_rest_pending() {
 }
 
 #[tokio::test]
-async fn a_vote_cut_short_by_cancelling_decides_nothing() {
+async fn cancelled_vote_has_no_decision() {
     let held = Arc::new(Semaphore::new(1));
-    let judge = Arc::new(Scripted::new(|_| Outcome::Pass).held(&held));
+    let judge = Arc::new(FunctionJudge::new(|_| Outcome::Pass).held(&held));
     let mut running = run(THREE, transcripts(1), &judge, |_| {});
     running
         .until(|kind| matches!(kind, EventKind::CellFinished { .. }))
@@ -224,8 +226,8 @@ async fn a_vote_cut_short_by_cancelling_decides_nothing() {
 }
 
 #[tokio::test]
-async fn a_judge_that_panics_is_an_error_and_no_verdict() {
-    let judge = Arc::new(Scripted::new(|_| panic!("a defect")));
+async fn panicking_judge_ends_as_judge_error() {
+    let judge = Arc::new(FunctionJudge::new(|_| panic!("a defect")));
     let (totals, log) = run(ONE, transcripts(1), &judge, |_| {}).ended().await;
     assert_eq!(outcomes(&totals), [(Outcome::JudgeError, 1)]);
     let error = log.iter().find_map(|kind| match kind {
@@ -239,10 +241,10 @@ async fn a_judge_that_panics_is_an_error_and_no_verdict() {
 }
 
 #[tokio::test]
-async fn a_spent_budget_leaves_cells_pending_and_says_so_once() {
-    let judge = Arc::new(Scripted::new(|_| Outcome::Pass));
+async fn reached_budget_leaves_cells_pending_and_is_reported_once() {
+    let judge = Arc::new(FunctionJudge::new(|_| Outcome::Pass));
     let (totals, log) = run(ONE, transcripts(30), &judge, |core| {
-        let mut limits = BudgetConfig::default();
+        let mut limits = RunAndCellBudgets::default();
         limits.run.max_cost_usd = Some(0.0);
         core.budget = Arc::new(Budget::new(limits, Arc::clone(&core.clock)));
     })
@@ -250,19 +252,19 @@ async fn a_spent_budget_leaves_cells_pending_and_says_so_once() {
     .await;
     assert_eq!(outcomes(&totals), []);
     assert_eq!((totals.cells, totals.pending), (30, 30));
-    let told: Vec<String> = story(&log)
+    let text: Vec<String> = summarize_log(&log)
         .into_iter()
         .filter(|line| !line.starts_with("plan"))
         .collect();
-    assert_eq!(told, ["budget usd"]);
+    assert_eq!(text, ["budget usd"]);
 }
 
 #[tokio::test]
-async fn a_cell_that_waited_for_its_share_of_a_spent_budget_was_not_run() {
+async fn cell_that_waited_for_a_reached_budget_stays_pending() {
     let clock = Arc::new(FakeClock::new());
     let passing = Arc::clone(&clock);
     // A cell that the budget held back until nothing was left: it made no call.
-    let judge = Arc::new(Scripted::new(move |ask| {
+    let judge = Arc::new(FunctionJudge::new(move |ask| {
         if &*ask.transcript.id == "t0" {
             return Outcome::Pass;
         }
@@ -270,7 +272,7 @@ async fn a_cell_that_waited_for_its_share_of_a_spent_budget_was_not_run() {
         Outcome::Budget
     }));
     let (totals, log) = run(ONE, transcripts(30), &judge, |core| {
-        let mut limits = BudgetConfig::default();
+        let mut limits = RunAndCellBudgets::default();
         limits.run.max_minutes = Some(1.0);
         core.budget = Arc::new(Budget::new(limits, clock));
     })
@@ -278,15 +280,15 @@ async fn a_cell_that_waited_for_its_share_of_a_spent_budget_was_not_run() {
     .await;
     assert_eq!(outcomes(&totals), [(Outcome::Pass, 1)]);
     assert_eq!((totals.cells, totals.pending), (30, 29));
-    let told = story(&log);
+    let text = summarize_log(&log);
     assert_eq!(
-        told.iter().filter(|line| *line == "budget minutes").count(),
+        text.iter().filter(|line| *line == "budget minutes").count(),
         1
     );
 }
 
 #[tokio::test]
-async fn checks_do_not_run_far_ahead_of_a_slow_judge() {
+async fn merge_window_holds_checks_back_behind_a_slow_judge() {
     const MIXED: &str = "
 id: r
 evals:
@@ -294,7 +296,7 @@ evals:
   - { id: any, type: contains, params: { patterns: [x] } }
 ";
     let held = Arc::new(Semaphore::new(0));
-    let judge = Arc::new(Scripted::new(|_| Outcome::Pass).held(&held));
+    let judge = Arc::new(FunctionJudge::new(|_| Outcome::Pass).held(&held));
     let count = usize::try_from(MAX_TRANSCRIPTS_AHEAD).expect("small") + 500;
     let mut running = run(MIXED, transcripts(count), &judge, |_| {});
     let last = format!("t{}", MAX_TRANSCRIPTS_AHEAD - 1);
@@ -306,7 +308,11 @@ evals:
     held.add_permits(1);
     let (totals, log) = running.ended().await;
     assert_eq!(totals.pending, 0);
-    let place = |wanted: &str| story(&log).iter().position(|line| line.starts_with(wanted));
+    let place = |wanted: &str| {
+        summarize_log(&log)
+            .iter()
+            .position(|line| line.starts_with(wanted))
+    };
     let (finished, beyond) = (
         place("finish 0"),
         place(&format!("plan t{MAX_TRANSCRIPTS_AHEAD} ")),
@@ -315,7 +321,7 @@ evals:
 }
 
 #[tokio::test]
-async fn what_needs_no_judge_ends_without_one_and_never_as_a_pass() {
+async fn judged_cell_without_criteria_ends_without_a_call_or_pass() {
     let rubric = "
 id: r
 evals:
@@ -323,7 +329,7 @@ evals:
   - { id: calls, type: parameter_analysis }
   - { id: role, type: role_violation }
 ";
-    let judge = Arc::new(Scripted::new(|_| Outcome::Pass));
+    let judge = Arc::new(FunctionJudge::new(|_| Outcome::Pass));
     let records = vec![
         transcript("leak", "write to ann@lee.org"),
         transcript("fine", "hello"),
@@ -347,13 +353,13 @@ evals:
 }
 
 #[tokio::test]
-async fn a_criterion_of_its_own_is_a_decision_of_its_own() {
+async fn each_separate_criterion_has_its_own_decision() {
     let rubric = "
 id: r
 evals:
   - { id: k, type: binary_rubric, repeat: 3, params: { grouping: per_criterion, criteria: [polite, short] } }
 ";
-    let judge = Arc::new(Scripted::new(|ask| {
+    let judge = Arc::new(FunctionJudge::new(|ask| {
         Outcome::from_passed(ask.params.criteria.contains("polite") || ask.repeat != Some(2))
     }));
     let (totals, log) = run(rubric, transcripts(1), &judge, |_| {}).ended().await;

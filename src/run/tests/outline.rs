@@ -76,7 +76,7 @@ fn first_plans(kinds: Vec<EventKind>) -> Vec<EventKind> {
 }
 
 #[tokio::test]
-async fn an_outline_of_the_demo_names_the_cells_of_a_run_in_its_order() {
+async fn outline_of_the_demo_lists_the_cells_of_a_run_in_order() {
     let dir = tempfile::tempdir().expect("a folder");
     let env = env(dir.path());
     let root = demo::unpack(dir.path()).expect("unpacked");
@@ -113,7 +113,7 @@ evals:
 ";
 
 #[test]
-fn of_repeats_only_those_that_are_certain_are_outlined_and_the_reader_may_stop() {
+fn outline_contains_only_certain_repeats_and_stops_on_request() {
     let dir = tempfile::tempdir().expect("a folder");
     let workspace = home(dir.path(), &["a", "a"], RUBRIC);
     let all = names(outlined(&workspace, &env(dir.path())).into_iter().flatten());
@@ -146,7 +146,7 @@ fn of_repeats_only_those_that_are_certain_are_outlined_and_the_reader_may_stop()
 }
 
 #[tokio::test]
-async fn a_decision_is_chosen_by_name_where_two_transcripts_had_the_same_id() {
+async fn filter_by_name_selects_one_of_two_transcripts_with_the_same_id() {
     let dir = tempfile::tempdir().expect("a folder");
     let workspace = home(dir.path(), &["a", "a"], RUBRIC);
     for (chosen, cells) in [

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 
 use super::support::{
-    Known, Running, Scripted, bench_of, key, outcomes, planned, run_with, story, transcript,
+    FixedVerdictCache, FunctionJudge, Running, judge_pool_mut, key, outcomes, planned, run_with,
+    summarize_log, transcript,
 };
 use crate::event::{EventKind, RunTotals};
 use crate::model::{CellResult, Outcome, RunId, Verdict};
@@ -38,19 +39,25 @@ evals:
 
 /// Starts a run of one transcript whose judges return these outcomes, in the order of the run's judges.
 fn judged(rubric: &str, says: &[Outcome], change: impl FnOnce(&mut RunCx)) -> Running {
-    let nobody = Arc::new(Scripted::new(|_| Outcome::JudgeError));
+    let undecided_judge = Arc::new(FunctionJudge::new(|_| Outcome::JudgeError));
     let says = says.to_vec();
     let records = vec![transcript("t", "x")];
-    run_with(rubric, &RunOptions::default(), records, &nobody, |core| {
-        for (nth, outcome) in says.into_iter().enumerate() {
-            let seat = bench_of(core).slots[nth].as_mut().expect("a seat");
-            seat.judge = Arc::new(Scripted::new(move |_| outcome));
-            let of = nth;
-            seat.cache_key =
-                Box::new(move |ask| Some(key(&format!("{of}/{}", ask.transcript.id), 0)));
-        }
-        change(core);
-    })
+    run_with(
+        rubric,
+        &RunOptions::default(),
+        records,
+        &undecided_judge,
+        |core| {
+            for (nth, outcome) in says.into_iter().enumerate() {
+                let slot = judge_pool_mut(core).slots[nth].as_mut().expect("a slot");
+                slot.judge = Arc::new(FunctionJudge::new(move |_| outcome));
+                let of = nth;
+                slot.cache_key =
+                    Box::new(move |ask| Some(key(&format!("{of}/{}", ask.transcript.id), 0)));
+            }
+            change(core);
+        },
+    )
 }
 
 async fn ended(running: Running) -> (RunTotals, Vec<String>, Vec<EventKind>) {
@@ -61,29 +68,29 @@ async fn ended(running: Running) -> (RunTotals, Vec<String>, Vec<EventKind>) {
 }
 
 #[tokio::test]
-async fn a_jury_that_agrees_does_not_ask_its_third_member() {
+async fn agreeing_jury_skips_its_third_member() {
     let (totals, names, _) = ended(judged(JURY, &[Outcome::Pass; 3], |_| {})).await;
     assert_eq!(names, ["t/r/tone~one", "t/r/tone~two"]);
     assert_eq!(outcomes(&totals), [(Outcome::Pass, 1)], "one decision");
 }
 
 #[tokio::test]
-async fn a_jury_that_is_split_asks_the_third_before_the_second_is_said_to_have_finished() {
+async fn split_jury_plans_its_third_member_before_recording_the_second() {
     use Outcome::{Fail, Pass};
     let (totals, names, log) = ended(judged(JURY, &[Pass, Fail, Fail], |_| {})).await;
     assert_eq!(names, ["t/r/tone~one", "t/r/tone~two", "t/r/tone~three"]);
     assert_eq!(outcomes(&totals), [(Fail, 1)]);
-    let story = story(&log);
-    let third = story.iter().position(|line| line == "plan t 2+1");
+    let lines = summarize_log(&log);
+    let third = lines.iter().position(|line| line == "plan t 2+1");
     let finishes = |line: &String| line.starts_with("finish");
-    let ends: Vec<usize> = (0..story.len())
-        .filter(|at| finishes(&story[*at]))
+    let ends: Vec<usize> = (0..lines.len())
+        .filter(|at| finishes(&lines[*at]))
         .collect();
-    assert!(third > Some(ends[0]) && third < Some(ends[1]), "{story:?}");
+    assert!(third > Some(ends[0]) && third < Some(ends[1]), "{lines:?}");
 }
 
 #[tokio::test]
-async fn a_collapsed_jury_is_inconclusive_and_an_abstaining_member_passes_nothing() {
+async fn jury_without_a_majority_is_inconclusive_and_abstentions_do_not_pass() {
     use Outcome::{Fail, JudgeError, Pass, Timeout};
     for (rubric, says, cells, want) in [
         (JURY, [JudgeError, JudgeError, Pass], 2, JudgeError),
@@ -99,7 +106,7 @@ async fn a_collapsed_jury_is_inconclusive_and_an_abstaining_member_passes_nothin
 }
 
 #[tokio::test]
-async fn each_member_repeats_until_its_own_vote_is_settled() {
+async fn each_member_repeats_until_its_vote_is_decided() {
     let (totals, names, _) = ended(judged(REPEATED, &[Outcome::Pass; 3], |_| {})).await;
     assert_eq!(
         names,
@@ -114,7 +121,7 @@ async fn each_member_repeats_until_its_own_vote_is_settled() {
 }
 
 #[tokio::test]
-async fn a_cascade_asks_the_strong_judge_only_where_the_cheap_one_is_unsure() {
+async fn cascade_asks_the_strong_judge_only_if_the_cheap_one_is_unsure() {
     use Outcome::{Fail, Pass, Unparsed};
     // `two` is first in the cascade, and so first among the run's judges.
     let (totals, names, _) = ended(judged(CASCADE, &[Pass, Fail], |_| {})).await;
@@ -125,7 +132,7 @@ async fn a_cascade_asks_the_strong_judge_only_where_the_cheap_one_is_unsure() {
 }
 
 #[tokio::test]
-async fn a_recalled_doubt_goes_on_and_a_recalled_verdict_asks_nobody() {
+async fn cached_doubt_continues_a_cascade_and_cached_verdict_ends_it() {
     let recalled = |contradiction: Option<&str>| CellResult {
         verdict: Some(Box::new(Verdict {
             contradiction: contradiction.map(str::to_owned),
@@ -135,9 +142,9 @@ async fn a_recalled_doubt_goes_on_and_a_recalled_verdict_asks_nobody() {
         ..CellResult::new(Outcome::Pass, "")
     };
     for (contradiction, asked) in [(None, 0), (Some("it says fail"), 1)] {
-        let known = Known(vec![(key("0/t", 0), recalled(contradiction))]);
+        let known = FixedVerdictCache(vec![(key("0/t", 0), recalled(contradiction))]);
         let running = judged(CASCADE, &[Outcome::Pass, Outcome::Fail], |core| {
-            bench_of(core).verdict_cache = Some(Box::new(known));
+            judge_pool_mut(core).verdict_cache = Some(Box::new(known));
         });
         let (totals, _, log) = ended(running).await;
         let starts = log
@@ -150,11 +157,11 @@ async fn a_recalled_doubt_goes_on_and_a_recalled_verdict_asks_nobody() {
 }
 
 #[tokio::test]
-async fn a_cancelled_jury_is_pending_and_not_decided() {
+async fn cancelled_jury_stays_pending() {
     let held = Arc::new(Semaphore::new(0));
     let mut running = judged(JURY, &[Outcome::Pass; 3], |core| {
-        let seat = bench_of(core).slots[1].as_mut().expect("a seat");
-        seat.judge = Arc::new(Scripted::new(|_| Outcome::Pass).held(&held));
+        let slot = judge_pool_mut(core).slots[1].as_mut().expect("a slot");
+        slot.judge = Arc::new(FunctionJudge::new(|_| Outcome::Pass).held(&held));
     });
     running
         .until(|kind| matches!(kind, EventKind::CellFinished { .. }))
@@ -166,7 +173,7 @@ async fn a_cancelled_jury_is_pending_and_not_decided() {
 }
 
 #[test]
-fn a_judge_that_is_asked_for_stands_in_the_place_of_a_jury() {
+fn judge_option_replaces_a_jury() {
     let options = RunOptions {
         judge: Some("two".into()),
         ..RunOptions::default()

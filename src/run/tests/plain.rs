@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::support::{
-    List, NO_TIME, Scripted, bench_of, compiled, outcomes, planned, run, run_feed, run_with, story,
-    transcript,
+    FunctionJudge, ListFeed, NO_TIME, compiled, judge_pool_mut, outcomes, planned, run, run_feed,
+    run_with, summarize_log, transcript,
 };
 use crate::event::{EventKind, FORMAT, RunEvent, RunState};
 use crate::handlers::{Check, CompiledEval, Finding, Subject};
@@ -13,6 +13,7 @@ use crate::run::inputs::feed::{RecordChunk, TranscriptFeed};
 use crate::run::plan::DecisionMethod;
 use crate::run::{DecisionFilter, RunError, RunOptions};
 use crate::transcript as reader;
+use crate::transcript::TranscriptError;
 
 const TWO: &str = "
 id: two
@@ -21,16 +22,16 @@ evals:
   - { id: short, type: max_length, params: { max_characters: 8 } }
 ";
 
-fn nobody() -> Arc<Scripted> {
-    Arc::new(Scripted::new(|_| Outcome::JudgeError))
+fn undecided_judge() -> Arc<FunctionJudge> {
+    Arc::new(FunctionJudge::new(|_| Outcome::JudgeError))
 }
 
 #[tokio::test]
-async fn cells_are_numbered_in_plan_order_and_settled_a_transcript_at_once() {
+async fn cells_are_numbered_in_plan_order_and_settle_per_transcript() {
     let records: Vec<String> = (0..50)
         .map(|n| transcript(&format!("t{n}"), if n % 2 == 0 { "hello" } else { "no" }))
         .collect();
-    let running = run(TWO, records, &nobody(), |_| {});
+    let running = run(TWO, records, &undecided_judge(), |_| {});
     let core = Arc::clone(&running.core);
     let (totals, log) = running.ended().await;
     let names = planned(&core, &log);
@@ -41,7 +42,10 @@ async fn cells_are_numbered_in_plan_order_and_settled_a_transcript_at_once() {
         })
         .collect();
     assert_eq!(names, expected);
-    assert_eq!(story(&log)[..2], ["plan t0 0+2", "settle 0 pass, 1 pass"]);
+    assert_eq!(
+        summarize_log(&log)[..2],
+        ["plan t0 0+2", "settle 0 pass, 1 pass"]
+    );
     assert_eq!(
         outcomes(&totals),
         [(Outcome::Pass, 75), (Outcome::Fail, 25)]
@@ -61,72 +65,77 @@ async fn cells_are_numbered_in_plan_order_and_settled_a_transcript_at_once() {
 }
 
 #[tokio::test]
-async fn a_bad_record_is_told_and_the_rest_are_checked() {
+async fn bad_record_is_noted_and_the_others_are_checked() {
     let records = vec![
         transcript("a", "hello"),
         "{\"messages\": [".to_owned(),
         transcript("b", "hello"),
     ];
-    let (totals, log) = run(TWO, records, &nobody(), |_| {}).ended().await;
+    let (totals, log) = run(TWO, records, &undecided_judge(), |_| {}).ended().await;
     assert_eq!(totals.cells, 4);
-    let story = story(&log);
+    let lines = summarize_log(&log);
     assert!(
-        story
+        lines
             .iter()
             .any(|line| line.starts_with("note list.jsonl: record 1 is skipped: ")),
-        "{story:?}"
+        "{lines:?}"
     );
 }
 
 #[tokio::test]
-async fn many_bad_records_are_counted_not_listed() {
+async fn only_the_first_bad_records_are_listed() {
     let records = vec!["{".to_owned(); 500];
-    let (_, log) = run(TWO, records, &nobody(), |_| {}).ended().await;
-    let story = story(&log);
-    assert_eq!(story.len(), 11);
+    let (_, log) = run(TWO, records, &undecided_judge(), |_| {}).ended().await;
+    let lines = summarize_log(&log);
+    assert_eq!(lines.len(), 11);
     assert_eq!(
-        story[10],
+        lines[10],
         "note list.jsonl: 500 records are skipped; the first 10 are named above"
     );
 }
 
 #[tokio::test]
-async fn a_run_that_cannot_read_on_has_no_end() {
-    let mut running = run_feed(TWO, Box::new(Breaks(Some(transcript("a", "hello")))));
+async fn run_with_an_unreadable_feed_has_no_end() {
+    let mut running = run_feed(TWO, Box::new(FailingFeed(Some(transcript("a", "hello")))));
     running
         .until(|kind| matches!(kind, EventKind::Note { .. }))
         .await;
     let ended = running.join.await.expect("no panic");
-    assert!(matches!(ended, Err(RunError::Source(why)) if why == "the disk is gone"));
+    assert!(
+        matches!(ended, Err(RunError::Source(why)) if why.to_string() == "list.jsonl: the disk is gone")
+    );
     assert_eq!(
-        story(&running.log),
+        summarize_log(&running.log),
         [
             "plan a 0+2",
             "settle 0 pass, 1 pass",
-            "note the disk is gone"
+            "note list.jsonl: the disk is gone"
         ]
     );
 }
 
 /// A feed of one record and an error.
-struct Breaks(Option<String>);
+struct FailingFeed(Option<String>);
 
-impl TranscriptFeed for Breaks {
-    fn next_chunk(&mut self) -> Result<Option<RecordChunk>, String> {
+impl TranscriptFeed for FailingFeed {
+    fn next_chunk(&mut self) -> Result<Option<RecordChunk>, TranscriptError> {
         match self.0.take() {
-            Some(record) => List::of([record]).next_chunk(),
-            None => Err("the disk is gone".to_owned()),
+            Some(record) => ListFeed::of([record]).next_chunk(),
+            None => Err(TranscriptError::Io {
+                path: "list.jsonl".into(),
+                why: std::io::Error::other("the disk is gone"),
+            }),
         }
     }
 }
 
 #[tokio::test]
-async fn a_second_transcript_with_an_id_gets_a_name_of_its_own() {
+async fn second_transcript_with_an_id_gets_a_suffix() {
     let records = vec![transcript("a", "x"), transcript("a", "y")];
-    let (_, log) = run(TWO, records, &nobody(), |_| {}).ended().await;
-    let story = story(&log);
+    let (_, log) = run(TWO, records, &undecided_judge(), |_| {}).ended().await;
+    let lines = summarize_log(&log);
     assert_eq!(
-        story[2..4],
+        lines[2..4],
         [
             "note list.jsonl: another transcript is called `a`; this one is shown as `a~2`",
             "plan a~2 2+2"
@@ -135,7 +144,7 @@ async fn a_second_transcript_with_an_id_gets_a_name_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_limit_takes_the_first_transcripts_with_cells() {
+async fn limit_selects_the_first_transcripts_with_cells() {
     let options = RunOptions {
         limit: Some(2),
         filter: Some(DecisionFilter::parse("!transcript:t0 eval:hello").expect("parses")),
@@ -144,7 +153,7 @@ async fn a_limit_takes_the_first_transcripts_with_cells() {
     let records = (0..1000)
         .map(|n| transcript(&format!("t{n}"), "hello"))
         .collect();
-    let running = run_with(TWO, &options, records, &nobody(), |_| {});
+    let running = run_with(TWO, &options, records, &undecided_judge(), |_| {});
     let core = Arc::clone(&running.core);
     let (totals, log) = running.ended().await;
     assert_eq!(
@@ -158,24 +167,24 @@ async fn a_limit_takes_the_first_transcripts_with_cells() {
 }
 
 #[derive(Debug)]
-struct Panics;
+struct PanickingCheck;
 
-impl Check for Panics {
+impl Check for PanickingCheck {
     fn check(&self, _: &Subject<'_>) -> Finding {
         panic!("a defect")
     }
 }
 
 #[tokio::test]
-async fn a_check_that_panics_could_not_decide() {
+async fn panicking_check_ends_as_check_error() {
     let records = vec![transcript("a", "hello")];
-    let (totals, log) = run(TWO, records, &nobody(), |core| {
-        let plan = Arc::get_mut(&mut bench_of(core).plan).expect("not shared yet");
-        plan.evals[0].compiled = CompiledEval::Check(Box::new(Panics));
+    let (totals, log) = run(TWO, records, &undecided_judge(), |core| {
+        let plan = Arc::get_mut(&mut judge_pool_mut(core).plan).expect("not shared yet");
+        plan.evals[0].compiled = CompiledEval::Check(Box::new(PanickingCheck));
     })
     .ended()
     .await;
-    assert_eq!(story(&log)[1], "settle 0 check_error, 1 pass");
+    assert_eq!(summarize_log(&log)[1], "settle 0 check_error, 1 pass");
     assert_eq!(
         outcomes(&totals),
         [(Outcome::Pass, 1), (Outcome::CheckError, 1)]
@@ -201,7 +210,7 @@ evals:
 ";
 
 #[test]
-fn triggers_make_one_cell_a_turn_or_one_a_session_and_say_what_is_skipped() {
+fn triggers_plan_cells_per_message_or_transcript_with_skip_reasons() {
     let plan = compiled(TRIGGERS, &RunOptions::default()).plan;
     let record = br#"{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a"},
         {"role":"user","content":"q"},{"role":"assistant","content":"b","tool_calls":[{"id":"c","function":{"name":"f","arguments":"{}"}}]}]}"#;

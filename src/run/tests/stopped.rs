@@ -4,7 +4,9 @@ use std::sync::{Arc, Mutex, mpsc};
 
 use tokio::sync::mpsc as tasks;
 
-use super::support::{Running, Scripted, bench_of, outcomes, run, story, transcript};
+use super::support::{
+    FunctionJudge, Running, judge_pool_mut, outcomes, run, summarize_log, transcript,
+};
 use crate::event::EventKind;
 use crate::handlers::{Check, CompiledEval, ExecutionMode, Finding, Subject};
 use crate::model::Outcome;
@@ -12,7 +14,7 @@ use crate::run::execute::context::RunCx;
 
 /// A check that reports its start and decides when the test or the run's cancel ends it.
 #[derive(Debug)]
-struct Held {
+struct WaitingCheck {
     inside: tasks::UnboundedSender<String>,
     until: Mutex<mpsc::Receiver<()>>,
     heeds: bool,
@@ -21,7 +23,7 @@ struct Held {
     ids: &'static str,
 }
 
-impl Check for Held {
+impl Check for WaitingCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
         let id = subject.transcript.id.to_string();
         if !id.starts_with(self.ids) {
@@ -46,36 +48,36 @@ impl Check for Held {
     }
 }
 
-struct Hold {
+struct WaitControl {
     inside: tasks::UnboundedReceiver<String>,
     /// Dropping it ends all waiting checks.
     until: mpsc::Sender<()>,
 }
 
-fn held(heeds: bool, nature: ExecutionMode, ids: &'static str) -> (Held, Hold) {
+fn held(heeds: bool, nature: ExecutionMode, ids: &'static str) -> (WaitingCheck, WaitControl) {
     let (inside, is_inside) = tasks::unbounded_channel();
     let (go, until) = mpsc::channel();
-    let check = Held {
+    let check = WaitingCheck {
         inside,
         until: Mutex::new(until),
         heeds,
         nature,
         ids,
     };
-    let hold = Hold {
+    let hold = WaitControl {
         inside: is_inside,
         until: go,
     };
     (check, hold)
 }
 
-fn put(core: &mut RunCx, check: Held) {
-    let plan = Arc::get_mut(&mut bench_of(core).plan).expect("not shared yet");
+fn put(core: &mut RunCx, check: WaitingCheck) {
+    let plan = Arc::get_mut(&mut judge_pool_mut(core).plan).expect("not shared yet");
     plan.evals[0].compiled = CompiledEval::Check(Box::new(check));
 }
 
-fn nobody() -> Arc<Scripted> {
-    Arc::new(Scripted::new(|_| Outcome::JudgeError))
+fn undecided_judge() -> Arc<FunctionJudge> {
+    Arc::new(FunctionJudge::new(|_| Outcome::JudgeError))
 }
 
 const ONE: &str = "
@@ -92,12 +94,12 @@ evals:
 ";
 
 #[tokio::test]
-async fn a_cancel_leaves_a_worker_behind_that_is_inside_a_check() {
+async fn cancelled_run_does_not_wait_for_a_worker_inside_a_check() {
     let (check, mut hold) = held(false, ExecutionMode::Inline, "stuck");
     // A chunk has three records: the first chunk finishes, the second blocks a worker.
     let ids = ["a", "b", "c", "stuck", "e", "f"];
     let records = ids.iter().map(|id| transcript(id, "hello")).collect();
-    let mut running = run(ONE, records, &nobody(), |core| put(core, check));
+    let mut running = run(ONE, records, &undecided_judge(), |core| put(core, check));
     assert_eq!(hold.inside.recv().await.as_deref(), Some("stuck"));
     running
         .until(|kind| matches!(kind, EventKind::CellsPlanned { transcript, .. } if transcript.id == "c"))
@@ -106,33 +108,33 @@ async fn a_cancel_leaves_a_worker_behind_that_is_inside_a_check() {
     // This would never end if the run waited for the worker.
     let (totals, log) = running.ended().await;
     assert!(totals.cancelled);
-    let story = story(&log);
-    assert_eq!(story[..2], ["plan a 0+1", "settle 0 pass"]);
+    let lines = summarize_log(&log);
+    assert_eq!(lines[..2], ["plan a 0+1", "settle 0 pass"]);
     assert!(
-        !story.iter().any(|line| line.contains("stuck")),
-        "{story:?}"
+        !lines.iter().any(|line| line.contains("stuck")),
+        "{lines:?}"
     );
     drop(hold.until);
 }
 
 #[tokio::test]
-async fn a_check_that_asks_between_messages_is_told() {
+async fn check_that_polls_for_a_cancel_sees_it() {
     let (check, mut hold) = held(true, ExecutionMode::Inline, "spins");
     let records = vec![transcript("spins", "hello")];
-    let running = run(ONE, records, &nobody(), |core| put(core, check));
+    let running = run(ONE, records, &undecided_judge(), |core| put(core, check));
     assert_eq!(hold.inside.recv().await.as_deref(), Some("spins"));
     running.core.cancel.cancel();
     let (totals, log) = running.ended().await;
     assert_eq!((totals.cells, totals.cancelled), (0, true));
-    assert_eq!(story(&log), [""; 0], "what it found is dropped");
+    assert_eq!(summarize_log(&log), [""; 0], "what it found is dropped");
     assert_eq!(hold.inside.recv().await.as_deref(), Some("left"));
 }
 
 #[tokio::test]
-async fn programs_hold_up_no_judge_and_are_settled_when_they_end() {
+async fn slow_programs_do_not_delay_judges_and_settle_at_their_end() {
     let (check, hold) = held(false, ExecutionMode::Blocking, "");
     let records = ["a", "b", "c"].map(|id| transcript(id, "hello")).to_vec();
-    let judge = Arc::new(Scripted::new(|_| Outcome::Fail));
+    let judge = Arc::new(FunctionJudge::new(|_| Outcome::Fail));
     let mut running: Running = run(BOTH, records, &judge, |core| put(core, check));
     for _ in 0..3 {
         running
@@ -141,21 +143,27 @@ async fn programs_hold_up_no_judge_and_are_settled_when_they_end() {
     }
     let settled = |line: &String| line.starts_with("settle");
     assert!(
-        !story(&running.log).iter().any(settled),
+        !summarize_log(&running.log).iter().any(settled),
         "all judged, no program ended"
     );
     drop(hold.until);
     let (totals, log) = running.ended().await;
     assert_eq!(outcomes(&totals), [(Outcome::Pass, 3), (Outcome::Fail, 3)]);
     assert_eq!((totals.cells, totals.pending), (6, 0));
-    assert_eq!(story(&log).iter().filter(|line| settled(line)).count(), 3);
+    assert_eq!(
+        summarize_log(&log)
+            .iter()
+            .filter(|line| settled(line))
+            .count(),
+        3
+    );
 }
 
 #[tokio::test]
-async fn cells_of_programs_that_are_ended_with_the_run_stay_pending() {
+async fn programs_that_a_cancel_ends_leave_their_cells_pending() {
     let (check, mut hold) = held(true, ExecutionMode::Blocking, "");
     let records = vec![transcript("a", "hello")];
-    let running = run(ONE, records, &nobody(), |core| put(core, check));
+    let running = run(ONE, records, &undecided_judge(), |core| put(core, check));
     assert_eq!(hold.inside.recv().await.as_deref(), Some("a"));
     running.core.cancel.cancel();
     let (totals, log) = running.ended().await;
@@ -163,15 +171,17 @@ async fn cells_of_programs_that_are_ended_with_the_run_stay_pending() {
         (totals.cells, totals.pending, totals.cancelled),
         (1, 1, true)
     );
-    assert_eq!(story(&log), ["plan a 0+1"]);
+    assert_eq!(summarize_log(&log), ["plan a 0+1"]);
 }
 
 #[tokio::test]
-async fn scripts_are_skipped_where_the_workspace_does_not_allow_them() {
+async fn scripts_are_skipped_if_the_workspace_does_not_allow_them() {
     let rubric = "id: r\nevals:\n  - { id: s, type: script, params: { command: [true] } }\n";
     let rubric = rubric.replace("[true]", "['true']");
     let records = vec![transcript("a", "hello")];
-    let (totals, log) = run(&rubric, records, &nobody(), |_| {}).ended().await;
+    let (totals, log) = run(&rubric, records, &undecided_judge(), |_| {})
+        .ended()
+        .await;
     assert_eq!(outcomes(&totals), [(Outcome::Skipped, 1)]);
     let Some(EventKind::CellsSettled(cells)) = log.get(1) else {
         panic!("settled")

@@ -68,7 +68,7 @@ pub(super) fn workspace(root: &Path, rubrics: &[&str]) -> Workspace {
         allow_scripts: false,
         limits: WorkspaceLimits {
             concurrency: 2,
-            budgets: crate::model::BudgetConfig::default(),
+            budgets: crate::model::RunAndCellBudgets::default(),
             requests_per_minute: None,
         },
         files,
@@ -84,16 +84,16 @@ pub(super) fn transcript(id: &str, says: &str) -> String {
 }
 
 /// A feed of records from a list, a few per chunk.
-pub(super) struct List(pub(super) std::vec::IntoIter<String>);
+pub(super) struct ListFeed(pub(super) std::vec::IntoIter<String>);
 
-impl List {
+impl ListFeed {
     pub(super) fn of(records: impl IntoIterator<Item = String>) -> Self {
         Self(records.into_iter().collect::<Vec<_>>().into_iter())
     }
 }
 
-impl TranscriptFeed for List {
-    fn next_chunk(&mut self) -> Result<Option<RecordChunk>, String> {
+impl TranscriptFeed for ListFeed {
+    fn next_chunk(&mut self) -> Result<Option<RecordChunk>, crate::transcript::TranscriptError> {
         let (mut bytes, mut records) = (Vec::new(), Vec::new());
         for text in self.0.by_ref().take(3) {
             let at = bytes.len()..bytes.len() + text.len();
@@ -125,7 +125,7 @@ impl TranscriptFeed for List {
 }
 
 /// A judge that decides by a function. It can wait until the test adds permits to `held`.
-pub(super) struct Scripted {
+pub(super) struct FunctionJudge {
     pub(super) decide: Box<dyn Fn(&JudgeRequest) -> Outcome + Send + Sync>,
     pub(super) held: Option<Arc<Semaphore>>,
     pub(super) live: AtomicUsize,
@@ -133,7 +133,7 @@ pub(super) struct Scripted {
     pub(super) asked: Mutex<Vec<String>>,
 }
 
-impl Scripted {
+impl FunctionJudge {
     pub(super) fn new(decide: impl Fn(&JudgeRequest) -> Outcome + Send + Sync + 'static) -> Self {
         Self {
             decide: Box::new(decide),
@@ -150,7 +150,7 @@ impl Scripted {
     }
 }
 
-impl JudgeBackend for Scripted {
+impl JudgeBackend for FunctionJudge {
     fn judge<'a>(&'a self, ask: &'a JudgeRequest, cx: &'a CallCx) -> BoxFuture<'a, CellResult> {
         Box::pin(async move {
             let live = self.live.fetch_add(1, Ordering::SeqCst) + 1;
@@ -178,9 +178,9 @@ impl JudgeBackend for Scripted {
 }
 
 /// A verdict cache with these verdicts.
-pub(super) struct Known(pub(super) Vec<(Digest, CellResult)>);
+pub(super) struct FixedVerdictCache(pub(super) Vec<(Digest, CellResult)>);
 
-impl VerdictCache for Known {
+impl VerdictCache for FixedVerdictCache {
     fn find(&self, key: &Digest, _: &JudgedParams) -> Option<CellResult> {
         let (_, result) = self.0.iter().find(|(known, _)| known == key)?;
         Some(result.clone())
@@ -204,7 +204,7 @@ pub(super) struct Running {
 pub(super) fn run(
     rubric: &str,
     records: Vec<String>,
-    judge: &Arc<Scripted>,
+    judge: &Arc<FunctionJudge>,
     change: impl FnOnce(&mut RunCx),
 ) -> Running {
     run_with(rubric, &RunOptions::default(), records, judge, change)
@@ -228,23 +228,35 @@ pub(super) fn run_with(
     rubric: &str,
     options: &RunOptions,
     records: Vec<String>,
-    judge: &Arc<Scripted>,
+    judge: &Arc<FunctionJudge>,
     change: impl FnOnce(&mut RunCx),
 ) -> Running {
-    run_of(rubric, options, Box::new(List::of(records)), judge, change)
+    run_of(
+        rubric,
+        options,
+        Box::new(ListFeed::of(records)),
+        judge,
+        change,
+    )
 }
 
 /// Starts a run over any feed, without a judge that returns verdicts.
 pub(super) fn run_feed(rubric: &str, feed: Box<dyn TranscriptFeed>) -> Running {
-    let nobody = Arc::new(Scripted::new(|_| Outcome::JudgeError));
-    run_of(rubric, &RunOptions::default(), feed, &nobody, |_| {})
+    let undecided_judge = Arc::new(FunctionJudge::new(|_| Outcome::JudgeError));
+    run_of(
+        rubric,
+        &RunOptions::default(),
+        feed,
+        &undecided_judge,
+        |_| {},
+    )
 }
 
 fn run_of(
     rubric: &str,
     options: &RunOptions,
     feed: Box<dyn TranscriptFeed>,
-    judge: &Arc<Scripted>,
+    judge: &Arc<FunctionJudge>,
     change: impl FnOnce(&mut RunCx),
 ) -> Running {
     let compilation = compiled(rubric, options);
@@ -255,7 +267,7 @@ fn run_of(
         Arc::new(Redactor::default()),
     );
     let clock: Arc<dyn Clock> = Arc::new(FakeClock::new());
-    let seats = compilation
+    let slots = compilation
         .judges
         .iter()
         .map(|_| {
@@ -276,7 +288,7 @@ fn run_of(
     let mut core = RunCx {
         judge_pool: Arc::new(JudgePool {
             plan: compilation.plan,
-            slots: seats,
+            slots,
             verdict_cache: None,
             cache_policy: CachePolicy::Use,
             replayed_evidence: None,
@@ -309,7 +321,7 @@ fn run_of(
 }
 
 /// Returns the judge pool of a run that has not begun.
-pub(super) fn bench_of(core: &mut RunCx) -> &mut JudgePool {
+pub(super) fn judge_pool_mut(core: &mut RunCx) -> &mut JudgePool {
     Arc::get_mut(&mut core.judge_pool).expect("not shared yet")
 }
 
@@ -365,7 +377,7 @@ pub(super) fn planned(core: &RunCx, log: &[EventKind]) -> Vec<(CellIx, String)> 
 }
 
 /// Returns the log without times, as short words: the facts of each cell.
-pub(super) fn story(log: &[EventKind]) -> Vec<String> {
+pub(super) fn summarize_log(log: &[EventKind]) -> Vec<String> {
     log.iter()
         .filter_map(|kind| match kind {
             EventKind::CellsPlanned {

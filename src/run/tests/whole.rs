@@ -32,12 +32,12 @@ evals:
 ";
 
 /// A folder with a workspace of a few transcripts.
-struct Home {
+struct TestFolder {
     dir: tempfile::TempDir,
     clock: FakeClock,
 }
 
-impl Home {
+impl TestFolder {
     fn new(says: &[&str]) -> Self {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let lines: Vec<String> = says
@@ -127,7 +127,7 @@ impl Home {
         )
         .await;
         match started {
-            Err(RunError::Usage(why)) => why,
+            Err(RunError::Usage(why)) => why.to_string(),
             Err(other) => panic!("another error: {other}"),
             Ok(_) => panic!("it started"),
         }
@@ -140,8 +140,8 @@ fn asked(kinds: &[EventKind]) -> usize {
 }
 
 #[tokio::test]
-async fn a_run_records_what_it_shows_and_the_next_one_asks_nothing_again() {
-    let home = Home::new(&["hello you", "no", "hello"]);
+async fn run_records_its_events_and_the_next_run_uses_cached_verdicts() {
+    let home = TestFolder::new(&["hello you", "no", "hello"]);
     let (first, kinds, totals) = home.run(home.workspace(), RunOptions::default()).await;
     assert_eq!(asked(&kinds), 3);
     assert_eq!(outcomes(&totals), [(Outcome::Pass, 5), (Outcome::Fail, 1)]);
@@ -166,8 +166,8 @@ async fn a_run_records_what_it_shows_and_the_next_one_asks_nothing_again() {
 }
 
 #[tokio::test]
-async fn the_header_names_copies_of_all_files_and_the_judged_transcripts_are_kept() {
-    let home = Home::new(&["hello"]);
+async fn run_stores_its_input_files_and_judged_transcripts() {
+    let home = TestFolder::new(&["hello"]);
     let (run, kinds, _) = home.run(home.workspace(), RunOptions::default()).await;
     let blobs = home.find(&run).blobs();
     let Some(EventKind::RunStarted(header)) = kinds.first() else {
@@ -189,8 +189,8 @@ async fn the_header_names_copies_of_all_files_and_the_judged_transcripts_are_kep
 }
 
 #[tokio::test]
-async fn a_filter_by_outcome_looks_at_the_board() {
-    let home = Home::new(&["hello", "no", "hello"]);
+async fn filter_by_outcome_uses_the_newest_verdicts() {
+    let home = TestFolder::new(&["hello", "no", "hello"]);
     home.run(home.workspace(), RunOptions::default()).await;
     let options = RunOptions {
         filter: Some(DecisionFilter::parse("outcome:fail").expect("parses")),
@@ -201,9 +201,9 @@ async fn a_filter_by_outcome_looks_at_the_board() {
 }
 
 #[tokio::test]
-async fn a_sample_is_the_same_for_a_seed() {
+async fn same_seed_selects_the_same_sample() {
     let says: Vec<&str> = (0..40).map(|_| "hello").collect();
-    let home = Home::new(&says);
+    let home = TestFolder::new(&says);
     let mut chosen = Vec::new();
     for seed in [1, 1, 2] {
         let options = RunOptions {
@@ -226,10 +226,10 @@ async fn a_sample_is_the_same_for_a_seed() {
 }
 
 #[tokio::test]
-async fn an_interrupted_run_is_taken_up_again_over_its_own_snapshot() {
-    let home = Home::new(&["hello", "no", "hello", "hello"]);
-    let (whole, _, totals) = home.run(home.workspace(), RunOptions::default()).await;
-    home.killed(&whole);
+async fn resumed_run_uses_the_snapshot_of_the_interrupted_run() {
+    let home = TestFolder::new(&["hello", "no", "hello", "hello"]);
+    let (first_run, _, totals) = home.run(home.workspace(), RunOptions::default()).await;
+    home.killed(&first_run);
     // The workspace has changed too.
     let mut changed = home.workspace();
     changed.rubrics = workspace(
@@ -242,7 +242,7 @@ evals:
     )
     .rubrics;
     let options = RunOptions {
-        resume: Some(whole.0.clone()),
+        resume: Some(first_run.0.clone()),
         cache: CachePolicy::Off,
         ..RunOptions::default()
     };
@@ -253,7 +253,10 @@ evals:
         panic!("the header comes first")
     };
     let parent = header.parent.as_ref().expect("a parent");
-    assert_eq!((&parent.run, parent.cause), (&whole, ParentCause::Resume));
+    assert_eq!(
+        (&parent.run, parent.cause),
+        (&first_run, ParentCause::Resume)
+    );
     let carried = kinds
         .iter()
         .filter_map(|kind| match kind {
@@ -261,15 +264,15 @@ evals:
             _ => None,
         })
         .flatten()
-        .filter(|cell| cell.1.cached.as_ref() == Some(&whole))
+        .filter(|cell| cell.1.cached.as_ref() == Some(&first_run))
         .count();
     assert!(carried >= 1, "what was settled is carried");
     assert!(asked(&kinds) >= 3, "what was not is asked");
 }
 
 #[tokio::test]
-async fn a_run_taken_up_again_skips_and_names_as_the_uncut_one() {
-    let home = Home::new(&[]);
+async fn resumed_run_skips_and_names_cells_as_a_complete_run() {
+    let home = TestFolder::new(&[]);
     // Half of these transcripts have no cells, and every id occurs several times.
     let records: Vec<String> = (0..12)
         .map(|n| {
@@ -293,7 +296,7 @@ evals:
     let mut over = home.workspace();
     let these = workspace(home.dir.path(), &[rubric]);
     (over.rubrics, over.files) = (these.rubrics, these.files);
-    let (whole, kinds, totals) = home.run(over.clone(), RunOptions::default()).await;
+    let (first_run, kinds, totals) = home.run(over.clone(), RunOptions::default()).await;
     let named = |kinds: &[EventKind]| -> Vec<String> {
         kinds
             .iter()
@@ -307,7 +310,7 @@ evals:
         .dir
         .path()
         .join("runs")
-        .join(&whole.0)
+        .join(&first_run.0)
         .join("events.jsonl");
     let text = fs::read_to_string(&log).expect("readable");
     for nth in 0..8 {
@@ -320,7 +323,7 @@ evals:
         let end = planned + text[planned..].find('\n').expect("a line") + 1;
         fs::write(&log, &text[..end]).expect("cut");
         let options = RunOptions {
-            resume: Some(whole.0.clone()),
+            resume: Some(first_run.0.clone()),
             ..RunOptions::default()
         };
         let (_, resumed, again) = home.run(over.clone(), options).await;
@@ -330,8 +333,8 @@ evals:
 }
 
 #[tokio::test]
-async fn criteria_in_a_file_that_changed_are_taken_from_the_copy_the_old_run_kept() {
-    let home = Home::new(&["hello", "no", "hello", "hello"]);
+async fn resumed_run_reads_changed_criteria_from_the_stored_copy() {
+    let home = TestFolder::new(&["hello", "no", "hello", "hello"]);
     let with = |criteria: &str| {
         let text: Arc<str> = "
 evals:
@@ -369,8 +372,8 @@ evals:
 }
 
 #[tokio::test]
-async fn a_changed_transcript_is_taken_from_the_copy_the_old_run_kept() {
-    let home = Home::new(&["hello", "no"]);
+async fn resumed_run_reads_a_changed_transcript_from_the_stored_copy() {
+    let home = TestFolder::new(&["hello", "no"]);
     let (old, _, totals) = home.run(home.workspace(), RunOptions::default()).await;
     fs::write(home.dir.path().join("t.jsonl"), transcript("other", "x")).expect("written");
     let options = RunOptions {
@@ -382,8 +385,8 @@ async fn a_changed_transcript_is_taken_from_the_copy_the_old_run_kept() {
 }
 
 #[tokio::test]
-async fn a_preview_counts_what_a_run_would_do_and_sends_nothing() {
-    let home = Home::new(&["hello", "no"]);
+async fn preview_counts_cells_and_calls_without_sending() {
+    let home = TestFolder::new(&["hello", "no"]);
     let mut workspace = home.workspace();
     let mut paid = JudgeConfig::new("one", ProviderKind::Openai);
     paid.model = "m".into();
@@ -416,8 +419,8 @@ async fn a_preview_counts_what_a_run_would_do_and_sends_nothing() {
 }
 
 #[tokio::test]
-async fn the_request_of_a_cell_can_be_seen_unsent() {
-    let home = Home::new(&["hello", "no"]);
+async fn prompt_renders_the_request_of_a_cell_without_sending() {
+    let home = TestFolder::new(&["hello", "no"]);
     let mut workspace = home.workspace();
     let mut model = JudgeConfig::new("one", ProviderKind::Openai);
     model.model = "m".into();
@@ -442,8 +445,8 @@ async fn the_request_of_a_cell_can_be_seen_unsent() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_done_is_said_before_anything_is_recorded() {
-    let home = Home::new(&["hello"]);
+async fn invalid_requests_fail_before_the_recording_starts() {
+    let home = TestFolder::new(&["hello"]);
     let options = |change: fn(&mut RunOptions)| {
         let mut options = RunOptions::default();
         change(&mut options);
@@ -470,8 +473,8 @@ async fn what_cannot_be_done_is_said_before_anything_is_recorded() {
 }
 
 #[tokio::test]
-async fn a_run_of_checks_alone_needs_no_key() {
-    let home = Home::new(&["hello"]);
+async fn run_with_checks_only_needs_no_key() {
+    let home = TestFolder::new(&["hello"]);
     let mut workspace = home.workspace();
     let mut keyed = JudgeConfig::new("one", ProviderKind::Openai);
     keyed.key = crate::model::ApiKeySource::Env("NO_SUCH_KEY".into());
@@ -485,8 +488,8 @@ async fn a_run_of_checks_alone_needs_no_key() {
 }
 
 #[tokio::test]
-async fn a_replay_judge_tells_a_recorded_trace_again() {
-    let home = Home::new(&["hello", "no"]);
+async fn replay_judge_repeats_a_recorded_trace() {
+    let home = TestFolder::new(&["hello", "no"]);
     let (old, first, _) = home.run(home.workspace(), RunOptions::default()).await;
     let mut workspace = home.workspace();
     let mut replay = JudgeConfig::new("again", ProviderKind::Replay);

@@ -128,7 +128,9 @@ pub(crate) fn describe_cost(preview: &RunPreview) -> Vec<String> {
     // The total comes first, because with many judges the rest may not fit.
     lines.push(match estimate_cost(preview) {
         Some(usd) => {
-            let most = judges().filter_map(|j| j.cost_range).map(|(_, most)| most);
+            let most = judges()
+                .filter_map(|j| j.cost_range)
+                .map(|range| range.most);
             let most: f64 = most.sum();
             format!("in all about ${usd:.2}, at most ${most:.2} if judges use all they may")
         }
@@ -176,7 +178,10 @@ mod tests {
             input_tokens: 21_000,
             output_tokens: 2700,
             cost_usd: Some(0.134),
-            cost_range: Some((0.1, 2.5)),
+            cost_range: Some(crate::run::CostRange {
+                least: 0.1,
+                most: 2.5,
+            }),
             model: "gemini-x".into(),
             ..JudgePreview::default()
         };

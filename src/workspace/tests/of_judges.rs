@@ -142,12 +142,12 @@ limits: {concurrency: 2, max_cost_usd: 0, requests_per_minute: 60}
         workspace.limits,
         WorkspaceLimits {
             concurrency: 2,
-            budgets: crate::model::BudgetConfig {
+            budgets: crate::model::RunAndCellBudgets {
                 run: crate::model::BudgetLimits {
                     max_cost_usd: Some(0.0),
                     ..crate::model::BudgetLimits::default()
                 },
-                ..crate::model::BudgetConfig::default()
+                ..crate::model::RunAndCellBudgets::default()
             },
             requests_per_minute: Some(60)
         }

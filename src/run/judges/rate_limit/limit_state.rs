@@ -72,13 +72,15 @@ impl TokenBucket {
     }
 
     /// Returns the bucket that a server reports; `None` if the server does not report when it refills.
-    fn from_server(left: &RemainingLimit, now: Millis) -> Option<Self> {
-        let reset = left.reset?;
-        let amount = left.remaining as f64;
-        let most = left
+    fn from_server(reported: &RemainingLimit, now: Millis) -> Option<Self> {
+        // Without a reset time, the bucket could stay empty forever.
+        let reset = reported.reset?;
+        let amount = reported.remaining as f64;
+        let most = reported
             .limit
             .map_or(f64::INFINITY, |limit| limit as f64)
             .max(amount);
+        // With a known limit, assume that the quota refills evenly until the reset.
         let refill = if most.is_finite() {
             (most - amount) / (reset.0.max(1) as f64)
         } else {
@@ -94,6 +96,7 @@ impl TokenBucket {
     }
 
     fn amount(&self, now: Millis) -> f64 {
+        // The server refills this bucket all at once.
         if self.refill_per_ms == 0.0 && now >= self.full_at {
             return self.capacity;
         }
@@ -107,6 +110,7 @@ impl TokenBucket {
         if missing <= 0.0 {
             Millis(0)
         } else if self.refill_per_ms > 0.0 {
+            // One millisecond more, so that rounding down does not cause a second short wait.
             Millis::from_secs_f64(missing / self.refill_per_ms / 1000.0) + Millis(1)
         } else {
             self.full_at.since(now)
@@ -114,6 +118,7 @@ impl TokenBucket {
     }
 
     fn take(&mut self, need: f64, now: Millis) {
+        // The amount may become negative: the next requests then wait longer.
         self.amount = self.amount(now) - need;
         self.updated_at = now;
     }
@@ -123,6 +128,7 @@ impl RateLimitState {
     /// Returns a limit of evenly spaced requests per minute.
     pub(super) fn per_minute(requests: u32) -> Self {
         Self {
+            // Round up, so that a minute never holds more requests than allowed.
             min_interval: Some(Millis(60_000_u64.div_ceil(u64::from(requests.max(1))))),
             ..Self::default()
         }
@@ -132,7 +138,7 @@ impl RateLimitState {
     pub(super) fn limit_tokens(&mut self, per_minute: u64) {
         let known = self
             .token_bucket
-            .map_or(f64::INFINITY, |account| account.capacity);
+            .map_or(f64::INFINITY, |bucket| bucket.capacity);
         if (per_minute as f64) < known {
             self.token_bucket = Some(TokenBucket::per_minute(per_minute));
         }
@@ -147,26 +153,30 @@ impl RateLimitState {
                 wait: Some(wait),
             })
         };
-        let account = |account: &Option<TokenBucket>, by, need: f64| {
-            let wait = account.as_ref()?.time_until(need, now);
+        // A server's quota that takes hours to refill does not block: the server's own refusal decides.
+        let bucket = |bucket: &Option<TokenBucket>, by, need: f64| {
+            let wait = bucket.as_ref()?.time_until(need, now);
             (wait <= MAX_SERVER_DELAY).then(|| until(by, now + wait))?
         };
         let configured = self.token_bucket.as_ref();
         let configured = configured.map(|tokens| tokens.time_until(need as f64, now));
+        // Step: the limits with a known time. The longest wait decides.
         let timed = [
             until(ThrottleReason::Server, self.hold_until),
             until(ThrottleReason::Concurrency, self.ramp_next_start)
                 .filter(|_| now < self.ramp_until),
             until(ThrottleReason::Rate, self.next_start),
             configured.and_then(|wait| until(ThrottleReason::Tokens, now + wait)),
-            account(&self.server_requests, ThrottleReason::Server, 1.0),
-            account(&self.server_tokens, ThrottleReason::Tokens, need as f64),
+            bucket(&self.server_requests, ThrottleReason::Server, 1.0),
+            bucket(&self.server_tokens, ThrottleReason::Tokens, need as f64),
         ];
         let longest = timed.into_iter().flatten().max_by_key(|held| held.wait);
+        // Step: the number of concurrent requests, whose wait has no known end.
         longest.or_else(|| {
             let full = self
                 .max_in_flight
-                .is_some_and(|crowd| self.in_flight as f64 >= crowd.floor());
+                // The bound is fractional, because each success raises it by less than one.
+                .is_some_and(|bound| self.in_flight as f64 >= bound.floor());
             full.then_some(RateLimitWait {
                 reason: ThrottleReason::Concurrency,
                 wait: None,
@@ -183,13 +193,13 @@ impl RateLimitState {
         if now < self.ramp_until {
             self.ramp_next_start = now + self.ramp_interval();
         }
-        for (account, need) in [
+        for (bucket, need) in [
             (&mut self.token_bucket, need as f64),
             (&mut self.server_tokens, need as f64),
             (&mut self.server_requests, 1.0),
         ] {
-            if let Some(account) = account {
-                account.take(need, now);
+            if let Some(bucket) = bucket {
+                bucket.take(need, now);
             }
         }
     }
@@ -201,6 +211,7 @@ impl RateLimitState {
 
     /// Records that the server refused a request, which started at `began`, because there are too many.
     pub(super) fn record_refusal(&mut self, began: Millis, asked: Option<Millis>, now: Millis) {
+        // A longer delay ends the attempt in the provider, so it must not hold the other requests.
         if let Some(asked) = asked.filter(|asked| *asked <= MAX_SERVER_DELAY) {
             self.hold_until = self.hold_until.max(now + asked);
         }
@@ -208,6 +219,7 @@ impl RateLimitState {
         if self.last_cut_at.is_none_or(|cut| began > cut) {
             let out = self
                 .max_in_flight
+                // The first refusal has no bound yet, so half of the running requests become the bound.
                 .unwrap_or(f64::INFINITY)
                 .min(self.in_flight as f64);
             self.max_in_flight = Some((out / 2.0).max(1.0));
@@ -218,10 +230,10 @@ impl RateLimitState {
 
     /// Records a successful request.
     pub(super) fn record_success(&mut self) {
-        if let Some(crowd) = &mut self.max_in_flight {
+        if let Some(bound) = &mut self.max_in_flight {
             // As many successes as the bound raise it by about one.
-            *crowd += 1.0 / *crowd;
-            if *crowd >= MAX_CONCURRENCY_BOUND {
+            *bound += 1.0 / *bound;
+            if *bound >= MAX_CONCURRENCY_BOUND {
                 self.max_in_flight = None;
             }
         }
@@ -229,12 +241,12 @@ impl RateLimitState {
 
     /// Records the remaining quota from a reply's headers.
     pub(super) fn record_quota(&mut self, quota: &RateLimitStatus, now: Millis) {
-        for (known, told) in [
+        for (known, reported) in [
             (&mut self.server_requests, quota.requests),
             (&mut self.server_tokens, quota.tokens),
         ] {
-            if let Some(account) = told.and_then(|left| TokenBucket::from_server(&left, now)) {
-                *known = Some(account);
+            if let Some(bucket) = reported.and_then(|left| TokenBucket::from_server(&left, now)) {
+                *known = Some(bucket);
             }
         }
     }
@@ -242,19 +254,22 @@ impl RateLimitState {
     /// Corrects the estimated tokens of a request by the real number.
     pub(super) fn record_usage(&mut self, estimated: u64, real: u64) {
         if let Some(tokens) = &mut self.token_bucket {
+            // Only the configured bucket is corrected: the server's buckets are set by its next report.
             tokens.amount = (tokens.amount + estimated as f64 - real as f64).min(tokens.capacity);
         }
     }
 
     /// Returns the time between two waiting requests, if it is known.
     pub(super) fn request_interval(&self, now: Millis) -> Option<Millis> {
+        // `None` is less than any interval, so `max` returns the known one.
         let ramp = (now < self.ramp_until).then(|| self.ramp_interval());
         self.min_interval.max(ramp)
     }
 
     fn ramp_interval(&self) -> Millis {
-        let crowd = self.max_in_flight.unwrap_or(MAX_CONCURRENCY_BOUND);
-        Millis::from_secs_f64((1.0 / crowd).clamp(0.005, 0.2))
+        let bound = self.max_in_flight.unwrap_or(MAX_CONCURRENCY_BOUND);
+        // The allowed requests start within about a second, each 5 to 200 ms after the last.
+        Millis::from_secs_f64((1.0 / bound).clamp(0.005, 0.2))
     }
 }
 
@@ -270,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_evenly_spaced_and_idle_time_is_not_saved_up() {
+    fn requests_are_evenly_spaced_without_saving_idle_time() {
         let mut rate = RateLimitState::per_minute(60);
         for at in [1000, 2000, 50_000] {
             assert_eq!(wait(&rate, 0, Millis(at)), None);
@@ -281,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_an_account_that_fills_again() {
+    fn token_bucket_refills() {
         let mut bounds = RateLimitState::default();
         bounds.limit_tokens(6000);
         bounds.limit_tokens(60_000);
@@ -299,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_halves_the_crowd_once_and_success_gives_back_slowly() {
+    fn refusals_halve_the_bound_once_and_successes_raise_it() {
         let mut bounds = RateLimitState::default();
         for _ in 0..100 {
             assert_eq!(wait(&bounds, 0, NOW), None);
@@ -336,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_servers_delay_holds_for_everybody_but_not_for_hours() {
+    fn server_delay_applies_to_all_unless_it_is_too_long() {
         let mut bounds = RateLimitState::default();
         bounds.start_request(0, NOW);
         bounds.record_refusal(NOW, Some(Millis(30_000)), Millis(1100));
@@ -349,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_says_is_left_is_kept_account_of() {
+    fn reported_quota_is_counted_down() {
         let mut bounds = RateLimitState::default();
         let left = |remaining, limit, reset| {
             Some(RemainingLimit {

@@ -14,7 +14,7 @@ use crate::provider;
 
 /// A provider that answers from a script and records the times of its requests. After the script, every answer
 /// succeeds.
-struct Scripted {
+struct ScriptedProvider {
     caps: ModelCapabilities,
     clock: FakeClock,
     script: Mutex<VecDeque<ProviderError>>,
@@ -23,7 +23,7 @@ struct Scripted {
     takes: Millis,
 }
 
-impl Provider for Scripted {
+impl Provider for ScriptedProvider {
     fn capabilities(&self) -> &ModelCapabilities {
         &self.caps
     }
@@ -76,16 +76,16 @@ fn refused(retry_after: Option<u64>) -> ProviderError {
     }
 }
 
-struct Bench {
+struct RateLimitTest {
     clock: FakeClock,
-    inner: Arc<Scripted>,
-    paced: Arc<RateLimitedProvider>,
+    inner: Arc<ScriptedProvider>,
+    limited: Arc<RateLimitedProvider>,
     cancel: CancellationToken,
     out: Emitter,
     facts: mpsc::Receiver<RedactedEvent>,
 }
 
-impl Bench {
+impl RateLimitTest {
     fn new(
         refusals: impl IntoIterator<Item = ProviderError>,
         change: impl FnOnce(&mut JudgeConfig),
@@ -93,7 +93,7 @@ impl Bench {
         let clock = FakeClock::new();
         let mut config = JudgeConfig::new("j", ProviderKind::Openai);
         change(&mut config);
-        let inner = Arc::new(Scripted {
+        let inner = Arc::new(ScriptedProvider {
             caps: ModelCapabilities {
                 structured_output: true,
                 forced_call: true,
@@ -106,7 +106,7 @@ impl Bench {
         });
         let (to, facts) = mpsc::channel(10_000);
         Self {
-            paced: Arc::new(RateLimitedProvider {
+            limited: Arc::new(RateLimitedProvider {
                 inner: inner.clone(),
                 limiter: RateLimiters::new(None).limiter_for(&config, Some("key")),
             }),
@@ -136,9 +136,9 @@ impl Bench {
     async fn run(&self, cells: std::ops::Range<u32>) -> Vec<Result<u8, ProviderError>> {
         let mut all = JoinSet::new();
         for cell in cells {
-            let (paced, cx) = (Arc::clone(&self.paced), self.cx(cell));
+            let (limited, cx) = (Arc::clone(&self.limited), self.cx(cell));
             all.spawn(async move {
-                let called = provider::call_with_retries(&*paced, &body(), &cx).await;
+                let called = provider::call_with_retries(&*limited, &body(), &cx).await;
                 called.map(|(attempt, _)| attempt)
             });
         }
@@ -183,7 +183,7 @@ async fn settle() {
 }
 
 /// Returns the largest number of times within `width`.
-fn crowd(times: &[u64], width: u64) -> usize {
+fn largest_count(times: &[u64], width: u64) -> usize {
     let within = |from: u64| {
         times
             .iter()
@@ -197,15 +197,15 @@ fn crowd(times: &[u64], width: u64) -> usize {
 }
 
 #[tokio::test]
-async fn a_hundred_judges_refused_together_come_back_one_by_one() {
+async fn refused_requests_restart_one_by_one() {
     for asked in [None, Some(1000), Some(10_000)] {
-        let bench = Bench::new((0..100).map(|_| refused(asked)), |_| {});
-        let done = bench.run(0..100).await;
+        let test = RateLimitTest::new((0..100).map(|_| refused(asked)), |_| {});
+        let done = test.run(0..100).await;
         assert!(done.iter().all(Result::is_ok), "{done:?}");
-        let times = bench.asked();
-        assert_eq!((times.len(), crowd(&times[..100], 1)), (200, 100));
+        let times = test.asked();
+        assert_eq!((times.len(), largest_count(&times[..100], 1)), (200, 100));
         let retries = &times[100..];
-        let at_once = crowd(retries, 100);
+        let at_once = largest_count(retries, 100);
         assert!(at_once <= 20, "{at_once} of 100 within 100 ms ({asked:?})");
         if let Some(asked) = asked {
             assert!(retries.iter().all(|at| *at >= asked), "{retries:?}");
@@ -215,27 +215,27 @@ async fn a_hundred_judges_refused_together_come_back_one_by_one() {
 }
 
 #[tokio::test]
-async fn one_cells_delay_holds_for_all_of_the_key() {
-    let mut bench = Bench::new([refused(Some(20_000))], |_| {});
-    let (paced, cx) = (Arc::clone(&bench.paced), bench.cx(0));
+async fn server_delay_applies_to_all_requests_of_the_key() {
+    let mut test = RateLimitTest::new([refused(Some(20_000))], |_| {});
+    let (limited, cx) = (Arc::clone(&test.limited), test.cx(0));
     let first =
-        tokio::spawn(async move { provider::call_with_retries(&*paced, &body(), &cx).await });
+        tokio::spawn(async move { provider::call_with_retries(&*limited, &body(), &cx).await });
     settle().await;
-    bench.clock.advance(Millis(50));
+    test.clock.advance(Millis(50));
     settle().await;
-    let second = bench.run(1..3).await;
+    let second = test.run(1..3).await;
     assert!(second.iter().all(Result::is_ok));
     while !first.is_finished() {
-        if let Some(at) = bench.clock.next_wake() {
-            bench.clock.advance(at - bench.clock.now());
+        if let Some(at) = test.clock.next_wake() {
+            test.clock.advance(at - test.clock.now());
         }
         settle().await;
     }
     assert!(first.await.expect("no panic").is_ok());
-    let times = bench.asked();
+    let times = test.asked();
     assert_eq!(times.len(), 4);
     assert!(times[1..].iter().all(|at| *at >= 20_050), "{times:?}");
-    let held = bench.held();
+    let held = test.held();
     assert!(
         held.contains(&(ThrottleReason::Server, Some(Millis(20_000)))),
         "{held:?}"
@@ -243,13 +243,13 @@ async fn one_cells_delay_holds_for_all_of_the_key() {
 }
 
 #[tokio::test]
-async fn a_judges_rate_is_kept_in_order_and_told() {
-    let mut bench = Bench::new([], |config| config.requests_per_minute = Some(60));
-    bench.run(0..4).await;
-    let asked = bench.inner.asked.lock().expect("no panic").clone();
+async fn judge_rate_keeps_order_and_reports_waits() {
+    let mut test = RateLimitTest::new([], |config| config.requests_per_minute = Some(60));
+    test.run(0..4).await;
+    let asked = test.inner.asked.lock().expect("no panic").clone();
     let expected = (0..4).map(|n| (CellIx(n), Millis(u64::from(n) * 1000)));
     assert_eq!(asked, expected.collect::<Vec<_>>());
-    let held = bench.held();
+    let held = test.held();
     assert!(
         held.iter().all(|(by, _)| *by == ThrottleReason::Rate),
         "{held:?}"
@@ -258,15 +258,15 @@ async fn a_judges_rate_is_kept_in_order_and_told() {
 }
 
 #[tokio::test]
-async fn tokens_a_minute_are_kept() {
+async fn tokens_per_minute_are_kept() {
     // A request is expected to use 300 tokens. At 600 per minute, two start at once, then one every 30 s.
-    let mut bench = Bench::new([], |config| config.tokens_per_minute = Some(600));
-    bench.run(0..4).await;
-    let times = bench.asked();
+    let mut test = RateLimitTest::new([], |config| config.tokens_per_minute = Some(600));
+    test.run(0..4).await;
+    let times = test.asked();
     assert_eq!(times[..2], [0, 0]);
     assert!((29_000..32_000).contains(&times[2]), "{times:?}");
     assert!((59_000..63_000).contains(&times[3]), "{times:?}");
-    let held = bench.held();
+    let held = test.held();
     assert!(
         held.iter().any(|(by, _)| *by == ThrottleReason::Tokens),
         "{held:?}"
@@ -274,16 +274,16 @@ async fn tokens_a_minute_are_kept() {
 }
 
 #[tokio::test]
-async fn a_cancelled_wait_takes_no_place_and_leaves_no_task() {
-    let bench = Bench::new([], |config| config.requests_per_minute = Some(1));
+async fn cancelled_wait_holds_no_slot_and_leaves_no_task() {
+    let test = RateLimitTest::new([], |config| config.requests_per_minute = Some(1));
     let before = tokio::runtime::Handle::current()
         .metrics()
         .num_alive_tasks();
     let waiting = async {
-        let calls = bench.run(0..3);
+        let calls = test.run(0..3);
         let stop = async {
             settle().await;
-            bench.cancel.cancel();
+            test.cancel.cancel();
         };
         tokio::join!(calls, stop).0
     };
@@ -291,9 +291,9 @@ async fn a_cancelled_wait_takes_no_place_and_leaves_no_task() {
     let cancelled = |r: &&Result<u8, ProviderError>| matches!(r, Err(ProviderError::Cancelled));
     let waiting = done.iter().filter(cancelled).count();
     assert_eq!(waiting, 2, "the first had its place: {done:?}");
-    let lane = &bench.paced.limiter.key_queue;
-    assert_eq!(lane.waiting.load(Ordering::Relaxed), 0);
-    assert!(lane.line.try_lock().is_ok());
+    let queue = &test.limited.limiter.key_queue;
+    assert_eq!(queue.waiting.load(Ordering::Relaxed), 0);
+    assert!(queue.line.try_lock().is_ok());
     let after = tokio::runtime::Handle::current()
         .metrics()
         .num_alive_tasks();
@@ -301,11 +301,11 @@ async fn a_cancelled_wait_takes_no_place_and_leaves_no_task() {
 }
 
 #[tokio::test]
-async fn after_a_refusal_fewer_are_out_at_once() {
-    let bench = Bench::new((0..8).map(|_| refused(None)), |_| {});
-    bench.run(0..8).await;
-    let retries = bench.asked()[8..].to_vec();
-    let out = crowd(&retries, 50);
+async fn refusal_lowers_the_number_of_concurrent_requests() {
+    let test = RateLimitTest::new((0..8).map(|_| refused(None)), |_| {});
+    test.run(0..8).await;
+    let retries = test.asked()[8..].to_vec();
+    let out = largest_count(&retries, 50);
     assert!(
         out <= 4 + 1,
         "{out} of 8 within the 50 ms of one: {retries:?}"
@@ -313,7 +313,7 @@ async fn after_a_refusal_fewer_are_out_at_once() {
 }
 
 #[test]
-fn judges_with_one_key_share_its_line_and_keep_their_own() {
+fn judges_with_one_key_share_a_queue_and_keep_their_own() {
     let paces = RateLimiters::new(Some(600));
     let config = |change: fn(&mut JudgeConfig)| {
         let mut config = JudgeConfig::new("j", ProviderKind::Openai);

@@ -73,7 +73,7 @@ fn an_id_with_glob_characters_matches_itself() {
 }
 
 #[test]
-fn what_is_no_filter_is_a_sentence_with_the_nearest_word() {
+fn invalid_filter_error_names_the_nearest_word() {
     for (text, expected) in [
         (
             "evals:x",
@@ -110,7 +110,7 @@ fn what_is_no_filter_is_a_sentence_with_the_nearest_word() {
 }
 
 #[test]
-fn a_pattern_that_selects_nothing_is_named_before_the_run() {
+fn pattern_without_a_match_is_reported() {
     let filter = DecisionFilter::parse("eval:groundet judge:gemini,gpt !rubric:x").expect("parses");
     assert_eq!(
         filter.unmatched_patterns(&["grounded", "tone"], &["beam"], &["gemini"], &[]),
@@ -119,7 +119,7 @@ fn a_pattern_that_selects_nothing_is_named_before_the_run() {
 }
 
 #[test]
-fn judges_are_needed_only_where_a_transcript_may_be_selected() {
+fn judges_are_needed_only_if_the_filter_may_select_their_evals() {
     let may = |text: &str| {
         DecisionFilter::parse(text)
             .expect(text)
@@ -132,7 +132,7 @@ fn judges_are_needed_only_where_a_transcript_may_be_selected() {
 }
 
 #[test]
-fn names_select_these_decisions_whatever_judge_and_repeat() {
+fn filter_by_names_ignores_judge_and_repeat() {
     let filter = DecisionFilter::from_names(["refund-03/beam-release/grounded".to_owned()]);
     assert!(filter.matches(&CELL));
     let other = FilterCandidate {
@@ -152,7 +152,7 @@ fn names_select_these_decisions_whatever_judge_and_repeat() {
 }
 
 #[test]
-fn a_transcript_whose_id_gets_a_suffix_later_may_be_meant_until_it_has_one() {
+fn filter_by_names_accepts_ids_before_they_get_a_suffix() {
     let filter = DecisionFilter::from_names(["a%7E2/r/e".to_owned()]);
     let early = FilterCandidate {
         name: "a/r/e",
@@ -165,7 +165,7 @@ fn a_transcript_whose_id_gets_a_suffix_later_may_be_meant_until_it_has_one() {
 }
 
 #[test]
-fn only_outcomes_need_the_board() {
+fn only_outcome_terms_need_past_outcomes() {
     assert!(
         DecisionFilter::parse("outcome:fail")
             .expect("parses")

@@ -3,7 +3,7 @@
 use super::*;
 
 /// Returns the workspace with one judged eval that decides by score.
-fn deciding_from(home: &Home, min_score: f64) -> Workspace {
+fn deciding_from(home: &TestFolder, min_score: f64) -> Workspace {
     let mut changed = home.workspace();
     let rubric = format!(
         "
@@ -26,8 +26,8 @@ fn cache(cache: CachePolicy) -> RunOptions {
 }
 
 #[tokio::test]
-async fn a_changed_min_score_decides_recorded_scores_again_and_asks_nothing() {
-    let home = Home::new(&["hello"]);
+async fn changed_min_score_rescores_cached_verdicts_without_a_call() {
+    let home = TestFolder::new(&["hello"]);
     let (_, kinds, totals) = home
         .run(deciding_from(&home, 0.4), RunOptions::default())
         .await;
@@ -45,8 +45,8 @@ async fn a_changed_min_score_decides_recorded_scores_again_and_asks_nothing() {
 }
 
 #[tokio::test]
-async fn with_past_verdicts_only_what_is_known_is_settled_and_the_rest_is_not_planned() {
-    let home = Home::new(&["hello", "zebra"]);
+async fn skip_uncached_plans_only_cells_with_cached_verdicts() {
+    let home = TestFolder::new(&["hello", "zebra"]);
     let first = RunOptions {
         filter: Some(DecisionFilter::parse("transcript:t0").expect("parses")),
         ..RunOptions::default()
@@ -61,8 +61,8 @@ async fn with_past_verdicts_only_what_is_known_is_settled_and_the_rest_is_not_pl
 }
 
 #[tokio::test]
-async fn with_past_verdicts_only_no_key_is_asked_for() {
-    let home = Home::new(&["hello"]);
+async fn skip_uncached_needs_no_key() {
+    let home = TestFolder::new(&["hello"]);
     let mut paid = deciding_from(&home, 0.4);
     let config = JudgeConfig {
         model: "m".to_owned(),
@@ -74,8 +74,8 @@ async fn with_past_verdicts_only_no_key_is_asked_for() {
 }
 
 #[tokio::test]
-async fn without_the_cache_nothing_is_taken_and_nothing_left() {
-    let home = Home::new(&["hello"]);
+async fn run_without_cache_neither_reads_nor_leaves_verdicts() {
+    let home = TestFolder::new(&["hello"]);
     let off = || cache(CachePolicy::Off);
     let (_, kinds, _) = home.run(home.workspace(), off()).await;
     assert_eq!(asked(&kinds), 1);
@@ -91,8 +91,8 @@ async fn without_the_cache_nothing_is_taken_and_nothing_left() {
 }
 
 #[tokio::test]
-async fn with_the_record_alone_what_is_not_known_is_planned_and_stays_pending() {
-    let home = Home::new(&["hello", "zebra"]);
+async fn leave_uncached_pending_plans_cells_without_verdicts() {
+    let home = TestFolder::new(&["hello", "zebra"]);
     let first = RunOptions {
         filter: Some(DecisionFilter::parse("transcript:t0").expect("parses")),
         ..RunOptions::default()
@@ -110,8 +110,8 @@ async fn with_the_record_alone_what_is_not_known_is_planned_and_stays_pending() 
 }
 
 #[tokio::test]
-async fn one_verdict_is_the_first_of_several_and_the_reverse() {
-    let home = Home::new(&["hello"]);
+async fn single_verdict_and_first_repeat_share_a_cache_key() {
+    let home = TestFolder::new(&["hello"]);
     let repeated = |repeat, cache| RunOptions {
         repeat: Some(repeat),
         cache,

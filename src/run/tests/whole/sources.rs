@@ -4,8 +4,8 @@ use super::*;
 use crate::model::{CellResult, Label};
 
 /// Returns a home whose `t0` and `t1` have source verdicts and whose `t2` has none.
-fn home() -> Home {
-    let home = Home::new(&["hello", "no", "hello"]);
+fn home() -> TestFolder {
+    let home = TestFolder::new(&["hello", "no", "hello"]);
     let path = home.dir.path().join("t.jsonl");
     let text = fs::read_to_string(&path).expect("written");
     let verdicts = [
@@ -34,7 +34,7 @@ fn results(kinds: &[EventKind]) -> Vec<&CellResult> {
 }
 
 #[tokio::test]
-async fn what_a_source_decided_is_a_judges_word() {
+async fn source_judge_returns_the_source_verdict() {
     let home = home();
     let by = |judge: &str| RunOptions {
         judge: Some(judge.to_owned()),
@@ -47,21 +47,21 @@ async fn what_a_source_decided_is_a_judges_word() {
         outcomes(&totals),
         [(Outcome::Fail, 1), (Outcome::JudgeError, 2)]
     );
-    let told = results(&kinds);
+    let text = results(&kinds);
     assert_eq!(
-        told[0].explanation,
+        text[0].explanation,
         "as recorded by inspect: I (Greets)\nSECRET reasons"
     );
     assert_eq!(
-        told[1].error.as_deref(),
+        text[1].error.as_deref(),
         Some("inspect's own grader `greets` failed: no grade was found")
     );
     assert_eq!(
-        told[2].error.as_deref(),
+        text[2].error.as_deref(),
         Some("this transcript came without verdicts of a source")
     );
     assert!(
-        told.iter()
+        text.iter()
             .all(|result| result.cached.is_none() && !result.by_human)
     );
     assert!(
@@ -90,7 +90,7 @@ async fn what_a_source_decided_is_a_judges_word() {
 }
 
 #[tokio::test]
-async fn no_judge_sees_a_label_or_what_others_decided() {
+async fn judges_see_neither_labels_nor_source_verdicts() {
     let home = home();
     let mut workspace = home.workspace();
     workspace.labels = vec![Label {

@@ -35,7 +35,7 @@ fn workspace(judges: Vec<JudgeConfig>) -> Workspace {
         allow_scripts: false,
         limits: WorkspaceLimits {
             concurrency: 2,
-            budgets: crate::model::BudgetConfig::default(),
+            budgets: crate::model::RunAndCellBudgets::default(),
             requests_per_minute: None,
         },
         files: Vec::new(),

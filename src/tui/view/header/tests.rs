@@ -43,7 +43,7 @@ fn demo_app() -> App {
         allow_scripts: false,
         limits: crate::workspace::WorkspaceLimits {
             concurrency: 1,
-            budgets: crate::model::BudgetConfig::default(),
+            budgets: crate::model::RunAndCellBudgets::default(),
             requests_per_minute: None,
         },
         files: Vec::new(),
