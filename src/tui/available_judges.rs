@@ -30,6 +30,7 @@ const KEY_VARIABLES: &[(&str, &str, ProviderKind, &str)] = &[
         "GEMINI_API_KEY",
         ProviderKind::Gemini,
         "gemini-2.5-pro",
+        // Gemini reads both variables, as Google's own client libraries do.
     ),
     (
         "gemini",
@@ -85,6 +86,8 @@ async fn find_with_servers(
         .map(|(_, port)| list_server_models(&client, clock, *port));
     // All servers at the same time, so that the search takes one deadline at most.
     let served = futures_util::future::join_all(requests).await;
+    // The judge of the second opinion gets the tools of the eval's own judge, so that both see the same
+    // evidence.
     let own = find_own_judge(order);
     let tools = own.map(|own| own.tools.clone()).unwrap_or_default();
 
@@ -96,8 +99,10 @@ async fn find_with_servers(
             found.push(check_workspace_judge(judge, env));
         }
     }
+    // Names that the workspace uses are taken, because a run finds its judge by name.
     let mut names: Vec<String> = workspace.judges.keys().cloned().collect();
     found.extend(judges_from_keys(env, workspace, &tools, &mut names));
+    // The order of the list is fixed: workspace, keys, servers.
     for (name, served) in servers.iter().map(|(name, _)| *name).zip(served) {
         let Some((base_url, models)) = served else {
             continue;
@@ -109,17 +114,20 @@ async fn find_with_servers(
     let (env, order, clock) = (env.clone(), order.clone(), Arc::clone(clock));
     // Planning reads transcripts, which blocks.
     let priced = tokio::task::spawn_blocking(move || estimate_prices(found, &env, &order, &clock));
+    // After a panic the list is empty, which the overlay can show.
     priced.await.unwrap_or_default()
 }
 
 /// Returns the judge of the cell's own eval.
 fn find_own_judge(order: &RunOrder) -> Option<&JudgeConfig> {
     if let Some(judge) = &order.judge {
+        // The order already names a judge, so its tools are the ones to copy.
         return Some(judge);
     }
     let workspace = &order.workspace;
     let name: CellName = order.only.as_ref()?.first()?.parse().ok()?;
     let (rubric, at) = workspace.find_eval(&name.rubric, &name.eval)?;
+    // Of a panel, the first judge represents all; a list needs one set of tools.
     let by = rubric.evals[at].assign_judges(rubric, workspace.judge.as_deref())?;
     workspace.judges.get(*by.judges.first()?)
 }
@@ -130,6 +138,7 @@ fn check_workspace_judge(judge: &JudgeConfig, env: &Env) -> AvailableJudge {
     } else {
         format!(" · {}", judge.model)
     };
+    // A local judge needs no key (`Ok(None)`), so its title names none.
     let (key, problem) = match resolve_key(judge, env) {
         Ok(Some(_)) => (
             format!(" · key in {}", describe_key_source(&judge.key)),
@@ -140,6 +149,7 @@ fn check_workspace_judge(judge: &JudgeConfig, env: &Env) -> AvailableJudge {
     };
     let title = format!("{}{model} · of this workspace{key}", judge.name);
     AvailableJudge {
+        // The configuration may contain control characters, so the texts are escaped.
         title: make_visible(&title, false).into_owned(),
         judge: problem.is_none().then(|| judge.clone()),
         note: make_visible(&problem.unwrap_or_default(), false).into_owned(),
@@ -181,6 +191,8 @@ fn judges_from_keys(
             ..JudgeConfig::new(make_unique_name(name, names), *provider)
         };
         let title = format!("{} · {model} · key in {variable}", judge.name);
+        // A key that can't be read leaves the entry in the list with the reason, so that the user sees what
+        // to fix.
         let broken = resolve_key(&judge, env)
             .err()
             .map(|error| error.to_string());
@@ -190,6 +202,7 @@ fn judges_from_keys(
             note: broken.unwrap_or_default(),
         });
     }
+    // A gateway has no default model, so its entry only says how to configure it.
     for (name, variable) in GATEWAY_KEY_VARIABLES {
         if env.get(variable).is_some() {
             found.push(AvailableJudge {
@@ -223,17 +236,20 @@ fn judges_from_server(
                 && same.is_some_and(|url| url.replace("localhost", "127.0.0.1") == base_url)
         })
     };
+    // A server may list hundreds of models, so the rest becomes one line.
     let more = models.len().saturating_sub(MAX_MODELS);
     let mut found: Vec<AvailableJudge> = Vec::new();
     for model in models.iter().take(MAX_MODELS) {
         if configured(model) {
             continue;
         }
+        // The model name comes from a server, so it is untrusted.
         let title = format!("{name} · {} · {base_url}", make_visible(model, false));
         let judge = JudgeConfig {
             model: model.clone(),
             base_url: Some(base_url.to_owned()),
             tools: tools.to_vec(),
+            // Local servers speak the OpenAI dialect.
             ..JudgeConfig::new(make_unique_name(name, names), ProviderKind::Openai)
         };
         found.push(AvailableJudge {
@@ -292,8 +308,10 @@ async fn list_server_models(
         connect: SERVER_DEADLINE,
         first_byte: SERVER_DEADLINE,
         idle: SERVER_DEADLINE,
+        // A list of models has a few kilobytes. 1 MiB limits what an unknown program on the port can send.
         total_bytes: 1 << 20,
     };
+    // `GET /v1/models` is part of the OpenAI API, so another program on the port answers with another status.
     let url = format!("{base_url}/models");
     let asking = async {
         let mut reply = client.get(&url, &[], limits).await.ok()?;
@@ -324,8 +342,10 @@ fn estimate_prices(
     // transcripts.
     let mut known: HashMap<String, Result<JudgePreview, String>> = HashMap::new();
     for one in &mut found {
+        // An entry without a judge has a note already and can't be asked.
         let Some(judge) = &one.judge else { continue };
         let tools = serde_json::to_string(&judge.tools).unwrap_or_default();
+        // These parts determine the prompt: tools, verdict format, base prompt.
         let alike = format!("{tools}\n{:?}\n{}", judge.verdict, judge.base_prompt);
         let taken = known
             .entry(alike)
@@ -333,6 +353,7 @@ fn estimate_prices(
         match taken {
             Ok(taken) => one.note = describe_preview(judge, taken),
             Err(why) => {
+                // Without a preview the judge can't judge this cell, so the user can't select it.
                 one.note = make_visible(why, false).into_owned();
                 one.judge = None;
             }
@@ -348,6 +369,7 @@ fn preview_judge(
     clock: &Arc<dyn Clock>,
     registry: &EvalTypeRegistry,
 ) -> Result<JudgePreview, String> {
+    // The preview finds judges by name, so the judge must be in the workspace for the preview.
     let mut workspace = (*order.workspace).clone();
     workspace.judges.insert(judge.name.clone(), judge.clone());
     let options = RunOptions {
@@ -357,6 +379,7 @@ fn preview_judge(
             .map(|only| DecisionFilter::from_names(only.iter().cloned())),
         judge: Some(judge.name.clone()),
         evidence_run: order.replayed_evidence.clone(),
+        // With the cache, a cell that was judged before would seem free.
         cache: CachePolicy::Off,
         ..RunOptions::default()
     };
@@ -367,6 +390,7 @@ fn preview_judge(
         .map_err(|error| error.to_string())?;
     let preview_of_judge = preview.judges.swap_remove(&judge.name);
     preview_of_judge
+        // A plan without calls means that the judge is never asked.
         .filter(|preview| preview.calls_least > 0)
         .ok_or_else(|| "this cell calls no judge: code decides it, or dicta skips it".to_owned())
 }
@@ -378,11 +402,13 @@ fn describe_preview(judge: &JudgeConfig, taken: &JudgePreview) -> String {
         format_thousands(taken.input_tokens),
         format_thousands(taken.output_tokens)
     );
+    // Tools cause more turns, so the number of calls is a range.
     if taken.calls_most > taken.calls_least {
         let _infallible = write!(note, " a call, up to {} calls", taken.calls_most);
     }
     let pricing = judge.pricing();
     let usd = pricing.map(|p| p.token_cost(taken.input_tokens, taken.output_tokens));
+    // The note never prints $0.000: a small cost would look free.
     note + &match (judge.is_free(), usd) {
         (true, _) => ", free (local)".to_owned(),
         (false, Some(usd)) if usd < 0.001 => ", less than $0.001".to_owned(),

@@ -51,10 +51,12 @@ pub(crate) fn list_transcripts(
 ) {
     let mut found = ListingUpdate::default();
     match list_by_reading(file, after, &mut found, tell) {
+        // The file ended before or after the page, so both parts are complete.
         Ok(ListingFlow::Continue) => {
             found.page_complete = true;
             found.fully_counted = true;
         }
+        // The receiver is gone, so no one reads a last update.
         Ok(ListingFlow::Stopped) => return,
         Err(why) => {
             found.page_complete = true;
@@ -76,11 +78,14 @@ fn list_by_reading(
     found: &mut ListingUpdate,
     tell: &mut dyn FnMut(ListingUpdate) -> bool,
 ) -> Result<ListingFlow, String> {
+    // A relative path would change its meaning if the program changed its folder.
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    // The error type is lost below, so the reason for offering a workspace is kept here.
     let mut file = TranscriptFile::open(&path).map_err(|error| {
         found.mappable = matches!(error, TranscriptError::Unmapped { .. });
         error.to_string()
     })?;
+    // A format with a directory, such as an Inspect log, lists its records without parsing them.
     if let Some(entries) = file.read_index().map_err(|error| error.to_string())? {
         return Ok(list_by_directory(&file, &entries, after, found, tell));
     }
@@ -94,6 +99,7 @@ fn list_by_reading(
                 add_record(found, &file, record, bytes);
             }
             let page = span.number == after.saturating_add(PAGE_RECORDS);
+            // An update is sent at the page's end, for a full batch, and as progress while only counting.
             if page
                 || found.refs.len() == BATCH_RECORDS
                 || span.number - reported >= PROGRESS_INTERVAL
@@ -125,6 +131,7 @@ fn list_by_directory(
     tell: &mut dyn FnMut(ListingUpdate) -> bool,
 ) -> ListingFlow {
     found.counted = entries.len() as u64;
+    // On a 32-bit system the number may not fit; then no entry is left.
     let after = usize::try_from(after).unwrap_or(usize::MAX);
     for (entry, _) in entries.iter().skip(after).zip(0..DIRECTORY_PAGE_RECORDS) {
         found.refs.push(TranscriptRef {
@@ -133,6 +140,7 @@ fn list_by_directory(
             offset: entry.span.offset,
             len: entry.span.len,
             part: entry.span.part,
+            // The digest would require to read the transcript, which this function avoids.
             digest: Digest::unread(),
         });
         if found.refs.len() == BATCH_RECORDS {
@@ -166,6 +174,7 @@ fn add_record(
         }),
         Err(bad) => {
             found.bad += 1;
+            // Only the first reason is kept: one bad record often repeats a million times.
             let why = format!("record {}: {}", bad.number, bad.why);
             found.why.get_or_insert(why);
         }

@@ -49,6 +49,7 @@ fn search_recorded_cell(
     let mut found: Option<(CellIx, TranscriptRef)> = None;
     let events = run.events().map_err(|error| error.to_string())?;
     for (at, event) in events.enumerate() {
+        // The check takes an atomic load, but not for each event of a long log.
         if at % EVENTS_PER_CHECK == EVENTS_PER_CHECK - 1 && outdated() {
             return Ok(None);
         }
@@ -63,6 +64,7 @@ fn search_recorded_cell(
                 },
                 None,
             ) => {
+                // A row of this session knows the cell's number; a row of a past run knows only its name.
                 let is_requested = |(number, key)| match which {
                     CellRef::Ix(requested) => number == *requested,
                     CellRef::Name(requested) => state
@@ -72,6 +74,7 @@ fn search_recorded_cell(
                         .is_some_and(|name| name == requested.by_ref()),
                 };
                 let numbers = (first.0..).map(CellIx);
+                // The cell belongs to a later transcript.
                 let Some((number, key)) = numbers.zip(keys).find(|cell| is_requested(*cell)) else {
                     continue;
                 };
@@ -84,6 +87,7 @@ fn search_recorded_cell(
             }
             (EventKind::CellsSettled(results), Some((number, _))) => {
                 match results.iter().find(|settled| settled.0 == *number) {
+                    // The batch settles many cells; only this one is kept.
                     Some(settled) => {
                         EventKind::CellsSettled(vec![SettledCell(CellIx(0), settled.1.clone())])
                     }
@@ -93,6 +97,7 @@ fn search_recorded_cell(
             (kind, Some((number, _))) if kind.cell() == Some(*number) => {
                 renumber_to_cell_zero(event.kind)
             }
+            // Events of other cells, and run events that no trace shows.
             _ => continue,
         };
         state.apply(&RunEvent { kind, ..event });
@@ -116,6 +121,7 @@ fn search_recorded_cell(
     Ok(Some(RecordedCell {
         run: run.id.clone(),
         cell,
+        // The header exists, because a cell is found only after it.
         header,
         state: state.cells.pop().unwrap_or_default(),
         // The state contains only this cell, so all of its notes belong to it.
@@ -146,6 +152,7 @@ pub(crate) fn read_text(dir: &Path, blob: &Blob) -> Result<Arc<str>, String> {
     let bytes = read_blob_bytes(dir, blob)?;
     Ok(match String::from_utf8(bytes) {
         Ok(text) => text.into(),
+        // A browser would show an image here; the pane shows its bytes.
         Err(error) if hex::is_binary(error.as_bytes()) => hex::hex_dump(error.as_bytes()).into(),
         Err(error) => String::from_utf8_lossy(error.as_bytes()).into(),
     })
@@ -160,6 +167,7 @@ fn read_blob_bytes(dir: &Path, blob: &Blob) -> Result<Vec<u8>, String> {
 /// Returns the spans of a page's text that a browser would not show. Returns nothing if the stored body gives another
 /// text than the model got.
 pub(crate) fn find_hidden_text(dir: &Path, page: &HiddenTextRequest) -> Vec<(Range<usize>, Role)> {
+    // Without the stored body, nothing can be marked as hidden.
     let Ok(bytes) = read_blob_bytes(dir, &page.raw) else {
         return Vec::new();
     };
@@ -188,6 +196,7 @@ pub(crate) fn read_request(
 }
 
 fn read_stored_request(dir: Option<&Path>, request: &RecordedRequest) -> Result<String, String> {
+    // A stored request consists of texts and blobs, because dicta stores repeated parts only once.
     let mut text = String::new();
     for piece in request {
         match (piece, dir) {
@@ -209,8 +218,10 @@ pub(crate) fn read_document(
     map: Option<&Arc<FieldMapping>>,
 ) -> Result<TranscriptDocument, String> {
     let bytes = read_transcript_bytes(transcript, (run_dir, map))?;
+    // The bytes are always in the native format, with one record.
     let read = parse_native(&bytes, 1, &transcript.id).map_err(|bad| bad.why)?;
     Ok(TranscriptDocument {
+        // The parsed id may be a default id; the run names the transcript by this one.
         id: transcript.id.clone(),
         ..TranscriptDocument::from_transcript(&read)
     })
@@ -242,6 +253,7 @@ pub(crate) fn find_marks(
     transcript: &TranscriptRef,
     origin: DocumentOrigin<'_>,
 ) -> Vec<TranscriptSpan> {
+    // Only code checks have places; a judge's citations come with its verdict.
     let Ok(CompiledEval::Check(check)) = registry.compile_eval(eval.eval(), &CompileCx::default())
     else {
         return Vec::new();
@@ -253,6 +265,7 @@ pub(crate) fn find_marks(
         return Vec::new();
     };
     let subject = match message {
+        // A message eval sees only the messages up to its own.
         Some(message) => Subject::prefix(&read, message as usize + 1),
         None => Subject::new(&read),
     };
@@ -272,6 +285,7 @@ fn read_from_file(
         offset: transcript.offset,
         len: transcript.len,
         part: transcript.part,
+        // The number is used only in error messages about the record, which no caller shows.
         number: 1,
     };
     let bytes = file.read_native(span).map_err(|error| error.to_string())?;

@@ -6,6 +6,8 @@ use crate::tui::runtime::CreatedRun;
 /// Renders the number of created runs and their folder.
 pub(super) fn render_exit_summary(made: &[CreatedRun]) -> String {
     let line = match made {
+        // `--quit` of a session without runs still prints a line, so that the user sees that nothing was
+        // recorded.
         [] => "dicta: nothing was run".to_owned(),
         [one] => format!(
             "dicta: run {} is recorded in {} (dicta show {})",
@@ -14,6 +16,7 @@ pub(super) fn render_exit_summary(made: &[CreatedRun]) -> String {
             one.run.letters()
         ),
         [.., last] => {
+            // Runs of several folders have no common place to name.
             let same = made.iter().all(|run| run.runs_dir == last.runs_dir);
             let place = if same {
                 format!(" in {}", last.runs_dir.display())
@@ -28,6 +31,7 @@ pub(super) fn render_exit_summary(made: &[CreatedRun]) -> String {
             )
         }
     };
+    // Paths may contain control characters, and this line goes to the normal screen.
     make_visible(&line, false).into_owned()
 }
 

@@ -13,6 +13,7 @@ impl<S: Screen> EventLoop<S> {
     /// Runs all pending effects on the terminal.
     pub(super) async fn run_terminal_effects(&mut self, outside: &mut ExternalEvents) {
         while let Some(errand) = self.terminal_effects.pop_front() {
+            // After an exit, an editor or a copy would only delay the end.
             if self.exit.is_some() {
                 return;
             }
@@ -24,6 +25,7 @@ impl<S: Screen> EventLoop<S> {
                     self.run_editor(path, FilePosition { line, column }, outside)
                         .await;
                 }
+                // The runtime carries out all other effects, so none of them arrives here.
                 _ => {}
             }
         }
@@ -51,6 +53,7 @@ impl<S: Screen> EventLoop<S> {
     }
 
     fn copy_to_clipboard(&mut self, what: String, text: String) {
+        // A terminal drops a larger text without a report, so it goes to a file.
         if text.len() > MAX_CLIPBOARD_BYTES {
             self.runtime.save_copy_to_file(what, text);
             return;
@@ -64,6 +67,7 @@ impl<S: Screen> EventLoop<S> {
     }
 
     async fn suspend(&mut self) {
+        // The shell must get a terminal in its normal modes.
         self.screen.release_terminal().await;
         // Returns when the shell continues the process, or at once with the reason if it can't be stopped.
         let stopped = self.screen.stop_job();
@@ -85,8 +89,10 @@ impl<S: Screen> EventLoop<S> {
         let command = editor::build_editor_command(&self.deps.env, &path, at, Path::is_file);
         let command = match command {
             Ok(command) => command,
+            // Without a command the screen is not released, so it does not flicker.
             Err(why) => return self.apply(Msg::EditorClosed(Err(why))),
         };
+        // The editor must find the terminal in its normal modes.
         self.screen.release_terminal().await;
         let child = tokio::process::Command::new(&command.program)
             .args(&command.args)
@@ -117,6 +123,7 @@ impl<S: Screen> EventLoop<S> {
         };
         loop {
             tokio::select! {
+                // Signals come first: a fast run must not delay the end of the editor.
                 biased;
                 asked = outside.signals.next_request() => match asked {
                     // ctrl-c and ctrl-\ reach the whole process group. In an editor they belong to the editor.
@@ -139,6 +146,8 @@ impl<S: Screen> EventLoop<S> {
                     Ok(status) => Err(format!("`{name}` ended with {status}")),
                     Err(error) => Err(format!("`{name}` could not be waited for: {error}")),
                 },
+                // Messages are applied while the editor is open, or their queues would fill and stop the
+                // runs.
                 Some(msg) = self.inbox.answers.recv() => self.apply(msg),
                 Some(msg) = self.inbox.runs.recv() => self.apply(msg),
             }

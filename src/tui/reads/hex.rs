@@ -12,9 +12,11 @@ const BYTES_PER_ROW: usize = 16;
 /// Returns true if bytes that are not valid UTF-8 are not text in another encoding either: text contains no control
 /// characters except white space.
 pub(super) fn is_binary(bytes: &[u8]) -> bool {
+    // Form feed and escape occur in text files: page breaks and terminal colors.
     let is_control = |byte: &&u8| **byte < 0x20 && !b"\t\n\r\x0c\x1b".contains(byte);
     bytes
         .iter()
+        // The beginning is enough; the check must be fast for a large blob.
         .take(MAX_SNIFFED_BYTES)
         .any(|byte| is_control(&byte))
 }
@@ -29,6 +31,7 @@ pub(super) fn hex_dump(bytes: &[u8]) -> String {
     out.push('\n');
     for (row, bytes) in shown.chunks(BYTES_PER_ROW).enumerate() {
         let _infallible = write!(out, "\n{:08x} ", row * BYTES_PER_ROW);
+        // The last row may be short; spaces keep its ASCII column aligned.
         for at in 0..BYTES_PER_ROW {
             let _infallible = match bytes.get(at) {
                 Some(byte) => write!(out, " {byte:02x}"),
@@ -36,6 +39,7 @@ pub(super) fn hex_dump(bytes: &[u8]) -> String {
             };
         }
         out.push_str("  ");
+        // Any other byte could be a control character of the terminal.
         let sign = |byte: &u8| match byte {
             b' '..=b'~' => char::from(*byte),
             _ => '.',

@@ -32,6 +32,7 @@ pub(crate) fn read_record(
     };
     let bytes = file.read_raw(span).map_err(|error| error.to_string())?;
     let mut notes = Vec::new();
+    // The digest is that of the native form, so the record is converted again.
     let again = file
         .read_native(span)
         .map(|bytes| crate::model::Digest::hash_bytes(&bytes));
@@ -65,7 +66,9 @@ fn scan_for_skipped(file: &mut TranscriptFile) -> Option<String> {
     if size > MAX_RESCANNED_BYTES {
         return None;
     }
+    // Formats without unknown records have no tally, so the scan would find nothing.
     file.tally()?;
+    // Reading all blocks fills the tally.
     while file.next_block().ok()?.is_some() {}
     describe_skipped(file.tally()?)
 }
@@ -96,6 +99,7 @@ pub(crate) fn describe_skipped(tally: &ReadTally) -> Option<String> {
 fn format_record(bytes: &[u8]) -> (String, bool) {
     let shown = &bytes[..bytes.len().min(MAX_RECORD_BYTES)];
     let mut cut = shown.len() < bytes.len();
+    // Only JSON is indented. A CSV row or Markdown keeps its own layout.
     let json = matches!(shown.trim_ascii_start().first(), Some(b'{' | b'['));
     if !json {
         return (String::from_utf8_lossy(shown).into_owned(), cut);
@@ -112,10 +116,12 @@ fn indent_json(json: &[u8]) -> (Vec<u8>, bool) {
     let mut depth = 0_usize;
     let mut at = 0;
     let line = |out: &mut Vec<u8>, depth: usize| {
+        // Two spaces per level.
         out.push(b'\n');
         out.resize(out.len() + 2 * depth.min(MAX_INDENT_LEVEL), b' ');
     };
     while at < json.len() {
+        // Indentation can make a deeply nested text much longer than the record.
         if out.len() > MAX_INDENTED_BYTES {
             return (out, false);
         }
@@ -123,6 +129,7 @@ fn indent_json(json: &[u8]) -> (Vec<u8>, bool) {
         at += 1;
         match byte {
             b'"' => {
+                // Text inside a string may contain brackets, so it is copied as a unit.
                 let end = find_string_end(json, at);
                 out.extend_from_slice(&json[at - 1..end]);
                 at = end;
@@ -131,6 +138,7 @@ fn indent_json(json: &[u8]) -> (Vec<u8>, bool) {
                 out.push(byte);
                 depth += 1;
                 let next = json[at..].trim_ascii_start();
+                // An empty object or array stays on one line.
                 if let Some(close @ (b'}' | b']')) = next.first() {
                     out.push(*close);
                     depth -= 1;
@@ -140,6 +148,7 @@ fn indent_json(json: &[u8]) -> (Vec<u8>, bool) {
                 }
             }
             b'}' | b']' => {
+                // Invalid JSON may close more than it opens.
                 depth = depth.saturating_sub(1);
                 line(&mut out, depth);
                 out.push(byte);
@@ -165,6 +174,7 @@ fn find_string_end(json: &[u8], mut at: usize) -> usize {
         if json[at - 1] == b'"' {
             return at;
         }
+        // The character after a backslash can't end the string.
         at += 1;
     }
     json.len()

@@ -20,6 +20,7 @@ impl Runtime {
                 let written = data_dir(&deps.env)
                     .map_err(|error| error.to_string())
                     .and_then(|dir| write_copy_file(&dir, &text));
+                // Rounded up, so that a small text is not 0 KB.
                 let kilobytes = text.len().div_ceil(1000);
                 Msg::Copied(match written {
                     Ok(path) => Ok(format!(
@@ -38,6 +39,7 @@ impl Runtime {
 
 fn write_copy_file(dir: &Path, text: &str) -> Result<PathBuf, String> {
     let fail = |error: std::io::Error| format!("{}: {error}", dir.display());
+    // The data folder may not exist before the first run.
     std::fs::create_dir_all(dir).map_err(fail)?;
     // A new file with mode 0600, because the text may be confidential.
     let mut file = tempfile::Builder::new()
@@ -46,6 +48,7 @@ fn write_copy_file(dir: &Path, text: &str) -> Result<PathBuf, String> {
         .tempfile_in(dir)
         .map_err(fail)?;
     file.write_all(text.as_bytes()).map_err(fail)?;
+    // `keep` makes the file permanent; otherwise its drop would delete it.
     let (_file, path) = file.keep().map_err(|error| fail(error.error))?;
     Ok(path)
 }

@@ -23,9 +23,11 @@ impl Runtime {
         workspace: Arc<Workspace>,
         judged: Vec<EvalName>,
     ) {
+        // The results of an earlier check belong to an older rubric.
         self.examples_cancel.cancel();
         self.examples_cancel = CancellationToken::new();
         self.examples_tried = CancellationToken::new();
+        // The guard cancels the token on every path, also after a panic, so that runs never wait forever.
         let (stop, tried) = (
             self.examples_cancel.clone(),
             self.examples_tried.clone().drop_guard(),
@@ -47,7 +49,9 @@ impl Runtime {
             }
             // Runs wait for this. It happens in every case, or a failed check would block them forever.
             drop(tried);
+            // Judges come after code, because they take longer and runs do not wait for them.
             if !judged.is_empty() {
+                // A separate task, so that its panic becomes a result.
                 let judging = tokio::spawn(judge_examples(deps, workspace, judged, stop));
                 let (trials, problem) = match judging.await {
                     Ok(Ok(trials)) => (trials, None),
@@ -81,6 +85,7 @@ async fn judge_examples(
 ) -> Result<Vec<ExampleResult>, String> {
     let (clock, stopped) = (Arc::clone(&deps.clock), stop.clone());
     let prepared = tokio::task::spawn_blocking(move || {
+        // A save may have changed the judge since the order, so its cost is checked here.
         let may = |rubric: &Rubric, eval: &Eval, judge: Option<&JudgeConfig>| {
             let this = |name: &EvalName| name.rubric == rubric.id && name.eval == eval.id;
             judge.is_some_and(JudgeConfig::is_free) && judged.iter().any(this)
@@ -106,6 +111,7 @@ async fn judge_examples(
         .map_err(|error| describe_join_error(&error))??
     {
         Some(example_check) => Ok(example_check.run(clock, stop).await),
+        // The check was cancelled, so it has no results.
         None => Ok(Vec::new()),
     }
 }

@@ -22,6 +22,7 @@ type UndoJournal = HashMap<u64, LabelUndo>;
 impl Runtime {
     /// Queues a label. The label gets the time of the order, not the time of the write.
     pub(super) fn write_label(&mut self, order: LabelWriteOrder) {
+        // The time is taken now, because the write may wait for others.
         let at = self.deps.clock.wall_time();
         let working = self.outbox.tasks.start_task();
         if self.label_writer.is_none() {
@@ -55,6 +56,7 @@ impl Runtime {
                     Err(error) => Err(super::describe_join_error(&error)),
                 };
                 out.send_answer(Msg::LabelWritten { number, written });
+                // The task counts until its result is in the queue, so that tests see both.
                 drop(working);
             }
         });
@@ -75,6 +77,7 @@ fn write_label_order(
             eval: name.eval.clone(),
             passed: *passed,
             score: None,
+            // The author is read for each label, because the setting may change.
             by: order
                 .file
                 .parent()
@@ -89,12 +92,14 @@ fn write_label_order(
         },
         LabelChange::Undo(number) => {
             let back = journal.get(number).cloned();
+            // The number is missing if the first write failed.
             LabelFileEdit::Undo(
                 back.ok_or("the label was never written, so there is nothing to undo")?,
             )
         }
     };
     let changed = edit_labels_file(&order.file, &what).map_err(|error| error.to_string())?;
+    // The journal gets an entry for an undo too, so that it can be undone.
     journal.insert(order.number, changed.undo);
     Ok(WrittenLabel {
         label: changed.label,

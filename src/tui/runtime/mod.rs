@@ -154,6 +154,7 @@ pub(crate) struct Runtime {
 impl Runtime {
     /// Creates an idle runtime. Must be called inside a tokio runtime.
     pub(crate) fn new(deps: Arc<RuntimeDeps>) -> (Self, RuntimeInbox) {
+        // The queue of runs is bounded, the queue of results is not: see [`RuntimeInbox`].
         let (runs, run_events) = channel(MAX_PENDING_BATCHES);
         let (answers, answered) = unbounded_channel();
         let out = RuntimeOutbox {
@@ -167,6 +168,7 @@ impl Runtime {
             live_runs: HashMap::new(),
             outline_cancel: CancellationToken::new(),
             examples_cancel: CancellationToken::new(),
+            // No example check runs yet, so the first run must not wait.
             examples_tried: examples::cancelled_token(),
             trace_reads: NewestFirstQueue::new(MAX_PENDING_READS),
             document_reads: NewestFirstQueue::new(MAX_PENDING_READS),
@@ -198,6 +200,7 @@ impl Runtime {
     /// Returns the runs created so far.
     pub(crate) fn made(&self) -> Vec<CreatedRun> {
         self.made
+            // A panic of another task poisons the lock, but the list is still valid.
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
@@ -223,6 +226,7 @@ impl Runtime {
                 judged,
             } => self.try_examples(number, workspace, judged),
             Effect::StartRun(order) => self.start_run(order),
+            // An unknown ticket belongs to a run that has ended.
             Effect::CancelRun(ticket) => {
                 if let Some(live) = self.live_runs.get(&ticket) {
                     live.cancel();
@@ -237,6 +241,7 @@ impl Runtime {
                 dir,
             } => self.trace_reads.submit(
                 &self.outbox,
+                // The job runs again if it gave way to a newer one, so it clones what it sends.
                 move |outdated| {
                     let found = find_run(&run, workspace.as_deref(), dir.clone());
                     let recorded = match found {
@@ -254,6 +259,7 @@ impl Runtime {
                 },
             ),
             Effect::ReadBlob { dir, blob } => {
+                // The failure message needs its own copy, because the work takes the original.
                 let failed = blob.clone();
                 self.spawn_blocking(
                     move || {
@@ -295,6 +301,8 @@ impl Runtime {
                     move |_| {
                         let until = clock.now() + HIGHLIGHT_TIMEOUT;
                         let spans =
+                            // The time limit is checked between lines, so one slow text does not block the
+                            // others.
                             theme::highlight_while(&text, lang, &mut || clock.now() < until);
                         Some(Msg::Highlighted { key, spans })
                     },
@@ -394,6 +402,7 @@ impl Runtime {
             Effect::FindJudges { row, order } => self.find_judges(row, order),
             Effect::ListTranscripts { file, after } => self.list_transcripts(file, after),
             Effect::MakeWorkspace { file } => self.make_workspace(file),
+            // The event loop owns the terminal, so it carries these out.
             Effect::OpenEditor { .. }
             | Effect::Copy { .. }
             | Effect::Suspend
@@ -433,9 +442,11 @@ impl Runtime {
         for live in self.live_runs.values() {
             live.cancel();
         }
+        // The tracker only finishes waiting after it is closed.
         self.run_tasks.close();
         tokio::select! {
             () = self.run_tasks.wait() => {}
+            // A run that does not finish in time is recorded as interrupted.
             () = self.deps.clock.sleep(SHUTDOWN_GRACE) => {}
         }
     }
@@ -477,6 +488,7 @@ fn find_run(
     dir: Option<PathBuf>,
 ) -> Result<RecordedRun, String> {
     if let Some(dir) = dir {
+        // The folder is known, as for `dicta replay DIR`; the id is only shown.
         let id = run.clone();
         return Ok(RecordedRun { id, dir });
     }

@@ -58,11 +58,14 @@ impl NewestFirstQueue {
             on_failure: Box::new(failed),
             working: out.tasks.start_task(),
         };
+        // The number increases before the job is queued, so that a running job sees that it is outdated.
         self.submitted.fetch_add(1, Ordering::SeqCst);
         let idle = self.with_queue(|queue| {
             queue.waiting.push(job);
             let many = queue.waiting.len().saturating_sub(self.capacity);
+            // The oldest jobs are at the front; the user no longer looks at their rows.
             queue.waiting.drain(..many);
+            // Set under the lock, so that only one task works on the queue.
             !std::mem::replace(&mut queue.busy, true)
         });
         if idle {
@@ -77,8 +80,10 @@ impl NewestFirstQueue {
     async fn run_jobs(self, out: RuntimeOutbox) {
         loop {
             let next = self.with_queue(|queue| {
+                // The newest job is at the end.
                 let next = queue.waiting.pop();
                 queue.busy = next.is_some();
+                // The number is read under the lock. A later job then makes this one outdated.
                 next.map(|job| (job, self.submitted.load(Ordering::SeqCst)))
             });
             let Some((job, then)) = next else { return };
@@ -89,6 +94,7 @@ impl NewestFirstQueue {
             } = job;
             let asked = Arc::clone(&self.submitted);
             let done = tokio::task::spawn_blocking(move || {
+                // The work returns with its result, so that it can be repeated.
                 let told = work(&|| asked.load(Ordering::SeqCst) != then);
                 (work, told)
             });
@@ -96,12 +102,14 @@ impl NewestFirstQueue {
                 Ok((_, Some(msg))) => out.send_answer(msg),
                 // The job gave way to a newer one. It stays in the queue, because its result may still be needed.
                 Ok((work, None)) => self.with_queue(|queue| {
+                    // A full queue contains only newer jobs, so this one is dropped.
                     if queue.waiting.len() < self.capacity {
                         let job = QueuedJob {
                             work,
                             on_failure: failed,
                             working,
                         };
+                        // The front is the place of the oldest job.
                         queue.waiting.insert(0, job);
                     }
                 }),

@@ -19,6 +19,7 @@ use crate::workspace::{self, Workspace};
 impl Runtime {
     /// Computes the outline and cancels an earlier computation.
     pub(super) fn compute_outline(&mut self, generation: u64, workspace: Arc<Workspace>) {
+        // The outline of an older workspace would show cells that no longer exist.
         self.outline_cancel.cancel();
         self.outline_cancel = CancellationToken::new();
         let stop = self.outline_cancel.clone();
@@ -35,6 +36,7 @@ impl Runtime {
                     &deps.clock,
                     &mut |facts| {
                         let msg = Msg::OutlineExtended { generation, facts };
+                        // Returning false ends the outline: a newer one started, or the program ends.
                         !stop.is_cancelled() && told.runs.blocking_send(msg).is_ok()
                     },
                 )
@@ -62,9 +64,11 @@ impl Runtime {
     ) {
         self.spawn_blocking(
             move || {
+                // Runs of another workspace may be in the same folder, so they are filtered by its root.
                 let runs = run_store_for(&workspace).runs();
                 let (mut board, problems) =
                     NewestVerdicts::read(&runs, |header| header.workspace == workspace.root);
+                // A bound or a vote rule may have changed since the run.
                 board.rescore(&run::collect_decision_settings(&decided_by));
                 // The first search reads all cells. It is done here, so that the screen's thread finds the result
                 // ready.
@@ -94,6 +98,8 @@ impl Runtime {
         let watch = WatchParams {
             root: workspace.root.clone(),
             last_good: Some(Arc::clone(workspace)),
+            // The watcher compares with this state, so a file that was broken at the start counts as changed
+            // when it is fixed.
             env: self.deps.env.clone(),
             catalog: Arc::clone(&self.deps.registry) as _,
             clock: Arc::clone(&self.deps.clock),
@@ -117,6 +123,7 @@ impl Runtime {
         workspace: Option<Arc<Workspace>>,
         dir: Option<PathBuf>,
     ) {
+        // The messages of a failure name the run, so its data is copied before the work takes it.
         let failed = (run.clone(), dir.clone().unwrap_or_default());
         self.spawn_blocking(
             move || match find_run(&run, workspace.as_deref(), dir) {
@@ -158,6 +165,7 @@ impl Runtime {
             let found = tokio::spawn(async move {
                 available_judges::find_available_judges(&deps.env, &order, &deps.clock).await
             });
+            // After a panic the overlay shows an empty list.
             let judges = found.await.unwrap_or_default();
             out.send_answer(Msg::JudgesFound { row, judges });
             drop(working);
@@ -171,6 +179,7 @@ impl Runtime {
             listing::list_transcripts(&file, after, &mut |listed| {
                 let file = file.clone();
                 let told = Msg::TranscriptsListed { file, listed };
+                // Listing uses the queue of runs: a large file must wait for the screen.
                 out.runs.blocking_send(told).is_ok()
             });
             drop(working);
@@ -187,6 +196,7 @@ impl Runtime {
                         workspace::load(&root, &deps.env, &*deps.registry)
                             .map(Arc::new)
                             .map_err(|problems| {
+                                // One problem is enough for a notice; opening the workspace lists all.
                                 let first = problems.first().map(ToString::to_string);
                                 format!(
                                     "the new workspace in {} does not load: {}",

@@ -340,6 +340,7 @@ impl CellsState {
         repeat: Option<u32>,
     ) -> Option<CellNameRef<'_>> {
         let eval = self.evals.get(row.eval as usize)?;
+        // A judge index that is unknown gives no name, instead of the name of a cell without a judge.
         let judge = match judge {
             Some(judge) => Some(self.judges.get(judge as usize)?.0.as_str()),
             None => None,
@@ -404,6 +405,7 @@ impl CellsRow {
     /// Returns true if the row failed, flipped or has an error.
     pub(crate) fn is_problem(&self) -> bool {
         let decided = self.visible_decision();
+        // A hidden row is no problem, because its place in the list would reveal the verdict.
         !self.hidden && self.flipped.is_some()
             || decided.is_some_and(|d| d.outcome == Outcome::Fail || d.outcome.is_error())
     }
@@ -416,6 +418,7 @@ impl CellsRow {
         for slot in self
             .slots
             .iter()
+            // A member whose vote did not count can't explain the decision.
             .filter(|slot| decision.counts_judge(slot.judge))
         {
             if let RowSlotState::Done {
@@ -427,6 +430,8 @@ impl CellsRow {
                 if *outcome == wanted {
                     return Some(why);
                 }
+                // No cell has the outcome of the vote, as for a mean score; then the first explanation is
+                // shown.
                 first.get_or_insert(why);
             }
         }

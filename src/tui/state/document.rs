@@ -136,6 +136,7 @@ impl TranscriptDocument {
 
     /// Returns the text of a piece with its heading.
     pub(crate) fn text_with_heading(&self, piece: &DocumentPiece) -> &str {
+        // The heading is directly before the text.
         let from = piece.range.start - usize::from(piece.heading_len);
         self.text.get(from..piece.range.end).unwrap_or_default()
     }
@@ -155,6 +156,7 @@ impl TranscriptDocument {
         message: usize,
     ) -> impl Iterator<Item = (usize, &DocumentPiece)> {
         let first = self.first_pieces.get(message).copied();
+        // A message without pieces has no first piece, so the range is empty.
         let from = first.map_or(self.pieces.len(), |first| first as usize);
         // Only paired results can come between the pieces of a message.
         let near = move |piece: &&DocumentPiece| {
@@ -185,10 +187,12 @@ impl TranscriptDocument {
     ) {
         let mut own = 0;
         for (number, part) in message.parts.iter().enumerate() {
+            // The result was already added after its call, maybe in another message.
             if joined.results.contains_key(&(at, number)) {
                 own += 1;
                 continue;
             }
+            // The figures of a message appear once, in the heading of its first piece.
             let figures = if own == 0 {
                 metadata_text::format_figures(message.metadata.as_ref())
             } else {
@@ -196,6 +200,7 @@ impl TranscriptDocument {
             };
             self.push_part((at, number), &message.role, part, (own == 0, &figures));
             own += 1;
+            // The paired result follows its call, so that a reader sees both together.
             if let Some(&(from, result_at)) = joined.calls.get(&(at, number))
                 && let Some(TranscriptPart::ToolResult(result)) =
                     all.get(from).and_then(|m| m.parts.get(result_at))
@@ -208,6 +213,7 @@ impl TranscriptDocument {
                 };
                 let head = append_duration(head, result.duration_ms);
                 let piece = self.push_piece((from, result_at), kind, &head, &result.content);
+                // 0 is the initial value, so the message has no piece yet.
                 if let Some(first) = self.first_pieces.get_mut(from)
                     && *first == 0
                 {
@@ -215,6 +221,7 @@ impl TranscriptDocument {
                 }
             }
         }
+        // An empty message still gets a piece, so that a citation can go to it.
         if own == 0 {
             let kind = piece_kind_from_role(&message.role);
             let piece = self.push_piece((at, 0), kind, message.role.as_str(), "");
@@ -259,6 +266,7 @@ impl TranscriptDocument {
             TranscriptPart::Media { kind, .. } => (
                 PieceKind::Media,
                 format_heading(who, "attaches", first),
+                // Media are not loaded: the screen shows text only.
                 format!("{}, not shown", &**kind),
             ),
             TranscriptPart::Other(raw) => (
@@ -286,6 +294,7 @@ impl TranscriptDocument {
         head: &str,
         text: &str,
     ) -> u32 {
+        // A long role or tool name is cut at a character boundary.
         let mut cut = head.len().min(MAX_HEADING_LEN);
         while !head.is_char_boundary(cut) {
             cut -= 1;
@@ -297,6 +306,7 @@ impl TranscriptDocument {
         }
         let from = self.text.len();
         self.text.push_str(text);
+        // A document never has 2^32 pieces; the limit only avoids a panic.
         let at = u32::try_from(self.pieces.len()).unwrap_or(u32::MAX);
         self.pieces.push(DocumentPiece {
             message: u32::try_from(message).unwrap_or(u32::MAX),
@@ -326,12 +336,14 @@ impl TranscriptDocument {
             PieceKind::Call => text.find('(').map_or(0, |open| open + 1),
             _ => 0,
         };
+        // A mark without bytes covers the first line of the part.
         let range = if mark.bytes.is_empty() {
             let line = text.find('\n').unwrap_or(text.len());
             0..line
         } else {
             mark.bytes.start + from..mark.bytes.end + from
         };
+        // The range is checked: an old mark may not fit a changed text.
         text.get(range.clone()).map(|_| (at, range))
     }
 }
@@ -383,6 +395,7 @@ impl CallResultPairs {
         for (at, message) in messages.iter().enumerate() {
             for (number, part) in message.parts.iter().enumerate() {
                 match part {
+                    // Calls without an id can't be paired.
                     TranscriptPart::ToolCall(call) if !call.id.is_empty() => {
                         open.entry(&call.id).or_default().push_back((at, number));
                     }
@@ -390,6 +403,7 @@ impl CallResultPairs {
                         let call = open.get_mut(&*result.call_id).and_then(VecDeque::pop_front);
                         // Only a message without other parts moves to its call. Other texts keep their place in the
                         // order.
+                        // The first open call gets the result, so repeated ids are paired in order.
                         if let Some(call) = call.filter(|_| message.parts.len() == 1) {
                             joined.calls.insert(call, (at, number));
                             joined.results.insert((at, number), call);
@@ -424,6 +438,7 @@ pub(crate) fn find_quote(text: &str, quote: &str) -> Option<Range<usize>> {
 /// Returns the end of the words that follow a position, separated by white space.
 fn match_following_words(text: &str, mut end: usize, words: &[&str]) -> Option<usize> {
     for word in words {
+        // `get` returns None at the end of the text or inside a character.
         let rest = text.get(end..)?;
         let gap = rest.len() - rest.trim_start().len();
         if gap == 0 || !rest[gap..].starts_with(word) {

@@ -75,6 +75,7 @@ impl ExamplesState {
         let miss = if many == 1 { "misses" } else { "miss" };
         let more = names.len().saturating_sub(MAX_NAMED_EVALS);
         names.truncate(MAX_NAMED_EVALS);
+        // Names come from files, so control characters are escaped.
         let names = make_visible(&names.join(", "), false).into_owned();
         let more = match more {
             0 => String::new(),
@@ -92,6 +93,7 @@ impl ExamplesState {
         for trial in self.all_trials() {
             match trial.status() {
                 ExampleStatus::AsExpected => held += 1,
+                // An allowed miss counts neither as held nor as a problem.
                 ExampleStatus::Missed => others |= !trial.allowed,
                 ExampleStatus::Undecided => others = true,
             }
@@ -105,6 +107,7 @@ impl App {
     /// Returns the missed example that `e` opens: that of the focused eval, or in the changes pane the first one.
     pub(crate) fn focused_example_miss(&self) -> Option<&ExampleResult> {
         let cells = &self.live_session.cells;
+        // A replay shows recorded evals; the examples belong to the current files.
         if self.replay.is_some() {
             return None;
         }

@@ -30,6 +30,7 @@ impl FollowState {
             match &event.kind {
                 EventKind::CellStarted { cell, .. } => {
                     if self.live_cells.len() == MAX_LIVE_CELLS {
+                        // The oldest cell is the most likely one without an end.
                         self.live_cells.remove(0);
                     }
                     self.live_cells.push((ticket, *cell));
@@ -37,6 +38,7 @@ impl FollowState {
                 EventKind::CellFinished { cell, .. } => {
                     self.live_cells.retain(|live| *live != (ticket, *cell));
                 }
+                // A cancelled run leaves cells without an end, so they are all removed.
                 EventKind::RunFinished(_) => self.live_cells.retain(|(of, _)| *of != ticket),
                 _ => {}
             }

@@ -152,6 +152,7 @@ pub(crate) fn find_shown_step(trace: &TracePanes, turns: &[TurnState]) -> Option
         StepSelection::Position(at) => list_steps(turns).nth(at),
         StepSelection::Newest => None,
     }
+    // The newest step is also shown if the selected one does not exist.
     .or_else(|| list_steps(turns).last())
 }
 
@@ -172,6 +173,7 @@ pub(crate) fn find_shown_call(trace: &TracePanes, turns: &[TurnState]) -> Option
                 calls.map(move |(at, call)| (turn, at, call))
             })
         };
+        // A judge ends with the verdict call, so it is shown only if there is no other call.
         return calls()
             .find(|(_, _, call)| call.name != SUBMIT_VERDICT)
             .or_else(|| calls().next())
@@ -179,6 +181,7 @@ pub(crate) fn find_shown_call(trace: &TracePanes, turns: &[TurnState]) -> Option
     }
     match find_shown_step(trace, turns)? {
         TraceStep::Call(turn, call) => Some((turn, call)),
+        // A turn shows its first call.
         TraceStep::Turn(turn) => turns
             .get(turn)
             .filter(|turn| !turn.calls.is_empty())
@@ -194,6 +197,7 @@ pub(crate) fn find_streaming_call<'a>(
     let last = turns.len().checked_sub(1)?;
     let turn = turns.last()?;
     let attempt = turn.attempts.values().last()?;
+    // Once the reply is complete, its calls are listed and the stream is not needed.
     let comes = turn.finished.is_none() && turn.calls.is_empty() && !attempt.args.is_empty();
     (comes && find_shown_turn(trace, turns) == Some(last)).then_some((last, attempt))
 }
@@ -203,6 +207,7 @@ pub(crate) fn find_fetch(turns: &[TurnState], number: usize) -> Option<(usize, u
     let mut count = 0;
     for (turn, state) in turns.iter().enumerate() {
         for (at, call) in state.calls.iter().enumerate() {
+            // Citations count only responses without an error, as the prompt explains to the judge.
             if is_cited_as_fetch(call) {
                 count += 1;
                 if count == number {
@@ -227,6 +232,7 @@ pub(crate) fn number_fetch(turns: &[TurnState], turn: usize, call: usize) -> Opt
     let asked = turns.get(turn)?.calls.get(call)?;
     is_cited_as_fetch(asked).then(|| {
         let before = turns[..turn].iter().flat_map(|t| &t.calls);
+        // Citations count from 1.
         1 + before
             .chain(&turns[turn].calls[..call])
             .filter(|c| is_cited_as_fetch(c))

@@ -58,6 +58,7 @@ struct KnownText {
 
 /// Returns the file that labels are written to: the one they were read from, if it is a JSON Lines file.
 pub(crate) fn labels_file_path(workspace: &Workspace) -> PathBuf {
+    // A labels file in another format can't be extended line by line, so labels go to the default file.
     match &workspace.labels_file {
         Some(file) => file.clone(),
         None => workspace.root.join(DEFAULT_LABELS_FILE),
@@ -86,6 +87,7 @@ impl LabelEdits {
 
     /// Stores the text hashes before and after a write.
     pub(crate) fn remember_written(&mut self, number: u64, written: &WrittenLabel) {
+        // The text before the write matters if a reload is late and still reads the old file.
         self.known_texts.extend([
             KnownText {
                 order: number,
@@ -98,6 +100,7 @@ impl LabelEdits {
                 written: true,
             },
         ]);
+        // The oldest texts go first: a late reload has one of the newest.
         let over = self.known_texts.len().saturating_sub(MAX_KNOWN_TEXTS);
         self.known_texts.drain(..over);
     }
@@ -109,6 +112,7 @@ impl LabelEdits {
             // The file is not among the loaded ones, so the edits continue to count.
             return (Vec::new(), false);
         };
+        // Two orders may produce the same text, for example after an undo.
         let matches = |known: &&KnownText| known.hash == text;
         let mine = self
             .known_texts
@@ -117,7 +121,9 @@ impl LabelEdits {
             .any(|known| known.written);
         let known = self.known_texts.iter().rfind(matches).copied();
         let holds = |own: &LabelEdit| match known {
+            // The file contains the changes up to the order that wrote it.
             Some(known) if known.written => own.number <= known.order,
+            // The order found this text, so its own change is not in it.
             Some(known) => own.number < known.order,
             // Another program wrote after dicta and kept dicta's changes.
             None => own.written,
@@ -126,6 +132,7 @@ impl LabelEdits {
             self.pending.drain(..).partition(holds);
         self.pending = waits;
         let names = held.into_iter().map(|own| own.name);
+        // A newer edit of the same decision still counts.
         let gone = names.filter(|name| self.pending.iter().all(|own| own.name != *name));
         (gone.collect(), mine)
     }

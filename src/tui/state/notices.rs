@@ -43,6 +43,7 @@ pub(crate) struct Notices {
 impl Notices {
     /// Shows a notice and adds it to the log.
     pub(crate) fn push(&mut self, now: Millis, level: NoticeLevel, text: impl Into<String>) {
+        // The log is limited, so that a long session does not grow without end.
         if self.log.len() == MAX_NOTICES {
             self.log.remove(0);
         }

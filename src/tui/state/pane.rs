@@ -81,6 +81,7 @@ impl Pane {
 impl Pane {
     /// Returns the area of the text inside the border. A wide pane keeps one column free at both sides.
     pub(crate) fn pad_area(self, inside: Rect) -> Rect {
+        // A narrow pane needs its columns for text.
         const ROOM: u16 = 24;
         if !self.is_trace_pane() || inside.width < ROOM {
             return inside;
@@ -157,7 +158,9 @@ impl PaneSplits {
             (row.saturating_sub(area.y), area.height)
         };
         let length = u32::from(length.max(1));
+        // Half of the length rounds to the nearest thousandth.
         let part = (u32::from(at) * 1000 + length / 2) / length;
+        // A divider can't hide a pane: each side keeps at least a tenth.
         let part = u16::try_from(part.clamp(100, 900)).unwrap_or(500);
         match divider {
             PaneDivider::Main => self.main = part,
@@ -236,6 +239,7 @@ impl ScreenLayout {
         let position = Position::new(column, row);
         self.panes
             .iter()
+            // The last drawn pane is on top.
             .rev()
             .find(|(_, area)| area.contains(position))
             .map(|(pane, _)| *pane)

@@ -21,6 +21,7 @@ pub(crate) fn describe_phase(phase: &CellPhase, now: Millis) -> String {
         CellPhase::RunningTools(n) => format!("running {n} tools"),
         CellPhase::Held { by, until } => {
             let what = by.as_str();
+            // Rounded up, so that the countdown ends with 1 and not with 0.
             match until.map(|until| until.since(now).0.div_ceil(1000)) {
                 Some(0) => WAITING_FOR_SLOT.to_owned(),
                 Some(seconds) => format!("waiting {seconds} s for {what}"),
@@ -60,6 +61,7 @@ pub(crate) fn describe_cell_phase(cell: &CellState, now: Millis) -> String {
         && let Some(name) = running_tool_names(cell).next()
     {
         return match n {
+            // A count of 0 can arrive before the calls are listed.
             0 | 1 => format!("{name}…"),
             n => format!("{name}… +{}", n - 1),
         };
@@ -98,6 +100,7 @@ pub(crate) fn describe_phase_in_full(cell: &CellState, now: Millis) -> Option<St
             None => plain,
         },
         CellPhase::Waiting | CellPhase::Streaming => match attempt {
+            // The first attempt is the normal case, so it is not mentioned.
             Some((number @ 2.., _)) => format!("{plain}, attempt {number}"),
             _ => plain,
         },

@@ -81,6 +81,7 @@ impl ReplayStart {
     /// end.
     pub(crate) fn from_speed(speed: Option<f64>) -> Self {
         let (speed, position) = match speed {
+            // A speed on the command line means that the user wants to watch.
             Some(speed) => (PlaybackSpeed::new(speed), ReplayPosition::Beginning),
             None => (PlaybackSpeed::RECORDED, ReplayPosition::End),
         };
@@ -132,6 +133,7 @@ impl ReplayState {
         let mut blank = CellsState::default();
         blank.replace_labels(find_labels(&log, around));
         let places = add_planned_cells(&mut blank, &log);
+        // The header is the first event of each log.
         let recorded = log
             .first()
             .map_or(String::new(), |event| match &event.kind {
@@ -196,6 +198,7 @@ impl ReplayState {
         if !self.is_playing() {
             return None;
         }
+        // Without a next event, only the clock of the bar advances.
         let due = self.player.time_to_next(now).unwrap_or(Millis(0));
         Some(now + due.clamp(MIN_WAKE_INTERVAL, WAKE_INTERVAL))
     }
@@ -203,6 +206,7 @@ impl ReplayState {
     /// Returns the position and the length, both from the beginning.
     pub(crate) fn position_and_length(&self, now: Millis) -> (Millis, Millis) {
         let (first, last) = self.player.span();
+        // While playing, the clock runs on after the last event.
         let at = self.player.recording_time(now).min(last);
         (at.since(first), last.since(first))
     }
@@ -211,6 +215,7 @@ impl ReplayState {
 /// Returns the labels if the recording belongs to the workspace.
 fn find_labels<'w>(log: &[RunEvent], around: Option<&'w Workspace>) -> &'w [Label] {
     match (log.first().map(|event| &event.kind), around) {
+        // Labels of another workspace could belong to other evals with the same names.
         (Some(EventKind::RunStarted(header)), Some(around)) if header.workspace == around.root => {
             &around.labels
         }
@@ -232,11 +237,13 @@ fn add_planned_cells(cells: &mut CellsState, log: &[RunEvent]) -> Vec<Option<Slo
                 first,
                 keys,
             } => {
+                // A broken log may plan cells before its header.
                 let Some(names) = &names else { continue };
                 let of = |key: &CellKey| (transcript.id.as_str(), key.eval, key.message);
                 if seen.insert(&transcript.id) {
                     let slots = cells.add_outlined_cells(names, transcript, keys);
                     for (key, slot) in keys.iter().zip(&slots) {
+                        // Rows with repeats are remembered for repeats that the run adds later.
                         if let (Some(_), Some((row, _))) = (key.repeat, slot) {
                             rows.insert(of(key), *row);
                         }
@@ -245,6 +252,7 @@ fn add_planned_cells(cells: &mut CellsState, log: &[RunEvent]) -> Vec<Option<Slo
                 } else {
                     // A repeat that was planned during the run is not pending from the start.
                     let slot = |key: &CellKey| {
+                        // Repeats count from 1, slots from 0.
                         let nth = u16::try_from(key.repeat?.checked_sub(1)?).ok()?;
                         Some((*rows.get(&of(key))?, nth))
                     };
@@ -264,6 +272,7 @@ const MAX_CELL_GAP: usize = 1 << 20;
 
 fn store_slots(places: &mut Vec<Option<SlotId>>, first: CellIx, slots: Vec<Option<SlotId>>) {
     let at = first.index();
+    // Numbers that were already planned, or that leave a huge gap, come from a broken log.
     if at < places.len() || at - places.len() > MAX_CELL_GAP {
         return;
     }
@@ -273,6 +282,7 @@ fn store_slots(places: &mut Vec<Option<SlotId>>, first: CellIx, slots: Vec<Optio
 
 /// Formats an RFC 3339 time as `2026-11-20 17:02`.
 pub(crate) fn format_recorded_at(written: &str) -> String {
+    // 16 characters are the date and the time up to the minute.
     let short: String = written.chars().take(16).collect();
     make_visible(&short.replacen('T', " ", 1), false).into_owned()
 }

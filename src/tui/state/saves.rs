@@ -95,6 +95,7 @@ impl SaveReport {
             return;
         };
         let known = &mut self.flips[at];
+        // The row has its old verdict again, so the two flips cancel out.
         if known.before.outcome == flip.after.outcome {
             self.flips.remove(at);
         } else {
@@ -196,6 +197,7 @@ fn prepend_examples(report: &SaveReport, rest: String) -> String {
 /// Summarizes the verdicts of a report without the examples.
 pub(crate) fn summarize_verdicts(report: &SaveReport, glyphs: &Glyphs) -> String {
     let head = match report.files.as_slice() {
+        // A run over the whole workspace has no files.
         [] => String::new(),
         [file] => {
             let how = match file.change {
@@ -233,6 +235,7 @@ fn describe_verdicts(report: &SaveReport, glyphs: &Glyphs) -> String {
     match report.flips.as_slice() {
         [] if report.paused => "auto is off, nothing judged again (A turns it on)".to_owned(),
         [] if judging => format!("no verdict moved yet ({} judged)", report.judged),
+        // First verdicts can't flip, so the report does not claim that nothing moved.
         [] if report.judged > 0 && report.first_verdicts == report.judged => {
             format!(
                 "{} judged for the first time",
@@ -240,6 +243,7 @@ fn describe_verdicts(report: &SaveReport, glyphs: &Glyphs) -> String {
             )
         }
         [] if report.judged > 0 => format!("no verdict moved ({} judged)", report.judged),
+        // Evals were touched but no verdict is new, so the reason is shown.
         [] if !report.touched_evals.is_empty() => match &report.not_judged {
             Some(rest) => rest.clone(),
             None => "nothing judged yet".to_owned(),
@@ -284,6 +288,7 @@ fn describe_directions(flips: &[RowFlip]) -> String {
         n => format!("all {n}"),
     };
     match (towards, away, unknown) {
+        // Without labels no direction is known.
         (0, 0, _) => String::new(),
         (n, 0, 0) => format!(", {} towards your labels", all(n)),
         (0, n, 0) => format!(", {} away from your labels", all(n)),
@@ -292,6 +297,7 @@ fn describe_directions(flips: &[RowFlip]) -> String {
             if towards > 0 {
                 parts.push(format!("{towards} towards your labels"));
             }
+            // A shorter phrase: `your labels` is already in the line.
             if away > 0 && towards > 0 {
                 parts.push(format!("{away} away"));
             } else if away > 0 {
@@ -318,6 +324,7 @@ pub(crate) fn outcome_glyph(outcome: Outcome, glyphs: &Glyphs) -> &'static str {
 
 /// Shortens the name of a judge.
 fn shorten_judge_name(judge: &str) -> String {
+    // Enough for a common model name.
     const MOST: usize = 24;
     let judge = crate::model::make_visible(judge, false);
     match judge.char_indices().nth(MOST) {
@@ -341,6 +348,7 @@ pub(crate) fn describe_unjudged_cells(cells: &[(u64, &str)], usd: Option<f64>) -
         }
         few => few.iter().map(one).collect(),
     };
+    // One cell takes the singular verb.
     let wait = match cells {
         [(1, _)] => "waits",
         _ => "wait",
@@ -378,6 +386,7 @@ fn changes_tools(report: &SaveReport) -> bool {
 
 fn contains_tool_file(files: &[EditedFile], tools: &[(PathBuf, Arc<str>)]) -> bool {
     let mut files = files.iter();
+    // Recorded paths are absolute, changed paths are relative to the workspace.
     files.any(|file| tools.iter().any(|(path, _)| path.ends_with(&file.path)))
 }
 

@@ -29,6 +29,7 @@ impl SessionView {
     /// Follows the judges of a run. Follow mode starts with a run that the user started, not with a run of a save: a
     /// user who edits looks at flips.
     pub(crate) fn follow_events(&mut self, now: Millis, ticket: RunTicket, events: &[RunEvent]) {
+        // Tickets increase, so a larger one is a newer run.
         if self.follow.newest_run < Some(ticket) {
             self.follow.newest_run = Some(ticket);
             let own = self
@@ -41,6 +42,7 @@ impl SessionView {
                 self.start_following();
             }
         }
+        // Tracked also while follow mode is off: it may be switched on later.
         self.follow.track_live_cells(ticket, events);
         if self.check_following() {
             self.focus_live_cell(now);
@@ -78,6 +80,7 @@ impl SessionView {
 
     fn focus_live_cell(&mut self, now: Millis) {
         let mut stays = false;
+        // The current cell stays until its judge ends and a moment longer.
         if let Some(at) = self.follow.current_cell {
             if self.follow.live_cells.contains(&at) {
                 self.follow.current_ended_at = None;
@@ -99,6 +102,7 @@ impl SessionView {
             .current_cell
             .filter(|_| stays)
             .map(|at| eval_of(at).map_or(0, |at| at.0));
+        // The newest cells come first.
         let candidates = self.follow.live_cells.iter().rev().filter_map(|at| {
             let (eval, row, slot) = eval_of(*at)?;
             below
@@ -139,6 +143,7 @@ impl SessionView {
         self.cells.restore_view_from(&old.cells);
         self.trace_panes = std::mem::take(&mut old.trace_panes);
         self.transcript_pane = std::mem::take(&mut old.transcript_pane);
+        // The old session's live cells belong to another position of the recording.
         let live = std::mem::take(&mut self.follow.live_cells);
         self.follow = FollowState {
             live_cells: live,

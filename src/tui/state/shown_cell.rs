@@ -27,12 +27,14 @@ pub(crate) fn locate_trace(session: &SessionView, row: RowId, slot: u16) -> Trac
     let Some(cell) = find_slot(session, row, slot) else {
         return TraceLocation::NeverRun;
     };
+    // A cell has another number in the run that first judged it, so it is found by name.
     let named = |run: &RunId| {
         Some((
             run.clone(),
             CellRef::Name(session.cells.cell_name((row, slot))?),
         ))
     };
+    // The run is unknown, so only a cached result has a trace.
     let Some((run, number)) = find_slot_run(session, cell) else {
         return cell
             .cached_from
@@ -49,6 +51,7 @@ pub(crate) fn locate_trace(session: &SessionView, row: RowId, slot: u16) -> Trac
     match held {
         Some(state) => {
             let cached = state.result.as_ref().and_then(|r| r.cached.as_ref());
+            // A cached result has no turns in this run; the first run has them.
             let elsewhere = cached
                 .filter(|_| state.judge_trace.is_empty())
                 .and_then(named);
@@ -166,6 +169,7 @@ pub(crate) fn resolve_shown_cell(app: &App) -> Option<ShownCell<'_>> {
         now: app.now,
         availability: TraceAvailability::Available,
     };
+    // The state in memory comes first: a live cell has no complete recording.
     let elsewhere = match locate_trace(session, id, session.trace_panes.slot) {
         TraceLocation::NeverRun => {
             shown.availability = TraceAvailability::NeverRun;
@@ -182,6 +186,7 @@ pub(crate) fn resolve_shown_cell(app: &App) -> Option<ShownCell<'_>> {
             shown.number = number;
             shown.dir = run.dir.as_deref();
             shown.deciding_eval = shown.eval_spec();
+            // During a replay the time is that of the recording.
             shown.now = match &app.replay {
                 Some(replay) => replay.player.recording_time(app.now),
                 None => run.run_time(app.now),
@@ -193,6 +198,7 @@ pub(crate) fn resolve_shown_cell(app: &App) -> Option<ShownCell<'_>> {
     if let Some((run, which)) = elsewhere {
         apply_recorded_cell(&mut shown, &session.trace_panes.recorded, &run, &which);
     }
+    // The verdict was not cached, so the run with the trace also decided it.
     if shown.deciding_eval.is_none() && slot.cached_from.is_none() {
         shown.deciding_eval = shown.eval_spec();
     }
@@ -209,6 +215,7 @@ fn apply_recorded_cell<'a>(
     match loaded {
         RecordedCellState::Loaded(asked, recorded) if asked == which && &recorded.run == run => {
             shown.header = Some(&recorded.header);
+            // The result in memory is the newer one: it may come from another run.
             shown.result = shown.result.or(recorded.state.result.as_deref());
             shown.trace = Some(&recorded.state);
             shown.run = Some(&recorded.run);

@@ -14,6 +14,7 @@ fn find_run(app: &App) -> Option<&TrackedRun> {
         return app.runs().find(&replay.run);
     }
     let runs = app.runs();
+    // The last live run is the newest.
     let live = runs.live().map(|(_, run)| run).last();
     live.or_else(|| runs.by_ticket.values().last())
 }
@@ -21,6 +22,7 @@ fn find_run(app: &App) -> Option<&TrackedRun> {
 /// Describes the budget that stopped the newest run: `max_cost_usd: $2.0100 of $2.0000 taken, 12 pending`.
 pub(crate) fn describe_budget_stop(app: &App) -> Option<String> {
     let run = find_run(app)?;
+    // A soft limit only warns, so it stops nothing.
     let stop = run.state.budgets.iter().rev().find(|stop| stop.hard)?;
     let pending = run.planned_cells().saturating_sub(run.finished_cells);
     Some(format!("{stop}, {pending} pending"))
@@ -66,6 +68,7 @@ fn build_run_statistics(app: &App) -> Vec<TextBlock<'static>> {
     };
     let state = &run.state;
     let name = run.id.as_ref().map_or("?", RunId::letters);
+    // A replay is never under way, even if the recording has no end yet.
     let how_far = if run.is_live() && app.replay.is_none() {
         "under way"
     } else if state.totals.is_some() {
@@ -98,6 +101,7 @@ fn build_run_statistics(app: &App) -> Vec<TextBlock<'static>> {
     }
     for line in lines {
         // The name gets a column of its own, because the user scans for it.
+        // Each line has the form `name: figures`.
         let (name, told) = match line.split_once(": ") {
             Some((name, told)) => (name.to_owned(), told.to_owned()),
             None => (line, String::new()),

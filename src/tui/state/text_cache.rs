@@ -71,6 +71,7 @@ pub(crate) fn unshown_text_key(raw: &str, text: TextIdentity<'_>) -> u64 {
 impl TextCache {
     /// Records that a blob is being read.
     pub(crate) fn start_blob(&mut self, blob: &str) {
+        // Failed and loading blobs take no bytes, so their number is limited, too.
         while self.blobs_in_order.len() >= MAX_BLOBS {
             self.evict_oldest_blobs();
         }
@@ -85,9 +86,11 @@ impl TextCache {
 
     /// Stores a blob or its failure, unless it was dropped from the cache in the meantime.
     pub(crate) fn finish_blob(&mut self, blob: &str, text: Result<Arc<str>, String>) {
+        // The blob was dropped while it was read, so its text is not needed.
         let Some(known) = self.blobs.get_mut(blob) else {
             return;
         };
+        // A blob can arrive twice if it was dropped and ordered again.
         if let BlobState::Loaded(before) = known {
             self.blob_bytes -= before.len();
         }
@@ -105,6 +108,7 @@ impl TextCache {
                 .front()
                 .is_some_and(|oldest| oldest == blob)
             {
+                // The new blob moves to the end of the queue, so another one is dropped.
                 self.blobs_in_order.rotate_left(1);
             }
             self.evict_oldest_blobs();

@@ -48,6 +48,7 @@ impl Tour {
     /// Returns the first step that is not done, or the last one.
     pub(crate) fn current_step(&self) -> TourStep {
         let open = self.done.iter().position(|done| !done);
+        // After the last step, the tour stays at it.
         TourStep::ALL[open.unwrap_or(5)]
     }
 
@@ -81,6 +82,7 @@ impl Tour {
                 format!("look at a {fail}: ] jumps to the next one, 5 shows why"),
                 format!("] goes to a {fail}, 5 says why"),
             ),
+            // This step names a file, so it has one more version that fits the name only if there is room.
             TourStep::ChangeALine => {
                 let change = r"'Beamline \d\.\d\b' into 'Beamline \d+\.\d+\b'";
                 return vec![

@@ -131,6 +131,7 @@ fn to_mouse(mouse: MouseEvent) -> Option<MouseInput> {
         MouseEventKind::Up(MouseButton::Left) => MouseAction::Released,
         MouseEventKind::ScrollDown => MouseAction::Scrolled(1),
         MouseEventKind::ScrollUp => MouseAction::Scrolled(-1),
+        // Movements, other buttons and sideways scrolling have no command.
         _ => return None,
     };
     Some(MouseInput {

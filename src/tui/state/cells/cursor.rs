@@ -26,6 +26,7 @@ impl CellsState {
             self.list.top = 0;
             return;
         }
+        // The user's own choice comes first, even if a filter hid it in between.
         let wish = self
             .order
             .user_choice
@@ -33,9 +34,11 @@ impl CellsState {
         let known = match wish {
             Some(at) => Some(at),
             None if !self.order.user_moved => Some(self.find_first_problem()),
+            // If the row is hidden in a closed group, its group is selected.
             None => self.cursor_position().or_else(|| self.group_of_selected()),
         };
         self.list.keep_selection(&self.shown, known);
+        // Until the first move, the list is shown from its top.
         if !self.order.user_moved {
             self.list.top = 0;
         }
@@ -63,6 +66,7 @@ impl CellsState {
         {
             return at;
         }
+        // No problem: the first row, so that its trace is visible.
         let mut first = None;
         for (at, entry) in self.shown.iter().enumerate() {
             if let CellsEntry::Row(id) = entry {
@@ -142,6 +146,7 @@ impl CellsState {
         else {
             return false;
         };
+        // A row that the filter hides could not be selected.
         if !self.matches_filter(row) {
             // An empty filter always parses.
             let _cleared = self.set_filter("");
@@ -151,8 +156,10 @@ impl CellsState {
         if let Some(group) = self.groups.get_mut(eval as usize)
             && !group.open
         {
+            // Opened explicitly, so that a new order does not close it.
             group.opened_by_user = Some(true);
         }
+        // The selection below needs the new order at once.
         self.mark_order_urgent();
         self.update_shown();
         self.selected_row() == Some(row)
@@ -203,6 +210,7 @@ impl CellsState {
     }
 
     fn select_next_where(&mut self, forward: bool, wanted: fn(&CellsRow) -> bool) -> bool {
+        // The search needs every group in its final order, so pending groups are sorted now.
         self.mark_order_urgent();
         self.update_shown();
         let all: Vec<(usize, &[RowId])> = self.matching_groups().collect();
@@ -212,6 +220,7 @@ impl CellsState {
                 let eval = self.row(id).map(|row| row.eval);
                 let group = eval.and_then(|eval| self.find_group(eval));
                 let at =
+                    // A row that the filter hides has no position, so the search begins with the whole group.
                     group.and_then(|group| all.get(group)?.1.iter().position(|one| *one == id));
                 (group, at)
             }
@@ -226,9 +235,11 @@ impl CellsState {
             let at = if forward {
                 (group + turn) % count.max(1)
             } else {
+                // Adding twice the count keeps the number from becoming negative.
                 (group + count.max(1) * 2 - turn) % count.max(1)
             };
             let Some((_, rows)) = all.get(at) else { break };
+            // The first round leaves out what the cursor has passed; the last round covers it.
             let rows: &[RowId] = match (turn, row, forward) {
                 (0, Some(row), true) => &rows[row + 1..],
                 (0, Some(row), false) => &rows[..row],

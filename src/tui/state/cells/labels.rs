@@ -111,9 +111,11 @@ impl AgreementTally {
         if self.unsure > 0 {
             rest.push(format!("{} unsure", self.unsure));
         }
+        // Rows with a label but no pass or fail of the judge, such as errors.
         if open > 0 {
             rest.push(format!("{open} without a verdict"));
         }
+        // One entry only repeats the count that the line already gives.
         if rest.len() > 1 {
             line = format!("{line} ({})", rest.join(", "));
         }
@@ -160,6 +162,7 @@ impl CellsState {
         else {
             return;
         };
+        // Most rows do not change, so they are not updated.
         if (row.label, row.hidden) != (label, veiled) {
             self.update_row_in_place(id, |row| (row.label, row.hidden) = (label, veiled));
         }
@@ -178,6 +181,7 @@ impl CellsState {
     /// Returns the label of the whole transcript. A decision about one message has none.
     fn find_row_label(&self, row: &CellsRow) -> Option<&Label> {
         let told = &self.labels;
+        // Most workspaces have no labels; then no name is compared.
         if row.message.is_some() || (told.from_files.is_empty() && told.local_edits.is_empty()) {
             return None;
         }
@@ -185,6 +189,7 @@ impl CellsState {
         let eval = self.evals.get(row.eval as usize)?;
         if !told.local_edits.is_empty() {
             let about = (transcript.clone(), eval.rubric.clone(), eval.id.clone());
+            // A local edit with `None` hides the label of the file: the user removed it.
             if let Some(own) = told.local_edits.get(&about) {
                 return own.as_ref();
             }

@@ -60,6 +60,7 @@ impl NameIndex {
 
 /// Returns the FNV-1a hash of a digest.
 pub(super) fn hash_digest(digest: &Digest) -> u64 {
+    // The constants are the offset basis and the prime of 64-bit FNV-1a.
     digest.0.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })
@@ -77,6 +78,7 @@ impl VerdictBaseline {
         let verdict = row
             .verdict
             .clone()
+            // A rank of 0 means that no run of this session wrote the row.
             .filter(|_| row.bookkeeping.run_rank == 0)?;
         let cells = row.slots.iter().filter_map(|slot| slot.run_cell).collect();
         Some(Self { cells, verdict })
@@ -84,6 +86,7 @@ impl VerdictBaseline {
 
     fn restore_if_current(self, row: &mut CellsRow) {
         let mut cells = row.slots.iter().filter_map(|slot| slot.run_cell);
+        // A cell of another run is newer, so its verdict is compared with.
         if cells.all(|cell| self.cells.contains(&cell)) {
             row.verdict = Some(self.verdict);
         }
@@ -108,6 +111,7 @@ fn to_u32_index(len: usize) -> u32 {
 impl CellsState {
     pub(super) fn update_from_header(&mut self, header: &RunHeader, current: bool) -> RunIndexMap {
         let mut names = RunIndexMap {
+            // A judge option in the plan replaces the judges of the rubrics.
             second_opinion: header.plan.contains_key("judge"),
             ..RunIndexMap::default()
         };
@@ -115,6 +119,7 @@ impl CellsState {
         for spec in &header.judges {
             let ours = self.find_or_add_judge(&spec.config.name, &spec.digest);
             let digest = hash_digest(&spec.digest);
+            // Past runs give their own digests; only the current workspace defines what is stale.
             if current && self.name_index.judge_hashes[ours as usize] != digest {
                 self.name_index.judge_hashes[ours as usize] = digest;
                 self.judges[ours as usize].1 = spec.digest.clone();
@@ -160,13 +165,16 @@ impl CellsState {
             names.evals.push(ours);
             names.eval_hashes.push(digest);
         }
+        // Rows are decided again after all evals are stored.
         self.redecide_evals(&again);
         if current {
             if !names.second_opinion {
+                // A second opinion names only one judge, so the earlier list stays.
                 self.current_judges.clone_from(&names.judges);
             }
             self.set_eval_order(&names.evals);
         }
+        // A digest changed, so any row may be stale now.
         if moved {
             for row in 0..self.rows.len() {
                 self.update_staleness(RowId(to_u32_index(row)));
@@ -179,6 +187,7 @@ impl CellsState {
     fn redecide_evals(&mut self, evals: &[u32]) {
         for row in (0..to_u32_index(self.rows.len())).map(RowId) {
             let of = self.row(row).filter(|row| evals.contains(&row.eval));
+            // A live row is decided when its cells end.
             let panel = of.is_some_and(|row| !row.is_live() && row.slots.iter().any(is_done));
             let by = self.decision_rule(row);
             if panel && by.panel.is_some() {
@@ -232,6 +241,7 @@ impl CellsState {
             if newest {
                 self.name_index.transcript_hashes[ours as usize] = digest;
                 let known = &mut self.transcripts[ours as usize];
+                // Cloning a reference is skipped if it is equal, as for most of a hundred thousand rows.
                 if known != transcript {
                     known.clone_from(transcript);
                 }
@@ -267,6 +277,7 @@ impl CellsState {
         };
         row.bookkeeping.file_order = self.name_index.next_file_order;
         row.bookkeeping.outline_epoch = self.name_index.outline_epoch;
+        // The label comes before the sort class, because the class depends on it.
         (row.label, row.hidden) = self.resolve_label(&row);
         row.bookkeeping.sort_class = row.compute_sort_class(self.sort);
         self.name_index.next_file_order += 1;
@@ -288,6 +299,7 @@ impl CellsState {
         self.outline_complete = true;
         let epoch = self.name_index.outline_epoch;
         for row in 0..self.rows.len() {
+            // Removed rows keep their index, because runs refer to rows by index.
             if self.rows[row].bookkeeping.outline_epoch != epoch {
                 self.update_row(RowId(to_u32_index(row)), |row| {
                     row.bookkeeping.removed = true;
@@ -308,16 +320,19 @@ impl CellsState {
         let mut places = Vec::with_capacity(keys.len());
         let mut from = 0;
         while let Some(head) = keys.get(from) {
+            // A decision's cells are adjacent in a plan.
             let same = |key: &&CellKey| (key.eval, key.message) == (head.eval, head.message);
             let count = keys[from..].iter().take_while(same).count();
             let cells = &keys[from..from + count];
             from += count;
             let Some(eval) = names.evals.get(head.eval as usize) else {
+                // The header does not list the eval, but the slots must keep the order of the keys.
                 places.extend(cells.iter().map(|_| None));
                 continue;
             };
             let row = self.find_or_add_row(transcript, *eval, head.message);
             self.set_expected_cells(row, names, cells);
+            // A decision with more than 65,535 cells has no slot for the others.
             places.extend((0..count).map(|slot| u16::try_from(slot).ok().map(|slot| (row, slot))));
         }
         places
@@ -327,6 +342,7 @@ impl CellsState {
     fn set_expected_cells(&mut self, id: RowId, names: &RunIndexMap, cells: &[CellKey]) {
         let judge = |key: &CellKey| Some(*names.judges.get(key.judge? as usize)?);
         let repeats = match cells {
+            // A single cell without a repeat number is the plain case, so no count is shown.
             [only] if only.repeat.is_none() => 0,
             _ => to_u32_index(cells.len()),
         };
@@ -335,12 +351,14 @@ impl CellsState {
             self.name_index.outline_epoch,
         );
         self.name_index.next_file_order += 1;
+        // The verdict before the change is kept to detect a flip.
         let before = self.row(id).and_then(VerdictBaseline::from_row);
         self.update_row(id, |row| {
             row.bookkeeping.expected = Some((cells.first().and_then(judge), repeats));
             row.bookkeeping.file_order = seat;
             row.bookkeeping.outline_epoch = epoch;
             row.bookkeeping.removed = false;
+            // A row with a run of this session shows the run's cells, not the planned ones.
             if row.bookkeeping.run_rank == 0 {
                 row.slots.clear();
                 row.slots.extend(cells.iter().map(|key| RowSlot {
@@ -351,6 +369,7 @@ impl CellsState {
                 row.decision = None;
             }
         });
+        // Past verdicts can fill the planned cells.
         self.fill_row(id);
         if let Some(before) = before {
             self.update_row(id, |row| before.restore_if_current(row));
@@ -370,6 +389,7 @@ impl CellsState {
         let known = &self.name_index;
         let at = |marks: &[u64], at: u32| marks.get(at as usize).copied();
         for slot in &row.slots {
+            // A cell without a verdict can't be stale.
             if !matches!(slot.state, RowSlotState::Done { .. }) {
                 continue;
             }
@@ -378,6 +398,7 @@ impl CellsState {
                 return Some(StaleReason::Eval);
             }
             if let Some(judge) = slot.judge {
+                // A judge outside the panel makes a row stale, except if the user asked that judge.
                 let expected = row.bookkeeping.expected.and_then(|(judge, _)| judge);
                 let decides = self
                     .evals
@@ -391,6 +412,7 @@ impl CellsState {
                     return Some(StaleReason::Judge);
                 }
             }
+            // The eval is checked first and the transcript last: the user edits rubrics most often.
             if at(&known.transcript_hashes, row.transcript) != Some(origin.transcript) {
                 return Some(StaleReason::Transcript);
             }

@@ -63,6 +63,7 @@ impl CellsState {
             self.fill_row(row);
             self.update_staleness(row);
         }
+        // The order is computed once at the end, because filling changes the sort class of most rows.
         if !self.has_rows_to_fill() {
             self.mark_order_outdated();
         }
@@ -73,6 +74,7 @@ impl CellsState {
         let Some(mut laid) = self.past_verdicts.take() else {
             return;
         };
+        // A rank of 0 means that no run of this session judged the row.
         if let Some(row) = self.row(id)
             && row.bookkeeping.run_rank == 0
         {
@@ -82,8 +84,10 @@ impl CellsState {
                 self.update_row(id, |row| {
                     row.slots = slots;
                     row.decision = compute_decision(row, &by);
+                    // A past verdict is the baseline of later flips, not a flip itself.
                     row.flipped = None;
                     row.verdict = match &row.decision {
+                        // The newest result may be an error; then the last real verdict is the baseline.
                         Some(now) if now.outcome.is_verdict() => to_flip_side(row),
                         _ => verdicts,
                     };
@@ -103,6 +107,7 @@ impl CellsState {
         let mut slots = Vec::with_capacity(row.slots.len());
         let mut verdicts = Vec::new();
         let mut name = String::new();
+        // Copied, because building a slot changes the cells.
         let planned: Vec<(Option<u32>, Option<u32>)> =
             row.slots.iter().map(|s| (s.judge, s.repeat)).collect();
         let board = Arc::clone(&laid.newest);
@@ -123,6 +128,7 @@ impl CellsState {
             let run = |at: &RowSlot| at.run_cell.map(|(run, _)| run);
             for repeat in last + 1..MAX_REPEATS {
                 self.write_cell_name(&mut name, id, judge, Some(repeat));
+                // The extra cells of one vote have consecutive repeats and come from one run.
                 let Some(cell) = board.get(&name) else { break };
                 let slot = self.build_past_slot(laid, judge, Some(repeat), Some(cell));
                 if slots.first().is_none_or(|first| run(first) != run(&slot)) {
@@ -132,11 +138,13 @@ impl CellsState {
                 slots.push(slot);
             }
         }
+        // No planned cell has a past result, so the judge of the eval may have changed.
         if slots.iter().all(|slot| slot.run_cell.is_none())
             && let Some(other) = self.find_other_judges_slots(laid, &board, id)
         {
             slots = other;
         }
+        // A verdict is computed only if each slot has one; a part of a panel can't decide.
         let verdict = (verdicts.len() >= slots.len())
             .then(|| compute_past_verdict(&verdicts, &slots, &self.decision_rule(id)))
             .flatten();
@@ -157,9 +165,11 @@ impl CellsState {
         let mut slots = Vec::new();
         let mut name = String::new();
         for judge in judges.iter().map(|judge| Some(*judge)) {
+            // A single cell has no repeat number in its name.
             let numbers = (1..=by.repeat).map(|number| (by.repeat > 1).then_some(number));
             for repeat in numbers.filter(|repeat| !planned.contains(&(judge, *repeat))) {
                 self.write_cell_name(&mut name, id, judge, repeat);
+                // Repeats are numbered without gaps, so the first missing one ends the search.
                 let Some(cell) = board.get(&name) else { break };
                 slots.push((
                     self.build_past_slot(laid, judge, repeat, Some(cell)),
@@ -183,6 +193,7 @@ impl CellsState {
         let newest = board.get(&found.to_string())?.run.clone();
         let mut slots = Vec::new();
         let mut next = found;
+        // The repeats of one run belong together; an older run used other inputs.
         while let Some(cell) = board.get(&next.to_string())
             && cell.run == newest
         {
@@ -227,7 +238,9 @@ impl CellsState {
                 ..RowSlot::default()
             };
         };
+        // Thousands of rows share few runs, so their indexes are remembered.
         let run = laid.runs.get(&cell.run).copied().unwrap_or_else(|| {
+            // Rank 0 is below each run of this session.
             let run = self.find_or_add_run(&cell.run, 0);
             laid.runs.insert(cell.run.clone(), run);
             run
@@ -240,6 +253,7 @@ impl CellsState {
             state: RowSlotState::Done {
                 outcome: cell.outcome,
                 score: cell.score,
+                // An error has no explanation, so its message takes that place.
                 explanation: Arc::from(cell.error.as_deref().unwrap_or(&cell.explanation)),
                 probability: cell.probability,
                 doubt: cell.doubt,
@@ -273,6 +287,7 @@ fn compute_past_verdict(
     let said = cells
         .iter()
         .zip(slots)
+        // Only a judge that the vote counted may explain the decision.
         .filter(|(_, slot)| decision.counts_judge(slot.judge))
         .find(|(cell, _)| cell.outcome == decision.outcome)?
         .0;

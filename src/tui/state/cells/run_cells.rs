@@ -66,12 +66,15 @@ impl CellsState {
         first: CellIx,
         keys: &[CellKey],
     ) -> Vec<Option<SlotId>> {
+        // A run without a rank is the first of its row.
         let run = self.find_or_add_run(run, 1);
         let rank = self.run_rank(run).max(1);
+        // Only the newest run has the current digests of transcripts.
         let newest = self.order.run_ranks.iter().all(|other| *other <= rank);
         let ours = self.find_or_add_transcript(transcript, newest);
         let mut places = Vec::with_capacity(keys.len());
         for (key, cell) in keys.iter().zip(first.0..) {
+            // The slot stays empty, so that slots keep the numbers of the cells.
             let Some(eval) = names.evals.get(key.eval as usize) else {
                 places.push(None);
                 continue;
@@ -86,6 +89,7 @@ impl CellsState {
                 && self
                     .row(row)
                     .is_some_and(|row| panel || row.has_other_judge(judge));
+            // A newer run planned the row, so this run's result would be outdated.
             if !aside
                 && self
                     .row(row)
@@ -102,6 +106,7 @@ impl CellsState {
                 state: RowSlotState::Live,
                 inputs: hash_inputs(names, key, &transcript.digest),
             };
+            // A second opinion does not change the row's decision or its staleness.
             if aside {
                 let at = self
                     .update_row(row, |row| row.put_second_opinion(slot))
@@ -110,7 +115,9 @@ impl CellsState {
                 continue;
             }
             let at = self.update_row(row, |row| {
+                // The row's own judge runs again, so opinions about older inputs no longer apply.
                 row.drop_outdated_second_opinions(slot.inputs);
+                // The first cell of this run saves the state before it.
                 if row.bookkeeping.run_rank < rank {
                     let past = RowBeforeRun {
                         slots: std::mem::take(&mut row.slots),
@@ -127,6 +134,7 @@ impl CellsState {
                     }
                     row.bookkeeping.run_rank = rank;
                 }
+                // A run judges the row, so the row exists again.
                 row.bookkeeping.removed = false;
                 row.decision = None;
                 row.stale = None;
@@ -150,6 +158,7 @@ impl CellsState {
         let Some(run) = self.find_run_ix(run) else {
             return CellCompletion::default();
         };
+        // A newer run may have replaced the slot, or the row was restored.
         let waits = |row: &CellsRow| {
             let slot = row.slot(at.1)?;
             (slot.run_cell == Some((run, cell))).then_some(())
@@ -170,6 +179,7 @@ impl CellsState {
                 probability: verdict_probability(result),
                 doubt: Doubt::from_result(result),
             };
+            // A second opinion has no vote, so it can't cause a flip.
             if is_second_opinion_slot(at.1) {
                 return CellCompletion {
                     decided: true,
@@ -177,9 +187,11 @@ impl CellsState {
                 };
             }
             row.decision = compute_decision(row, &by);
+            // Other cells of the decision are still missing.
             if row.decision.is_none() {
                 return CellCompletion::default();
             }
+            // The run decided the row, so a cancellation no longer restores it.
             row.bookkeeping.before_run = None;
             CellCompletion {
                 decided: true,
@@ -205,6 +217,7 @@ impl CellsState {
                 slot.state == RowSlotState::Live
                     && slot.run_cell.is_some_and(|(from, _)| from == run)
             };
+            // The row has only cells with results, which stay.
             if !self
                 .row(*row)
                 .is_some_and(|row| row.slots.iter().any(waits))
@@ -213,6 +226,7 @@ impl CellsState {
             }
             let by = self.decision_rule(*row);
             self.update_row(*row, |row| {
+                // The first undecided cell restores the whole row, so the next one finds nothing to restore.
                 if let Some(past) = row.bookkeeping.before_run.take() {
                     row.slots = past.slots;
                     row.flipped = past.flipped;

@@ -54,6 +54,7 @@ impl CellsRow {
 
     /// Returns true if the eval's own judge is known and differs.
     pub(super) fn has_other_judge(&self, judge: Option<u32>) -> bool {
+        // The outline sets the expected judge; before it, no judge counts as another one.
         let own = self.bookkeeping.expected.and_then(|(own, _)| own);
         own.is_some() && judge.is_some() && own != judge
     }
@@ -76,6 +77,7 @@ impl CellsRow {
         let Some(slot) = self.slot_mut(at) else {
             return;
         };
+        // A later run may have replaced the opinion.
         if slot.state == RowSlotState::Live && slot.run_cell.is_some_and(|(from, _)| from == run) {
             slot.state = RowSlotState::NeverRun;
             slot.run_cell = None;
@@ -93,6 +95,7 @@ impl CellsRow {
     /// Removes second opinions about an older eval or transcript, when the row's own judge runs.
     pub(super) fn drop_outdated_second_opinions(&mut self, now: VerdictInputs) {
         let live = |slot: &RowSlot| slot.state == RowSlotState::Live;
+        // While a second opinion is being judged, its number must stay valid.
         if !self.second_opinions.iter().any(live) {
             self.second_opinions
                 .retain(|slot| slot.inputs.has_same_subject(now));
