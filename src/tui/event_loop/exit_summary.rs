@@ -6,8 +6,7 @@ use crate::tui::runtime::CreatedRun;
 /// Renders the number of created runs and their folder.
 pub(super) fn render_exit_summary(made: &[CreatedRun]) -> String {
     let line = match made {
-        // `--quit` of a session without runs still prints a line, so that the user sees that nothing was
-        // recorded.
+        // A session without runs prints a line too, so that the user sees this.
         [] => "dicta: nothing was run".to_owned(),
         [one] => format!(
             "dicta: run {} is recorded in {} (dicta show {})",

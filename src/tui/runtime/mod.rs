@@ -301,8 +301,7 @@ impl Runtime {
                     move |_| {
                         let until = clock.now() + HIGHLIGHT_TIMEOUT;
                         let spans =
-                            // The time limit is checked between lines, so one slow text does not block the
-                            // others.
+                            // The time limit keeps one slow text from blocking the others.
                             theme::highlight_while(&text, lang, &mut || clock.now() < until);
                         Some(Msg::Highlighted { key, spans })
                     },

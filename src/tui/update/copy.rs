@@ -20,6 +20,7 @@ fn copy_effect(what: impl Into<String>, text: String) -> Vec<Effect> {
 
 /// Copies the text of the focused pane; in the cells pane, the text of the verdict.
 pub(super) fn copy_pane_text(app: &mut App) -> Vec<Effect> {
+    // Rows of the cells pane are no text of their own.
     let pane = if app.ui.focus == Pane::Cells {
         Pane::Verdict
     } else {
@@ -85,6 +86,7 @@ pub(super) fn copy_command_line(app: &mut App) -> Vec<Effect> {
         return Vec::new();
     };
     let command = match (&app.replay, app.workspace()) {
+        // In a replay the recorded cell is shown, so the command shows it too.
         (Some(replay), _) => format!(
             "dicta show {} {}",
             quote_shell_word(&replay.dir.display().to_string()),
@@ -93,6 +95,7 @@ pub(super) fn copy_command_line(app: &mut App) -> Vec<Effect> {
         (None, Some(workspace)) => {
             let filter = format!(
                 "transcript:{} rubric:{} eval:{}",
+                // Names are quoted twice: as words of the filter, and the filter as a word of the shell.
                 quote_filter_word(&name.transcript),
                 quote_filter_word(&name.rubric),
                 quote_filter_word(&name.eval)
@@ -110,6 +113,7 @@ pub(super) fn copy_command_line(app: &mut App) -> Vec<Effect> {
 /// Quotes one word of a filter.
 fn quote_filter_word(text: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
+    // Other characters, such as a colon, have a meaning in a filter.
     if text.chars().all(plain) {
         text.to_owned()
     } else {

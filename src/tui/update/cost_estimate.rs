@@ -26,6 +26,7 @@ pub(super) fn queue_costly(
         return Vec::new();
     }
     let mut judges: Vec<String> = costly.iter().filter_map(|t| t.judge.clone()).collect();
+    // Several evals may share a judge, and the report names each once.
     judges.sort();
     judges.dedup();
     let cells = &app.live_session.cells;
@@ -45,6 +46,7 @@ pub(super) fn queue_costly(
         .and_then(|row| cells.decision_name(row))
         .map(|name| name.to_string());
     if let Some(name) = &focused
+        // Two quick saves queue the cell only once.
         && !waiting.decisions.contains(name)
     {
         waiting.decisions.push(name.clone());
@@ -73,6 +75,7 @@ pub(super) fn is_awaiting_preview(app: &App, ticket: RunTicket) -> bool {
 
 /// Adds the estimate to the report. If the preview failed, the report keeps its text without figures.
 pub(super) fn handle_preview(app: &mut App, preview: Result<RunPreview, String>) -> Vec<Effect> {
+    // The report of the save may be gone, and a failed preview has no numbers.
     let (Some(figure), Ok(preview), Some(report)) = (
         app.saves.pending_estimate.take(),
         preview,
@@ -84,6 +87,7 @@ pub(super) fn handle_preview(app: &mut App, preview: Result<RunPreview, String>)
         .judges
         .iter()
         .filter_map(|judge| Some((judge.as_str(), preview.judges.get(judge)?)))
+        // Judges with only cached cells cost nothing, so the report leaves them out.
         .filter(|(_, of)| of.cells > of.cached)
         .collect();
     let cells: Vec<(u64, &str)> = of
@@ -91,6 +95,7 @@ pub(super) fn handle_preview(app: &mut App, preview: Result<RunPreview, String>)
         .map(|(judge, of)| (of.cells - of.cached, *judge))
         .collect();
     report.not_judged = if cells.is_empty() {
+        // All cells are cached, so no judging is left out.
         None
     } else {
         let usd = of.iter().map(|(_, of)| of.cost_usd).sum();

@@ -37,6 +37,7 @@ pub(super) fn try_after_save(
         let again = touched.iter().find(|touched| touched.name == name);
         let was = list_evals(old).find(|(r, e)| r.id == name.rubric && e.id == name.eval);
         let same = was.is_some_and(|(_, was)| has_same_examples(&was.examples, &eval.examples));
+        // Examples whose eval and texts are unchanged keep their results.
         if again.is_none() && same || !is_judged(eval) {
             continue;
         }
@@ -46,6 +47,7 @@ pub(super) fn try_after_save(
             continue;
         }
         match classify_judged(rubric, eval, new) {
+            // A judge that may cost is never called without a question.
             (TouchKind::Free, _) if !app.saves.paused => judged.push(name),
             (TouchKind::Free, _) => {}
             (_, judge) => {
@@ -83,6 +85,7 @@ fn start_trials(
     examples.number += 1;
     examples.fixed_by_save = false;
     examples.being_judged.clone_from(&judged);
+    // Without examples nothing is checked, unless old results must disappear.
     let some = list_evals(workspace).any(|(_, eval)| !eval.examples.is_empty());
     if !some && examples.all_trials().next().is_none() {
         return None;
@@ -117,6 +120,7 @@ pub(super) fn handle_judged(
         return Vec::new();
     }
     for name in std::mem::take(&mut app.examples.being_judged) {
+        // Each eval of this check gets new results, so its old ones are removed.
         app.examples.judged.remove(&name);
     }
     for trial in trials {
@@ -140,6 +144,7 @@ pub(super) fn handle_judged(
 fn announce_misses(app: &mut App) {
     let examples = &mut app.examples;
     let missing = examples.describe_misses();
+    // Judges may still report a miss, so the message waits for them.
     let mended = missing.is_none() && examples.misses_before_save > 0 && !examples.is_judging();
     examples.fixed_by_save = mended;
     let notice = match &missing {
@@ -158,6 +163,7 @@ fn announce_misses(app: &mut App) {
         None => NoticeLevel::Info,
     };
     let report = app.saves.report.as_ref();
+    // After a save, the message also says what the save changed.
     let notice = report.filter(|r| r.number > 0).map_or(notice, summarize);
     app.notices.push(app.now, level, notice);
 }

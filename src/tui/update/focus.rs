@@ -37,6 +37,7 @@ pub(crate) use steps::{move_message_by, move_step_by, select_step, toggle_raw};
 
 /// Orders what the focused cell needs and is not ordered yet. Called after every update.
 pub(super) fn request_focused(app: &mut App) -> Vec<Effect> {
+    // The order matters: the trace and the transcript belong to the row, and the texts to the trace.
     update_focused_row(app.session_mut());
     let mut effects = Vec::new();
     effects.extend(request_trace(app));
@@ -80,6 +81,7 @@ fn request_trace(app: &mut App) -> Option<Effect> {
     let row = session.trace_panes.row;
     let place = row.map(|row| locate_trace(session, row, session.trace_panes.slot));
     let (run, which) = match place {
+        // The turns are in another run than the result, for a cached cell.
         Some(TraceLocation::Memory(_, Some(wanted))) => wanted,
         Some(TraceLocation::Recording(run, which)) => (run, which),
         Some(TraceLocation::NeverRun | TraceLocation::Memory(_, None)) | None => {
@@ -91,6 +93,7 @@ fn request_trace(app: &mut App) -> Option<Effect> {
         return None;
     }
     let workspace = app.workspace().cloned();
+    // A recording without a workspace may be next to the run that it refers to.
     let beside = app
         .replay
         .as_ref()
@@ -105,6 +108,7 @@ fn request_trace(app: &mut App) -> Option<Effect> {
         trace.recorded = RecordedCellState::Failed(run, which, why);
         return None;
     }
+    // Stored before the result arrives, so that the next update does not order it again.
     trace.recorded = RecordedCellState::Loading(run.clone(), which.clone());
     Some(Effect::ReadTrace {
         row: row?,
@@ -131,6 +135,7 @@ fn request_transcript(app: &mut App) -> Option<Effect> {
     let session = app.session();
     let row = session.cells.row(session.trace_panes.row?)?;
     let transcript = session.cells.transcripts.get(row.transcript as usize)?;
+    // A reference with another digest is another transcript, so an edited file is read again.
     if session.transcript_pane.transcript.as_ref() == Some(transcript) {
         return None;
     }
@@ -196,6 +201,7 @@ fn resolve_transcript_source(
         (None, Some(workspace)) => Some(workspace.root.clone()),
     };
     let run_dir = match &app.replay {
+        // A replay has one folder, also if the shown trace is from another run.
         Some(replay) => Some(replay.dir.clone()),
         None => shown.and_then(|shown| shown.dir).map(Path::to_owned),
     };
@@ -238,6 +244,7 @@ fn scroll_changed_panes(app: &mut App) {
         return;
     }
     let trace = &mut app.session_mut().trace_panes;
+    // Another cell or another run resets every pane; another turn only some.
     let other = (&seen.slot, &seen.run) != (&trace.last_shown.slot, &trace.last_shown.run);
     if other || seen.turn != trace.last_shown.turn {
         trace.prompt = ScrollState::top();
@@ -273,6 +280,7 @@ fn request_readable_request(app: &mut App) -> Option<Effect> {
     let same = |key: &RequestKey| {
         (&key.run, key.cell, key.turn) == (shown.run.unwrap_or(&key.run), shown.number, at)
     };
+    // A turn without a stored request has nothing to show.
     if turn.request.is_empty() || asked.key().is_some_and(same) {
         return None;
     }
@@ -281,6 +289,7 @@ fn request_readable_request(app: &mut App) -> Option<Effect> {
         cell: shown.number,
         turn: at,
     };
+    // The first turn has no request before it.
     let before = at.checked_sub(1).and_then(|before| turns.get(before));
     let effect = Effect::ReadRequest {
         key: key.clone(),
@@ -303,6 +312,7 @@ fn request_texts(app: &mut App, effects: &mut Vec<Effect>) {
         effects.extend(dir.clone().map(|dir| Effect::FindUnshown { dir, page }));
     }
     if !wanted.blobs.is_empty() {
+        // Without a folder the blob fails at once, so that the pane gives the reason.
         for blob in wanted.blobs {
             app.texts.start_blob(&blob.hash.0);
             if let Some(dir) = dir.clone() {
@@ -334,6 +344,7 @@ pub(super) fn handle_trace_read(
     row: RowId,
     recorded: Result<Arc<RecordedCell>, String>,
 ) -> Vec<Effect> {
+    // The answer must be the ordered one: the user may have moved to another cell meanwhile.
     let waits = |session: &SessionView| match (&session.trace_panes.recorded, &recorded) {
         (RecordedCellState::Loading(run, which), Ok(recorded)) => {
             let meant = match which {
@@ -342,10 +353,12 @@ pub(super) fn handle_trace_read(
             };
             session.trace_panes.row == Some(row) && *run == recorded.run && meant
         }
+        // A failure does not name its cell, so the row identifies it.
         (RecordedCellState::Loading(..), Err(_)) => session.trace_panes.row == Some(row),
         _ => false,
     };
     if let Some(session) = sessions_mut(app).find(|session| waits(session)) {
+        // Taken out to move its reference into the new state.
         let asked = std::mem::take(&mut session.trace_panes.recorded);
         session.trace_panes.recorded = match (asked, recorded) {
             (RecordedCellState::Loading(_, which), Ok(recorded)) => {
@@ -429,6 +442,7 @@ pub(super) fn handle_document_read(
 fn scroll_into_view(app: &mut App, pane: Pane, place: BlockPosition) {
     reveal_pane(app, pane);
     let area = app.layout().inner_size(pane);
+    // Copied, because the text source borrows the app.
     let mut scroll: ScrollState = content::pane_scroll(app, pane).cloned().unwrap_or_default();
     scroll.reveal(&*content::pane_source(app, pane), area, place);
     if let Some(there) = content::pane_scroll_mut(app, pane) {

@@ -24,6 +24,7 @@ pub(super) fn set_label(app: &mut App, passed: Option<bool>) -> Vec<Effect> {
     let before = app.live_session.cells.row_label(row).cloned();
     let word = LabelValue::from_passed(passed).as_str();
     let what = format_decision_name(app, &name);
+    // A second press must not write the same label with a new time.
     if before.as_ref().is_some_and(|label| label.passed == passed) {
         return push_info(
             app,
@@ -36,6 +37,7 @@ pub(super) fn set_label(app: &mut App, passed: Option<bool>) -> Vec<Effect> {
         eval: name.eval.clone(),
         passed,
         score: None,
+        // The runtime adds the author and the time when it writes.
         by: None,
         at: None,
         // Another value does not remove a person's note.
@@ -63,6 +65,7 @@ pub(super) fn set_label(app: &mut App, passed: Option<bool>) -> Vec<Effect> {
 /// `x`: removes the label of the focused decision.
 pub(super) fn remove_label(app: &mut App) -> Vec<Effect> {
     let Some((row, name)) = focused_decision(app) else {
+        // The label is missing only if the file changed in between.
         return Vec::new();
     };
     let Some(before) = app.live_session.cells.row_label(row).cloned() else {
@@ -124,6 +127,7 @@ fn apply_edit(
     };
     app.label_edits.last_number += 1;
     let number = app.label_edits.last_number;
+    // The label counts at once, so that the screen does not wait for the write.
     app.live_session.cells.set_local_label(&name, label.clone());
     let own = LabelEdit {
         number,
@@ -155,6 +159,7 @@ fn refresh_flip_directions(app: &mut App) {
             flip.agrees_with_label = compute_label_agreement(label, flip.after.outcome);
         }
     }
+    // A label can change the filter's matches.
     cells.update_shown_if_due(app.now);
 }
 
@@ -215,14 +220,17 @@ fn handle_write_failure(app: &mut App, number: u64, why: &str) {
         return;
     };
     let own = labels.pending.remove(at);
+    // The failed edit can't be undone, so `U` skips it.
     labels.undo_stack.retain(|done| done.number != number);
     for later in &mut labels.pending {
         // An edit that was never written can't be undone, and undoing it must not write it again.
         later.undoes = later.undoes.take().filter(|undone| undone.number != number);
     }
+    // A failed undo leaves the edit that it should undo in place.
     labels.undo_stack.extend(own.undoes.map(|undone| *undone));
     labels.undo_stack.sort_by_key(|done| done.number);
     labels.quit_when_written = false;
+    // A later edit of the same decision still counts.
     match labels.pending.iter().rfind(|other| other.name == own.name) {
         Some(other) => {
             let (name, label) = (other.name.clone(), other.label.clone());
@@ -243,6 +251,7 @@ pub(super) fn handle_reloaded(
     changed: &[PathBuf],
 ) -> Vec<PathBuf> {
     let (held, mine) = app.label_edits.reconcile_with_files(workspace);
+    // The labels file did not change, so nothing is merged.
     if !mine && held.is_empty() {
         return changed.to_vec();
     }
@@ -251,9 +260,11 @@ pub(super) fn handle_reloaded(
         app.live_session.cells.clear_local_label(name);
     }
     refresh_flip_directions(app);
+    // Another program changed the file, so the change counts as a save.
     if !mine {
         return changed.to_vec();
     }
+    // dicta wrote the label file itself, so it is no save of the user.
     let file = labels_file_path(workspace);
     let others = changed
         .iter()
@@ -264,6 +275,7 @@ pub(super) fn handle_reloaded(
 /// Shows label problems if they are new. They don't stop the judging: an invalid label is ignored.
 pub(super) fn report_problems(app: &mut App, before: Option<&Workspace>, now: &Workspace) {
     let known = before.map_or(&[][..], |before| &before.label_problems);
+    // Each save reloads the workspace, but the problems are shown only once.
     if known == now.label_problems {
         return;
     }

@@ -33,6 +33,7 @@ pub(super) fn handle_mouse(app: &mut App, mouse: MouseInput) -> Vec<Effect> {
 fn handle_press(app: &mut App, column: u16, row: u16) -> Vec<Effect> {
     let hit = app.ui.hits.find(column, row).cloned();
     if !app.overlays.is_empty() {
+        // An overlay covers the screen, so a click next to its lines does nothing.
         return match hit {
             Some((_, ClickTarget::OverlayLine(line))) => overlay_input::handle_click(app, line),
             _ => Vec::new(),
@@ -45,6 +46,7 @@ fn handle_press(app: &mut App, column: u16, row: u16) -> Vec<Effect> {
     }
     match hit {
         Some((area, target)) => handle_click(app, area, &target, column),
+        // An area without its own target belongs to a pane.
         None => match app.layout().pane_at(column, row) {
             Some(pane) => panes::focus_pane(app, pane),
             None => Vec::new(),
@@ -94,6 +96,7 @@ fn handle_drag(app: &mut App, column: u16, row: u16) -> Vec<Effect> {
         return Vec::new();
     };
     let layout = app.layout();
+    // The layout is computed again, because a resize may have removed the divider.
     let held = layout.dividers.iter().find(|(one, _, _)| *one == divider);
     if let Some((_, _, area)) = held {
         app.ui.splits.drag_divider(divider, *area, column, row);

@@ -74,6 +74,7 @@ fn open_workspace(app: &mut App, workspace: Arc<Workspace>) -> Vec<Effect> {
 
 /// Adds a page of transcripts of the opened file.
 pub(super) fn handle_listed(app: &mut App, file: &Path, listed: ListingUpdate) -> Vec<Effect> {
+    // The user may have created a workspace while the file was listed.
     if !matches!(&app.opened, OpenedItem::TranscriptFile(open) if open == file) {
         return Vec::new();
     }
@@ -84,6 +85,7 @@ pub(super) fn handle_listed(app: &mut App, file: &Path, listed: ListingUpdate) -
         found.id = bare.ids.make_unique(std::mem::take(&mut found.id)).0;
     }
     bare.listed_records += refs.len() as u64 + listed.bad;
+    // Messages of one page may arrive with older counts.
     bare.counted_records = bare.counted_records.max(listed.counted);
     bare.invalid_records += listed.bad;
     bare.is_listing &= !listed.page_complete;
@@ -93,6 +95,7 @@ pub(super) fn handle_listed(app: &mut App, file: &Path, listed: ListingUpdate) -
     }
     let cells = &mut app.live_session.cells;
     cells.outline_complete = bare.fully_counted;
+    // The first row is selected at once, so that its transcript is shown.
     if cells.list.selected.is_none() && !cells.rows.is_empty() {
         cells.list.selected = Some(CellsEntry::Row(crate::tui::state::cells::RowId(0)));
     }
@@ -106,6 +109,7 @@ pub(super) fn handle_listed(app: &mut App, file: &Path, listed: ListingUpdate) -
         let notice = make_visible(&notice, false).into_owned();
         app.notices.push(app.now, NoticeLevel::Info, notice);
     }
+    // The message may contain text of the file, so it is escaped.
     if let Some(why) = listed.problem {
         app.opened_file.needs_field_mapping = listed.mappable;
         let why = make_visible(&why, false).into_owned();
@@ -141,6 +145,7 @@ pub(super) fn list_more_if_needed(app: &mut App) -> Vec<Effect> {
         return Vec::new();
     };
     let cells = &app.live_session.cells;
+    // A selected group is at the top of the list.
     let at = match cells.list.selected {
         Some(CellsEntry::Row(row)) => row.0 as usize,
         _ => 0,
@@ -148,10 +153,12 @@ pub(super) fn list_more_if_needed(app: &mut App) -> Vec<Effect> {
     let bare = &mut app.opened_file;
     let more =
         bare.listed_records < bare.counted_records && !bare.is_listing && bare.problem.is_none();
+    // The user may have scrolled further than the cursor.
     let near = cells.list.top.max(at) + NEAR >= cells.rows.len();
     if !(more && near) {
         return Vec::new();
     }
+    // Set before the first result, so that the page is ordered once.
     bare.is_listing = true;
     vec![Effect::ListTranscripts {
         file: file.clone(),

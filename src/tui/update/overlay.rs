@@ -41,6 +41,7 @@ pub(super) fn open_statistics(app: &mut App) -> Vec<Effect> {
 
 /// Opens the list of bundled themes.
 pub(super) fn open_themes(app: &mut App) -> Vec<Effect> {
+    // The old theme is kept, so that esc restores it.
     let before = Arc::clone(&app.ui.theme);
     let selected = theme::bundled_names()
         .iter()
@@ -98,6 +99,7 @@ pub(super) fn handle_preview(
     let Some(at) = waiting.iter().position(|order| order.ticket == ticket) else {
         return Vec::new();
     };
+    // The order leaves the list in each case, so that an answer starts it only once.
     let order = waiting.remove(at);
     match preview {
         Err(why) => {

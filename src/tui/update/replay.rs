@@ -46,6 +46,7 @@ pub(super) fn open_focused_run(app: &mut App) -> Vec<Effect> {
         .row(row)
         .map(|row| &row.slots[..])
         .unwrap_or_default();
+    // A second opinion has a slot number outside this list; then the first cell's run is taken.
     let chosen = slots
         .get(usize::from(session.trace_panes.slot))
         .or(slots.first());
@@ -53,6 +54,7 @@ pub(super) fn open_focused_run(app: &mut App) -> Vec<Effect> {
         let own = slot
             .run_cell
             .and_then(|(run, _)| session.cells.runs.get(run as usize));
+        // A cached result was judged in an earlier run, which has the trace.
         slot.cached_from.clone().or_else(|| own.cloned())
     });
     let Some(run) = run else {
@@ -62,6 +64,7 @@ pub(super) fn open_focused_run(app: &mut App) -> Vec<Effect> {
         .cells
         .decision_name(row)
         .map_or(ReplayPosition::Beginning, ReplayPosition::Cell);
+    // The folder of a run in memory is known, which saves a search.
     let dir = session.runs.find(&run).and_then(|held| held.dir.clone());
     app.replay_start = ReplayStart {
         position: from,
@@ -82,8 +85,10 @@ pub(super) fn handle_replay_read(
     log: Result<Arc<Vec<RunEvent>>, String>,
     warnings: Vec<String>,
 ) -> Vec<Effect> {
+    // The settings count for one replay only.
     let opening = std::mem::take(&mut app.replay_start);
     let log = match log {
+        // A log without a header can't be shown.
         Ok(log) if log.is_empty() => Err("the recording holds no events".to_owned()),
         other => other,
     };
@@ -108,6 +113,7 @@ pub(super) fn handle_replay_read(
         let why = "no judge was asked in this run, so there is little to watch: v on a judged cell plays one";
         app.notices.push(app.now, NoticeLevel::Info, why);
     }
+    // Without a live session, leaving the replay ends the program.
     let alone = matches!(app.opened, OpenedItem::Recording);
     let ticket = app.next_ticket();
     let around = app.workspace().cloned().or(opening.workspace);
@@ -132,6 +138,7 @@ pub(super) fn handle_replay_read(
         }
     }
     app.replay = Some(replay);
+    // An open input belongs to the live session.
     reset_input(&mut app.ui);
     advance(app, runs::feed_events);
     Vec::new()
@@ -303,11 +310,13 @@ fn feed_session(replay: &mut ReplayState, now: Millis, feed: FeedFn) -> bool {
         return true;
     }
     let batch = &events[replay.shown_events..find_batch_end(&events, replay.shown_events, goal)];
+    // An empty batch must not outdate the order of the cells.
     if !batch.is_empty() {
         let _flips = feed(&mut replay.session, ticket, batch);
         replay.shown_events += batch.len();
         replay.session.cells.update_shown_if_due(now);
     }
+    // Follow mode runs also without events: a cell that ended stays for a moment.
     replay.session.follow_events(now, ticket, batch);
     replay.shown_events == goal
 }
@@ -315,12 +324,14 @@ fn feed_session(replay: &mut ReplayState, now: Millis, feed: FeedFn) -> bool {
 /// Returns the end of a batch of at least one event.
 fn find_batch_end(events: &[RunEvent], from: usize, goal: usize) -> usize {
     let mut left = MAX_EVENTS_PER_WAKE;
+    // The goal may be before the start after a jump back.
     let rest = events.get(from..goal).unwrap_or_default();
     let takes = |event: &RunEvent| match &event.kind {
         EventKind::CellsSettled(all) => 1 + all.len(),
         EventKind::CellsPlanned { keys, .. } => 1 + keys.len(),
         _ => 1,
     };
+    // The first event always fits, so each wake makes progress.
     let fits = rest.iter().take_while(|event| {
         let fits = left > 0;
         left = left.saturating_sub(takes(event));
@@ -341,6 +352,7 @@ fn play_or_pause(replay: &mut ReplayState, now: Millis) -> Option<String> {
         replay.last_failure = None;
     }
     replay.player.play(now, replay.speed);
+    // The user wants to watch again, so the selection follows the judges.
     replay.session.start_following();
     None
 }
@@ -362,6 +374,7 @@ fn step_back(replay: &mut ReplayState) -> Option<String> {
 }
 
 fn change_speed(replay: &mut ReplayState, now: Millis, factor: f64) -> Option<String> {
+    // Halving and doubling stay within the range of the keys' help.
     replay.speed = PlaybackSpeed::new((replay.speed.factor() * factor).clamp(MIN_SPEED, MAX_SPEED));
     if replay.is_playing() {
         replay.player.play(now, replay.speed);
@@ -371,6 +384,7 @@ fn change_speed(replay: &mut ReplayState, now: Millis, factor: f64) -> Option<St
 
 fn skip_twentieth(replay: &mut ReplayState, now: Millis, on: bool) -> Option<String> {
     let (at, length) = replay.position_and_length(now);
+    // A very short recording still moves by 1 ms.
     let stretch = Millis((length.0 / 20).max(1));
     let to = if on { at + stretch } else { at.since(stretch) };
     seek_to(replay, now, to);
@@ -393,6 +407,7 @@ fn go_to_next_failure(replay: &mut ReplayState) -> Option<String> {
     let position = replay.player.position();
     // One event may complete many cells, so the next failure may be in the same event as the last one.
     let (event, skip) = match replay.last_failure {
+        // After any other move, the search starts at the current position.
         Some(last) if last.event + 1 == position => (last.event, last.result + 1),
         _ => (position, 0),
     };
@@ -401,6 +416,7 @@ fn go_to_next_failure(replay: &mut ReplayState) -> Option<String> {
         return Some("no cell fails or ends in an error from here on".to_owned());
     };
     replay.last_failure = Some(FailurePosition { event, result });
+    // The event is included, so that the failure is visible.
     let _told_later = replay.player.seek(event + 1);
     if let Some((row, slot)) = replay.cell_slots.get(cell.index()).copied().flatten() {
         replay.session.focus_decision(CellsEntry::Row(row), slot);
@@ -411,6 +427,7 @@ fn go_to_next_failure(replay: &mut ReplayState) -> Option<String> {
 fn find_failure(events: &[RunEvent], from: usize, skip: usize) -> Option<(usize, usize, CellIx)> {
     let bad = |outcome: Outcome| outcome == Outcome::Fail || outcome.is_error();
     for (at, event) in events.iter().enumerate().skip(from) {
+        // Only the event of the last failure has results to skip.
         let skip = if at == from { skip } else { 0 };
         match &event.kind {
             EventKind::CellFinished { cell, result } if skip == 0 && bad(result.outcome) => {
@@ -440,6 +457,7 @@ fn select_and_find_start(replay: &mut ReplayState, name: &crate::model::CellName
             return false;
         };
         let place = places.get(cell.index()).copied().flatten();
+        // Any judge of the decision counts, so the first one to start is the beginning.
         place.is_some_and(|(at, _)| at == row)
     });
     begins.unwrap_or(0)
@@ -485,6 +503,7 @@ fn parse_moment(typed: &str, length: Millis) -> Result<Millis, String> {
         format!("`{typed}` isn't a position: write `1:05`, `12.5` (seconds) or `40%`")
     };
     let number = |text: &str| {
+        // `parse` also accepts `inf`, `NaN` and signs, which are no positions.
         let digits = text.chars().all(|c| c.is_ascii_digit() || c == '.');
         let number = text.parse::<f64>().ok();
         number.filter(|_| digits).ok_or_else(no)
@@ -498,6 +517,7 @@ fn parse_moment(typed: &str, length: Millis) -> Result<Millis, String> {
     }
     let mut seconds = 0.0;
     for part in typed.split(':') {
+        // Hours, minutes and seconds: each colon multiplies by 60.
         seconds = seconds * 60.0 + number(part)?;
     }
     let moment = Millis::from_secs_f64(seconds);

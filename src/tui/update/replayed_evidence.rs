@@ -34,6 +34,7 @@ fn find_evidence_runs(app: &App) -> Option<String> {
         .judges
         .values()
         .any(|judge| !judge.tools.is_empty());
+    // A run that dicta.yaml names has priority over the recorded ones.
     if app.saves.refetch || !with_tools || workspace.replayed_evidence_run.is_some() {
         return None;
     }
@@ -43,6 +44,7 @@ fn find_evidence_runs(app: &App) -> Option<String> {
     let mut runs: Vec<&RunId> = judged
         .filter_map(|slot| {
             let own = || cells.runs.get(slot.run_cell?.0 as usize);
+            // A cached verdict got its tool responses in the run that judged it.
             slot.cached_from.as_ref().or_else(own)
         })
         .collect();
@@ -73,6 +75,7 @@ pub(super) fn report_replayed_evidence(app: &mut App, ticket: RunTicket, events:
     let Some(report) = report.filter(|report| report.covers_save(save)) else {
         return;
     };
+    // The first run of a rubric has no recorded pages.
     let pages = match frozen.answers {
         0 => "no pages yet".to_owned(),
         n => pluralize(n, "page"),

@@ -33,9 +33,11 @@ pub(super) fn handle_outlined(
     generation: u64,
     facts: Vec<EventKind>,
 ) -> Vec<Effect> {
+    // The outline belongs to an older version of the files.
     if generation != app.generation {
         return Vec::new();
     }
+    // The labels are copied out, because the session is borrowed below.
     let labels = app.workspace().map(Arc::clone);
     let session = &mut app.live_session;
     for fact in facts {
@@ -74,6 +76,7 @@ pub(super) fn handle_outline_ended(
         None => app.live_session.cells.finish_outline(),
         Some(why) => {
             let why = format!("the cells are not all known: {why}");
+            // The rows that are known stay usable.
             app.live_session.cells.outline_error = Some(why.clone());
             app.notices.push(app.now, NoticeLevel::Error, why);
         }
@@ -89,6 +92,7 @@ pub(super) fn handle_newest_verdicts(
     board: &Arc<NewestVerdicts>,
     problems: Vec<String>,
 ) -> Vec<Effect> {
+    // The verdicts belong to an older version of the files.
     if generation != app.generation {
         return Vec::new();
     }
@@ -112,6 +116,7 @@ pub(super) fn handle_run_started(
     let known = app.live_session.runs.by_ticket.entry(ticket).or_default();
     known.id = Some(run);
     known.dir = Some(dir);
+    // The user may have cancelled the run before it started.
     if known.stage == RunStage::Requested {
         known.stage = RunStage::Running;
     }
@@ -146,6 +151,7 @@ pub(super) fn handle_run_events(
     if known.began_at.is_none() {
         known.began_at = events.last().map(|event| now.since(event.at));
     }
+    // The counters before and after give the decisions of this batch.
     let before = (known.decided_count, known.first_verdicts);
     let new = known.cell_slots.is_empty();
     replayed_evidence::report_replayed_evidence(app, ticket, events);
@@ -155,6 +161,7 @@ pub(super) fn handle_run_events(
         (run.decided_count - before.0, run.first_verdicts - before.1)
     });
     add_to_report(app, ticket, flips, (decided, fresh));
+    // A second opinion appears with the run's first cells.
     if new {
         show_second_opinion(&mut app.live_session, ticket);
     }
@@ -192,6 +199,7 @@ pub(super) fn handle_run_ended(
     };
     run.stage = RunStage::Ended(problem.clone());
     if let Some(id) = &run.id {
+        // A cancelled run leaves cells without results, which get their earlier state back.
         session.cells.abandon_cells(id, &run.cell_slots);
     }
     session.cells.update_shown_if_due(app.now);
@@ -202,9 +210,11 @@ pub(super) fn handle_run_ended(
     );
     let id = run.id.clone();
     let focused: Vec<RunId> = focused_run_ids(&session.cells);
+    // The screen may show traces of these runs.
     session.runs.drop_oldest(|run| focused.contains(run));
     remove_from_report(app, ticket);
     for note in notes {
+        // A note, such as a missing price, repeats in each run.
         if !app.notices.log.iter().any(|notice| notice.text == note) {
             app.notices.push(app.now, NoticeLevel::Warning, note);
         }
@@ -246,6 +256,7 @@ pub(super) fn feed_events(
     ticket: RunTicket,
     events: &[RunEvent],
 ) -> Vec<RowFlip> {
+    // An older run that still reports must not replace the current digests.
     let newest = session.runs.by_ticket.keys().all(|other| *other <= ticket);
     let run = session.runs.by_ticket.entry(ticket).or_default();
     let cells = &mut session.cells;
@@ -331,6 +342,7 @@ fn add_to_report(
         None => report.number == 0 && report.running_runs.contains(&ticket),
     };
     let known = app.saves.report.as_ref().is_some_and(of_this);
+    // The first flip of a run without a save opens a report for it.
     if !known && save.is_none() && !flips.is_empty() {
         app.saves.selected = 0;
         app.saves.report = Some(SaveReport {
@@ -367,6 +379,7 @@ fn focused_run_ids(cells: &CellsState) -> Vec<RunId> {
 /// Summarizes a run, such as `run k3f9: ✓ 28 ✗ 11 ! 2, 41 cells, 4.1 s, $0.12`.
 fn summarize_run(run: &TrackedRun, glyphs: &Glyphs, blind: bool) -> String {
     let name = run.id.as_ref().map_or("?", RunId::letters);
+    // A run without totals was interrupted.
     let Some(totals) = &run.state.totals else {
         return format!(
             "run {name} ended, {} of {} cells judged",
@@ -396,6 +409,7 @@ fn summarize_run(run: &TrackedRun, glyphs: &Glyphs, blind: bool) -> String {
         }
     }
     let mut parts = vec![
+        // Counts of passes and fails would reveal verdicts to a user who labels blind.
         if blind {
             "verdicts hidden".to_owned()
         } else if marks.is_empty() {
@@ -409,6 +423,7 @@ fn summarize_run(run: &TrackedRun, glyphs: &Glyphs, blind: bool) -> String {
     if totals.pending > 0 {
         parts.insert(2, format!("{} not judged", totals.pending));
     }
+    // Recordings of older versions have a total instead of a bill.
     let bill = totals.bill.unwrap_or(Cost {
         usd: totals.cost_usd.unwrap_or(0.0),
         unknown: 0,

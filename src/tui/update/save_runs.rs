@@ -36,6 +36,7 @@ pub(super) fn handle_time_passed(app: &mut App) -> Vec<Effect> {
         let there = |name: &EvalName| touched_evals::has_eval(workspace, name);
         waiting.evals.retain(there);
         let all_there = |name: &String| {
+            // A decision belongs to an eval, and is removed with it.
             parse_eval_names(std::slice::from_ref(name))
                 .iter()
                 .all(there)
@@ -76,6 +77,7 @@ pub(super) fn build_filters(evals: &[EvalName]) -> Vec<EvalFilter> {
         rubrics.entry(&eval.rubric).or_default().push(eval);
     }
     let text = |rubrics: &[&str], evals: &[&str]| {
+        // Ids are quoted, because they may contain characters with a meaning in a filter.
         let quoted = |ids: &[&str]| format!("\"{}\"", ids.join(","));
         format!("rubric:{} eval:{}", quoted(rubrics), quoted(evals))
     };
@@ -107,6 +109,7 @@ pub(super) fn build_save_order(
     let newest: Option<RunId> = {
         let mut runs = app.live_session.runs.by_ticket.values().rev();
         runs.find_map(|run| run.id.clone())
+            // A run id begins with its time, so the largest is the newest.
             .or_else(|| app.live_session.cells.runs.iter().max().cloned())
     };
     Some(RunOrder {
@@ -139,6 +142,7 @@ pub(super) fn start_save_run(
         only.clone().unwrap_or_default(),
     );
     let Some(order) = build_save_order(app, only, part, cache) else {
+        // Without a workspace nothing can be judged; reading the files again is harmless.
         return Effect::RescanFiles;
     };
     let save = app.saves.number;
@@ -147,6 +151,7 @@ pub(super) fn start_save_run(
         ..TrackedRun::default()
     };
     app.live_session.runs.by_ticket.insert(order.ticket, run);
+    // A later save over these evals may cancel the run.
     let evals = evals.unwrap_or_else(|| parse_eval_names(&names));
     app.saves.save_runs.push(SaveRun {
         ticket: order.ticket,

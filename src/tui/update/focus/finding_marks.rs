@@ -24,6 +24,7 @@ pub(super) fn request_marks(app: &mut App) -> Option<Effect> {
         }
         return None;
     };
+    // The known key is the wanted one, so the marks are ordered or here.
     if known.is_some_and(|known| wanted.has_key(known)) {
         return None;
     }
@@ -69,6 +70,7 @@ impl MarksRequest<'_> {
 /// Returns the check that decided the shown cell, if the same version of its eval is loaded.
 fn find_marks_request(app: &App) -> Option<MarksRequest<'_>> {
     let session = app.session();
+    // Marks are positions in the document, so it must be loaded.
     session.transcript_pane.loaded_document()?;
     let shown = resolve_shown_cell(app)?;
     let result = shown.result?;
@@ -121,6 +123,7 @@ pub(in crate::tui::update) fn handle_marks_found(
     marks: &[TranscriptSpan],
 ) -> Vec<Effect> {
     let document = super::sessions_mut(app)
+        // The user may have moved on; then no pane waits for the marks.
         .map(|session| &mut session.transcript_pane)
         .find(|document| document.marks.key.as_ref() == Some(key));
     if let Some(document) = document
@@ -149,6 +152,7 @@ pub(super) fn go_to_next_mark(app: &mut App) -> Option<Vec<Effect>> {
     let marks = &app.session().transcript_pane.marks;
     let count = marks.places.len();
     if count == 0 {
+        // Each case has its own next action.
         let why = match (result, &marks.key) {
             (false, _) => "not decided yet: r runs this cell",
             (true, None) => {

@@ -23,10 +23,12 @@ pub(crate) fn move_step_by(app: &mut App, delta: i64) -> Vec<Effect> {
     let seen = list_steps(turns).position(|step| Some(step) == seen);
     let beside = |on| shown.row.adjacent_slot(trace.slot, on);
     let (before, after) = (beside(false), beside(true));
+    // The borrowed cell is not used from here on, so the session can change.
     let trace = &mut app.session_mut().trace_panes;
     let last = count.saturating_sub(1);
     let newest = seen.filter(|at| *at > 0).unwrap_or(last);
     match (trace.step, delta < 0) {
+        // Moving back leaves the follow mode.
         (StepSelection::Newest, true) if count > 1 => {
             trace.step = StepSelection::Position(newest - 1);
         }
@@ -37,6 +39,7 @@ pub(crate) fn move_step_by(app: &mut App, delta: i64) -> Vec<Effect> {
             trace.step = StepSelection::Position(at + 1);
         }
         (StepSelection::Position(_), false) => trace.step = StepSelection::Newest,
+        // Before the first step comes the cell before.
         (_, true) => select_slot(app, before),
         (StepSelection::Newest, false) => select_slot(app, after),
     }
@@ -49,6 +52,7 @@ pub(crate) fn select_step(app: &mut App, at: usize) -> Vec<Effect> {
         return Vec::new();
     };
     let count = list_steps(shown.turns()).count();
+    // A number after the steps is a cell of the decision.
     let chosen = at
         .checked_sub(count)
         .and_then(|nth| Some(shown.row.all_slots().nth(nth)?.0));
@@ -62,6 +66,7 @@ pub(crate) fn select_step(app: &mut App, at: usize) -> Vec<Effect> {
 
 fn select_slot(app: &mut App, slot: Option<u16>) {
     let session = app.session_mut();
+    // A click on the current cell must not reset its positions.
     if let Some(slot) = slot
         && slot != session.trace_panes.slot
     {
@@ -102,6 +107,7 @@ pub(crate) fn move_message_by(app: &mut App, delta: i64) -> Vec<Effect> {
     };
     let now = i64::from(piece.message);
     let begins = top.byte == 0 && doc.starts_message(top.block);
+    // Inside a message, going back first goes to its beginning.
     let target = match (delta < 0, begins) {
         (true, false) => now + delta + 1,
         _ => now + delta,

@@ -23,6 +23,7 @@ pub(in crate::tui::update) fn build_workspace_order(
     let workspace = Arc::clone(app.workspace()?);
     let parent = cause.and_then(|cause| {
         Some(ParentRun {
+            // Without an earlier run there is no parent to name.
             run: app.live_session.runs.newest()?.clone(),
             cell: None,
             turn: None,
@@ -48,6 +49,7 @@ pub(in crate::tui::update) fn start_run(
     order: RunOrder,
     save: Option<u64>,
 ) -> Effect {
+    // Tracked at once, so that a second key finds the run although it has no id yet.
     app.live_session.runs.by_ticket.insert(
         order.ticket,
         TrackedRun {
@@ -74,6 +76,7 @@ pub(in crate::tui::update) fn run_focused(app: &mut App) -> Vec<Effect> {
             return Vec::new();
         }
     };
+    // A group may contain hundreds of cells, so its cells come from the cache.
     let alone = cells.selected_row();
     let judged = alone.and_then(|row| {
         let row = cells.row(row)?;
@@ -112,6 +115,7 @@ pub(in crate::tui::update) fn run_all(app: &mut App) -> Vec<Effect> {
     if app
         .live_session
         .runs
+        // A second run over all cells would judge each of them twice.
         .live()
         .any(|(_, run)| run.covers_everything)
     {
@@ -128,6 +132,7 @@ pub(in crate::tui::update) fn run_all(app: &mut App) -> Vec<Effect> {
 
 fn start_or_ask(app: &mut App, order: RunOrder, costs: bool) -> Vec<Effect> {
     if costs {
+        // The order waits here for its preview, which decides if dicta asks.
         app.awaiting_preview.push(order.clone());
         return vec![Effect::PreviewRun(order)];
     }
