@@ -88,8 +88,10 @@ async fn find_with_servers(
     let served = futures_util::future::join_all(requests).await;
     // The judge of the second opinion gets the tools of the eval's own judge, so that both see the same
     // evidence.
-    let own = find_own_judge(order);
-    let tools = own.map(|own| own.tools.clone()).unwrap_or_default();
+    let own_judge = find_own_judge(order);
+    let tools = own_judge
+        .map(|own_judge| own_judge.tools.clone())
+        .unwrap_or_default();
 
     let workspace = &order.workspace;
     let mut found = Vec::new();
@@ -128,8 +130,8 @@ fn find_own_judge(order: &RunOrder) -> Option<&JudgeConfig> {
     let name: CellName = order.only.as_ref()?.first()?.parse().ok()?;
     let (rubric, at) = workspace.find_eval(&name.rubric, &name.eval)?;
     // Of a panel, the first judge represents all; a list needs one set of tools.
-    let by = rubric.evals[at].assign_judges(rubric, workspace.judge.as_deref())?;
-    workspace.judges.get(*by.judges.first()?)
+    let assignment = rubric.evals[at].assign_judges(rubric, workspace.judge.as_deref())?;
+    workspace.judges.get(*assignment.judges.first()?)
 }
 
 fn check_workspace_judge(judge: &JudgeConfig, env: &Env) -> AvailableJudge {
@@ -176,7 +178,7 @@ fn judges_from_keys(
         // A workspace judge with the same key is already in the list, with the user's settings.
         // With a `base_url`, the key belongs to another service.
         let known = workspace.judges.values().any(|judge| {
-            matches!(&judge.key, ApiKeySource::Env(of) | ApiKeySource::EnvIfSet(of) if of == variable)
+            matches!(&judge.key, ApiKeySource::Env(key) | ApiKeySource::EnvIfSet(key) if key == variable)
                 && judge.base_url.is_none()
         });
         // A provider with two key variables is listed once.
@@ -313,7 +315,7 @@ async fn list_server_models(
     };
     // `GET /v1/models` is part of the OpenAI API, so another program on the port answers with another status.
     let url = format!("{base_url}/models");
-    let asking = async {
+    let request = async {
         let mut reply = client.get(&url, &[], limits).await.ok()?;
         let mut body = Vec::new();
         while let Some(chunk) = reply.next_chunk().await.ok()? {
@@ -322,7 +324,7 @@ async fn list_server_models(
         (reply.status == 200).then_some(body)
     };
     // The deadline covers the whole reply, however slowly its parts arrive.
-    let body = with_timeout(&**clock, SERVER_DEADLINE, asking).await??;
+    let body = with_timeout(&**clock, SERVER_DEADLINE, request).await??;
     let models: ModelList = serde_json::from_slice(&body).ok()?;
     let names = models.data.into_iter().map(|model| model.id);
     let names =
@@ -341,21 +343,21 @@ fn estimate_prices(
     // Judges with the same prompt frame and cell get the same prompt, so one estimate is enough: each reads the
     // transcripts.
     let mut known: HashMap<String, Result<JudgePreview, String>> = HashMap::new();
-    for one in &mut found {
+    for entry in &mut found {
         // An entry without a judge has a note already and can't be asked.
-        let Some(judge) = &one.judge else { continue };
+        let Some(judge) = &entry.judge else { continue };
         let tools = serde_json::to_string(&judge.tools).unwrap_or_default();
         // These parts determine the prompt: tools, verdict format, base prompt.
-        let alike = format!("{tools}\n{:?}\n{}", judge.verdict, judge.base_prompt);
-        let taken = known
-            .entry(alike)
+        let prompt_key = format!("{tools}\n{:?}\n{}", judge.verdict, judge.base_prompt);
+        let preview = known
+            .entry(prompt_key)
             .or_insert_with(|| preview_judge(judge, env, order, clock, &registry));
-        match taken {
-            Ok(taken) => one.note = describe_preview(judge, taken),
+        match preview {
+            Ok(preview) => entry.note = describe_preview(judge, preview),
             Err(why) => {
                 // Without a preview the judge can't judge this cell, so the user can't select it.
-                one.note = make_visible(why, false).into_owned();
-                one.judge = None;
+                entry.note = make_visible(why, false).into_owned();
+                entry.judge = None;
             }
         }
     }
@@ -396,18 +398,18 @@ fn preview_judge(
 }
 
 /// Formats an estimate: `about 2,100 + 300 tokens, about $0.003`.
-fn describe_preview(judge: &JudgeConfig, taken: &JudgePreview) -> String {
+fn describe_preview(judge: &JudgeConfig, preview: &JudgePreview) -> String {
     let mut note = format!(
         "about {} + {} tokens",
-        format_thousands(taken.input_tokens),
-        format_thousands(taken.output_tokens)
+        format_thousands(preview.input_tokens),
+        format_thousands(preview.output_tokens)
     );
     // Tools cause more turns, so the number of calls is a range.
-    if taken.calls_most > taken.calls_least {
-        let _infallible = write!(note, " a call, up to {} calls", taken.calls_most);
+    if preview.calls_most > preview.calls_least {
+        let _infallible = write!(note, " a call, up to {} calls", preview.calls_most);
     }
     let pricing = judge.pricing();
-    let usd = pricing.map(|p| p.token_cost(taken.input_tokens, taken.output_tokens));
+    let usd = pricing.map(|p| p.token_cost(preview.input_tokens, preview.output_tokens));
     // The note never prints $0.000: a small cost would look free.
     note + &match (judge.is_free(), usd) {
         (true, _) => ", free (local)".to_owned(),

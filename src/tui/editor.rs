@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn each_editor_is_told_the_line_in_its_own_way() {
+    fn each_editor_gets_line_in_its_syntax() {
         for (editor, told) in [
             ("vim", "vim +7|/w/a b.yaml"),
             ("/usr/bin/nvim -p", "/usr/bin/nvim -p|+7|/w/a b.yaml"),
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_called_says_why() {
+    fn invalid_editor_command_returns_reason() {
         assert_eq!(
             called("vim 'x"),
             Err("$EDITOR is `vim 'x`: a ' is not closed".to_owned())
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn visual_comes_first_and_without_either_an_installed_one_is_found() {
+    fn visual_has_priority_and_installed_editor_is_fallback() {
         let env = |pairs: &[(&str, &str)]| {
             Env(pairs
                 .iter()

@@ -28,7 +28,7 @@ static KEY_TABLE: LazyLock<Vec<(Vec<KeyChord>, &'static CommandSpec)>> = LazyLoc
     COMMANDS
         .iter()
         .flat_map(|spec| spec.keys.iter().map(move |keys| (*keys, spec)))
-        // A test parses every key of the table, so none is dropped here.
+        // A test parses every key of the table, so this drops no row.
         .filter_map(|(keys, spec)| Some((parse_chords(keys).ok()?, spec)))
         .collect()
 });
@@ -59,17 +59,17 @@ pub(crate) fn resolve_keys(
     pressed: &[KeyChord],
 ) -> KeyMeaning {
     for scope in scopes {
-        let mut begun = false;
+        let mut is_prefix = false;
         for (keys, spec) in KEY_TABLE.iter().filter(|(_, spec)| spec.scope == scope) {
             // A full match comes before a prefix: no command of a scope has a sequence that begins with
             // another's keys.
             if keys == pressed {
                 return KeyMeaning::Command(spec.command);
             }
-            begun |= keys.starts_with(pressed);
+            is_prefix |= keys.starts_with(pressed);
         }
         // A prefix in this scope hides a command of a wider scope.
-        if begun {
+        if is_prefix {
             return KeyMeaning::Prefix;
         }
     }

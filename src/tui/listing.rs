@@ -47,10 +47,10 @@ pub(crate) struct ListingUpdate {
 pub(crate) fn list_transcripts(
     file: &Path,
     after: u64,
-    tell: &mut dyn FnMut(ListingUpdate) -> bool,
+    send_update: &mut dyn FnMut(ListingUpdate) -> bool,
 ) {
     let mut found = ListingUpdate::default();
-    match list_by_reading(file, after, &mut found, tell) {
+    match list_by_reading(file, after, &mut found, send_update) {
         // The file ended before or after the page, so both parts are complete.
         Ok(ListingFlow::Continue) => {
             found.page_complete = true;
@@ -64,7 +64,7 @@ pub(crate) fn list_transcripts(
             found.problem = Some(why);
         }
     }
-    tell(found);
+    send_update(found);
 }
 
 enum ListingFlow {
@@ -76,7 +76,7 @@ fn list_by_reading(
     path: &Path,
     after: u64,
     found: &mut ListingUpdate,
-    tell: &mut dyn FnMut(ListingUpdate) -> bool,
+    send_update: &mut dyn FnMut(ListingUpdate) -> bool,
 ) -> Result<ListingFlow, String> {
     // A relative path would change its meaning if the program changed its folder.
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
@@ -87,7 +87,13 @@ fn list_by_reading(
     })?;
     // A format with a directory, such as an Inspect log, lists its records without parsing them.
     if let Some(entries) = file.read_index().map_err(|error| error.to_string())? {
-        return Ok(list_by_directory(&file, &entries, after, found, tell));
+        return Ok(list_by_directory(
+            &file,
+            &entries,
+            after,
+            found,
+            send_update,
+        ));
     }
     let mut reported = 0;
     while let Some(block) = file.next_block().map_err(|error| error.to_string())? {
@@ -112,7 +118,7 @@ fn list_by_reading(
                     page_complete: found.page_complete,
                     ..ListingUpdate::default()
                 };
-                if !tell(std::mem::replace(found, next)) {
+                if !send_update(std::mem::replace(found, next)) {
                     return Ok(ListingFlow::Stopped);
                 }
             }
@@ -128,7 +134,7 @@ fn list_by_directory(
     entries: &[TranscriptIndexEntry],
     after: u64,
     found: &mut ListingUpdate,
-    tell: &mut dyn FnMut(ListingUpdate) -> bool,
+    send_update: &mut dyn FnMut(ListingUpdate) -> bool,
 ) -> ListingFlow {
     found.counted = entries.len() as u64;
     // On a 32-bit system the number may not fit; then no entry is left.
@@ -148,7 +154,7 @@ fn list_by_directory(
                 counted: found.counted,
                 ..ListingUpdate::default()
             };
-            if !tell(std::mem::replace(found, next)) {
+            if !send_update(std::mem::replace(found, next)) {
                 return ListingFlow::Stopped;
             }
         }
@@ -201,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_million_records_are_counted_and_a_page_of_them_listed() {
+    fn large_file_is_counted_and_listed_by_page() {
         let dir = tempfile::tempdir().expect("a folder");
         let path = dir.path().join("many.jsonl");
         let mut out = std::io::BufWriter::new(std::fs::File::create(&path).expect("a file"));
@@ -229,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_records_are_counted_and_the_first_one_says_why() {
+    fn bad_records_are_counted_with_first_reason() {
         let dir = tempfile::tempdir().expect("a folder");
         let path = dir.path().join("t.jsonl");
         let text = "{\"id\":\"a\",\"messages\":[]}\n{\"messages\":3}\n{\"messages\":[]}\n";
@@ -246,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_with_a_directory_is_listed_by_it_and_read_when_one_looks() {
+    fn file_with_directory_is_listed_without_reading() {
         let dir = tempfile::tempdir().expect("a folder");
         let path = dir.path().join("three.eval");
         let log = include_bytes!("../../tests/fixtures/inspect/three.eval");
@@ -264,11 +270,11 @@ mod tests {
         let shown = crate::tui::reads::read_document(refs[2], None, None).expect("read now");
         assert_eq!((&*shown.id, shown.first_pieces.len()), ("three", 2));
         let why = crate::tui::reads::read_document(refs[1], None, None).expect_err("torn");
-        assert!(why.contains("two_epoch_1"), "{why}");
+        assert!(why.as_str().contains("two_epoch_1"), "{why}");
     }
 
     #[test]
-    fn what_holds_no_transcripts_says_so() {
+    fn file_without_transcripts_reports_problem() {
         let dir = tempfile::tempdir().expect("a folder");
         let path = dir.path().join("empty.jsonl");
         std::fs::write(&path, "").expect("written");

@@ -35,6 +35,7 @@ pub(crate) mod runtime;
 pub(crate) mod state;
 #[cfg(test)]
 mod stories;
+pub(crate) mod task_failure;
 pub(crate) mod term;
 #[cfg(test)]
 pub(crate) mod testing;

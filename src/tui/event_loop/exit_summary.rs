@@ -40,7 +40,7 @@ mod tests {
     use crate::model::RunId;
 
     #[test]
-    fn what_was_made_is_told_in_one_line() {
+    fn created_runs_are_summarized_in_one_line() {
         let made = |letters: &str| CreatedRun {
             run: RunId(format!("20260101T000000Z-{letters}")),
             runs_dir: "/d/runs".into(),

@@ -95,10 +95,15 @@ pub(crate) struct EventLoop<S> {
 
 impl<S: Screen> EventLoop<S> {
     /// Creates a loop and orders what the app shows first, then the effects in `first`.
-    pub(super) fn new(model: App, screen: S, deps: Arc<RuntimeDeps>, first: Vec<Effect>) -> Self {
+    pub(super) fn new(
+        app_state: App,
+        screen: S,
+        deps: Arc<RuntimeDeps>,
+        first: Vec<Effect>,
+    ) -> Self {
         let (runtime, inbox) = Runtime::new(Arc::clone(&deps));
         let mut app = Self {
-            app: model,
+            app: app_state,
             screen,
             runtime,
             inbox,
@@ -118,10 +123,10 @@ impl<S: Screen> EventLoop<S> {
     }
 
     /// Runs until the user quits, a signal arrives or the terminal closes.
-    pub(super) async fn run(&mut self, outside: &mut ExternalEvents) -> LoopExit {
+    pub(super) async fn run(&mut self, external: &mut ExternalEvents) -> LoopExit {
         loop {
-            self.drain_queues(&mut outside.input);
-            self.run_terminal_effects(outside).await;
+            self.drain_queues(&mut external.input);
+            self.run_terminal_effects(external).await;
             // Checked before a frame updates `app.now`, so that a timer that is due now is not skipped. Handled after
             // the frame of a key, because a timer may take long.
             let woken = self.is_timer_due();
@@ -135,7 +140,7 @@ impl<S: Screen> EventLoop<S> {
             if let Some(end) = self.exit.take() {
                 return end;
             }
-            self.wait_for_event(outside).await;
+            self.wait_for_event(external).await;
         }
     }
 
@@ -167,7 +172,7 @@ impl<S: Screen> EventLoop<S> {
                     // A signal or a closed terminal may have set an exit before; the first one counts.
                     self.exit.get_or_insert(LoopExit::with_code(code));
                 }
-                Some(errand) => self.terminal_effects.push_back(errand),
+                Some(terminal_effect) => self.terminal_effects.push_back(terminal_effect),
             }
         }
     }
@@ -314,7 +319,7 @@ impl<S: Screen> EventLoop<S> {
     }
 
     /// Waits until an event arrives or a timer is due.
-    async fn wait_for_event(&mut self, outside: &mut ExternalEvents) {
+    async fn wait_for_event(&mut self, external: &mut ExternalEvents) {
         // These effects are ready now, so there is nothing to wait for.
         if !self.terminal_effects.is_empty() {
             return;
@@ -326,14 +331,14 @@ impl<S: Screen> EventLoop<S> {
         tokio::select! {
             // A signal must not wait behind a stream of messages.
             biased;
-            request = outside.signals.next_request() => self.handle_signal(request),
-            () = outside.terminal_gone.cancelled() => {
+            request = external.signals.next_request() => self.handle_signal(request),
+            () = external.terminal_gone.cancelled() => {
                 self.exit.get_or_insert(LoopExit::terminal_gone());
             }
-            Some(msg) = outside.panics.recv() => self.apply(msg),
+            Some(msg) = external.panics.recv() => self.apply(msg),
             Some(msg) = self.inbox.answers.recv() => self.apply(msg),
             Some(msg) = self.inbox.runs.recv() => self.apply(msg),
-            Some(input) = outside.input.recv() => self.handle_terminal_input(input),
+            Some(input) = external.input.recv() => self.handle_terminal_input(input),
             () = sleep_until(due, &**clock) => {}
         }
     }

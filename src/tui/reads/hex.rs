@@ -23,13 +23,13 @@ pub(super) fn is_binary(bytes: &[u8]) -> bool {
 
 /// Returns the dump, `00000000  89 50 4e 47 …  .PNG…`, with a heading that states the total size.
 pub(super) fn hex_dump(bytes: &[u8]) -> String {
-    let shown = &bytes[..bytes.len().min(MAX_DUMPED_BYTES)];
+    let dumped = &bytes[..bytes.len().min(MAX_DUMPED_BYTES)];
     let mut out = format!("{} bytes of binary data, in hexadecimal", bytes.len());
-    if shown.len() < bytes.len() {
-        let _infallible = write!(out, "; the first {} of them", shown.len());
+    if dumped.len() < bytes.len() {
+        let _infallible = write!(out, "; the first {} of them", dumped.len());
     }
     out.push('\n');
-    for (row, bytes) in shown.chunks(BYTES_PER_ROW).enumerate() {
+    for (row, bytes) in dumped.chunks(BYTES_PER_ROW).enumerate() {
         let _infallible = write!(out, "\n{:08x} ", row * BYTES_PER_ROW);
         // The last row may be short; spaces keep its ASCII column aligned.
         for at in 0..BYTES_PER_ROW {
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_stand_in_rows_of_sixteen_and_no_control_gets_through() {
+    fn hex_dump_has_sixteen_bytes_per_row_without_controls() {
         let text = hex_dump(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\x01");
         assert_eq!(
             text,
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_in_another_encoding_is_no_binary() {
+    fn text_in_other_encoding_is_not_binary() {
         assert!(!is_binary(b"caf\xe9\r\n\tau lait"));
         assert!(is_binary(b"\x89PNG\r\n\x1a\n"));
         assert!(is_binary(b"\xff\xd8\xff\xe0\0\x10JFIF"));

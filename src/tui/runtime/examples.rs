@@ -35,10 +35,11 @@ impl Runtime {
         let (deps, out) = (Arc::clone(&self.deps), self.outbox.clone());
         let working = out.tasks.start_task();
         tokio::spawn(async move {
-            let (registry, of) = (Arc::clone(&deps.registry), Arc::clone(&workspace));
+            let (registry, checked_workspace) =
+                (Arc::clone(&deps.registry), Arc::clone(&workspace));
             let checks = tokio::task::spawn_blocking(move || {
                 // The screen shows misses next to the eval, so no source snippets are rendered.
-                lint::run_code_examples(&of.rubrics, &registry).results
+                lint::run_code_examples(&checked_workspace.rubrics, &registry).results
             });
             match checks.await {
                 Ok(trials) => out.send_answer(Msg::ExamplesTried { number, trials }),
@@ -86,9 +87,9 @@ async fn judge_examples(
     let (clock, stopped) = (Arc::clone(&deps.clock), stop.clone());
     let prepared = tokio::task::spawn_blocking(move || {
         // A save may have changed the judge since the order, so its cost is checked here.
-        let may = |rubric: &Rubric, eval: &Eval, judge: Option<&JudgeConfig>| {
-            let this = |name: &EvalName| name.rubric == rubric.id && name.eval == eval.id;
-            judge.is_some_and(JudgeConfig::is_free) && judged.iter().any(this)
+        let is_wanted = |rubric: &Rubric, eval: &Eval, judge: Option<&JudgeConfig>| {
+            let is_same = |name: &EvalName| name.rubric == rubric.id && name.eval == eval.id;
+            judge.is_some_and(JudgeConfig::is_free) && judged.iter().any(is_same)
         };
         // Opening tools may block, and this thread belongs to the task.
         let example_check = ExampleCheck::prepare(
@@ -98,7 +99,7 @@ async fn judge_examples(
             &deps.clock,
             RunOptions::default(),
             true,
-            &may,
+            &is_wanted,
         );
         let example_check =
             Handle::current().block_on(run_unless_cancelled(&stopped, example_check));

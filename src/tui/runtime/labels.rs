@@ -10,11 +10,21 @@ use crate::model::{Label, WallTime};
 use crate::tui::label_write::WrittenLabel;
 use crate::tui::label_write::{LabelChange, LabelWriteOrder};
 use crate::tui::msg::Msg;
+use crate::tui::task_failure::TaskFailure;
 use crate::workspace::find_label_author;
 use crate::workspace::label_edit::{LabelFileEdit, LabelUndo, edit_labels_file};
 
 /// The queue of orders. After it is dropped, the writer still writes the orders in it.
-pub(super) struct LabelWriter(UnboundedSender<(LabelWriteOrder, WallTime, RunningTask)>);
+pub(super) struct LabelWriter(UnboundedSender<QueuedLabel>);
+
+/// An order in the queue.
+struct QueuedLabel {
+    order: LabelWriteOrder,
+    /// The time of the order.
+    at: WallTime,
+    /// Counts the write as a running task.
+    working: RunningTask,
+}
 
 /// The undo data of each order, by its number.
 type UndoJournal = HashMap<u64, LabelUndo>;
@@ -30,30 +40,30 @@ impl Runtime {
         }
         if let Some(LabelWriter(orders)) = &self.label_writer {
             // The send can't fail: the writer listens as long as this sender exists.
-            let _gone = orders.send((order, at, working));
+            let _gone = orders.send(QueuedLabel { order, at, working });
         }
     }
 
     fn start_label_writer(&self) -> LabelWriter {
-        let (orders, mut ordered) = unbounded_channel::<(LabelWriteOrder, WallTime, RunningTask)>();
+        let (orders, mut ordered) = unbounded_channel::<QueuedLabel>();
         let (out, deps) = (self.outbox.clone(), Arc::clone(&self.deps));
         self.run_tasks.spawn(async move {
             let mut journal = UndoJournal::new();
-            while let Some((order, at, working)) = ordered.recv().await {
+            while let Some(QueuedLabel { order, at, working }) = ordered.recv().await {
                 let number = order.number;
                 // The blocking thread needs to own the journal. A panic there loses it, so older labels can't be undone.
-                let mut own = std::mem::take(&mut journal);
+                let mut taken_journal = std::mem::take(&mut journal);
                 let deps = Arc::clone(&deps);
                 let work = tokio::task::spawn_blocking(move || {
-                    let written = write_label_order(&order, at, &deps, &mut own);
-                    (own, written)
+                    let written = write_label_order(&order, at, &deps, &mut taken_journal);
+                    (taken_journal, written)
                 });
                 let written = match work.await {
-                    Ok((own, written)) => {
-                        journal = own;
+                    Ok((taken_journal, written)) => {
+                        journal = taken_journal;
                         written
                     }
-                    Err(error) => Err(super::describe_join_error(&error)),
+                    Err(error) => Err(TaskFailure::new(super::describe_join_error(&error))),
                 };
                 out.send_answer(Msg::LabelWritten { number, written });
                 // The task counts until its result is in the queue, so that tests see both.
@@ -69,7 +79,7 @@ fn write_label_order(
     at: WallTime,
     deps: &RuntimeDeps,
     journal: &mut UndoJournal,
-) -> Result<WrittenLabel, String> {
+) -> Result<WrittenLabel, TaskFailure> {
     let what = match &order.change {
         LabelChange::Set(name, passed) => LabelFileEdit::Put(Label {
             transcript: name.transcript.clone(),
@@ -98,7 +108,7 @@ fn write_label_order(
             )
         }
     };
-    let changed = edit_labels_file(&order.file, &what).map_err(|error| error.to_string())?;
+    let changed = edit_labels_file(&order.file, &what).map_err(TaskFailure::new)?;
     // The journal gets an entry for an undo too, so that it can be undone.
     journal.insert(order.number, changed.undo);
     Ok(WrittenLabel {

@@ -31,6 +31,7 @@ use super::effect::Effect;
 use super::msg::Msg;
 use super::reads;
 use super::state::runs::RunTicket;
+use super::task_failure::TaskFailure;
 use crate::clock::Clock;
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{Millis, RunId};
@@ -128,6 +129,12 @@ pub(crate) struct CreatedRun {
     pub(crate) runs_dir: PathBuf,
 }
 
+/// A watched workspace folder.
+struct WatchedFolder {
+    root: PathBuf,
+    watcher: WorkspaceWatcher,
+}
+
 /// The runtime: see the module.
 pub(crate) struct Runtime {
     deps: Arc<RuntimeDeps>,
@@ -147,8 +154,7 @@ pub(crate) struct Runtime {
     made: Arc<Mutex<Vec<CreatedRun>>>,
     /// The writer of labels; `None` until the first label.
     label_writer: Option<labels::LabelWriter>,
-    /// The watched folder and its watcher.
-    watcher: Option<(PathBuf, WorkspaceWatcher)>,
+    watched: Option<WatchedFolder>,
 }
 
 impl Runtime {
@@ -177,7 +183,7 @@ impl Runtime {
             run_tasks: TaskTracker::new(),
             made: Arc::default(),
             label_writer: None,
-            watcher: None,
+            watched: None,
         };
         let inbox = RuntimeInbox {
             runs: run_events,
@@ -377,9 +383,12 @@ impl Runtime {
                 self.mark_searches.submit(
                     &self.outbox,
                     move |_| {
-                        let place = (run_dir.as_deref(), map.as_ref());
+                        let origin = reads::DocumentOrigin {
+                            run_dir: run_dir.as_deref(),
+                            map: map.as_ref(),
+                        };
                         let marks =
-                            reads::find_marks(&registry, &key, &eval, message, &transcript, place);
+                            reads::find_marks(&registry, &key, &eval, message, &transcript, origin);
                         Some(Msg::MarksFound {
                             key: key.clone(),
                             marks,
@@ -415,14 +424,14 @@ impl Runtime {
     fn spawn_blocking(
         &self,
         work: impl FnOnce() -> Msg + Send + 'static,
-        failed: impl FnOnce(String) -> Msg + Send + 'static,
+        failed: impl FnOnce(TaskFailure) -> Msg + Send + 'static,
     ) {
         let out = self.outbox.clone();
         let working = out.tasks.start_task();
         tokio::spawn(async move {
             let msg = match tokio::task::spawn_blocking(work).await {
                 Ok(msg) => msg,
-                Err(error) => failed(describe_join_error(&error)),
+                Err(error) => failed(TaskFailure::new(describe_join_error(&error))),
             };
             out.send_answer(msg);
             drop(working);
@@ -435,7 +444,7 @@ impl Runtime {
         drop(inbox);
         self.outline_cancel.cancel();
         self.examples_cancel.cancel();
-        self.watcher = None;
+        self.watched = None;
         // Closing the queue ends the writer after it wrote the labels in it.
         self.label_writer = None;
         for live in self.live_runs.values() {
@@ -485,14 +494,15 @@ fn find_run(
     run: &RunId,
     workspace: Option<&Workspace>,
     dir: Option<PathBuf>,
-) -> Result<RecordedRun, String> {
+) -> Result<RecordedRun, TaskFailure> {
     if let Some(dir) = dir {
         // The folder is known, as for `dicta replay DIR`; the id is only shown.
         let id = run.clone();
         return Ok(RecordedRun { id, dir });
     }
-    let workspace = workspace.ok_or_else(|| format!("run {run} is not at hand"))?;
+    let workspace =
+        workspace.ok_or_else(|| TaskFailure::new(format!("run {run} is not at hand")))?;
     run_store_for(workspace)
         .resolve(&run.0)
-        .map_err(|error| error.to_string())
+        .map_err(TaskFailure::new)
 }

@@ -9,10 +9,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{RunningTask, RuntimeOutbox, describe_join_error};
 use crate::tui::msg::Msg;
+use crate::tui::task_failure::TaskFailure;
 
 /// Does the work, or returns `None` when its argument reports that a newer job waits.
 type JobFn = Box<dyn FnMut(&dyn Fn() -> bool) -> Option<Msg> + Send>;
-type JobFailureFn = Box<dyn FnOnce(String) -> Msg + Send>;
+type JobFailureFn = Box<dyn FnOnce(TaskFailure) -> Msg + Send>;
 
 struct QueuedJob {
     work: JobFn,
@@ -51,7 +52,7 @@ impl NewestFirstQueue {
         &self,
         out: &RuntimeOutbox,
         work: impl FnMut(&dyn Fn() -> bool) -> Option<Msg> + Send + 'static,
-        failed: impl FnOnce(String) -> Msg + Send + 'static,
+        failed: impl FnOnce(TaskFailure) -> Msg + Send + 'static,
     ) {
         let job = QueuedJob {
             work: Box::new(work),
@@ -62,9 +63,9 @@ impl NewestFirstQueue {
         self.submitted.fetch_add(1, Ordering::SeqCst);
         let idle = self.with_queue(|queue| {
             queue.waiting.push(job);
-            let many = queue.waiting.len().saturating_sub(self.capacity);
+            let excess = queue.waiting.len().saturating_sub(self.capacity);
             // The oldest jobs are at the front; the user no longer looks at their rows.
-            queue.waiting.drain(..many);
+            queue.waiting.drain(..excess);
             // Set under the lock, so that only one task works on the queue.
             !std::mem::replace(&mut queue.busy, true)
         });
@@ -86,17 +87,19 @@ impl NewestFirstQueue {
                 // The number is read under the lock. A later job then makes this one outdated.
                 next.map(|job| (job, self.submitted.load(Ordering::SeqCst)))
             });
-            let Some((job, then)) = next else { return };
+            let Some((job, submitted_before)) = next else {
+                return;
+            };
             let QueuedJob {
                 mut work,
                 on_failure: failed,
                 working,
             } = job;
-            let asked = Arc::clone(&self.submitted);
+            let submitted = Arc::clone(&self.submitted);
             let done = tokio::task::spawn_blocking(move || {
                 // The work returns with its result, so that it can be repeated.
-                let told = work(&|| asked.load(Ordering::SeqCst) != then);
-                (work, told)
+                let result = work(&|| submitted.load(Ordering::SeqCst) != submitted_before);
+                (work, result)
             });
             match done.await {
                 Ok((_, Some(msg))) => out.send_answer(msg),
@@ -113,7 +116,9 @@ impl NewestFirstQueue {
                         queue.waiting.insert(0, job);
                     }
                 }),
-                Err(error) => out.send_answer(failed(describe_join_error(&error))),
+                Err(error) => {
+                    out.send_answer(failed(TaskFailure::new(describe_join_error(&error))))
+                }
             }
         }
     }

@@ -15,6 +15,7 @@ use crate::run::{self, DecisionFilter, RunError, RunHandle, RunOptions};
 use crate::tui::msg::Msg;
 use crate::tui::run_order::RunOrder;
 use crate::tui::state::runs::RunTicket;
+use crate::tui::task_failure::TaskFailure;
 use crate::workspace::Workspace;
 
 /// The number of events in one message. One event may complete all checks of a transcript, so a large batch would
@@ -81,7 +82,10 @@ impl Runtime {
                     let preview = Handle::current().block_on(preview);
                     preview.map_err(|error| format_run_error(&error))
                 });
-                Msg::Previewed { ticket, preview }
+                Msg::Previewed {
+                    ticket,
+                    preview: preview.map_err(TaskFailure::new),
+                }
             },
             move |why| Msg::Previewed {
                 ticket,
@@ -189,8 +193,8 @@ fn split_batch(events: Arc<Vec<RunEvent>>) -> Vec<Arc<Vec<RunEvent>>> {
     // The recorder may hold the same batch, so the events are cloned if needed.
     let mut rest = Arc::unwrap_or_clone(events).into_iter();
     std::iter::from_fn(|| {
-        let bite: Vec<RunEvent> = rest.by_ref().take(EVENTS_PER_MESSAGE).collect();
-        (!bite.is_empty()).then(|| Arc::new(bite))
+        let piece: Vec<RunEvent> = rest.by_ref().take(EVENTS_PER_MESSAGE).collect();
+        (!piece.is_empty()).then(|| Arc::new(piece))
     })
     .collect()
 }
@@ -215,13 +219,13 @@ fn build_run_options(
         _ => Arc::clone(&order.workspace),
     };
     // A list of names takes precedence, then a filter, then an exception: see [`RunOrder`].
-    let where_ = match (&order.only, &order.filter) {
+    let filter = match (&order.only, &order.filter) {
         (Some(names), _) => Some(DecisionFilter::from_names(names.iter().cloned())),
         (None, Some(text)) => Some(DecisionFilter::parse(text).map_err(|error| error.to_string())?),
         (None, None) => order.except.clone().map(DecisionFilter::all_except),
     };
     let options = RunOptions {
-        filter: where_,
+        filter,
         judge: order.judge.as_ref().map(|judge| judge.name.clone()),
         evidence_run: order.replayed_evidence.clone(),
         // A changed rubric may need pages that no earlier run fetched. dicta fetches them and shows them as misses.

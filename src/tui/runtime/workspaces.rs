@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::{Runtime, find_run, run_store_for};
+use super::{Runtime, WatchedFolder, find_run, run_store_for};
 use crate::model::RunId;
 use crate::record::NewestVerdicts;
 use crate::run;
 use crate::tui::msg::Msg;
 use crate::tui::run_order::RunOrder;
 use crate::tui::state::cells::RowId;
+use crate::tui::task_failure::TaskFailure;
 use crate::tui::{available_judges, listing};
 use crate::workspace::watch::{self, WatchParams, WorkspaceWatcher};
 use crate::workspace::{self, Workspace};
@@ -27,7 +28,7 @@ impl Runtime {
         let out = self.outbox.clone();
         let working = self.outbox.tasks.start_task();
         tokio::spawn(async move {
-            let told = out.clone();
+            let fact_outbox = out.clone();
             let work = tokio::task::spawn_blocking(move || {
                 run::outline_run(
                     workspace,
@@ -37,7 +38,7 @@ impl Runtime {
                     &mut |facts| {
                         let msg = Msg::OutlineExtended { generation, facts };
                         // Returning false ends the outline: a newer one started, or the program ends.
-                        !stop.is_cancelled() && told.runs.blocking_send(msg).is_ok()
+                        !stop.is_cancelled() && fact_outbox.runs.blocking_send(msg).is_ok()
                     },
                 )
                 .map_err(|error| error.to_string())
@@ -82,7 +83,7 @@ impl Runtime {
             move |why| Msg::NewestVerdictsRead {
                 generation,
                 verdicts: Arc::default(),
-                problems: vec![why],
+                problems: vec![why.into()],
             },
         );
     }
@@ -90,8 +91,8 @@ impl Runtime {
     /// Watches a workspace. One watcher exists at a time; for the same folder it continues, because it knows the last
     /// state of the files.
     pub(super) fn watch_workspace(&mut self, workspace: &Arc<Workspace>) {
-        if let Some((root, _)) = &self.watcher
-            && *root == workspace.root
+        if let Some(watched) = &self.watched
+            && watched.root == workspace.root
         {
             return;
         }
@@ -108,12 +109,15 @@ impl Runtime {
         let watcher = WorkspaceWatcher::start(watch, move |event| {
             answers.send(watch_event_to_msg(event)).is_ok()
         });
-        self.watcher = Some((workspace.root.clone(), watcher));
+        self.watched = Some(WatchedFolder {
+            root: workspace.root.clone(),
+            watcher,
+        });
     }
 
     pub(super) fn rescan_files(&self) {
-        if let Some((_, watcher)) = &self.watcher {
-            watcher.check_now();
+        if let Some(watched) = &self.watched {
+            watched.watcher.check_now();
         }
     }
 
@@ -136,7 +140,7 @@ impl Runtime {
                 Ok(found) => {
                     let (log, warnings) = match found.read_log() {
                         Ok(log) => (Ok(Arc::new(log.events)), log.warnings),
-                        Err(error) => (Err(error.to_string()), Vec::new()),
+                        Err(error) => (Err(TaskFailure::new(error)), Vec::new()),
                     };
                     Msg::ReplayRead {
                         run: found.id,
@@ -178,9 +182,9 @@ impl Runtime {
         tokio::task::spawn_blocking(move || {
             listing::list_transcripts(&file, after, &mut |listed| {
                 let file = file.clone();
-                let told = Msg::TranscriptsListed { file, listed };
+                let msg = Msg::TranscriptsListed { file, listed };
                 // Listing uses the queue of runs: a large file must wait for the screen.
-                out.runs.blocking_send(told).is_ok()
+                out.runs.blocking_send(msg).is_ok()
             });
             drop(working);
         });
@@ -205,7 +209,7 @@ impl Runtime {
                                 )
                             })
                     });
-                Msg::WorkspaceMade(made)
+                Msg::WorkspaceMade(made.map_err(TaskFailure::new))
             },
             |why| Msg::WorkspaceMade(Err(why)),
         );

@@ -185,21 +185,26 @@ impl TranscriptDocument {
         all: &[TranscriptMessage<'_>],
         joined: &CallResultPairs,
     ) {
-        let mut own = 0;
+        let mut piece_count = 0;
         for (number, part) in message.parts.iter().enumerate() {
             // The result was already added after its call, maybe in another message.
             if joined.results.contains_key(&(at, number)) {
-                own += 1;
+                piece_count += 1;
                 continue;
             }
             // The figures of a message appear once, in the heading of its first piece.
-            let figures = if own == 0 {
+            let figures = if piece_count == 0 {
                 metadata_text::format_figures(message.metadata.as_ref())
             } else {
                 String::new()
             };
-            self.push_part((at, number), &message.role, part, (own == 0, &figures));
-            own += 1;
+            self.push_part(
+                (at, number),
+                &message.role,
+                part,
+                (piece_count == 0, &figures),
+            );
+            piece_count += 1;
             // The paired result follows its call, so that a reader sees both together.
             if let Some(&(from, result_at)) = joined.calls.get(&(at, number))
                 && let Some(TranscriptPart::ToolResult(result)) =
@@ -222,7 +227,7 @@ impl TranscriptDocument {
             }
         }
         // An empty message still gets a piece, so that a citation can go to it.
-        if own == 0 {
+        if piece_count == 0 {
             let kind = piece_kind_from_role(&message.role);
             let piece = self.push_piece((at, 0), kind, message.role.as_str(), "");
             self.first_pieces[at] = piece;
@@ -236,21 +241,21 @@ impl TranscriptDocument {
         part: &TranscriptPart<'_>,
         (first, figures): (bool, &str),
     ) {
-        let who = role.as_str();
+        let role_name = role.as_str();
         let (kind, head, text) = match part {
             TranscriptPart::Text(text) => (
                 piece_kind_from_role(role),
-                format_heading(who, "", first),
+                format_heading(role_name, "", first),
                 text.to_string(),
             ),
             TranscriptPart::Reasoning(text) => (
                 PieceKind::Reasoning,
-                format_heading(who, "thinks", first),
+                format_heading(role_name, "thinks", first),
                 text.to_string(),
             ),
             TranscriptPart::ToolCall(call) => (
                 PieceKind::Call,
-                format_heading(who, "calls", first),
+                format_heading(role_name, "calls", first),
                 format!("{}({})", &*call.name, &*call.arguments),
             ),
             TranscriptPart::ToolResult(result) => {
@@ -260,18 +265,19 @@ impl TranscriptDocument {
                     paired: false,
                 };
                 let what = if error { "error" } else { "result" };
-                let head = append_duration(&format_heading(who, what, first), result.duration_ms);
+                let head =
+                    append_duration(&format_heading(role_name, what, first), result.duration_ms);
                 (kind, head, result.content.to_string())
             }
             TranscriptPart::Media { kind, .. } => (
                 PieceKind::Media,
-                format_heading(who, "attaches", first),
+                format_heading(role_name, "attaches", first),
                 // Media are not loaded: the screen shows text only.
                 format!("{}, not shown", &**kind),
             ),
             TranscriptPart::Other(raw) => (
                 PieceKind::Media,
-                format_heading(who, "a part of another kind", first),
+                format_heading(role_name, "a part of another kind", first),
                 raw.get().to_owned(),
             ),
         };
@@ -357,11 +363,11 @@ fn append_duration(head: &str, ms: Option<f64>) -> String {
 }
 
 /// Formats a heading such as `assistant calls`, or `calls` if the role is above it.
-fn format_heading(who: &str, does: &str, first: bool) -> String {
-    match (first, does.is_empty()) {
-        (true, true) => who.to_owned(),
-        (true, false) => format!("{who} {does}"),
-        (false, _) => does.to_owned(),
+fn format_heading(role: &str, verb: &str, first: bool) -> String {
+    match (first, verb.is_empty()) {
+        (true, true) => role.to_owned(),
+        (true, false) => format!("{role} {verb}"),
+        (false, _) => verb.to_owned(),
     }
 }
 

@@ -119,8 +119,8 @@ impl App {
             CellsEntry::Row(row) => cells.row(row)?.eval,
         };
         let eval = cells.evals.get(eval as usize)?;
-        let mut own = self.examples.trials_for_eval(&eval.rubric, &eval.id);
-        own.find(|trial| trial.is_reportable_miss())
+        let mut trials = self.examples.trials_for_eval(&eval.rubric, &eval.id);
+        trials.find(|trial| trial.is_reportable_miss())
     }
 }
 
@@ -160,7 +160,7 @@ mod tests {
         }
     }
 
-    fn told(trials: &[ExampleResult]) -> (Option<String>, Option<String>) {
+    fn misses_and_passes(trials: &[ExampleResult]) -> (Option<String>, Option<String>) {
         let examples = ExamplesState {
             checks: trials.to_vec(),
             ..ExamplesState::default()
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn misses_are_counted_and_named_and_an_error_is_neither_a_miss_nor_a_hold() {
+    fn misses_are_counted_and_errors_are_undecided() {
         let held = trial("a", Pass, Pass);
         let missed = |eval| trial(eval, Pass, Fail);
         let failed = trial("a", Pass, Outcome::JudgeError);
@@ -197,7 +197,7 @@ mod tests {
                 None,
             ),
         ] {
-            let (is_missing, is_holding) = told(&trials);
+            let (is_missing, is_holding) = misses_and_passes(&trials);
             assert_eq!(is_missing.as_deref(), missing);
             assert_eq!(is_holding.as_deref(), holding);
         }

@@ -82,7 +82,7 @@ impl LabelEdits {
 
     /// Returns true if a label is not written yet.
     pub(crate) fn has_unwritten(&self) -> bool {
-        self.pending.iter().any(|own| !own.written)
+        self.pending.iter().any(|edit| !edit.written)
     }
 
     /// Stores the text hashes before and after a write.
@@ -114,27 +114,27 @@ impl LabelEdits {
         };
         // Two orders may produce the same text, for example after an undo.
         let matches = |known: &&KnownText| known.hash == text;
-        let mine = self
+        let written_by_dicta = self
             .known_texts
             .iter()
             .filter(matches)
             .any(|known| known.written);
         let known = self.known_texts.iter().rfind(matches).copied();
-        let holds = |own: &LabelEdit| match known {
+        let is_in_file = |edit: &LabelEdit| match known {
             // The file contains the changes up to the order that wrote it.
-            Some(known) if known.written => own.number <= known.order,
+            Some(known) if known.written => edit.number <= known.order,
             // The order found this text, so its own change is not in it.
-            Some(known) => own.number < known.order,
+            Some(known) => edit.number < known.order,
             // Another program wrote after dicta and kept dicta's changes.
-            None => own.written,
+            None => edit.written,
         };
-        let (held, waits): (Vec<LabelEdit>, Vec<LabelEdit>) =
-            self.pending.drain(..).partition(holds);
-        self.pending = waits;
-        let names = held.into_iter().map(|own| own.name);
+        let (in_file, pending): (Vec<LabelEdit>, Vec<LabelEdit>) =
+            self.pending.drain(..).partition(is_in_file);
+        self.pending = pending;
+        let names = in_file.into_iter().map(|edit| edit.name);
         // A newer edit of the same decision still counts.
-        let gone = names.filter(|name| self.pending.iter().all(|own| own.name != *name));
-        (gone.collect(), mine)
+        let gone = names.filter(|name| self.pending.iter().all(|edit| edit.name != *name));
+        (gone.collect(), written_by_dicta)
     }
 }
 

@@ -64,7 +64,12 @@ pub(super) fn format_transcript_facts(transcript: &Transcript<'_>) -> Vec<String
         words.extend((!figures.is_empty()).then_some(figures));
     }
     let parent = &metadata["parent"]["transcript"];
-    let tagged = |tag: &str| transcript.tags.iter().any(|own| &**own == tag);
+    let tagged = |tag: &str| {
+        transcript
+            .tags
+            .iter()
+            .any(|transcript_tag| &**transcript_tag == tag)
+    };
     // A reader sets these tags for the parts of one session.
     let kind = match (tagged("branch"), tagged("sub-agent")) {
         (true, _) => "a branch",
@@ -125,13 +130,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_is_told_in_a_few_words() {
-        let told = heads_of(
+    fn known_metadata_is_formatted_briefly() {
+        let facts = heads_of(
             r#"{"messages":[],"tags":["sub-agent"],"metadata":{"source":"claude-code","model":"m","latency_ms":61000,"usage":{"input":300,"output":45},"cost_usd":0.01,"parent":{"transcript":"s"},"error":"broke"},
             "verdicts":[{"judge":"inspect","eval":"a","passed":true,"score":1.0,"value":"C"},{"judge":"inspect","eval":"b","error":"away"},{"judge":"x","eval":"c","value":[1]}]}"#,
         );
         assert_eq!(
-            told,
+            facts,
             [
                 "from claude-code · m · 1 min 1 s · 345 tokens · $0.0100 · a sub-agent of s · ended with: broke",
                 "inspect said: a pass 1 · b error · x: c [1]"
@@ -143,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_as_long_as_one_reads_them() {
+    fn durations_are_formatted_for_reading() {
         for (ms, text) in [
             (0.0, "0 ms"),
             (999.4, "999 ms"),

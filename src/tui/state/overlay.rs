@@ -158,7 +158,7 @@ mod tests {
     use crate::run::JudgePreview;
 
     #[test]
-    fn help_is_searched_by_words() {
+    fn help_search_matches_all_words() {
         assert_eq!(search_commands("").len(), COMMANDS.len());
         let found: Vec<&str> = search_commands("copy NAME")
             .iter()
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn money_says_what_is_known_and_what_is_not() {
+    fn cost_text_states_known_and_unknown_parts() {
         let judge = JudgePreview {
             cells: 12,
             cached: 3,

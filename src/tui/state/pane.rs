@@ -174,6 +174,16 @@ impl PaneSplits {
     }
 }
 
+/// A divider of the current layout with its areas.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct DividerArea {
+    pub(crate) divider: PaneDivider,
+    /// The area where a drag can start.
+    pub(crate) grab_area: Rect,
+    /// The area that the divider divides.
+    pub(crate) divided_area: Rect,
+}
+
 /// The areas of all parts of the screen.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ScreenLayout {
@@ -195,8 +205,7 @@ pub(crate) struct ScreenLayout {
     pub(crate) tour: Rect,
     /// One row: hints, or the open line.
     pub(crate) footer: Rect,
-    /// The dividers, the areas where a drag can start, and the areas they divide.
-    pub(crate) dividers: Vec<(PaneDivider, Rect, Rect)>,
+    pub(crate) dividers: Vec<DividerArea>,
 }
 
 /// The inputs of the layout.
@@ -225,13 +234,12 @@ impl ScreenLayout {
         layout::compute_layout(params)
     }
 
-    /// Returns the divider at a position, with the area it divides.
-    pub(crate) fn divider_at(&self, column: u16, row: u16) -> Option<(PaneDivider, Rect)> {
+    /// Returns the divider at a position.
+    pub(crate) fn divider_at(&self, column: u16, row: u16) -> Option<&DividerArea> {
         let position = Position::new(column, row);
         self.dividers
             .iter()
-            .find(|(_, hold, _)| hold.contains(position))
-            .map(|(divider, _, area)| (*divider, *area))
+            .find(|one| one.grab_area.contains(position))
     }
 
     /// Returns the pane at a position.

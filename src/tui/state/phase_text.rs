@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn phases_are_told_in_a_few_words() {
+    fn phases_are_described_briefly() {
         for (phase, text) in [
             (CellPhase::Planned, "queued"),
             (CellPhase::Waiting, "waiting"),
@@ -219,30 +219,33 @@ mod tests {
     }
 
     #[test]
-    fn what_a_cell_waits_for_fits_a_row_of_the_list() {
-        let told = |by, until| {
+    fn hold_reason_fits_list_row() {
+        let describe = |by, until| {
             let held = cell(CellPhase::Held { by, until }, TurnState::default());
             describe_cell_phase(&held, Millis(500))
         };
         let soon = Some(Millis(4000));
-        assert_eq!(told(ThrottleReason::Server, soon), "server's delay 4 s");
+        assert_eq!(describe(ThrottleReason::Server, soon), "server's delay 4 s");
         assert_eq!(
-            told(ThrottleReason::Rate, Some(Millis(1))),
+            describe(ThrottleReason::Rate, Some(Millis(1))),
             "waiting its turn"
         );
-        assert_eq!(told(ThrottleReason::Rate, None), "rate limit");
-        assert_eq!(told(ThrottleReason::Tokens, soon), "token limit 4 s");
-        assert_eq!(told(ThrottleReason::Concurrency, None), "waiting its turn");
+        assert_eq!(describe(ThrottleReason::Rate, None), "rate limit");
+        assert_eq!(describe(ThrottleReason::Tokens, soon), "token limit 4 s");
+        assert_eq!(
+            describe(ThrottleReason::Concurrency, None),
+            "waiting its turn"
+        );
     }
 
     #[test]
-    fn tools_that_run_are_named() {
+    fn running_tools_are_named() {
         let call = |name: &str, started: bool| CallState {
             name: name.to_owned(),
             started,
             ..CallState::default()
         };
-        let of = |calls: Vec<CallState>| {
+        let with_calls = |calls: Vec<CallState>| {
             let turn = TurnState {
                 calls,
                 ..TurnState::default()
@@ -253,13 +256,13 @@ mod tests {
                 turn,
             )
         };
-        let one = of(vec![call("fetch_url", true)]);
+        let one = with_calls(vec![call("fetch_url", true)]);
         assert_eq!(describe_cell_phase(&one, Millis(0)), "fetch_url…");
         assert_eq!(
             describe_phase_in_full(&one, Millis(0)).as_deref(),
             Some("running fetch_url")
         );
-        let some = of(vec![
+        let some = with_calls(vec![
             call("fetch_url", true),
             call("idle", false),
             call("read", true),
@@ -296,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn every_way_to_fail_has_a_word() {
+    fn every_provider_failure_has_short_description() {
         let url = "http://h".to_owned();
         let why = "x".to_owned();
         for (error, word) in [

@@ -67,8 +67,6 @@ pub(crate) struct FailurePosition {
 /// The start settings of a replay.
 #[derive(Debug, Clone)]
 pub(crate) struct ReplayStart {
-    /// The recording that the program opens with, if any.
-    pub(crate) recording: Option<(RunId, Option<PathBuf>)>,
     /// The speed. 0 ([`PlaybackSpeed::INSTANT`]) shows the end.
     pub(crate) speed: PlaybackSpeed,
     pub(crate) position: ReplayPosition,
@@ -107,7 +105,6 @@ pub(crate) enum ReplayPosition {
 impl Default for ReplayStart {
     fn default() -> Self {
         Self {
-            recording: None,
             speed: PlaybackSpeed::RECORDED,
             position: ReplayPosition::Beginning,
             workspace: None,
@@ -127,20 +124,20 @@ impl ReplayState {
         dir: PathBuf,
         log: Arc<Vec<RunEvent>>,
         ticket: RunTicket,
-        alone: bool,
-        around: Option<&Workspace>,
+        quits_on_leave: bool,
+        workspace: Option<&Workspace>,
     ) -> Self {
-        let mut blank = CellsState::default();
-        blank.replace_labels(find_labels(&log, around));
-        let places = add_planned_cells(&mut blank, &log);
+        let mut initial_cells = CellsState::default();
+        initial_cells.replace_labels(find_labels(&log, workspace));
+        let places = add_planned_cells(&mut initial_cells, &log);
         // The header is the first event of each log.
-        let recorded = log
+        let recorded_at = log
             .first()
             .map_or(String::new(), |event| match &event.kind {
                 EventKind::RunStarted(header) => format_recorded_at(&header.started.0),
                 _ => String::new(),
             });
-        let whole = log
+        let has_end = log
             .last()
             .is_some_and(|event| matches!(event.kind, EventKind::RunFinished(_)));
         let mut replay = Self {
@@ -149,13 +146,13 @@ impl ReplayState {
             player: Player::new(log),
             speed: PlaybackSpeed::RECORDED,
             session: SessionView::default(),
-            quits_on_leave: alone,
+            quits_on_leave,
             ticket,
-            recorded_at: recorded,
-            has_end: whole,
+            recorded_at,
+            has_end,
             shown_events: 0,
             pending_session: None,
-            initial_cells: blank,
+            initial_cells,
             cell_slots: places,
             last_failure: None,
             end_announced: false,
@@ -213,11 +210,13 @@ impl ReplayState {
 }
 
 /// Returns the labels if the recording belongs to the workspace.
-fn find_labels<'w>(log: &[RunEvent], around: Option<&'w Workspace>) -> &'w [Label] {
-    match (log.first().map(|event| &event.kind), around) {
+fn find_labels<'w>(log: &[RunEvent], workspace: Option<&'w Workspace>) -> &'w [Label] {
+    match (log.first().map(|event| &event.kind), workspace) {
         // Labels of another workspace could belong to other evals with the same names.
-        (Some(EventKind::RunStarted(header)), Some(around)) if header.workspace == around.root => {
-            &around.labels
+        (Some(EventKind::RunStarted(header)), Some(workspace))
+            if header.workspace == workspace.root =>
+        {
+            &workspace.labels
         }
         _ => &[],
     }
@@ -239,13 +238,13 @@ fn add_planned_cells(cells: &mut CellsState, log: &[RunEvent]) -> Vec<Option<Slo
             } => {
                 // A broken log may plan cells before its header.
                 let Some(names) = &names else { continue };
-                let of = |key: &CellKey| (transcript.id.as_str(), key.eval, key.message);
+                let decision_key = |key: &CellKey| (transcript.id.as_str(), key.eval, key.message);
                 if seen.insert(&transcript.id) {
                     let slots = cells.add_outlined_cells(names, transcript, keys);
                     for (key, slot) in keys.iter().zip(&slots) {
                         // Rows with repeats are remembered for repeats that the run adds later.
-                        if let (Some(_), Some((row, _))) = (key.repeat, slot) {
-                            rows.insert(of(key), *row);
+                        if let (Some(_), Some(SlotId { row, .. })) = (key.repeat, slot) {
+                            rows.insert(decision_key(key), *row);
                         }
                     }
                     store_slots(&mut places, *first, slots);
@@ -254,7 +253,10 @@ fn add_planned_cells(cells: &mut CellsState, log: &[RunEvent]) -> Vec<Option<Slo
                     let slot = |key: &CellKey| {
                         // Repeats count from 1, slots from 0.
                         let nth = u16::try_from(key.repeat?.checked_sub(1)?).ok()?;
-                        Some((*rows.get(&of(key))?, nth))
+                        Some(SlotId {
+                            row: *rows.get(&decision_key(key))?,
+                            slot: nth,
+                        })
                     };
                     store_slots(&mut places, *first, keys.iter().map(slot).collect());
                 }

@@ -78,14 +78,14 @@ impl SaveReport {
 
     /// Returns the report without the flips that a blind screen hides.
     pub(crate) fn without_hidden(&self, cells: &CellsState) -> Cow<'_, Self> {
-        let veiled = |flip: &RowFlip| cells.row(flip.row).is_some_and(|row| row.hidden);
-        if !self.flips.iter().any(veiled) {
+        let is_hidden = |flip: &RowFlip| cells.row(flip.row).is_some_and(|row| row.hidden);
+        if !self.flips.iter().any(is_hidden) {
             return Cow::Borrowed(self);
         }
-        let mut seen = self.clone();
-        seen.flips.retain(|flip| !veiled(flip));
-        seen.hides_flips = true;
-        Cow::Owned(seen)
+        let mut visible = self.clone();
+        visible.flips.retain(|flip| !is_hidden(flip));
+        visible.hides_flips = true;
+        Cow::Owned(visible)
     }
 
     /// Adds a flip. Two flips of one row are combined, and cancel out if the row has its old verdict again.
@@ -340,7 +340,7 @@ pub(crate) fn describe_unjudged_cells(cells: &[(u64, &str)], usd: Option<f64>) -
         format!("{} of {}", pluralize(*n, "cell"), shorten_judge_name(judge))
     };
     // The figures must stay visible, so many names are not listed.
-    let of = match cells {
+    let parts = match cells {
         [_, _, _, ..] => {
             let sum: u64 = cells.iter().map(|(n, _)| n).sum();
             let judges = pluralize(cells.len() as u64, "judge");
@@ -358,7 +358,7 @@ pub(crate) fn describe_unjudged_cells(cells: &[(u64, &str)], usd: Option<f64>) -
         Some(usd) => &format!(": about ${usd:.2}"),
         None => "",
     };
-    format!("{} {wait} for R{about}", of.join(" and "))
+    format!("{} {wait} for R{about}", parts.join(" and "))
 }
 
 /// Describes the cells that were not judged before their number is known.
@@ -422,7 +422,7 @@ mod tests {
         }
     }
 
-    fn said(towards: &[Option<bool>]) -> String {
+    fn summary(towards: &[Option<bool>]) -> String {
         summarize(&SaveReport {
             files: vec![file("rubrics/beam.yaml")],
             flips: towards.iter().map(|t| flip(Outcome::Pass, *t)).collect(),
@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn a_save_says_what_moved_and_whether_it_is_progress() {
+    fn save_summary_lists_flips_and_their_direction() {
         let (yes, no) = (Some(true), Some(false));
         for (towards, expected) in [
             (&[][..], "no verdict moved (18 judged)"),
@@ -449,12 +449,12 @@ mod tests {
             ),
             (&[None, None], "2 flips"),
         ] {
-            assert_eq!(said(towards), format!("saved beam.yaml: {expected}"));
+            assert_eq!(summary(towards), format!("saved beam.yaml: {expected}"));
         }
     }
 
     #[test]
-    fn a_save_that_judges_nothing_says_why() {
+    fn save_summary_explains_why_nothing_was_judged() {
         let comment = SaveReport {
             files: vec![file("a/x.yaml"), file("b.yaml")],
             ..SaveReport::default()
@@ -477,9 +477,9 @@ mod tests {
     }
 
     #[test]
-    fn what_the_rest_would_take_is_told_with_a_figure_once_it_is_known() {
+    fn unjudged_cells_show_cost_once_known() {
         let of = |n| [(n, "gemini")];
-        for (said, expected) in [
+        for (summary, expected) in [
             (
                 describe_unjudged_cells(&of(12), Some(0.04)),
                 "12 cells of gemini wait for R: about $0.04",
@@ -505,12 +505,12 @@ mod tests {
                 "2 cells of long long long long long… wait for R",
             ),
         ] {
-            assert_eq!(said, expected);
+            assert_eq!(summary, expected);
         }
     }
 
     #[test]
-    fn what_flips_back_is_no_flip() {
+    fn reverted_flip_is_removed() {
         let mut report = SaveReport::default();
         report.add_flip(flip(Outcome::Pass, Some(true)));
         assert_eq!(report.flips.len(), 1);

@@ -3,11 +3,11 @@
 
 use super::cells::{CellsEntry, CellsState, RunIndexMap, SlotId};
 use super::document::TranscriptPane;
-use super::follow::FollowState;
+use super::follow::{FollowState, LiveCell};
 use super::judge_trace::{StepSelection, TracePanes};
 use super::runs::{RunTicket, TrackedRuns};
 use crate::event::RunEvent;
-use crate::model::{CellIx, Millis};
+use crate::model::Millis;
 
 /// The time that an ended cell stays selected, so that the user can read its verdict.
 const ENDED_CELL_DISPLAY_TIME: Millis = Millis(1500);
@@ -32,13 +32,13 @@ impl SessionView {
         // Tickets increase, so a larger one is a newer run.
         if self.follow.newest_run < Some(ticket) {
             self.follow.newest_run = Some(ticket);
-            let own = self
+            let user_started = self
                 .runs
                 .by_ticket
                 .get(&ticket)
                 .is_some_and(|run| run.save_number.is_none());
             // A user who chose a cell wants to see that one.
-            if own && !self.cells.is_cursor_chosen() {
+            if user_started && !self.cells.is_cursor_chosen() {
                 self.start_following();
             }
         }
@@ -86,12 +86,12 @@ impl SessionView {
                 self.follow.current_ended_at = None;
                 stays = true;
             } else {
-                let over = *self.follow.current_ended_at.get_or_insert(now);
-                stays = now.since(over) < ENDED_CELL_DISPLAY_TIME;
+                let ended_at = *self.follow.current_ended_at.get_or_insert(now);
+                stays = now.since(ended_at) < ENDED_CELL_DISPLAY_TIME;
             }
         }
-        let eval_of = |at: (RunTicket, CellIx)| {
-            let (row, slot) = self.find_cell_slot(at)?;
+        let eval_of = |at: LiveCell| {
+            let SlotId { row, slot } = self.find_cell_slot(at)?;
             let eval = self.cells.row(row).map_or(u32::MAX, |row| row.eval);
             Some((eval, row, slot))
         };
@@ -116,13 +116,13 @@ impl SessionView {
         }
     }
 
-    fn find_cell_slot(&self, (ticket, cell): (RunTicket, CellIx)) -> Option<SlotId> {
+    fn find_cell_slot(&self, live: LiveCell) -> Option<SlotId> {
         *self
             .runs
             .by_ticket
-            .get(&ticket)?
+            .get(&live.ticket)?
             .cell_slots
-            .get(cell.index())?
+            .get(live.cell.index())?
     }
 
     fn focus_entry(&mut self, entry: CellsEntry, slot: u16) {

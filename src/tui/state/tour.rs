@@ -132,7 +132,7 @@ mod tests {
 
     /// The third step names a text of the demo, and its replacement fixes the planted bug.
     #[test]
-    fn the_line_to_change_stands_in_the_demo() {
+    fn demo_contains_line_that_tour_changes() {
         let demo = Path::new(env!("CARGO_MANIFEST_DIR")).join("sample-runs/demo");
         let path = demo.join("rubrics/beamline.yaml");
         let text = std::fs::read_to_string(&path).expect("the demo is there");
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn every_step_has_a_wording_for_a_narrow_screen() {
+    fn every_tour_step_has_text_for_narrow_screen() {
         for step in 0..6 {
             let mut tour = Tour::default();
             for done in &mut tour.done[..step] {

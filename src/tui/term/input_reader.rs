@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reader_that_panics_tells_that_nothing_will_come() {
+    fn panicking_reader_reports_closed_terminal() {
         let (to, mut heard) = tokio::sync::mpsc::unbounded_channel();
         let reader = std::thread::spawn(move || {
             let _told = ReportClosedOnPanic(to);

@@ -20,28 +20,28 @@ fn copy_effect(what: impl Into<String>, text: String) -> Vec<Effect> {
 
 /// Copies the text of the focused pane; in the cells pane, the text of the verdict.
 pub(super) fn copy_pane_text(app: &mut App) -> Vec<Effect> {
-    // Rows of the cells pane are no text of their own.
+    // Rows of the cells pane have no text to copy.
     let pane = if app.ui.focus == Pane::Cells {
         Pane::Verdict
     } else {
         app.ui.focus
     };
     let mut text = String::new();
-    let mut whole = true;
+    let mut fits = true;
     // The source borrows the app, so it ends before the notice.
     {
         let source = content::pane_source_for_copy(app, pane);
         for at in 0..source.len() {
             let block = source.block(at);
             if text.len() + block.text.len() > MAX_COPY_BYTES {
-                whole = false;
+                fits = false;
                 break;
             }
             text.push_str(&block.text);
             text.push('\n');
         }
     }
-    if !whole {
+    if !fits {
         return push_info(app, "this text is too large for a clipboard");
     }
     copy_effect(pane.title(), text)
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hostile_name_stays_one_word() {
+    fn hostile_name_is_quoted_as_one_word() {
         assert_eq!(quote_shell_word("beam-1/a"), "beam-1/a");
         assert_eq!(quote_shell_word("a'; rm -rf /"), r"'a'\''; rm -rf /'");
         assert_eq!(

@@ -109,7 +109,7 @@ pub(crate) fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
         Msg::BlobRead { blob, text } => focus::handle_text_read(app, &blob, text),
         Msg::RequestRead { key, request } => focus::handle_request_read(app, &key, request),
         Msg::Highlighted { key, spans } => focus::handle_highlighted(app, key, spans),
-        Msg::MarksFound { key, marks } => focus::marks_found(app, &key, &marks),
+        Msg::MarksFound { key, marks } => focus::handle_marks_found(app, &key, &marks),
         Msg::DocumentRead { id, doc } => focus::handle_document_read(app, &id, doc),
         Msg::SourceRead {
             transcript: of,

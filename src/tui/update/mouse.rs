@@ -41,8 +41,8 @@ fn handle_press(app: &mut App, column: u16, row: u16) -> Vec<Effect> {
     }
     // Only the border of a pane starts a drag. Rows and hints on it remain clickable.
     let on_a_pane = matches!(hit, None | Some((_, ClickTarget::Pane(_))));
-    if on_a_pane && let Some((divider, _)) = app.layout().divider_at(column, row) {
-        app.ui.drag = Some(divider);
+    if on_a_pane && let Some(found) = app.layout().divider_at(column, row) {
+        app.ui.drag = Some(found.divider);
     }
     match hit {
         Some((area, target)) => handle_click(app, area, &target, column),
@@ -97,9 +97,11 @@ fn handle_drag(app: &mut App, column: u16, row: u16) -> Vec<Effect> {
     };
     let layout = app.layout();
     // The layout is computed again, because a resize may have removed the divider.
-    let held = layout.dividers.iter().find(|(one, _, _)| *one == divider);
-    if let Some((_, _, area)) = held {
-        app.ui.splits.drag_divider(divider, *area, column, row);
+    let dragged = layout.dividers.iter().find(|one| one.divider == divider);
+    if let Some(dragged) = dragged {
+        app.ui
+            .splits
+            .drag_divider(divider, dragged.divided_area, column, row);
         panes::keep_selection_visible(app);
     }
     Vec::new()

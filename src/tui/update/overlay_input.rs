@@ -25,26 +25,26 @@ pub(super) fn handle_key(app: &mut App, chord: KeyChord) -> Vec<Effect> {
     if key == "ctrl-c" {
         // Closes the overlay, and runs continue. If the question was to quit, ctrl-c acts as it does without an
         // overlay.
-        let ends = matches!(top, Overlay::QuitWhileRunning);
+        let was_quit_question = matches!(top, Overlay::QuitWhileRunning);
         restore_on_close(app, &top);
-        return if ends {
+        return if was_quit_question {
             quit::cancel_or_quit(app)
         } else {
             Vec::new()
         };
     }
     // In these overlays, letters are text.
-    let types = matches!(top, Overlay::Help { .. } | Overlay::SeekTo(_));
+    let takes_text = matches!(top, Overlay::Help { .. } | Overlay::SeekTo(_));
     // In the question to quit, q accepts.
-    if key == "esc" || (key == "q" && !types && !matches!(top, Overlay::QuitWhileRunning)) {
+    if key == "esc" || (key == "q" && !takes_text && !matches!(top, Overlay::QuitWhileRunning)) {
         restore_on_close(app, &top);
         return Vec::new();
     }
     let steps = match chord.code {
         KeyCode::Up => Some(-1),
         KeyCode::Down => Some(1),
-        KeyCode::Char('k') if !types => Some(-1),
-        KeyCode::Char('j') if !types => Some(1),
+        KeyCode::Char('k') if !takes_text => Some(-1),
+        KeyCode::Char('j') if !takes_text => Some(1),
         // Overlays of different heights share one page step.
         KeyCode::PageUp => Some(-10),
         KeyCode::PageDown => Some(10),
@@ -80,10 +80,10 @@ pub(super) fn handle_key(app: &mut App, chord: KeyChord) -> Vec<Effect> {
             _ => {}
         },
         Overlay::ConfirmCost { .. } | Overlay::QuitWhileRunning => {
-            let again = key == "q" && matches!(top, Overlay::QuitWhileRunning);
+            let accepts_quit = key == "q" && matches!(top, Overlay::QuitWhileRunning);
             match key.as_str() {
                 "y" | "Y" => return accept_question(app, top),
-                _ if again => return accept_question(app, top),
+                _ if accepts_quit => return accept_question(app, top),
                 "n" | "N" => return Vec::new(),
                 _ => {}
             }
@@ -252,7 +252,7 @@ fn accept_selection(app: &mut App, top: Overlay) -> Vec<Effect> {
         } => {
             let chosen = found.as_ref().and_then(|found| found.get(selected));
             // The search for judges is still running, so the overlay stays.
-            let Some(at_hand) = chosen else {
+            let Some(available) = chosen else {
                 app.overlays.push(Overlay::Judges {
                     row,
                     order,
@@ -261,8 +261,8 @@ fn accept_selection(app: &mut App, top: Overlay) -> Vec<Effect> {
                 });
                 return Vec::new();
             };
-            let Some(judge) = at_hand.judge.clone() else {
-                let note = at_hand.note.clone();
+            let Some(judge) = available.judge.clone() else {
+                let note = available.note.clone();
                 app.overlays.push(Overlay::Judges {
                     row,
                     order,

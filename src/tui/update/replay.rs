@@ -11,7 +11,7 @@ use crate::model::{CellIx, Millis, Outcome, RunId, make_visible};
 use crate::record::{PlaybackSpeed, PlaybackStep};
 use crate::tui::command::UiCommand;
 use crate::tui::effect::Effect;
-use crate::tui::state::cells::{CellsEntry, RowFlip};
+use crate::tui::state::cells::{CellsEntry, RowFlip, SlotId};
 use crate::tui::state::notices::NoticeLevel;
 use crate::tui::state::overlay::Overlay;
 use crate::tui::state::pane::Pane;
@@ -21,7 +21,7 @@ use crate::tui::state::replay::{
 use crate::tui::state::runs::{RunStage, RunTicket};
 use crate::tui::state::session_view::SessionView;
 use crate::tui::state::{App, OpenedItem, UiState};
-
+use crate::tui::task_failure::TaskFailure;
 use crate::tui::widget::line_input::LineInput;
 
 /// The maximum number of events per wake, with the cells that they plan or complete. That takes a few milliseconds.
@@ -51,11 +51,11 @@ pub(super) fn open_focused_run(app: &mut App) -> Vec<Effect> {
         .get(usize::from(session.trace_panes.slot))
         .or(slots.first());
     let run = chosen.and_then(|slot| {
-        let own = slot
+        let slot_run = slot
             .run_cell
             .and_then(|(run, _)| session.cells.runs.get(run as usize));
         // A cached result was judged in an earlier run, which has the trace.
-        slot.cached_from.clone().or_else(|| own.cloned())
+        slot.cached_from.clone().or_else(|| slot_run.cloned())
     });
     let Some(run) = run else {
         return push_info(app, "this cell was never run: r runs it");
@@ -82,14 +82,14 @@ pub(super) fn handle_replay_read(
     app: &mut App,
     run: RunId,
     dir: PathBuf,
-    log: Result<Arc<Vec<RunEvent>>, String>,
+    log: Result<Arc<Vec<RunEvent>>, TaskFailure>,
     warnings: Vec<String>,
 ) -> Vec<Effect> {
     // The settings count for one replay only.
     let opening = std::mem::take(&mut app.replay_start);
     let log = match log {
         // A log without a header can't be shown.
-        Ok(log) if log.is_empty() => Err("the recording holds no events".to_owned()),
+        Ok(log) if log.is_empty() => Err("the recording holds no events".into()),
         other => other,
     };
     let log = match log {
@@ -114,10 +114,10 @@ pub(super) fn handle_replay_read(
         app.notices.push(app.now, NoticeLevel::Info, why);
     }
     // Without a live session, leaving the replay ends the program.
-    let alone = matches!(app.opened, OpenedItem::Recording);
+    let quits_on_leave = matches!(app.opened, OpenedItem::Recording);
     let ticket = app.next_ticket();
-    let around = app.workspace().cloned().or(opening.workspace);
-    let mut replay = ReplayState::new(run, dir, log, ticket, alone, around.as_deref());
+    let workspace = app.workspace().cloned().or(opening.workspace);
+    let mut replay = ReplayState::new(run, dir, log, ticket, quits_on_leave, workspace.as_deref());
     // An instant replay keeps the default speed, with which the user can play it again.
     if opening.speed.factor().is_finite() {
         replay.speed = opening.speed;
@@ -127,9 +127,9 @@ pub(super) fn handle_replay_read(
         ReplayPosition::Beginning | ReplayPosition::End => 0,
     };
     if opening.position == ReplayPosition::End || opening.speed == PlaybackSpeed::INSTANT {
-        let _told_below = replay.player.seek(usize::MAX);
+        let _due_in_advance = replay.player.seek(usize::MAX);
     } else {
-        let _told_below = replay.player.seek(begin);
+        let _due_in_advance = replay.player.seek(begin);
         replay.player.play(app.now, replay.speed);
         // From the beginning, the selection follows the judges. Otherwise, the cell that the user chose stays
         // selected.
@@ -232,9 +232,9 @@ fn advance(app: &mut App, feed: FeedFn) {
         return;
     };
     let _handed_on_below = replay.player.take_due(now).len();
-    let here = feed_session(replay, now, feed);
+    let is_current = feed_session(replay, now, feed);
     // The session may still be behind the player.
-    if !here || !replay.player.is_finished() {
+    if !is_current || !replay.player.is_finished() {
         return;
     }
     let was_playing = replay.is_playing();
@@ -347,7 +347,7 @@ fn play_or_pause(replay: &mut ReplayState, now: Millis) -> Option<String> {
     }
     // At the end, the key plays the recording again.
     if replay.player.is_finished() {
-        let _told_later = replay.player.seek(0);
+        let _due_in_advance = replay.player.seek(0);
         replay.end_announced = false;
         replay.last_failure = None;
     }
@@ -361,7 +361,7 @@ fn step_by_unit(replay: &mut ReplayState, unit: PlaybackStep) -> Option<String> 
     if replay.player.is_finished() {
         return Some("the recording ends here: < goes back by one event".to_owned());
     }
-    let _told_later = replay.player.step(unit);
+    let _due_in_advance = replay.player.step(unit);
     None
 }
 
@@ -369,7 +369,7 @@ fn step_back(replay: &mut ReplayState) -> Option<String> {
     let Some(before) = replay.player.position().checked_sub(1) else {
         return Some("this is the beginning of the recording".to_owned());
     };
-    let _told_later = replay.player.seek(before);
+    let _due_in_advance = replay.player.seek(before);
     None
 }
 
@@ -396,7 +396,7 @@ fn seek_to(replay: &mut ReplayState, now: Millis, moment: Millis) {
     let playing = replay.is_playing();
     // A position counts from the first event, whose time may not be 0.
     let (first, _) = replay.player.span();
-    let _told_later = replay.player.seek_to_time(first + moment);
+    let _due_in_advance = replay.player.seek_to_time(first + moment);
     if playing && !replay.player.is_finished() {
         replay.player.play(now, replay.speed);
     }
@@ -417,8 +417,8 @@ fn go_to_next_failure(replay: &mut ReplayState) -> Option<String> {
     };
     replay.last_failure = Some(FailurePosition { event, result });
     // The event is included, so that the failure is visible.
-    let _told_later = replay.player.seek(event + 1);
-    if let Some((row, slot)) = replay.cell_slots.get(cell.index()).copied().flatten() {
+    let _due_in_advance = replay.player.seek(event + 1);
+    if let Some(SlotId { row, slot }) = replay.cell_slots.get(cell.index()).copied().flatten() {
         replay.session.focus_decision(CellsEntry::Row(row), slot);
     }
     None
@@ -458,7 +458,7 @@ fn select_and_find_start(replay: &mut ReplayState, name: &crate::model::CellName
         };
         let place = places.get(cell.index()).copied().flatten();
         // Any judge of the decision counts, so the first one to start is the beginning.
-        place.is_some_and(|(at, _)| at == row)
+        place.is_some_and(|place| place.row == row)
     });
     begins.unwrap_or(0)
 }
@@ -498,20 +498,20 @@ fn scale_length(length: Millis, part: f64) -> Millis {
 /// Parses a position such as `1:05`, `1:02:03`, `12.5` or `40%` in a recording of this length.
 fn parse_moment(typed: &str, length: Millis) -> Result<Millis, String> {
     let typed = typed.trim();
-    let no = || {
+    let reject = || {
         let typed = make_visible(typed, false);
         format!("`{typed}` isn't a position: write `1:05`, `12.5` (seconds) or `40%`")
     };
     let number = |text: &str| {
-        // `parse` also accepts `inf`, `NaN` and signs, which are no positions.
+        // `parse` also accepts `inf`, `NaN` and signs, which are not positions.
         let digits = text.chars().all(|c| c.is_ascii_digit() || c == '.');
         let number = text.parse::<f64>().ok();
-        number.filter(|_| digits).ok_or_else(no)
+        number.filter(|_| digits).ok_or_else(reject)
     };
     if let Some(percent) = typed.strip_suffix('%') {
         let percent = number(percent.trim_end())?;
         if percent > 100.0 {
-            return Err(no());
+            return Err(reject());
         }
         return Ok(scale_length(length, percent / 100.0));
     }

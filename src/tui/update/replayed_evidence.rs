@@ -43,9 +43,9 @@ fn find_evidence_runs(app: &App) -> Option<String> {
     let judged = slots.filter(|slot| slot.judge.is_some());
     let mut runs: Vec<&RunId> = judged
         .filter_map(|slot| {
-            let own = || cells.runs.get(slot.run_cell?.0 as usize);
+            let slot_run = || cells.runs.get(slot.run_cell?.0 as usize);
             // A cached verdict got its tool responses in the run that judged it.
-            slot.cached_from.as_ref().or_else(own)
+            slot.cached_from.as_ref().or_else(slot_run)
         })
         .collect();
     // A run id begins with its time, so this puts the newest first.
@@ -62,13 +62,13 @@ pub(super) fn report_replayed_evidence(app: &mut App, ticket: RunTicket, events:
         EventKind::RunStarted(header) => header.replayed_evidence_plan(),
         _ => None,
     });
-    let of_save = app
+    let save_number = app
         .live_session
         .runs
         .by_ticket
         .get(&ticket)
         .and_then(|run| run.save_number);
-    let (Some(frozen), Some(save)) = (started, of_save) else {
+    let (Some(plan), Some(save)) = (started, save_number) else {
         return;
     };
     let report = app.saves.report.as_mut();
@@ -76,13 +76,13 @@ pub(super) fn report_replayed_evidence(app: &mut App, ticket: RunTicket, events:
         return;
     };
     // The first run of a rubric has no recorded pages.
-    let pages = match frozen.answers {
+    let pages = match plan.answers {
         0 => "no pages yet".to_owned(),
         n => pluralize(n, "page"),
     };
     report.replayed_evidence = Some(format!(
         "judged on the same pages: {pages} of {}, others are fetched and shown as misses (P fetches again)",
-        frozen.describe_runs()
+        plan.describe_runs()
     ));
 }
 

@@ -14,7 +14,7 @@ use crate::record::NewestVerdicts;
 use crate::theme::Glyphs;
 use crate::tui::effect::Effect;
 use crate::tui::state::App;
-use crate::tui::state::cells::{CellsState, RowFlip};
+use crate::tui::state::cells::{CellsState, RowFlip, SlotId};
 use crate::tui::state::judge_trace::StepSelection;
 use crate::tui::state::notices::NoticeLevel;
 use crate::tui::state::pane::Pane;
@@ -157,10 +157,10 @@ pub(super) fn handle_run_events(
     replayed_evidence::report_replayed_evidence(app, ticket, events);
     let flips = feed_events(&mut app.live_session, ticket, events);
     let run = app.live_session.runs.by_ticket.get(&ticket);
-    let (decided, fresh) = run.map_or((0, 0), |run| {
+    let (decided, first_verdicts) = run.map_or((0, 0), |run| {
         (run.decided_count - before.0, run.first_verdicts - before.1)
     });
-    add_to_report(app, ticket, flips, (decided, fresh));
+    add_to_report(app, ticket, flips, (decided, first_verdicts));
     // A second opinion appears with the run's first cells.
     if new {
         show_second_opinion(&mut app.live_session, ticket);
@@ -172,14 +172,14 @@ pub(super) fn handle_run_events(
 /// Shows the judge of a second opinion at work, if its cell is focused.
 fn show_second_opinion(session: &mut SessionView, ticket: RunTicket) {
     let run = session.runs.by_ticket.get(&ticket);
-    let Some((row, slot)) = run.and_then(|run| *run.cell_slots.first()?) else {
+    let Some(SlotId { row, slot }) = run.and_then(|run| *run.cell_slots.first()?) else {
         return;
     };
-    let aside = session
+    let is_second_opinion = session
         .cells
         .row(row)
         .is_some_and(|row| row.is_second_opinion(slot));
-    if aside && session.trace_panes.row == Some(row) {
+    if is_second_opinion && session.trace_panes.row == Some(row) {
         session.trace_panes.slot = slot;
         session.trace_panes.step = StepSelection::Newest;
     }
@@ -289,8 +289,8 @@ pub(super) fn feed_events(
                 }
             }
             EventKind::CellsSettled(settled) => {
-                for one in settled {
-                    finish_cell(run, cells, &mut flips, one.0, &one.1);
+                for result in settled {
+                    finish_cell(run, cells, &mut flips, result.0, &result.1);
                 }
             }
             EventKind::CellStarted { cell, .. } => {
@@ -337,11 +337,11 @@ fn add_to_report(
         .get(&ticket)
         .and_then(|run| run.save_number);
     let number = save.unwrap_or(0);
-    let of_this = |report: &SaveReport| match save {
+    let belongs_to_run = |report: &SaveReport| match save {
         Some(number) => report.covers_save(number),
         None => report.number == 0 && report.running_runs.contains(&ticket),
     };
-    let known = app.saves.report.as_ref().is_some_and(of_this);
+    let known = app.saves.report.as_ref().is_some_and(belongs_to_run);
     // The first flip of a run without a save opens a report for it.
     if !known && save.is_none() && !flips.is_empty() {
         app.saves.selected = 0;
@@ -352,7 +352,12 @@ fn add_to_report(
             ..SaveReport::default()
         });
     }
-    if let Some(report) = app.saves.report.as_mut().filter(|report| of_this(report)) {
+    if let Some(report) = app
+        .saves
+        .report
+        .as_mut()
+        .filter(|report| belongs_to_run(report))
+    {
         report.judged += decided;
         report.first_verdicts += fresh;
         for flip in flips {
@@ -388,8 +393,9 @@ fn summarize_run(run: &TrackedRun, glyphs: &Glyphs, blind: bool) -> String {
         );
     };
     let count = |wanted: fn(Outcome) -> bool| -> u64 {
-        let of = totals.outcomes.iter();
-        of.filter(|(outcome, _)| wanted(**outcome))
+        let outcomes = totals.outcomes.iter();
+        outcomes
+            .filter(|(outcome, _)| wanted(**outcome))
             .map(|(_, n)| n)
             .sum()
     };
@@ -439,18 +445,18 @@ fn summarize_run(run: &TrackedRun, glyphs: &Glyphs, blind: bool) -> String {
 
 fn collect_notes(run: &TrackedRun) -> Vec<String> {
     let all = &run.state.notes;
-    let mut shown: Vec<String> = all
+    let mut notes: Vec<String> = all
         .iter()
         .take(MAX_SHOWN_NOTES)
         .map(|note| note.text.clone())
         .collect();
     if all.len() > MAX_SHOWN_NOTES {
-        shown.push(format!(
+        notes.push(format!(
             "{} more notes are in the run's log",
             all.len() - MAX_SHOWN_NOTES
         ));
     }
-    shown
+    notes
 }
 
 #[cfg(test)]

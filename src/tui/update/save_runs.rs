@@ -33,15 +33,15 @@ pub(super) fn handle_time_passed(app: &mut App) -> Vec<Effect> {
     };
     if let Some(workspace) = app.workspace() {
         // A later save may have removed evals that were queued.
-        let there = |name: &EvalName| touched_evals::has_eval(workspace, name);
-        waiting.evals.retain(there);
-        let all_there = |name: &String| {
+        let exists = |name: &EvalName| touched_evals::has_eval(workspace, name);
+        waiting.evals.retain(exists);
+        let all_exist = |name: &String| {
             // A decision belongs to an eval, and is removed with it.
             parse_eval_names(std::slice::from_ref(name))
                 .iter()
-                .all(there)
+                .all(exists)
         };
-        waiting.decisions.retain(all_there);
+        waiting.decisions.retain(all_exist);
     }
     let mut effects = start_eval_runs(app, &waiting.evals, CachePolicy::Use);
     if !waiting.decisions.is_empty() {
@@ -68,8 +68,13 @@ pub(super) fn start_eval_runs(
         .collect()
 }
 
-/// A filter, and the evals that it selects.
-pub(super) type EvalFilter = (String, Vec<EvalName>);
+/// A filter that selects whole evals.
+pub(super) struct EvalFilter {
+    /// The filter as text, such as `rubric:"x" eval:"y,z"`.
+    pub(super) text: String,
+    /// The evals that it selects.
+    pub(super) evals: Vec<EvalName>,
+}
 
 pub(super) fn build_filters(evals: &[EvalName]) -> Vec<EvalFilter> {
     let mut rubrics: BTreeMap<&str, Vec<&EvalName>> = BTreeMap::new();
@@ -87,13 +92,19 @@ pub(super) fn build_filters(evals: &[EvalName]) -> Vec<EvalFilter> {
         let mut ids: Vec<&str> = evals.iter().map(|e| &*e.eval).collect();
         ids.sort_unstable();
         ids.dedup();
-        return vec![(text(&names, &ids), evals.to_vec())];
+        return vec![EvalFilter {
+            text: text(&names, &ids),
+            evals: evals.to_vec(),
+        }];
     }
     rubrics
         .into_iter()
         .map(|(rubric, evals)| {
             let ids: Vec<&str> = evals.iter().map(|e| &*e.eval).collect();
-            (text(&[rubric], &ids), evals.into_iter().cloned().collect())
+            EvalFilter {
+                text: text(&[rubric], &ids),
+                evals: evals.into_iter().cloned().collect(),
+            }
         })
         .collect()
 }
@@ -116,7 +127,7 @@ pub(super) fn build_save_order(
         ticket: app.next_ticket(),
         workspace,
         only: only.map(Arc::new),
-        filter: part.map(|(filter, _)| filter),
+        filter: part.map(|part| part.text),
         except: None,
         judge: None,
         cache,
@@ -138,7 +149,7 @@ pub(super) fn start_save_run(
     cache: CachePolicy,
 ) -> Effect {
     let (evals, names) = (
-        part.as_ref().map(|(_, evals)| evals.clone()),
+        part.as_ref().map(|part| part.evals.clone()),
         only.clone().unwrap_or_default(),
     );
     let Some(order) = build_save_order(app, only, part, cache) else {

@@ -24,6 +24,7 @@ use crate::tui::state::saves::{
     summarize,
 };
 use crate::tui::state::{App, OpenedItem};
+use crate::tui::task_failure::TaskFailure;
 use crate::tui::widget::flow::ScrollState;
 use crate::workspace::Workspace;
 
@@ -128,11 +129,15 @@ fn find_report_base(
 /// Returns true if all rows of an eval were decided by its current version.
 fn is_eval_current(app: &App, name: &EvalName) -> bool {
     let cells = &app.live_session.cells;
-    let of = |at: u32| {
+    let is_wanted_eval = |at: u32| {
         let eval = cells.evals.get(at as usize);
         eval.is_some_and(|eval| eval.rubric == name.rubric && eval.id == name.eval)
     };
-    let mut rows = cells.rows.iter().filter(|row| of(row.eval)).peekable();
+    let mut rows = cells
+        .rows
+        .iter()
+        .filter(|row| is_wanted_eval(row.eval))
+        .peekable();
     // An eval without rows was never decided.
     rows.peek().is_some() && rows.all(|row| row.decision.is_some() && row.stale.is_none())
 }
@@ -278,12 +283,12 @@ fn start_judging(app: &mut App, touched: &[TouchedEval]) -> Vec<Effect> {
     let names: Vec<EvalName> = touched.iter().map(|t| t.name.clone()).collect();
     // Runs over older versions of these evals are cancelled first.
     let mut effects = cancel_superseded(app, &names, &mut waiting);
-    let of = |wanted: fn(TouchKind) -> bool| -> Vec<EvalName> {
-        let of = touched.iter().filter(|t| wanted(t.kind));
-        of.map(|t| t.name.clone()).collect()
+    let names_where = |wanted: fn(TouchKind) -> bool| -> Vec<EvalName> {
+        let matching = touched.iter().filter(|t| wanted(t.kind));
+        matching.map(|t| t.name.clone()).collect()
     };
     // Checks cost nothing, so they run at once.
-    let checks = of(|how| how == TouchKind::Check);
+    let checks = names_where(|how| how == TouchKind::Check);
     effects.extend(start_eval_runs(app, &checks, CachePolicy::Use));
     let changed = touched
         .iter()
@@ -303,7 +308,9 @@ fn start_judging(app: &mut App, touched: &[TouchedEval]) -> Vec<Effect> {
         .collect();
     effects.extend(start_eval_runs(app, &known, CachePolicy::SkipUncached));
     // Free judges wait until the user stops saving.
-    waiting.evals.extend(of(|how| how == TouchKind::Free));
+    waiting
+        .evals
+        .extend(names_where(|how| how == TouchKind::Free));
     waiting.evals.sort();
     waiting.evals.dedup();
     effects.extend(queue_costly(app, touched, &mut waiting));
@@ -333,9 +340,9 @@ fn cancel_superseded(
             return false;
         }
         // A run that called a model has cost money, so its verdicts are kept.
-        let asked = run.has_called_model();
+        let called_model = run.has_called_model();
         let same = caused.evals.iter().any(|eval| touched.contains(eval));
-        if asked || !same {
+        if called_model || !same {
             return true;
         }
         run.stage = RunStage::Cancelling;
@@ -364,7 +371,7 @@ pub(super) fn handle_reload_failed(app: &mut App, problems: Vec<Diagnostic>) -> 
 }
 
 /// Checks the files after the editor ended, because the watcher may have missed a change.
-pub(super) fn handle_editor_closed(app: &mut App, how: Result<(), String>) -> Vec<Effect> {
+pub(super) fn handle_editor_closed(app: &mut App, how: Result<(), TaskFailure>) -> Vec<Effect> {
     if let Err(why) = how {
         let notice = format!("the editor: {why}");
         app.notices.push(app.now, NoticeLevel::Error, notice);

@@ -47,13 +47,13 @@ pub(super) struct TouchedEval {
 pub(super) fn find_touched(old: &Workspace, new: &Workspace) -> Vec<TouchedEval> {
     let before: IndexMap<(&str, &str), (&Rubric, &Eval)> = list_evals(old).collect();
     list_evals(new)
-        .filter_map(|((rubric, eval), (of, now))| {
+        .filter_map(|((rubric, eval), (rubric_of_eval, now))| {
             let was = before.get(&(rubric, eval)).copied();
-            let how = classify_touch(was, (of, now), old, new)?;
+            let kind = classify_touch(was, (rubric_of_eval, now), old, new)?;
             // The recorded verdicts of a panel may be enough for its new vote rule.
-            let decides = was.is_some_and(|(was_of, was)| {
+            let decides = was.is_some_and(|(old_rubric, was)| {
                 was.decision_settings != now.decision_settings
-                    || find_panel(was_of, was) != find_panel(of, now)
+                    || find_panel(old_rubric, was) != find_panel(rubric_of_eval, now)
             });
             let judged = JUDGED_EVAL_TYPES.contains(now.eval_type.as_str());
             Some(TouchedEval {
@@ -61,10 +61,10 @@ pub(super) fn find_touched(old: &Workspace, new: &Workspace) -> Vec<TouchedEval>
                     rubric: rubric.to_owned(),
                     eval: eval.to_owned(),
                 },
-                kind: how,
+                kind,
                 // A check has no judge to name.
                 judge: judged
-                    .then(|| find_costly_judge(of, now, new).map(str::to_owned))
+                    .then(|| find_costly_judge(rubric_of_eval, now, new).map(str::to_owned))
                     .flatten(),
                 decision_changed: decides,
             })
@@ -127,12 +127,12 @@ pub(super) fn describe_other_changes(
         let are = if gone == 1 { "is" } else { "are" };
         return Some(format!("{evals} {are} gone, nothing to judge again"));
     }
-    let weighs = |workspace: &Workspace| -> Vec<_> {
+    let scoring = |workspace: &Workspace| -> Vec<_> {
         let all = list_evals(workspace);
         all.map(|(_, (rubric, eval))| (rubric.threshold, eval.weight, eval.required))
             .collect()
     };
-    if weighs(old) != weighs(new) {
+    if scoring(old) != scoring(new) {
         return Some("only how rubrics are scored changed, nothing to judge again".to_owned());
     }
     // Without removed or added evals, both lists have the same order.

@@ -27,11 +27,11 @@ impl CellsState {
             return;
         }
         // The user's own choice comes first, even if a filter hid it in between.
-        let wish = self
+        let choice = self
             .order
             .user_choice
-            .and_then(|wish| self.find_shown_position(wish));
-        let known = match wish {
+            .and_then(|choice| self.find_shown_position(choice));
+        let known = match choice {
             Some(at) => Some(at),
             None if !self.order.user_moved => Some(self.find_first_problem()),
             // If the row is hidden in a closed group, its group is selected.
@@ -270,14 +270,14 @@ impl CellsState {
     }
 
     fn find_group(&self, eval: u32) -> Option<usize> {
-        let shown = |eval: &&u32| {
+        let has_matches = |eval: &&u32| {
             self.groups
                 .get(**eval as usize)
                 .is_some_and(|group| !group.matching.is_empty())
         };
         self.eval_order()
             .iter()
-            .filter(shown)
+            .filter(has_matches)
             .position(|one| *one == eval)
     }
 }

@@ -193,7 +193,7 @@ impl CellsState {
             return false;
         }
         let mut labels = self.query.label_terms.iter();
-        if !labels.all(|(not, said)| said.iter().any(|said| said.matches(row)) != *not) {
+        if !labels.all(|(not, terms)| terms.iter().any(|terms| terms.matches(row)) != *not) {
             return false;
         }
         let Some(filter) = &self.query.name_filter else {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::order::EvalGroup;
 use super::votes::compute_decision;
 use super::{
-    CellsRow, CellsState, DecisionRule, EvalInfo, FlipSide, RowId, RowSlot, RowSlotState,
-    RunIndexMap, SlotId, StaleReason,
+    CellsRow, CellsState, DecisionRule, EvalInfo, ExpectedCells, FlipSide, RowId, RowSlot,
+    RowSlotState, RunIndexMap, SlotId, StaleReason,
 };
 use crate::event::{CellKey, RunHeader};
 use crate::model::{CellIx, Digest, Panel, ScoreBounds, TranscriptRef};
@@ -115,7 +115,7 @@ impl CellsState {
             second_opinion: header.plan.contains_key("judge"),
             ..RunIndexMap::default()
         };
-        let (mut moved, mut again) = (false, Vec::new());
+        let (mut digest_changed, mut redecided) = (false, Vec::new());
         for spec in &header.judges {
             let ours = self.find_or_add_judge(&spec.config.name, &spec.digest);
             let digest = hash_digest(&spec.digest);
@@ -123,7 +123,7 @@ impl CellsState {
             if current && self.name_index.judge_hashes[ours as usize] != digest {
                 self.name_index.judge_hashes[ours as usize] = digest;
                 self.judges[ours as usize].1 = spec.digest.clone();
-                moved = true;
+                digest_changed = true;
             }
             names.judges.push(ours);
             names.judge_hashes.push(digest);
@@ -152,21 +152,21 @@ impl CellsState {
                 None => self.add_eval(info.clone()),
             };
             if current {
-                moved |= self.name_index.eval_hashes[ours as usize] != digest;
+                digest_changed |= self.name_index.eval_hashes[ours as usize] != digest;
                 self.name_index.eval_hashes[ours as usize] = digest;
                 let was = std::mem::replace(&mut self.evals[ours as usize], info);
                 if names.second_opinion {
                     // The header names a judge in place of the eval's own, so the old rule stays.
                     self.evals[ours as usize].decision_rule = was.decision_rule;
                 } else if was.decision_rule != self.evals[ours as usize].decision_rule {
-                    again.push(ours);
+                    redecided.push(ours);
                 }
             }
             names.evals.push(ours);
             names.eval_hashes.push(digest);
         }
         // Rows are decided again after all evals are stored.
-        self.redecide_evals(&again);
+        self.redecide_evals(&redecided);
         if current {
             if !names.second_opinion {
                 // A second opinion names only one judge, so the earlier list stays.
@@ -175,7 +175,7 @@ impl CellsState {
             self.set_eval_order(&names.evals);
         }
         // A digest changed, so any row may be stale now.
-        if moved {
+        if digest_changed {
             for row in 0..self.rows.len() {
                 self.update_staleness(RowId(to_u32_index(row)));
             }
@@ -186,12 +186,13 @@ impl CellsState {
     /// Decides rows again whose vote rule changed, if the recorded verdicts are enough.
     fn redecide_evals(&mut self, evals: &[u32]) {
         for row in (0..to_u32_index(self.rows.len())).map(RowId) {
-            let of = self.row(row).filter(|row| evals.contains(&row.eval));
+            let changed_row = self.row(row).filter(|row| evals.contains(&row.eval));
             // A live row is decided when its cells end.
-            let panel = of.is_some_and(|row| !row.is_live() && row.slots.iter().any(is_done));
-            let by = self.decision_rule(row);
-            if panel && by.panel.is_some() {
-                self.update_row(row, |row| row.decision = compute_decision(row, &by));
+            let is_complete =
+                changed_row.is_some_and(|row| !row.is_live() && row.slots.iter().any(is_done));
+            let rule = self.decision_rule(row);
+            if is_complete && rule.panel.is_some() {
+                self.update_row(row, |row| row.decision = compute_decision(row, &rule));
             }
         }
     }
@@ -333,7 +334,9 @@ impl CellsState {
             let row = self.find_or_add_row(transcript, *eval, head.message);
             self.set_expected_cells(row, names, cells);
             // A decision with more than 65,535 cells has no slot for the others.
-            places.extend((0..count).map(|slot| u16::try_from(slot).ok().map(|slot| (row, slot))));
+            places.extend(
+                (0..count).map(|slot| u16::try_from(slot).ok().map(|slot| SlotId { row, slot })),
+            );
         }
         places
     }
@@ -346,7 +349,7 @@ impl CellsState {
             [only] if only.repeat.is_none() => 0,
             _ => to_u32_index(cells.len()),
         };
-        let (seat, epoch) = (
+        let (file_order, epoch) = (
             self.name_index.next_file_order,
             self.name_index.outline_epoch,
         );
@@ -354,8 +357,11 @@ impl CellsState {
         // The verdict before the change is kept to detect a flip.
         let before = self.row(id).and_then(VerdictBaseline::from_row);
         self.update_row(id, |row| {
-            row.bookkeeping.expected = Some((cells.first().and_then(judge), repeats));
-            row.bookkeeping.file_order = seat;
+            row.bookkeeping.expected = Some(ExpectedCells {
+                judge: cells.first().and_then(judge),
+                repeats,
+            });
+            row.bookkeeping.file_order = file_order;
             row.bookkeeping.outline_epoch = epoch;
             row.bookkeeping.removed = false;
             // A row with a run of this session shows the run's cells, not the planned ones.
@@ -387,7 +393,7 @@ impl CellsState {
 
     fn compute_staleness(&self, row: &CellsRow) -> Option<StaleReason> {
         let known = &self.name_index;
-        let at = |marks: &[u64], at: u32| marks.get(at as usize).copied();
+        let at = |hashes: &[u64], at: u32| hashes.get(at as usize).copied();
         for slot in &row.slots {
             // A cell without a verdict can't be stale.
             if !matches!(slot.state, RowSlotState::Done { .. }) {
@@ -399,12 +405,12 @@ impl CellsState {
             }
             if let Some(judge) = slot.judge {
                 // A judge outside the panel makes a row stale, except if the user asked that judge.
-                let expected = row.bookkeeping.expected.and_then(|(judge, _)| judge);
-                let decides = self
+                let expected = row.bookkeeping.expected.and_then(|planned| planned.judge);
+                let rule = self
                     .evals
                     .get(row.eval as usize)
                     .map(|eval| &eval.decision_rule);
-                let member = decides.is_some_and(|decides| decides.is_panel_judge(Some(judge)));
+                let member = rule.is_some_and(|rule| rule.is_panel_judge(Some(judge)));
                 let other = !origin.second_opinion
                     && !member
                     && expected.is_some_and(|expected| expected != judge);
@@ -427,7 +433,7 @@ pub(super) fn hash_inputs(
     key: &CellKey,
     transcript: &Digest,
 ) -> VerdictInputs {
-    let at = |marks: &[u64], at: u32| marks.get(at as usize).copied().unwrap_or_default();
+    let at = |hashes: &[u64], at: u32| hashes.get(at as usize).copied().unwrap_or_default();
     VerdictInputs {
         eval: at(&names.eval_hashes, key.eval),
         judge: key.judge.map_or(0, |judge| at(&names.judge_hashes, judge)),

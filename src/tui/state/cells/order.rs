@@ -153,14 +153,14 @@ impl CellsRow {
 }
 
 impl RowCounts {
-    fn add(&mut self, stand: OrderInputs, by: isize) {
+    fn add(&mut self, inputs: OrderInputs, by: isize) {
         // A removed row is not in the pane, so it counts nowhere.
-        if stand.removed {
+        if inputs.removed {
             return;
         }
         let count = |field: &mut usize| *field = field.saturating_add_signed(by);
         count(&mut self.rows);
-        count(match stand.status {
+        count(match inputs.status {
             RowStatus::NeverRun => &mut self.never_run,
             RowStatus::Live => &mut self.live,
             RowStatus::Decided(Outcome::Pass) => &mut self.pass,
@@ -170,13 +170,13 @@ impl RowCounts {
             RowStatus::Decided(_) => &mut self.error,
             RowStatus::Hidden => &mut self.hidden,
         });
-        if stand.flipped {
+        if inputs.flipped {
             count(&mut self.flipped);
         }
-        if stand.stale {
+        if inputs.stale {
             count(&mut self.stale);
         }
-        match stand.agrees {
+        match inputs.agrees {
             Some(true) => count(&mut self.agree),
             Some(false) => count(&mut self.disagree),
             None => {}
@@ -302,7 +302,7 @@ impl CellsState {
         self.order.user_moved = was.order.user_moved;
         self.order.watched = was.order.watched;
         // The typed filter is copied with its error, which the user has already seen.
-        let _told_before = self.set_filter(&was.filter);
+        let _known_problem = self.set_filter(&was.filter);
         self.mark_order_outdated();
         self.update_shown();
     }
@@ -434,11 +434,11 @@ impl CellsState {
     }
 
     fn rebuild_shown(&mut self) {
-        let mut shown = std::mem::take(&mut self.shown);
-        shown.clear();
+        let mut entries = std::mem::take(&mut self.shown);
+        entries.clear();
         self.matching = 0;
         // True once a row has a result.
-        let anything = self.total.rows > self.total.never_run + self.total.live;
+        let some_decided = self.total.rows > self.total.never_run + self.total.live;
         let mut first = true;
         for eval in &self.order.evals {
             let Some(group) = self.groups.get_mut(*eval as usize) else {
@@ -448,18 +448,20 @@ impl CellsState {
                 continue;
             }
             self.matching += group.matching.len();
-            shown.push(CellsEntry::Group(*eval));
+            entries.push(CellsEntry::Group(*eval));
             // An open group stays open, so that nothing closes while the user reads. Before the first run one group
             // is open, so that a cell is selected.
             group.had_problems |= group.counts.has_problems();
-            let best =
-                group.had_problems || self.blind || !self.query.is_empty() || (first && !anything);
+            let opens_by_default = group.had_problems
+                || self.blind
+                || !self.query.is_empty()
+                || (first && !some_decided);
             first = false;
-            group.open = group.opened_by_user.unwrap_or(best);
+            group.open = group.opened_by_user.unwrap_or(opens_by_default);
             if group.open {
-                shown.extend(group.matching.iter().map(|row| CellsEntry::Row(*row)));
+                entries.extend(group.matching.iter().map(|row| CellsEntry::Row(*row)));
             }
         }
-        self.shown = shown;
+        self.shown = entries;
     }
 }

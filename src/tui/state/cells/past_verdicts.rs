@@ -42,24 +42,24 @@ impl CellsState {
     pub(super) fn has_rows_to_fill(&self) -> bool {
         self.past_verdicts
             .as_ref()
-            .is_some_and(|laid| !laid.pending_rows.is_empty())
+            .is_some_and(|past| !past.pending_rows.is_empty())
     }
 
     /// Fills some more rows, which takes a few milliseconds.
     pub(super) fn fill_next_rows(&mut self) {
-        let Some(laid) = &mut self.past_verdicts else {
+        let Some(past) = &mut self.past_verdicts else {
             return;
         };
-        let to = laid
+        let to = past
             .pending_rows
             .end
-            .min(laid.pending_rows.start + ROWS_PER_WAKE);
-        let bite = laid.pending_rows.start..to;
-        laid.pending_rows.start = to;
-        if bite.is_empty() {
+            .min(past.pending_rows.start + ROWS_PER_WAKE);
+        let rows = past.pending_rows.start..to;
+        past.pending_rows.start = to;
+        if rows.is_empty() {
             return;
         }
-        for row in bite.map(RowId) {
+        for row in rows.map(RowId) {
             self.fill_row(row);
             self.update_staleness(row);
         }
@@ -71,14 +71,14 @@ impl CellsState {
 
     /// Fills a row from past runs, unless a run of this session judged it.
     pub(super) fn fill_row(&mut self, id: RowId) {
-        let Some(mut laid) = self.past_verdicts.take() else {
+        let Some(mut past) = self.past_verdicts.take() else {
             return;
         };
         // A rank of 0 means that no run of this session judged the row.
         if let Some(row) = self.row(id)
             && row.bookkeeping.run_rank == 0
         {
-            let found = self.find_past_slots(&mut laid, id);
+            let found = self.find_past_slots(&mut past, id);
             let by = self.decision_rule(id);
             if let Some((slots, verdicts)) = found {
                 self.update_row(id, |row| {
@@ -94,13 +94,13 @@ impl CellsState {
                 });
             }
         }
-        self.past_verdicts = Some(laid);
+        self.past_verdicts = Some(past);
     }
 
     /// Returns the slots of a row with their results, and the newest verdict if the newest results are not verdicts.
     fn find_past_slots(
         &mut self,
-        laid: &mut PastVerdicts,
+        past: &mut PastVerdicts,
         id: RowId,
     ) -> Option<(Vec<RowSlot>, Option<super::FlipSide>)> {
         let row = self.row(id)?;
@@ -110,15 +110,15 @@ impl CellsState {
         // Copied, because building a slot changes the cells.
         let planned: Vec<(Option<u32>, Option<u32>)> =
             row.slots.iter().map(|s| (s.judge, s.repeat)).collect();
-        let board = Arc::clone(&laid.newest);
+        let board = Arc::clone(&past.newest);
         for (judge, repeat) in &planned {
             self.write_cell_name(&mut name, id, *judge, *repeat);
             let cell = board.get(&name);
             verdicts.extend(board.verdict(&name));
-            slots.push(self.build_past_slot(laid, *judge, *repeat, cell));
+            slots.push(self.build_past_slot(past, *judge, *repeat, cell));
         }
         if self.decision_rule(id).panel.is_some() {
-            let more = self.find_panel_slots(laid, &board, id, &planned);
+            let more = self.find_panel_slots(past, &board, id, &planned);
             for (slot, named) in more {
                 verdicts.extend(board.verdict(&named));
                 slots.push(slot);
@@ -130,7 +130,7 @@ impl CellsState {
                 self.write_cell_name(&mut name, id, judge, Some(repeat));
                 // The extra cells of one vote have consecutive repeats and come from one run.
                 let Some(cell) = board.get(&name) else { break };
-                let slot = self.build_past_slot(laid, judge, Some(repeat), Some(cell));
+                let slot = self.build_past_slot(past, judge, Some(repeat), Some(cell));
                 if slots.first().is_none_or(|first| run(first) != run(&slot)) {
                     break;
                 }
@@ -140,7 +140,7 @@ impl CellsState {
         }
         // No planned cell has a past result, so the judge of the eval may have changed.
         if slots.iter().all(|slot| slot.run_cell.is_none())
-            && let Some(other) = self.find_other_judges_slots(laid, &board, id)
+            && let Some(other) = self.find_other_judges_slots(past, &board, id)
         {
             slots = other;
         }
@@ -155,7 +155,7 @@ impl CellsState {
     /// outline plans. The vote ignores those that it does not need.
     fn find_panel_slots(
         &mut self,
-        laid: &mut PastVerdicts,
+        past: &mut PastVerdicts,
         board: &NewestVerdicts,
         id: RowId,
         planned: &[(Option<u32>, Option<u32>)],
@@ -172,7 +172,7 @@ impl CellsState {
                 // Repeats are numbered without gaps, so the first missing one ends the search.
                 let Some(cell) = board.get(&name) else { break };
                 slots.push((
-                    self.build_past_slot(laid, judge, repeat, Some(cell)),
+                    self.build_past_slot(past, judge, repeat, Some(cell)),
                     name.clone(),
                 ));
             }
@@ -183,7 +183,7 @@ impl CellsState {
     /// Returns slots of other judges or other repeats, from before the eval changed its judge.
     fn find_other_judges_slots(
         &mut self,
-        laid: &mut PastVerdicts,
+        past: &mut PastVerdicts,
         board: &NewestVerdicts,
         id: RowId,
     ) -> Option<Vec<RowSlot>> {
@@ -201,7 +201,7 @@ impl CellsState {
                 (Some(name), Some(digest)) => Some(self.find_or_add_judge(name, digest)),
                 _ => None,
             };
-            slots.push(self.build_past_slot(laid, judge, next.repeat, Some(cell)));
+            slots.push(self.build_past_slot(past, judge, next.repeat, Some(cell)));
             let Some(repeat) = next.repeat else { break };
             next.repeat = Some(repeat + 1);
         }
@@ -226,7 +226,7 @@ impl CellsState {
 
     fn build_past_slot(
         &mut self,
-        laid: &mut PastVerdicts,
+        past: &mut PastVerdicts,
         judge: Option<u32>,
         repeat: Option<u32>,
         cell: Option<&RecordedResult>,
@@ -239,10 +239,10 @@ impl CellsState {
             };
         };
         // Thousands of rows share few runs, so their indexes are remembered.
-        let run = laid.runs.get(&cell.run).copied().unwrap_or_else(|| {
+        let run = past.runs.get(&cell.run).copied().unwrap_or_else(|| {
             // Rank 0 is below each run of this session.
             let run = self.find_or_add_run(&cell.run, 0);
-            laid.runs.insert(cell.run.clone(), run);
+            past.runs.insert(cell.run.clone(), run);
             run
         });
         RowSlot {
@@ -274,7 +274,7 @@ fn compute_past_verdict(
     slots: &[RowSlot],
     by: &DecisionRule,
 ) -> Option<super::FlipSide> {
-    let casts: Vec<CellVote> = cells
+    let votes: Vec<CellVote> = cells
         .iter()
         .zip(slots)
         .map(|(cell, slot)| CellVote {
@@ -283,8 +283,8 @@ fn compute_past_verdict(
             ballot: Some(cell.ballot()),
         })
         .collect();
-    let decision = by.vote_terms().decide(&casts)?;
-    let said = cells
+    let decision = by.vote_terms().decide(&votes)?;
+    let deciding_cell = cells
         .iter()
         .zip(slots)
         // Only a judge that the vote counted may explain the decision.
@@ -294,6 +294,6 @@ fn compute_past_verdict(
     decision.outcome.is_verdict().then(|| super::FlipSide {
         outcome: decision.outcome,
         score: decision.score,
-        explanation: Arc::from(said.explanation.as_str()),
+        explanation: Arc::from(deciding_cell.explanation.as_str()),
     })
 }

@@ -3,7 +3,7 @@
 
 use ratatui::layout::Rect;
 
-use super::{LayoutParams, Pane, PaneDivider, ScreenLayout};
+use super::{DividerArea, LayoutParams, Pane, PaneDivider, ScreenLayout};
 
 /// The minimum columns and rows of each shape.
 const WIDE_MIN_SIZE: (u16, u16) = (180, 40);
@@ -144,7 +144,7 @@ fn lay_out_trace(layout: &mut ScreenLayout, params: &LayoutParams, mut area: Rec
 
 /// The cells and one other pane; the others are tabs.
 fn lay_out_two_panes(layout: &mut ScreenLayout, params: &LayoutParams, mut area: Rect) {
-    let shown = match (params.focus, params.tab_pane) {
+    let other_pane = match (params.focus, params.tab_pane) {
         // The verdict is the default next to the cells.
         (Pane::Cells, Pane::Cells) => Pane::Verdict,
         (Pane::Cells, tab) => tab,
@@ -155,10 +155,10 @@ fn lay_out_two_panes(layout: &mut ScreenLayout, params: &LayoutParams, mut area:
         split_columns(area, params.splits.main, (MIN_CELLS_WIDTH, MIN_PANE_WIDTH));
     add_divider(layout, PaneDivider::Main, cells, right);
     layout.panes.push((Pane::Cells, cells));
-    if shown.is_trace_pane() {
+    if other_pane.is_trace_pane() {
         layout.turn_strip = take_top_rows(&mut right, 1);
     }
-    layout.panes.push((shown, right));
+    layout.panes.push((other_pane, right));
 }
 
 /// One pane at a time; the others are tabs.
@@ -226,14 +226,16 @@ fn compute_share(length: u16, part: u16) -> u16 {
 
 /// Adds the borders between two areas as a divider.
 fn add_divider(layout: &mut ScreenLayout, divider: PaneDivider, first: Rect, second: Rect) {
-    let whole = first.union(second);
+    let area = first.union(second);
     // The last column of the first area and the first column of the second are borders.
-    let hold = if divider.is_vertical() {
-        Rect::new(second.x.saturating_sub(1), whole.y, 2, whole.height)
+    let grab_area = if divider.is_vertical() {
+        Rect::new(second.x.saturating_sub(1), area.y, 2, area.height)
     } else {
-        Rect::new(whole.x, second.y.saturating_sub(1), whole.width, 2)
+        Rect::new(area.x, second.y.saturating_sub(1), area.width, 2)
     };
-    layout
-        .dividers
-        .push((divider, hold.intersection(whole), whole));
+    layout.dividers.push(DividerArea {
+        divider,
+        grab_area: grab_area.intersection(area),
+        divided_area: area,
+    });
 }

@@ -21,14 +21,14 @@ const MAX_SEARCHED_BYTES: usize = 1 << 20;
 
 /// Goes to the next citation of the shown verdict.
 pub(super) fn go_to_next_citation(app: &mut App) -> Vec<Effect> {
-    let Some(shown) = resolve_shown_cell(app) else {
+    let Some(shown_cell) = resolve_shown_cell(app) else {
         return push_notice(
             app,
             NoticeLevel::Info,
             "no cell is selected: j and k move in the cells",
         );
     };
-    let count = content::verdict::shown_verdict(&shown).map(|verdict| verdict.citations.len());
+    let count = content::verdict::shown_verdict(&shown_cell).map(|verdict| verdict.citations.len());
     match count {
         None => push_notice(
             app,
@@ -51,8 +51,8 @@ pub(super) fn go_to_next_citation(app: &mut App) -> Vec<Effect> {
 
 /// Goes to a citation: to its quote, or at least to the message or page that it names.
 pub(super) fn go_to_citation(app: &mut App, at: usize) -> Vec<Effect> {
-    let citation = resolve_shown_cell(app).and_then(|shown| {
-        content::verdict::shown_verdict(&shown)?
+    let citation = resolve_shown_cell(app).and_then(|shown_cell| {
+        content::verdict::shown_verdict(&shown_cell)?
             .citations
             .get(at)
             .cloned()
@@ -115,8 +115,8 @@ fn go_to_message(app: &mut App, number: usize, citation: &Citation) -> Vec<Effec
 }
 
 fn go_to_fetch(app: &mut App, at: usize, number: usize, citation: &Citation) -> Vec<Effect> {
-    let place = resolve_shown_cell(app).and_then(|shown| {
-        let turns = shown.turns();
+    let place = resolve_shown_cell(app).and_then(|shown_cell| {
+        let turns = shown_cell.turns();
         let (turn, call) = find_fetch(turns, number)?;
         let step = list_steps(turns).position(|step| step == TraceStep::Call(turn, call))?;
         Some((turn, call, step))
@@ -132,8 +132,8 @@ fn go_to_fetch(app: &mut App, at: usize, number: usize, citation: &Citation) -> 
     trace.shows_raw = false;
     // First, because a pane with another call scrolls to the top. The position of the quote is set after that.
     super::scroll_changed_panes(app);
-    let found = resolve_shown_cell(app).and_then(|shown| {
-        let call = shown.turns().get(turn)?.calls.get(call)?;
+    let found = resolve_shown_cell(app).and_then(|shown_cell| {
+        let call = shown_cell.turns().get(turn)?.calls.get(call)?;
         let text = content::tool_response::loaded_response(app, call)?;
         Some(text.map(|text| find_quote(text, &citation.quote)))
     });
@@ -222,16 +222,18 @@ pub(super) fn locate_quotes(app: &mut App) {
     else {
         return;
     };
-    let shown = resolve_shown_cell(app);
-    let verdict = shown.as_ref().and_then(content::verdict::shown_verdict);
+    let shown_cell = resolve_shown_cell(app);
+    let verdict = shown_cell
+        .as_ref()
+        .and_then(content::verdict::shown_verdict);
     let citations = verdict.map_or(&[][..], |verdict| &verdict.citations);
-    let of = app.session().transcript_pane.quotes_key.as_ref();
+    let key = app.session().transcript_pane.quotes_key.as_ref();
     // Verdicts are compared by content, because a rerun may return the same citations.
-    let same = |of: &QuotesKey| {
-        let known = of.sources.iter().map(|(source, quote)| (source, quote));
-        of.id == doc.id && known.eq(citations.iter().map(|c| (&c.source, &c.quote)))
+    let same = |key: &QuotesKey| {
+        let known = key.sources.iter().map(|(source, quote)| (source, quote));
+        key.id == doc.id && known.eq(citations.iter().map(|c| (&c.source, &c.quote)))
     };
-    if of.is_some_and(same) {
+    if key.is_some_and(same) {
         return;
     }
     // The limit is for all quotes together, so that a huge transcript does not block keys.
@@ -249,11 +251,11 @@ pub(super) fn locate_quotes(app: &mut App) {
     let sources = citations
         .iter()
         .map(|c| (c.source.clone(), c.quote.clone()));
-    let of = QuotesKey {
+    let key = QuotesKey {
         id: doc.id.clone(),
         sources: sources.collect(),
     };
     let document = &mut app.session_mut().transcript_pane;
     document.quotes = quotes;
-    document.quotes_key = Some(of);
+    document.quotes_key = Some(key);
 }

@@ -77,12 +77,12 @@ pub(in crate::tui::update) fn run_focused(app: &mut App) -> Vec<Effect> {
         }
     };
     // A group may contain hundreds of cells, so its cells come from the cache.
-    let alone = cells.selected_row();
-    let judged = alone.and_then(|row| {
+    let selected_row = cells.selected_row();
+    let judged = selected_row.and_then(|row| {
         let row = cells.row(row)?;
         Some(cells.evals.get(row.eval as usize)?.judged)
     });
-    if alone
+    if selected_row
         .and_then(|row| cells.row(row))
         .is_some_and(CellsRow::is_live)
     {
@@ -97,7 +97,7 @@ pub(in crate::tui::update) fn run_focused(app: &mut App) -> Vec<Effect> {
         Some(true) => CachePolicy::Refresh,
         _ => CachePolicy::Use,
     };
-    let costs = match alone {
+    let costs = match selected_row {
         Some(row) => is_cell_paid(app, row),
         None => is_any_judge_paid(app),
     };
@@ -197,8 +197,8 @@ fn is_any_judge_paid(app: &App) -> bool {
         // cost.
         return workspace.judges.keys().any(|name| paid(name));
     }
-    let seated = cells.current_judges.iter();
-    seated
+    let current_judges = cells.current_judges.iter();
+    current_judges
         .filter_map(|at| cells.judges.get(*at as usize))
         .any(|(name, _)| paid(name))
 }
