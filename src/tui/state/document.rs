@@ -120,7 +120,11 @@ impl TranscriptDocument {
         };
         for head in metadata_text::format_transcript_facts(transcript) {
             // The metadata belongs to no message: judges don't see it and can't cite it.
-            doc.push_piece((usize::MAX, 0), PieceKind::Metadata, "", &head);
+            let no_message = PartPosition {
+                message: usize::MAX,
+                part: 0,
+            };
+            doc.push_piece(no_message, PieceKind::Metadata, "", &head);
         }
         let joined = CallResultPairs::from_messages(&transcript.messages);
         for (at, message) in transcript.messages.iter().enumerate() {
@@ -187,8 +191,12 @@ impl TranscriptDocument {
     ) {
         let mut piece_count = 0;
         for (number, part) in message.parts.iter().enumerate() {
+            let position = PartPosition {
+                message: at,
+                part: number,
+            };
             // The result was already added after its call, maybe in another message.
-            if joined.results.contains_key(&(at, number)) {
+            if joined.results.contains_key(&position) {
                 piece_count += 1;
                 continue;
             }
@@ -198,17 +206,13 @@ impl TranscriptDocument {
             } else {
                 String::new()
             };
-            self.push_part(
-                (at, number),
-                &message.role,
-                part,
-                (piece_count == 0, &figures),
-            );
+            self.push_part(position, &message.role, part, (piece_count == 0, &figures));
             piece_count += 1;
             // The paired result follows its call, so that a reader sees both together.
-            if let Some(&(from, result_at)) = joined.calls.get(&(at, number))
-                && let Some(TranscriptPart::ToolResult(result)) =
-                    all.get(from).and_then(|m| m.parts.get(result_at))
+            if let Some(&result_at) = joined.calls.get(&position)
+                && let Some(TranscriptPart::ToolResult(result)) = all
+                    .get(result_at.message)
+                    .and_then(|m| m.parts.get(result_at.part))
             {
                 let error = result.is_error == Some(true);
                 let head = if error { "error" } else { "result" };
@@ -217,9 +221,9 @@ impl TranscriptDocument {
                     paired: true,
                 };
                 let head = append_duration(head, result.duration_ms);
-                let piece = self.push_piece((from, result_at), kind, &head, &result.content);
+                let piece = self.push_piece(result_at, kind, &head, &result.content);
                 // 0 is the initial value, so the message has no piece yet.
-                if let Some(first) = self.first_pieces.get_mut(from)
+                if let Some(first) = self.first_pieces.get_mut(result_at.message)
                     && *first == 0
                 {
                     *first = piece;
@@ -229,7 +233,15 @@ impl TranscriptDocument {
         // An empty message still gets a piece, so that a citation can go to it.
         if piece_count == 0 {
             let kind = piece_kind_from_role(&message.role);
-            let piece = self.push_piece((at, 0), kind, message.role.as_str(), "");
+            let piece = self.push_piece(
+                PartPosition {
+                    message: at,
+                    part: 0,
+                },
+                kind,
+                message.role.as_str(),
+                "",
+            );
             self.first_pieces[at] = piece;
         }
     }
@@ -288,14 +300,14 @@ impl TranscriptDocument {
         };
         let piece = self.push_piece(at, kind, &head, &text);
         if first {
-            self.first_pieces[at.0] = piece;
+            self.first_pieces[at.message] = piece;
         }
     }
 
     /// Adds a piece and returns its index.
     fn push_piece(
         &mut self,
-        (message, part): PartPosition,
+        position: PartPosition,
         kind: PieceKind,
         head: &str,
         text: &str,
@@ -315,8 +327,8 @@ impl TranscriptDocument {
         // A document never has 2^32 pieces; the limit only avoids a panic.
         let at = u32::try_from(self.pieces.len()).unwrap_or(u32::MAX);
         self.pieces.push(DocumentPiece {
-            message: u32::try_from(message).unwrap_or(u32::MAX),
-            part: u32::try_from(part).unwrap_or(u32::MAX),
+            message: u32::try_from(position.message).unwrap_or(u32::MAX),
+            part: u32::try_from(position.part).unwrap_or(u32::MAX),
             kind,
             heading_len: u16::try_from(from - begin).unwrap_or(0),
             range: from..self.text.len(),
@@ -384,8 +396,14 @@ fn piece_kind_from_role(role: &MessageRole<'_>) -> PieceKind {
     }
 }
 
-/// A message index and the index of one of its parts.
-type PartPosition = (usize, usize);
+/// The position of a part in a transcript.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct PartPosition {
+    /// The index of the message.
+    message: usize,
+    /// The index of the part in the message.
+    part: usize,
+}
 
 /// Pairs results with calls by id: each result belongs to the next unpaired call with its id.
 #[derive(Default)]
@@ -400,19 +418,23 @@ impl CallResultPairs {
         let mut joined = Self::default();
         for (at, message) in messages.iter().enumerate() {
             for (number, part) in message.parts.iter().enumerate() {
+                let position = PartPosition {
+                    message: at,
+                    part: number,
+                };
                 match part {
                     // Calls without an id can't be paired.
                     TranscriptPart::ToolCall(call) if !call.id.is_empty() => {
-                        open.entry(&call.id).or_default().push_back((at, number));
+                        open.entry(&call.id).or_default().push_back(position);
                     }
                     TranscriptPart::ToolResult(result) => {
+                        // The first open call gets the result, so repeated ids are paired in order.
                         let call = open.get_mut(&*result.call_id).and_then(VecDeque::pop_front);
                         // Only a message without other parts moves to its call. Other texts keep their place in the
                         // order.
-                        // The first open call gets the result, so repeated ids are paired in order.
                         if let Some(call) = call.filter(|_| message.parts.len() == 1) {
-                            joined.calls.insert(call, (at, number));
-                            joined.results.insert((at, number), call);
+                            joined.calls.insert(call, position);
+                            joined.results.insert(position, call);
                         }
                     }
                     _ => {}

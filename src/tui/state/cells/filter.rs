@@ -14,8 +14,22 @@ use crate::run::{DecisionFilter, FilterCandidate, FilterWord, split_words};
 #[derive(Debug, Clone, Default)]
 pub(super) struct CellsFilter {
     name_filter: Option<DecisionFilter>,
-    status_terms: Vec<(bool, StatusTerm)>,
-    label_terms: Vec<(bool, Vec<LabelTerm>)>,
+    status_terms: Vec<StatusCondition>,
+    label_terms: Vec<LabelCondition>,
+}
+
+/// An `is:` condition.
+#[derive(Debug, Clone, Copy)]
+struct StatusCondition {
+    is_negated: bool,
+    term: StatusTerm,
+}
+
+/// A `label:` condition, which one of its values must meet.
+#[derive(Debug, Clone)]
+struct LabelCondition {
+    is_negated: bool,
+    any_of: Vec<LabelTerm>,
 }
 
 /// The number of rows that are filtered at once. The rest follows in steps; see [`CellsState::finish_filtering`].
@@ -62,8 +76,11 @@ impl CellsFilter {
     fn parse(text: &str) -> Result<Self, String> {
         // The parser is shared with `dicta run --where`; on the screen its prefix is wrong.
         let plain = |error: crate::run::FilterError| {
-            let said = error.to_string();
-            said.strip_prefix("--where: ").unwrap_or(&said).to_owned()
+            let message = error.to_string();
+            message
+                .strip_prefix("--where: ")
+                .unwrap_or(&message)
+                .to_owned()
         };
         let mut is = Vec::new();
         let mut label = Vec::new();
@@ -75,15 +92,21 @@ impl CellsFilter {
                     value
                         .split(',')
                         .map(|one| {
-                            parse_term("is", one, &STATUS_TERMS).map(|one| (word.is_negated, one))
+                            parse_term("is", one, &STATUS_TERMS).map(|term| StatusCondition {
+                                is_negated: word.is_negated,
+                                term,
+                            })
                         })
                         .collect::<Result<Vec<_>, _>>()?,
                 ),
                 Some(("label", value)) if !word.is_quoted => {
-                    let said = value
+                    let terms = value
                         .split(',')
                         .map(|one| parse_term("label", one, &LABEL_TERMS));
-                    label.push((word.is_negated, said.collect::<Result<Vec<_>, _>>()?));
+                    label.push(LabelCondition {
+                        is_negated: word.is_negated,
+                        any_of: terms.collect::<Result<Vec<_>, _>>()?,
+                    });
                 }
                 // Tags are in the transcript files, which the screen does not read.
                 Some(("tag", _)) if !word.is_quoted => {
@@ -183,17 +206,20 @@ impl CellsState {
         let Some(row) = self.row(id) else {
             return false;
         };
-        // Terms of different keys must all match; values of one term are alternatives.
+        // All states of `is:` must match; the values of one `label:` are alternatives.
         if !self
             .query
             .status_terms
             .iter()
-            .all(|(not, is)| is.matches(row) != *not)
+            .all(|condition| condition.term.matches(row) != condition.is_negated)
         {
             return false;
         }
         let mut labels = self.query.label_terms.iter();
-        if !labels.all(|(not, terms)| terms.iter().any(|terms| terms.matches(row)) != *not) {
+        let holds = |condition: &LabelCondition| {
+            condition.any_of.iter().any(|term| term.matches(row)) != condition.is_negated
+        };
+        if !labels.all(holds) {
             return false;
         }
         let Some(filter) = &self.query.name_filter else {

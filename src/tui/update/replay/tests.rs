@@ -299,10 +299,10 @@ fn seek_while_streaming_keeps_selection_filter_and_places() {
         ),
         ("asked", true, true)
     );
-    let told = replay(&app).shown_events;
+    let shown_events = replay(&app).shown_events;
     assert_eq!(
         *shown_state(&app),
-        RunState::fold(&numbered(recorded_facts())[..told])
+        RunState::fold(&numbered(recorded_facts())[..shown_events])
     );
 }
 
@@ -467,8 +467,8 @@ fn standalone_replay_quits_when_left() {
     let mut app = read_as(ReplayStart::from_speed(Some(1.0)));
     assert!(replay(&app).is_playing());
     assert_eq!(replay(&app).recorded_at, "2026-11-20 17:02");
-    let told: Vec<_> = app.notices.log.iter().map(|n| n.text.as_str()).collect();
-    assert_eq!(told, ["line 3", "recorded against a scripted server"]);
+    let notices: Vec<_> = app.notices.log.iter().map(|n| n.text.as_str()).collect();
+    assert_eq!(notices, ["line 3", "recorded against a scripted server"]);
     assert_eq!(leave_replay(&mut app), [Effect::Quit]);
     assert_eq!(app.exit_code, Some(0));
 
