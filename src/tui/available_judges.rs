@@ -30,6 +30,7 @@ const KEY_VARIABLES: &[(&str, &str, ProviderKind, &str)] = &[
         "GEMINI_API_KEY",
         ProviderKind::Gemini,
         "gemini-2.5-pro",
+        // Gemini reads both variables, as Google's own client libraries do.
     ),
     (
         "gemini",
@@ -85,8 +86,12 @@ async fn find_with_servers(
         .map(|(_, port)| list_server_models(&client, clock, *port));
     // All servers at the same time, so that the search takes one deadline at most.
     let served = futures_util::future::join_all(requests).await;
-    let own = find_own_judge(order);
-    let tools = own.map(|own| own.tools.clone()).unwrap_or_default();
+    // The judge of the second opinion gets the tools of the eval's own judge, so that both see the same
+    // evidence.
+    let own_judge = find_own_judge(order);
+    let tools = own_judge
+        .map(|own_judge| own_judge.tools.clone())
+        .unwrap_or_default();
 
     let workspace = &order.workspace;
     let mut found = Vec::new();
@@ -96,8 +101,10 @@ async fn find_with_servers(
             found.push(check_workspace_judge(judge, env));
         }
     }
+    // Names that the workspace uses are taken, because a run finds its judge by name.
     let mut names: Vec<String> = workspace.judges.keys().cloned().collect();
     found.extend(judges_from_keys(env, workspace, &tools, &mut names));
+    // The order of the list is fixed: workspace, keys, servers.
     for (name, served) in servers.iter().map(|(name, _)| *name).zip(served) {
         let Some((base_url, models)) = served else {
             continue;
@@ -109,19 +116,22 @@ async fn find_with_servers(
     let (env, order, clock) = (env.clone(), order.clone(), Arc::clone(clock));
     // Planning reads transcripts, which blocks.
     let priced = tokio::task::spawn_blocking(move || estimate_prices(found, &env, &order, &clock));
+    // After a panic the list is empty, which the overlay can show.
     priced.await.unwrap_or_default()
 }
 
 /// Returns the judge of the cell's own eval.
 fn find_own_judge(order: &RunOrder) -> Option<&JudgeConfig> {
     if let Some(judge) = &order.judge {
+        // The order already names a judge, so its tools are the ones to copy.
         return Some(judge);
     }
     let workspace = &order.workspace;
     let name: CellName = order.only.as_ref()?.first()?.parse().ok()?;
     let (rubric, at) = workspace.find_eval(&name.rubric, &name.eval)?;
-    let by = rubric.evals[at].assign_judges(rubric, workspace.judge.as_deref())?;
-    workspace.judges.get(*by.judges.first()?)
+    // Of a panel, the first judge represents all; a list needs one set of tools.
+    let assignment = rubric.evals[at].assign_judges(rubric, workspace.judge.as_deref())?;
+    workspace.judges.get(*assignment.judges.first()?)
 }
 
 fn check_workspace_judge(judge: &JudgeConfig, env: &Env) -> AvailableJudge {
@@ -130,6 +140,7 @@ fn check_workspace_judge(judge: &JudgeConfig, env: &Env) -> AvailableJudge {
     } else {
         format!(" · {}", judge.model)
     };
+    // A local judge needs no key (`Ok(None)`), so its title names none.
     let (key, problem) = match resolve_key(judge, env) {
         Ok(Some(_)) => (
             format!(" · key in {}", describe_key_source(&judge.key)),
@@ -140,6 +151,7 @@ fn check_workspace_judge(judge: &JudgeConfig, env: &Env) -> AvailableJudge {
     };
     let title = format!("{}{model} · of this workspace{key}", judge.name);
     AvailableJudge {
+        // The configuration may contain control characters, so the texts are escaped.
         title: make_visible(&title, false).into_owned(),
         judge: problem.is_none().then(|| judge.clone()),
         note: make_visible(&problem.unwrap_or_default(), false).into_owned(),
@@ -166,7 +178,7 @@ fn judges_from_keys(
         // A workspace judge with the same key is already in the list, with the user's settings.
         // With a `base_url`, the key belongs to another service.
         let known = workspace.judges.values().any(|judge| {
-            matches!(&judge.key, ApiKeySource::Env(of) | ApiKeySource::EnvIfSet(of) if of == variable)
+            matches!(&judge.key, ApiKeySource::Env(key) | ApiKeySource::EnvIfSet(key) if key == variable)
                 && judge.base_url.is_none()
         });
         // A provider with two key variables is listed once.
@@ -181,6 +193,8 @@ fn judges_from_keys(
             ..JudgeConfig::new(make_unique_name(name, names), *provider)
         };
         let title = format!("{} · {model} · key in {variable}", judge.name);
+        // A key that can't be read leaves the entry in the list with the reason, so that the user sees what
+        // to fix.
         let broken = resolve_key(&judge, env)
             .err()
             .map(|error| error.to_string());
@@ -190,6 +204,7 @@ fn judges_from_keys(
             note: broken.unwrap_or_default(),
         });
     }
+    // A gateway has no default model, so its entry only says how to configure it.
     for (name, variable) in GATEWAY_KEY_VARIABLES {
         if env.get(variable).is_some() {
             found.push(AvailableJudge {
@@ -223,17 +238,20 @@ fn judges_from_server(
                 && same.is_some_and(|url| url.replace("localhost", "127.0.0.1") == base_url)
         })
     };
+    // A server may list hundreds of models, so the rest becomes one line.
     let more = models.len().saturating_sub(MAX_MODELS);
     let mut found: Vec<AvailableJudge> = Vec::new();
     for model in models.iter().take(MAX_MODELS) {
         if configured(model) {
             continue;
         }
+        // The model name comes from a server, so it is untrusted.
         let title = format!("{name} · {} · {base_url}", make_visible(model, false));
         let judge = JudgeConfig {
             model: model.clone(),
             base_url: Some(base_url.to_owned()),
             tools: tools.to_vec(),
+            // Local servers speak the OpenAI dialect.
             ..JudgeConfig::new(make_unique_name(name, names), ProviderKind::Openai)
         };
         found.push(AvailableJudge {
@@ -292,10 +310,12 @@ async fn list_server_models(
         connect: SERVER_DEADLINE,
         first_byte: SERVER_DEADLINE,
         idle: SERVER_DEADLINE,
+        // A list of models has a few kilobytes. 1 MiB limits what an unknown program on the port can send.
         total_bytes: 1 << 20,
     };
+    // `GET /v1/models` is part of the OpenAI API, so another program on the port answers with another status.
     let url = format!("{base_url}/models");
-    let asking = async {
+    let request = async {
         let mut reply = client.get(&url, &[], limits).await.ok()?;
         let mut body = Vec::new();
         while let Some(chunk) = reply.next_chunk().await.ok()? {
@@ -304,7 +324,7 @@ async fn list_server_models(
         (reply.status == 200).then_some(body)
     };
     // The deadline covers the whole reply, however slowly its parts arrive.
-    let body = with_timeout(&**clock, SERVER_DEADLINE, asking).await??;
+    let body = with_timeout(&**clock, SERVER_DEADLINE, request).await??;
     let models: ModelList = serde_json::from_slice(&body).ok()?;
     let names = models.data.into_iter().map(|model| model.id);
     let names =
@@ -323,18 +343,21 @@ fn estimate_prices(
     // Judges with the same prompt frame and cell get the same prompt, so one estimate is enough: each reads the
     // transcripts.
     let mut known: HashMap<String, Result<JudgePreview, String>> = HashMap::new();
-    for one in &mut found {
-        let Some(judge) = &one.judge else { continue };
+    for entry in &mut found {
+        // An entry without a judge has a note already and can't be asked.
+        let Some(judge) = &entry.judge else { continue };
         let tools = serde_json::to_string(&judge.tools).unwrap_or_default();
-        let alike = format!("{tools}\n{:?}\n{}", judge.verdict, judge.base_prompt);
-        let taken = known
-            .entry(alike)
+        // These parts determine the prompt: tools, verdict format, base prompt.
+        let prompt_key = format!("{tools}\n{:?}\n{}", judge.verdict, judge.base_prompt);
+        let preview = known
+            .entry(prompt_key)
             .or_insert_with(|| preview_judge(judge, env, order, clock, &registry));
-        match taken {
-            Ok(taken) => one.note = describe_preview(judge, taken),
+        match preview {
+            Ok(preview) => entry.note = describe_preview(judge, preview),
             Err(why) => {
-                one.note = make_visible(why, false).into_owned();
-                one.judge = None;
+                // Without a preview the judge can't judge this cell, so the user can't select it.
+                entry.note = make_visible(why, false).into_owned();
+                entry.judge = None;
             }
         }
     }
@@ -348,6 +371,7 @@ fn preview_judge(
     clock: &Arc<dyn Clock>,
     registry: &EvalTypeRegistry,
 ) -> Result<JudgePreview, String> {
+    // The preview finds judges by name, so the judge must be in the workspace for the preview.
     let mut workspace = (*order.workspace).clone();
     workspace.judges.insert(judge.name.clone(), judge.clone());
     let options = RunOptions {
@@ -357,6 +381,7 @@ fn preview_judge(
             .map(|only| DecisionFilter::from_names(only.iter().cloned())),
         judge: Some(judge.name.clone()),
         evidence_run: order.replayed_evidence.clone(),
+        // With the cache, a cell that was judged before would seem free.
         cache: CachePolicy::Off,
         ..RunOptions::default()
     };
@@ -367,22 +392,25 @@ fn preview_judge(
         .map_err(|error| error.to_string())?;
     let preview_of_judge = preview.judges.swap_remove(&judge.name);
     preview_of_judge
+        // A plan without calls means that the judge is never asked.
         .filter(|preview| preview.calls_least > 0)
         .ok_or_else(|| "this cell calls no judge: code decides it, or dicta skips it".to_owned())
 }
 
 /// Formats an estimate: `about 2,100 + 300 tokens, about $0.003`.
-fn describe_preview(judge: &JudgeConfig, taken: &JudgePreview) -> String {
+fn describe_preview(judge: &JudgeConfig, preview: &JudgePreview) -> String {
     let mut note = format!(
         "about {} + {} tokens",
-        format_thousands(taken.input_tokens),
-        format_thousands(taken.output_tokens)
+        format_thousands(preview.input_tokens),
+        format_thousands(preview.output_tokens)
     );
-    if taken.calls_most > taken.calls_least {
-        let _infallible = write!(note, " a call, up to {} calls", taken.calls_most);
+    // Tools cause more turns, so the number of calls is a range.
+    if preview.calls_most > preview.calls_least {
+        let _infallible = write!(note, " a call, up to {} calls", preview.calls_most);
     }
     let pricing = judge.pricing();
-    let usd = pricing.map(|p| p.estimate_token_cost(taken.input_tokens, taken.output_tokens));
+    let usd = pricing.map(|p| p.estimate_token_cost(preview.input_tokens, preview.output_tokens));
+    // The note never prints $0.000: a small cost would look free.
     note + &match (judge.is_free(), usd) {
         (true, _) => ", free (local)".to_owned(),
         (false, Some(usd)) if usd < 0.001 => ", less than $0.001".to_owned(),

@@ -133,6 +133,7 @@ pub(crate) struct CommandSpec {
 impl CommandSpec {
     /// Returns Ok if the command can run now, else the reason. Checks the scope before the command's own condition.
     pub(crate) fn check_usable(&self, app: &App) -> Result<(), &'static str> {
+        // The scope is checked first: its sentence names the pane to go to.
         enabled::check_scope(app, self.scope)?;
         (self.enabled)(app)
     }
@@ -151,6 +152,7 @@ pub(crate) fn find_spec(command: UiCommand) -> Option<&'static CommandSpec> {
 /// Returns the headings in the order of the table.
 pub(crate) fn list_groups() -> Vec<&'static str> {
     let mut groups: Vec<&'static str> = Vec::new();
+    // The table keeps groups together, so the first row of a group gives its place.
     for spec in COMMANDS {
         if !groups.contains(&spec.group) {
             groups.push(spec.group);

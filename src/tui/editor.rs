@@ -31,8 +31,10 @@ pub(crate) fn build_editor_command(
     installed: impl Fn(&Path) -> bool,
 ) -> Result<EditorCommand, String> {
     let set = ["VISUAL", "EDITOR"]
+        // VISUAL comes first, as in git and other Unix programs.
         .into_iter()
         .find_map(|name| Some((name, env.get(name)?.trim())))
+        // A variable that is set to an empty text counts as unset.
         .filter(|(_, value)| !value.is_empty());
     let mut words = match set {
         Some((name, value)) => {
@@ -40,6 +42,7 @@ pub(crate) fn build_editor_command(
         }
         None => vec![find_installed_editor(env, installed)?],
     };
+    // A value such as `""` or only quotes gives no program.
     if words.is_empty() {
         return Err("$EDITOR is empty; set it to a command".to_owned());
     }
@@ -55,6 +58,7 @@ pub(crate) fn build_editor_command(
 fn find_installed_editor(env: &Env, installed: impl Fn(&Path) -> bool) -> Result<String, String> {
     let folders: Vec<PathBuf> =
         std::env::split_paths(env.get("PATH").unwrap_or_default()).collect();
+    // nano comes first, because a new user can leave it without help.
     ["nano", "vi"]
         .into_iter()
         .find(|name| folders.iter().any(|folder| installed(&folder.join(name))))
@@ -69,14 +73,17 @@ fn position_args(program: &str, path: &Path, at: FilePosition) -> Vec<String> {
     let file = path.display().to_string();
     let FilePosition { line, column } = at;
     let name = Path::new(program)
+        // A path such as `/usr/bin/Vim` names the same editor as `vim`.
         .file_name()
         .map_or_else(String::new, |name| name.to_string_lossy().to_lowercase());
     match name.as_str() {
         "vi" | "vim" | "nvim" | "view" | "nano" | "pico" | "emacs" | "emacsclient" | "kak"
         | "micro" | "jed" | "joe" | "mg" | "ne" => vec![format!("+{line}"), file],
+        // These editors take a position after the file name.
         "hx" | "helix" | "zed" | "subl" | "sublime_text" => {
             vec![format!("{file}:{line}:{column}")]
         }
+        // Editors based on VS Code need `-g` before the position.
         "code" | "code-insiders" | "codium" | "vscodium" | "cursor" | "windsurf" => {
             vec!["-g".to_owned(), format!("{file}:{line}:{column}")]
         }
@@ -94,19 +101,23 @@ fn split_shell_words(text: &str) -> Result<Vec<String>, String> {
     let mut chars = text.chars();
     while let Some(c) = chars.next() {
         match (c, quote) {
+            // The same quote character closes the word's quoted part.
             (_, Some(q)) if c == q => quote = None,
+            // A single quote keeps backslashes as they are, as in POSIX shells.
             ('\\', None | Some('"')) => {
                 let escaped = chars.next().ok_or("it ends with a backslash")?;
                 word.get_or_insert_default().push(escaped);
             }
             ('\'' | '"', None) => {
                 quote = Some(c);
+                // An empty pair of quotes is a word of its own.
                 word.get_or_insert_default();
             }
             (_, None) if c.is_whitespace() => words.extend(word.take()),
             _ => word.get_or_insert_default().push(c),
         }
     }
+    // A shell would wait for more input here, but there is none.
     if let Some(quote) = quote {
         return Err(format!("a {quote} is not closed"));
     }
@@ -127,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn each_editor_is_told_the_line_in_its_own_way() {
+    fn each_editor_gets_line_in_its_syntax() {
         for (editor, told) in [
             ("vim", "vim +7|/w/a b.yaml"),
             ("/usr/bin/nvim -p", "/usr/bin/nvim -p|+7|/w/a b.yaml"),
@@ -142,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_called_says_why() {
+    fn invalid_editor_command_returns_reason() {
         assert_eq!(
             called("vim 'x"),
             Err("$EDITOR is `vim 'x`: a ' is not closed".to_owned())
@@ -152,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn visual_comes_first_and_without_either_an_installed_one_is_found() {
+    fn visual_has_priority_and_installed_editor_is_fallback() {
         let env = |pairs: &[(&str, &str)]| {
             Env(pairs
                 .iter()

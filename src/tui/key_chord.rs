@@ -34,6 +34,7 @@ impl KeyChord {
 
     /// Converts the variants that terminals send for one key to one form.
     fn normalize(code: KeyCode, modifiers: KeyModifiers) -> Self {
+        // Other modifiers, such as super, are used by no command.
         let mut modifiers =
             modifiers & (KeyModifiers::CONTROL | KeyModifiers::ALT | KeyModifiers::SHIFT);
         let mut code = code;
@@ -52,10 +53,13 @@ impl KeyChord {
                 }
                 code = key;
             } else if modifiers.contains(KeyModifiers::SHIFT) {
+                // Some terminals send `a` with shift, others send `A`.
                 code = KeyCode::Char(c.to_ascii_uppercase());
             }
+            // The character already contains the shift, so one key has one form.
             modifiers.remove(KeyModifiers::SHIFT);
         }
+        // Terminals send shift-tab as Tab with shift or as BackTab.
         if code == KeyCode::Tab && modifiers.contains(KeyModifiers::SHIFT) {
             code = KeyCode::BackTab;
         }
@@ -88,6 +92,7 @@ const NAMED_KEYS: [(&str, KeyCode); 17] = [
 
 impl fmt::Display for KeyChord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The table contains `backtab`, but people know the key as shift-tab.
         if self.code == KeyCode::BackTab {
             return f.write_str("shift-tab");
         }
@@ -104,6 +109,7 @@ impl fmt::Display for KeyChord {
             NAMED_KEYS.iter().find(|(_, code)| *code == self.code),
             self.code,
         ) {
+            // Help shows the character itself. The names `minus` and `plus` are only for parsing.
             (_, KeyCode::Char('-')) => f.write_str("-"),
             (_, KeyCode::Char('+')) => f.write_str("+"),
             (Some((name, _)), _) => f.write_str(name),
@@ -118,6 +124,7 @@ impl FromStr for KeyChord {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        // `shift-` plus `tab` would parse as another key code.
         if text == "shift-tab" {
             return Ok(Self {
                 code: KeyCode::BackTab,
@@ -140,6 +147,7 @@ impl FromStr for KeyChord {
             rest = after;
         }
         let mut chars = rest.chars();
+        // A text of one character is that character, also `-`.
         let code = match (chars.next(), chars.next()) {
             (Some(c), None) => KeyCode::Char(c),
             _ => NAMED_KEYS
@@ -149,12 +157,14 @@ impl FromStr for KeyChord {
                 .or_else(|| parse_function_key(rest))
                 .ok_or_else(|| format!("`{text}` isn't a key"))?,
         };
+        // A parsed key must be equal to the key that a terminal sends.
         Ok(Self::normalize(code, modifiers))
     }
 }
 
 fn parse_function_key(text: &str) -> Option<KeyCode> {
     let number: u8 = text.strip_prefix('f')?.parse().ok()?;
+    // Terminals report up to 24 function keys.
     (1..=24).contains(&number).then_some(KeyCode::F(number))
 }
 

@@ -28,6 +28,7 @@ static KEY_TABLE: LazyLock<Vec<(Vec<KeyChord>, &'static CommandSpec)>> = LazyLoc
     COMMANDS
         .iter()
         .flat_map(|spec| spec.keys.iter().map(move |keys| (*keys, spec)))
+        // A test parses every key of the table, so this drops no row.
         .filter_map(|(keys, spec)| Some((parse_chords(keys).ok()?, spec)))
         .collect()
 });
@@ -58,14 +59,17 @@ pub(crate) fn resolve_keys(
     pressed: &[KeyChord],
 ) -> KeyMeaning {
     for scope in scopes {
-        let mut begun = false;
+        let mut is_prefix = false;
         for (keys, spec) in KEY_TABLE.iter().filter(|(_, spec)| spec.scope == scope) {
+            // A full match comes before a prefix: no command of a scope has a sequence that begins with
+            // another's keys.
             if keys == pressed {
                 return KeyMeaning::Command(spec.command);
             }
-            begun |= keys.starts_with(pressed);
+            is_prefix |= keys.starts_with(pressed);
         }
-        if begun {
+        // A prefix in this scope hides a command of a wider scope.
+        if is_prefix {
             return KeyMeaning::Prefix;
         }
     }
@@ -85,6 +89,7 @@ pub(crate) fn following_keys(
         })
         .filter_map(|(keys, spec)| {
             let rest = keys.strip_prefix(pressed)?;
+            // Without a rest, the sequence is complete and has no continuation.
             let rest: Vec<String> = rest.iter().map(KeyChord::to_string).collect();
             (!rest.is_empty()).then(|| (rest.join(" "), *spec))
         })

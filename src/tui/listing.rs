@@ -47,14 +47,16 @@ pub(crate) struct ListingUpdate {
 pub(crate) fn list_transcripts(
     file: &Path,
     after: u64,
-    tell: &mut dyn FnMut(ListingUpdate) -> bool,
+    send_update: &mut dyn FnMut(ListingUpdate) -> bool,
 ) {
     let mut found = ListingUpdate::default();
-    match list_by_reading(file, after, &mut found, tell) {
+    match list_by_reading(file, after, &mut found, send_update) {
+        // The file ended before or after the page, so both parts are complete.
         Ok(ListingFlow::Continue) => {
             found.page_complete = true;
             found.fully_counted = true;
         }
+        // The receiver is gone, so no one reads a last update.
         Ok(ListingFlow::Stopped) => return,
         Err(why) => {
             found.page_complete = true;
@@ -62,7 +64,7 @@ pub(crate) fn list_transcripts(
             found.problem = Some(why);
         }
     }
-    tell(found);
+    send_update(found);
 }
 
 enum ListingFlow {
@@ -74,15 +76,24 @@ fn list_by_reading(
     path: &Path,
     after: u64,
     found: &mut ListingUpdate,
-    tell: &mut dyn FnMut(ListingUpdate) -> bool,
+    send_update: &mut dyn FnMut(ListingUpdate) -> bool,
 ) -> Result<ListingFlow, String> {
+    // A relative path would change its meaning if the program changed its folder.
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    // The error type is lost below, so the reason for offering a workspace is kept here.
     let mut file = TranscriptFile::open(&path).map_err(|error| {
         found.mappable = matches!(error, TranscriptError::Unmapped { .. });
         error.to_string()
     })?;
+    // A format with a directory, such as an Inspect log, lists its records without parsing them.
     if let Some(entries) = file.read_index().map_err(|error| error.to_string())? {
-        return Ok(list_by_directory(&file, &entries, after, found, tell));
+        return Ok(list_by_directory(
+            &file,
+            &entries,
+            after,
+            found,
+            send_update,
+        ));
     }
     let mut reported = 0;
     while let Some(block) = file.next_block().map_err(|error| error.to_string())? {
@@ -94,6 +105,7 @@ fn list_by_reading(
                 add_record(found, &file, record, bytes);
             }
             let page = span.number == after.saturating_add(PAGE_RECORDS);
+            // An update is sent at the page's end, for a full batch, and as progress while only counting.
             if page
                 || found.refs.len() == BATCH_RECORDS
                 || span.number - reported >= PROGRESS_INTERVAL
@@ -106,7 +118,7 @@ fn list_by_reading(
                     page_complete: found.page_complete,
                     ..ListingUpdate::default()
                 };
-                if !tell(std::mem::replace(found, next)) {
+                if !send_update(std::mem::replace(found, next)) {
                     return Ok(ListingFlow::Stopped);
                 }
             }
@@ -122,9 +134,10 @@ fn list_by_directory(
     entries: &[TranscriptIndexEntry],
     after: u64,
     found: &mut ListingUpdate,
-    tell: &mut dyn FnMut(ListingUpdate) -> bool,
+    send_update: &mut dyn FnMut(ListingUpdate) -> bool,
 ) -> ListingFlow {
     found.counted = entries.len() as u64;
+    // On a 32-bit system the number may not fit; then no entry is left.
     let after = usize::try_from(after).unwrap_or(usize::MAX);
     for (entry, _) in entries.iter().skip(after).zip(0..DIRECTORY_PAGE_RECORDS) {
         found.refs.push(TranscriptRef {
@@ -133,6 +146,7 @@ fn list_by_directory(
             offset: entry.span.offset,
             len: entry.span.len,
             part: entry.span.part,
+            // The digest would require to read the transcript, which this function avoids.
             digest: Digest::unread(),
         });
         if found.refs.len() == BATCH_RECORDS {
@@ -140,7 +154,7 @@ fn list_by_directory(
                 counted: found.counted,
                 ..ListingUpdate::default()
             };
-            if !tell(std::mem::replace(found, next)) {
+            if !send_update(std::mem::replace(found, next)) {
                 return ListingFlow::Stopped;
             }
         }
@@ -166,6 +180,7 @@ fn add_record(
         }),
         Err(bad) => {
             found.bad += 1;
+            // Only the first reason is kept: one bad record often repeats a million times.
             let why = format!("record {}: {}", bad.number, bad.why);
             found.why.get_or_insert(why);
         }
@@ -192,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_million_records_are_counted_and_a_page_of_them_listed() {
+    fn large_file_is_counted_and_listed_by_page() {
         let dir = tempfile::tempdir().expect("a folder");
         let path = dir.path().join("many.jsonl");
         let mut out = std::io::BufWriter::new(std::fs::File::create(&path).expect("a file"));
@@ -220,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_records_are_counted_and_the_first_one_says_why() {
+    fn bad_records_are_counted_with_first_reason() {
         let dir = tempfile::tempdir().expect("a folder");
         let path = dir.path().join("t.jsonl");
         let text = "{\"id\":\"a\",\"messages\":[]}\n{\"messages\":3}\n{\"messages\":[]}\n";
@@ -237,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_with_a_directory_is_listed_by_it_and_read_when_one_looks() {
+    fn file_with_directory_is_listed_without_reading() {
         let dir = tempfile::tempdir().expect("a folder");
         let path = dir.path().join("three.eval");
         let log = include_bytes!("../../tests/fixtures/inspect/three.eval");
@@ -255,11 +270,11 @@ mod tests {
         let shown = crate::tui::reads::read_document(refs[2], None, None).expect("read now");
         assert_eq!((&*shown.id, shown.first_pieces.len()), ("three", 2));
         let why = crate::tui::reads::read_document(refs[1], None, None).expect_err("torn");
-        assert!(why.contains("two_epoch_1"), "{why}");
+        assert!(why.as_str().contains("two_epoch_1"), "{why}");
     }
 
     #[test]
-    fn what_holds_no_transcripts_says_so() {
+    fn file_without_transcripts_reports_problem() {
         let dir = tempfile::tempdir().expect("a folder");
         let path = dir.path().join("empty.jsonl");
         std::fs::write(&path, "").expect("written");

@@ -35,6 +35,7 @@ pub(crate) mod runtime;
 pub(crate) mod state;
 #[cfg(test)]
 mod stories;
+pub(crate) mod task_failure;
 pub(crate) mod term;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -134,6 +135,7 @@ pub fn run_workbench(setup: WorkbenchSetup) -> Result<WorkbenchExit, WorkbenchEr
         .map_err(WorkbenchError::Runtime)?;
     // The panic hook has already printed the message on the normal screen.
     let exit =
+        // The state is discarded after a panic, so it need not be unwind safe.
         std::panic::catch_unwind(AssertUnwindSafe(|| runtime.block_on(run_event_loop(setup))));
     // A task that does not react must not keep the program open. Events are recorded before they are shown, so none
     // is lost.
@@ -155,6 +157,7 @@ async fn run_event_loop(setup: WorkbenchSetup) -> Result<WorkbenchExit, Workbenc
         rules_text_delay: Some(RULES_TEXT_DELAY),
     });
     let (opened, replay_start, first_effects) = resolve_open_request(setup.open);
+    // The size is read from the terminal before the first frame.
     let mut app = App::new(opened, Size::default(), setup.theme);
     app.replay_start = replay_start;
     let (input_sender, input) = unbounded_channel();
@@ -170,6 +173,7 @@ async fn run_event_loop(setup: WorkbenchSetup) -> Result<WorkbenchExit, Workbenc
         signals,
     };
     let mut app = EventLoop::new(app, screen, deps, first_effects);
+    // The future is large, so it is on the heap.
     let end = Box::pin(app.run(&mut external_events)).await;
     let summary = Box::pin(app.shut_down()).await;
     Ok(WorkbenchExit {
@@ -199,6 +203,7 @@ fn resolve_open_request(open: OpenRequest) -> (OpenedItem, ReplayStart, Vec<Effe
             workspace: around,
         } => {
             let read = Effect::ReadReplay {
+                // The folder is known, so no workspace is needed to find the run.
                 run,
                 workspace: None,
                 dir: Some(dir),

@@ -15,6 +15,7 @@ use super::state::overlay::AvailableJudge;
 use super::state::readable_request::{ReadableRequest, RequestKey};
 use super::state::runs::RunTicket;
 use super::state::transcript_source::TranscriptSourceText;
+use super::task_failure::TaskFailure;
 use super::widget::canvas::HitMap;
 use crate::diag::Diagnostic;
 use crate::event::{EventKind, RunEvent};
@@ -111,23 +112,23 @@ pub(crate) enum Msg {
     /// The cost and size of a run were estimated.
     Previewed {
         ticket: RunTicket,
-        preview: Result<RunPreview, String>,
+        preview: Result<RunPreview, TaskFailure>,
     },
 
     /// A recorded cell was read.
     TraceRead {
         row: RowId,
-        recorded: Result<Arc<RecordedCell>, String>,
+        recorded: Result<Arc<RecordedCell>, TaskFailure>,
     },
     /// A blob was read.
     BlobRead {
         blob: Blob,
-        text: Result<Arc<str>, String>,
+        text: Result<Arc<str>, TaskFailure>,
     },
     /// A request was converted to readable text.
     RequestRead {
         key: RequestKey,
-        request: Result<Arc<ReadableRequest>, String>,
+        request: Result<Arc<ReadableRequest>, TaskFailure>,
     },
     /// A text was highlighted. `key` is the key of the order.
     Highlighted {
@@ -137,12 +138,12 @@ pub(crate) enum Msg {
     /// A transcript was read.
     DocumentRead {
         id: String,
-        doc: Result<Arc<TranscriptDocument>, String>,
+        doc: Result<Arc<TranscriptDocument>, TaskFailure>,
     },
     /// The file's own record of a transcript was read.
     SourceRead {
         transcript: TranscriptRef,
-        record: Result<Arc<TranscriptSourceText>, String>,
+        record: Result<Arc<TranscriptSourceText>, TaskFailure>,
     },
     /// A check ran again to locate its finding. `marks` is empty if the finding differs now.
     MarksFound {
@@ -153,7 +154,7 @@ pub(crate) enum Msg {
     ReplayRead {
         run: RunId,
         dir: PathBuf,
-        log: Result<Arc<Vec<RunEvent>>, String>,
+        log: Result<Arc<Vec<RunEvent>>, TaskFailure>,
         warnings: Vec<String>,
     },
     /// The search for available judges ended.
@@ -167,16 +168,16 @@ pub(crate) enum Msg {
         listed: ListingUpdate,
     },
     /// A workspace was created around a file, or not: a sentence.
-    WorkspaceMade(Result<Arc<Workspace>, String>),
+    WorkspaceMade(Result<Arc<Workspace>, TaskFailure>),
     /// A label was written, or not: a sentence.
     LabelWritten {
         number: u64,
-        written: Result<WrittenLabel, String>,
+        written: Result<WrittenLabel, TaskFailure>,
     },
     /// The editor ended.
-    EditorClosed(Result<(), String>),
+    EditorClosed(Result<(), TaskFailure>),
     /// A text was copied to the clipboard, or not. Both values are sentences.
-    Copied(Result<String, String>),
+    Copied(Result<String, TaskFailure>),
 }
 
 /// One mouse event.

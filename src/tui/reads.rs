@@ -24,6 +24,7 @@ use crate::record::{FolderBlobs, RecordedRun};
 use crate::theme::Role;
 use crate::tools::find_hidden_ranges;
 use crate::transcript::{FieldMapping, RecordSpan, TranscriptFile, parse_native};
+use crate::tui::task_failure::TaskFailure;
 
 pub(crate) use record::{describe_skipped, read_record};
 
@@ -35,7 +36,7 @@ pub(crate) fn read_recorded_cell(
     run: &RecordedRun,
     which: &CellRef,
     outdated: &dyn Fn() -> bool,
-) -> Option<Result<RecordedCell, String>> {
+) -> Option<Result<RecordedCell, TaskFailure>> {
     search_recorded_cell(run, which, outdated).transpose()
 }
 
@@ -43,16 +44,17 @@ fn search_recorded_cell(
     run: &RecordedRun,
     which: &CellRef,
     outdated: &dyn Fn() -> bool,
-) -> Result<Option<RecordedCell>, String> {
+) -> Result<Option<RecordedCell>, TaskFailure> {
     // The cell is folded as cell 0 of a state of its own, so memory does not grow with the run's other cells.
     let mut state = RunState::default();
     let mut found: Option<(CellIx, TranscriptRef)> = None;
-    let events = run.events().map_err(|error| error.to_string())?;
+    let events = run.events().map_err(TaskFailure::new)?;
     for (at, event) in events.enumerate() {
+        // The check takes an atomic load, but not for each event of a long log.
         if at % EVENTS_PER_CHECK == EVENTS_PER_CHECK - 1 && outdated() {
             return Ok(None);
         }
-        let event = event.map_err(|error| error.to_string())?;
+        let event = event.map_err(TaskFailure::new)?;
         let kind = match (&event.kind, &found) {
             (EventKind::RunStarted(_), _) => event.kind,
             (
@@ -63,6 +65,7 @@ fn search_recorded_cell(
                 },
                 None,
             ) => {
+                // A row of this session knows the cell's number; a row of a past run knows only its name.
                 let is_requested = |(number, key)| match which {
                     CellRef::Ix(requested) => number == *requested,
                     CellRef::Name(requested) => state
@@ -72,6 +75,7 @@ fn search_recorded_cell(
                         .is_some_and(|name| name == requested.by_ref()),
                 };
                 let numbers = (first.0..).map(CellIx);
+                // The cell belongs to a later transcript.
                 let Some((number, key)) = numbers.zip(keys).find(|cell| is_requested(*cell)) else {
                     continue;
                 };
@@ -84,6 +88,7 @@ fn search_recorded_cell(
             }
             (EventKind::CellsSettled(results), Some((number, _))) => {
                 match results.iter().find(|settled| settled.0 == *number) {
+                    // The batch settles many cells; only this one is kept.
                     Some(settled) => {
                         EventKind::CellsSettled(vec![SettledCell(CellIx(0), settled.1.clone())])
                     }
@@ -93,6 +98,7 @@ fn search_recorded_cell(
             (kind, Some((number, _))) if kind.cell() == Some(*number) => {
                 renumber_to_cell_zero(event.kind)
             }
+            // Events of other cells, and run events that no trace shows.
             _ => continue,
         };
         state.apply(&RunEvent { kind, ..event });
@@ -107,15 +113,18 @@ fn search_recorded_cell(
     }
     let letters = run.id.letters();
     let (cell, transcript) = found.ok_or_else(|| match which {
-        CellRef::Ix(number) => format!("run {letters} has no cell number {}", number.0),
-        CellRef::Name(name) => format!("run {letters} has no cell {name}"),
+        CellRef::Ix(number) => {
+            TaskFailure::new(format!("run {letters} has no cell number {}", number.0))
+        }
+        CellRef::Name(name) => TaskFailure::new(format!("run {letters} has no cell {name}")),
     })?;
     let header = *state
         .header
-        .ok_or_else(|| format!("the log of run {letters} has no header"))?;
+        .ok_or_else(|| TaskFailure::new(format!("the log of run {letters} has no header")))?;
     Ok(Some(RecordedCell {
         run: run.id.clone(),
         cell,
+        // The header exists, because a cell is found only after it.
         header,
         state: state.cells.pop().unwrap_or_default(),
         // The state contains only this cell, so all of its notes belong to it.
@@ -142,24 +151,26 @@ fn renumber_to_cell_zero(mut kind: EventKind) -> EventKind {
 
 /// Reads the text of a blob. Replaces invalid UTF-8 in text of another encoding, and prints binary data as a hex
 /// dump.
-pub(crate) fn read_text(dir: &Path, blob: &Blob) -> Result<Arc<str>, String> {
+pub(crate) fn read_text(dir: &Path, blob: &Blob) -> Result<Arc<str>, TaskFailure> {
     let bytes = read_blob_bytes(dir, blob)?;
     Ok(match String::from_utf8(bytes) {
         Ok(text) => text.into(),
+        // A browser would show an image here; the pane shows its bytes.
         Err(error) if hex::is_binary(error.as_bytes()) => hex::hex_dump(error.as_bytes()).into(),
         Err(error) => String::from_utf8_lossy(error.as_bytes()).into(),
     })
 }
 
-fn read_blob_bytes(dir: &Path, blob: &Blob) -> Result<Vec<u8>, String> {
+fn read_blob_bytes(dir: &Path, blob: &Blob) -> Result<Vec<u8>, TaskFailure> {
     FolderBlobs::new(dir)
         .get(&blob.hash)
-        .map_err(|error| format!("{} bytes cannot be read: {error}", blob.bytes))
+        .map_err(|error| TaskFailure::new(format!("{} bytes cannot be read: {error}", blob.bytes)))
 }
 
 /// Returns the spans of a page's text that a browser would not show. Returns nothing if the stored body gives another
 /// text than the model got.
 pub(crate) fn find_hidden_text(dir: &Path, page: &HiddenTextRequest) -> Vec<(Range<usize>, Role)> {
+    // Without the stored body, nothing can be marked as hidden.
     let Ok(bytes) = read_blob_bytes(dir, &page.raw) else {
         return Vec::new();
     };
@@ -178,7 +189,7 @@ pub(crate) fn read_request(
     key: RequestKey,
     request: &RecordedRequest,
     before: &RecordedRequest,
-) -> Result<ReadableRequest, String> {
+) -> Result<ReadableRequest, TaskFailure> {
     let body = read_stored_request(dir, request)?;
     // Without the previous request nothing is collapsed, but this one is still readable.
     let before = read_stored_request(dir, before)
@@ -187,14 +198,18 @@ pub(crate) fn read_request(
     Ok(ReadableRequest::from_body(key, &body, before.as_deref()))
 }
 
-fn read_stored_request(dir: Option<&Path>, request: &RecordedRequest) -> Result<String, String> {
+fn read_stored_request(
+    dir: Option<&Path>,
+    request: &RecordedRequest,
+) -> Result<String, TaskFailure> {
+    // A stored request consists of texts and blobs, because dicta stores repeated parts only once.
     let mut text = String::new();
     for piece in request {
         match (piece, dir) {
             (StoredText::Text(piece), _) => text.push_str(piece),
             (StoredText::Blob(blob), Some(dir)) => text.push_str(&read_text(dir, blob)?),
             (StoredText::Blob(_), None) => {
-                return Err("the run has no folder, so its blobs can't be read".to_owned());
+                return Err("the run has no folder, so its blobs can't be read".into());
             }
         }
     }
@@ -207,28 +222,36 @@ pub(crate) fn read_document(
     transcript: &TranscriptRef,
     run_dir: Option<&Path>,
     map: Option<&Arc<FieldMapping>>,
-) -> Result<TranscriptDocument, String> {
-    let bytes = read_transcript_bytes(transcript, (run_dir, map))?;
-    let read = parse_native(&bytes, 1, &transcript.id).map_err(|bad| bad.why)?;
+) -> Result<TranscriptDocument, TaskFailure> {
+    let bytes = read_transcript_bytes(transcript, DocumentOrigin { run_dir, map })?;
+    // The bytes are always in the native format, with one record.
+    let read = parse_native(&bytes, 1, &transcript.id).map_err(|bad| TaskFailure::new(bad.why))?;
     Ok(TranscriptDocument {
+        // The parsed id may be a default id; the run names the transcript by this one.
         id: transcript.id.clone(),
         ..TranscriptDocument::from_transcript(&read)
     })
 }
 
-/// The folder of a run that may contain a copy, and the file's field mapping.
-type DocumentOrigin<'w> = (Option<&'w Path>, Option<&'w Arc<FieldMapping>>);
+/// The places where a transcript's text may be, and how to read them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DocumentOrigin<'w> {
+    /// The folder of a run that may contain a copy.
+    pub(crate) run_dir: Option<&'w Path>,
+    /// The file's field mapping.
+    pub(crate) map: Option<&'w Arc<FieldMapping>>,
+}
 
 fn read_transcript_bytes(
     transcript: &TranscriptRef,
-    (run_dir, map): DocumentOrigin<'_>,
-) -> Result<Vec<u8>, String> {
-    match (read_from_file(transcript, map), run_dir) {
+    origin: DocumentOrigin<'_>,
+) -> Result<Vec<u8>, TaskFailure> {
+    match (read_from_file(transcript, origin.map), origin.run_dir) {
         (Ok(bytes), _) => Ok(bytes),
         (Err(why), None) => Err(why),
         (Err(why), Some(dir)) => FolderBlobs::new(dir)
             .get(&transcript.digest)
-            .map_err(|error| format!("{why}, and the run has no copy: {error}")),
+            .map_err(|error| TaskFailure::new(format!("{why}, and the run has no copy: {error}"))),
     }
 }
 
@@ -242,6 +265,7 @@ pub(crate) fn find_marks(
     transcript: &TranscriptRef,
     origin: DocumentOrigin<'_>,
 ) -> Vec<TranscriptSpan> {
+    // Only code checks have places; a judge's citations come with its verdict.
     let Ok(CompiledEval::Check(check)) = registry.compile_eval(eval.eval(), &CompileCx::default())
     else {
         return Vec::new();
@@ -253,6 +277,7 @@ pub(crate) fn find_marks(
         return Vec::new();
     };
     let subject = match message {
+        // A message eval sees only the messages up to its own.
         Some(message) => Subject::prefix(&read, message as usize + 1),
         None => Subject::new(&read),
     };
@@ -265,16 +290,16 @@ pub(crate) fn find_marks(
 fn read_from_file(
     transcript: &TranscriptRef,
     map: Option<&Arc<FieldMapping>>,
-) -> Result<Vec<u8>, String> {
-    let file =
-        TranscriptFile::open_mapped(&transcript.path, map).map_err(|error| error.to_string())?;
+) -> Result<Vec<u8>, TaskFailure> {
+    let file = TranscriptFile::open_mapped(&transcript.path, map).map_err(TaskFailure::new)?;
     let span = RecordSpan {
         offset: transcript.offset,
         len: transcript.len,
         part: transcript.part,
+        // The number is used only in error messages about the record, which no caller shows.
         number: 1,
     };
-    let bytes = file.read_native(span).map_err(|error| error.to_string())?;
+    let bytes = file.read_native(span).map_err(TaskFailure::new)?;
     // A transcript that was only listed was never judged, so any content of the record is the right one.
     if transcript.digest.is_unread()
         || crate::model::Digest::hash_bytes(&bytes) == transcript.digest
@@ -282,8 +307,8 @@ fn read_from_file(
         Ok(bytes)
     } else {
         let path = transcript.path.display();
-        Err(format!(
+        Err(TaskFailure::new(format!(
             "{path} no longer holds this transcript as it was judged"
-        ))
+        )))
     }
 }

@@ -1,5 +1,5 @@
 //! Drives the whole workbench in memory with keys: the real event loop and runtime, a fake clock, and a screen that
-//! is a buffer. Example: `Driven::demo(120, 40).keys("R").settle().screen()`.
+//! is a buffer. Example: `TestWorkbench::demo(120, 40).keys("R").settle().screen()`.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -95,11 +95,11 @@ impl Screen for FakeScreen {
 }
 
 /// A workbench that a test drives.
-pub(crate) struct Driven {
+pub(crate) struct TestWorkbench {
     pub(crate) event_loop: EventLoop<FakeScreen>,
     pub(crate) clock: FakeClock,
     /// Effects on the terminal that a test can't run, such as editors.
-    pub(crate) errands: Vec<Effect>,
+    pub(crate) terminal_effects: Vec<Effect>,
     /// The folder of the opened workspace.
     pub(crate) root: PathBuf,
     // Dropped last, because tasks and files are in use until the app is dropped.
@@ -107,7 +107,7 @@ pub(crate) struct Driven {
     data: TempDir,
 }
 
-impl Driven {
+impl TestWorkbench {
     /// Opens the demo in a new folder. The `rules` judge does not pause.
     pub(crate) fn demo(width: u16, height: u16) -> Self {
         Self::paced(width, height, None)
@@ -175,7 +175,7 @@ impl Driven {
         Self {
             event_loop,
             clock,
-            errands: Vec::new(),
+            terminal_effects: Vec::new(),
             root,
             tokio,
             data,
@@ -186,7 +186,7 @@ impl Driven {
     pub(crate) fn keys(&mut self, keys: &str) -> &mut Self {
         for key in keys.split_whitespace() {
             let chord: KeyChord = key.parse().expect("a key");
-            self.tell(Msg::Key(chord));
+            self.send_msg(Msg::Key(chord));
         }
         self
     }
@@ -194,7 +194,7 @@ impl Driven {
     /// Types a text character by character.
     pub(crate) fn type_in(&mut self, text: &str) -> &mut Self {
         for c in text.chars() {
-            self.tell(Msg::Key(KeyChord {
+            self.send_msg(Msg::Key(KeyChord {
                 code: crossterm::event::KeyCode::Char(c),
                 modifiers: crossterm::event::KeyModifiers::NONE,
             }));
@@ -203,10 +203,10 @@ impl Driven {
     }
 
     /// Applies a message, carries out the effects, and draws.
-    pub(crate) fn tell(&mut self, msg: Msg) -> &mut Self {
+    pub(crate) fn send_msg(&mut self, msg: Msg) -> &mut Self {
         let _inside = self.tokio.enter();
         self.event_loop.apply(msg);
-        self.errands
+        self.terminal_effects
             .extend(self.event_loop.run_in_process_effects());
         self.event_loop.draw();
         self
@@ -216,7 +216,7 @@ impl Driven {
     pub(crate) fn effect(&mut self, effect: Effect) -> &mut Self {
         let _inside = self.tokio.enter();
         self.event_loop.carry_out(vec![effect]);
-        self.errands
+        self.terminal_effects
             .extend(self.event_loop.run_in_process_effects());
         self
     }
@@ -265,7 +265,7 @@ impl Driven {
         self.settle_until(|_| false)
     }
 
-    /// Like [`Driven::settle`], but stops as soon as `enough` returns true.
+    /// Like [`TestWorkbench::settle`], but stops as soon as `enough` returns true.
     pub(crate) fn settle_until(&mut self, enough: impl Fn(&App) -> bool) -> &mut Self {
         self.go_on(enough, false)
     }
@@ -277,7 +277,7 @@ impl Driven {
             event_loop: app,
             clock,
             tokio,
-            errands,
+            terminal_effects,
             ..
         } = self;
         tokio.block_on(async {
@@ -285,7 +285,7 @@ impl Driven {
             let mut heard = Millis(0);
             while !enough(&app.app) {
                 assert!(patience.now() < PATIENCE, "it does not settle");
-                errands.extend(app.run_in_process_effects());
+                terminal_effects.extend(app.run_in_process_effects());
                 app.apply_timer_if_due();
                 // Checked before the queues are drained, because a task sends its result before it ends.
                 let idle = app.runtime.task_tally().is_idle();

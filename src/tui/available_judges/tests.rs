@@ -75,7 +75,7 @@ async fn server(body: Option<&'static str>) -> u16 {
 }
 
 #[tokio::test]
-async fn keys_in_the_environment_are_judges_and_a_key_to_many_models_says_so() {
+async fn api_keys_in_environment_are_listed_as_judges() {
     let (_dir, order) = order();
     let env = env(&[
         "OPENAI_API_KEY",
@@ -107,7 +107,7 @@ async fn keys_in_the_environment_are_judges_and_a_key_to_many_models_says_so() {
 }
 
 #[tokio::test]
-async fn a_judge_of_the_workspace_tells_its_price_or_that_its_key_is_missing() {
+async fn workspace_judge_shows_cost_or_missing_key() {
     let (_dir, mut order) = order();
     let judge = JudgeConfig {
         model: "gemini-2.5-pro".to_owned(),
@@ -138,7 +138,7 @@ async fn a_judge_of_the_workspace_tells_its_price_or_that_its_key_is_missing() {
 }
 
 #[tokio::test]
-async fn local_servers_are_asked_for_their_models_and_silence_is_no_judge() {
+async fn local_servers_list_models_and_silent_ones_are_skipped() {
     let (_dir, order) = order();
     let hostile = r#"{"data":[{"id":"qwen3:8b"},{"id":"x\u001b[2J\u202e"},{"id":" "}]}"#;
     let servers = [
@@ -168,7 +168,7 @@ async fn local_servers_are_asked_for_their_models_and_silence_is_no_judge() {
 }
 
 #[test]
-fn figures_are_grouped_for_reading() {
+fn numbers_are_grouped_in_thousands() {
     assert_eq!(format_thousands(300), "300");
     assert_eq!(format_thousands(2_100), "2,100");
     assert_eq!(format_thousands(1_234_567), "1,234,567");

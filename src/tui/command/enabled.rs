@@ -60,6 +60,7 @@ fn require_live(app: &App) -> EnabledResult {
 }
 
 fn require_workspace(app: &App) -> EnabledResult {
+    // A replay has no workspace that could be judged, so it is checked first.
     require_live(app)?;
     match &app.opened {
         OpenedItem::Workspace(_) => Ok(()),
@@ -95,6 +96,7 @@ pub(super) fn verdict_visible(app: &App) -> EnabledResult {
 pub(super) fn label(app: &App) -> EnabledResult {
     require_workspace(app)?;
     let row = focused_row(app)?;
+    // A label's subject is a transcript and an eval; it has no message.
     fail_if(
         row.message.is_some(),
         "labels apply to whole transcripts; this decision is about one message",
@@ -147,6 +149,7 @@ pub(super) fn judges(app: &App) -> EnabledResult {
     require_workspace(app)?;
     let row = focused_row(app)?;
     let eval = app.session().cells.evals.get(row.eval as usize);
+    // Code decides such an eval, so another judge could not be asked.
     fail_if(
         eval.is_some_and(|eval| !eval.judged),
         "this eval has no judge: select a judged eval",
@@ -155,6 +158,7 @@ pub(super) fn judges(app: &App) -> EnabledResult {
 
 pub(super) fn replay(app: &App) -> EnabledResult {
     fail_if(app.replay.is_some(), "a replay is already open")?;
+    // A recording shows all verdicts, also those that the blind screen hides.
     fail_if(
         app.live_session.cells.blind,
         "a replay would show the hidden verdicts: press B first to show them",
@@ -163,6 +167,7 @@ pub(super) fn replay(app: &App) -> EnabledResult {
     fail_if(
         !row.slots.iter().any(|slot| slot.run_cell.is_some()),
         "no run to replay yet: press R to run everything",
+        // A recording in progress has no end, so its replay would be incomplete.
     )?;
     fail_if(
         row.slots
@@ -181,6 +186,7 @@ pub(super) fn make_workspace(app: &App) -> EnabledResult {
 }
 
 pub(super) fn problems(app: &App) -> EnabledResult {
+    // A file without rubrics has rows but no verdicts, so no row can be a problem.
     if app.shows_unjudged_file() {
         require_workspace(app)?;
     }

@@ -16,7 +16,7 @@ fn keys_of(scopes: &[CommandScope]) -> Vec<(Vec<KeyChord>, &'static str)> {
 }
 
 #[test]
-fn ids_and_commands_are_unique_and_titles_short() {
+fn ids_and_commands_are_unique_and_titles_are_short() {
     let ids: HashSet<&str> = COMMANDS.iter().map(|spec| spec.id).collect();
     let commands: HashSet<UiCommand> = COMMANDS.iter().map(|spec| spec.command).collect();
     assert_eq!(
@@ -31,7 +31,7 @@ fn ids_and_commands_are_unique_and_titles_short() {
 }
 
 #[test]
-fn no_two_commands_share_a_key_where_both_work_and_none_begins_another() {
+fn commands_of_same_scope_have_distinct_keys() {
     for chain in [
         [
             CommandScope::Replay,
@@ -69,7 +69,7 @@ fn no_two_commands_share_a_key_where_both_work_and_none_begins_another() {
 
 /// The palette, comparison, marks: their keys are promised.
 #[test]
-fn keys_of_what_comes_later_are_free() {
+fn keys_of_planned_commands_are_free() {
     for key in [":", "ctrl-p", "d", "m", "b"] {
         let chord: KeyChord = key.parse().expect("a key");
         let scopes = [

@@ -6,6 +6,7 @@ use crate::tui::runtime::CreatedRun;
 /// Renders the number of created runs and their folder.
 pub(super) fn render_exit_summary(made: &[CreatedRun]) -> String {
     let line = match made {
+        // A session without runs prints a line too, so that the user sees this.
         [] => "dicta: nothing was run".to_owned(),
         [one] => format!(
             "dicta: run {} is recorded in {} (dicta show {})",
@@ -14,6 +15,7 @@ pub(super) fn render_exit_summary(made: &[CreatedRun]) -> String {
             one.run.letters()
         ),
         [.., last] => {
+            // Runs of several folders have no common place to name.
             let same = made.iter().all(|run| run.runs_dir == last.runs_dir);
             let place = if same {
                 format!(" in {}", last.runs_dir.display())
@@ -28,6 +30,7 @@ pub(super) fn render_exit_summary(made: &[CreatedRun]) -> String {
             )
         }
     };
+    // Paths may contain control characters, and this line goes to the normal screen.
     make_visible(&line, false).into_owned()
 }
 
@@ -37,7 +40,7 @@ mod tests {
     use crate::model::RunId;
 
     #[test]
-    fn what_was_made_is_told_in_one_line() {
+    fn created_runs_are_summarized_in_one_line() {
         let made = |letters: &str| CreatedRun {
             run: RunId(format!("20260101T000000Z-{letters}")),
             runs_dir: "/d/runs".into(),

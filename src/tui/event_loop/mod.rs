@@ -66,6 +66,7 @@ impl LoopExit {
 
     /// Returns the code that a shell reports for a program that a signal ended.
     fn from_signal(number: i32) -> Self {
+        // A shell reports 128 plus the number of the signal.
         Self::with_code(u8::try_from(128 + number).unwrap_or(u8::MAX))
     }
 
@@ -94,10 +95,15 @@ pub(crate) struct EventLoop<S> {
 
 impl<S: Screen> EventLoop<S> {
     /// Creates a loop and orders what the app shows first, then the effects in `first`.
-    pub(super) fn new(model: App, screen: S, deps: Arc<RuntimeDeps>, first: Vec<Effect>) -> Self {
+    pub(super) fn new(
+        app_state: App,
+        screen: S,
+        deps: Arc<RuntimeDeps>,
+        first: Vec<Effect>,
+    ) -> Self {
         let (runtime, inbox) = Runtime::new(Arc::clone(&deps));
         let mut app = Self {
-            app: model,
+            app: app_state,
             screen,
             runtime,
             inbox,
@@ -108,6 +114,7 @@ impl<S: Screen> EventLoop<S> {
             terminal_effects: VecDeque::new(),
             exit: None,
         };
+        // The first update needs the time, because it starts timers.
         app.app.now = app.deps.clock.now();
         let effects = request_initial_data(&mut app.app);
         app.carry_out(effects);
@@ -116,10 +123,10 @@ impl<S: Screen> EventLoop<S> {
     }
 
     /// Runs until the user quits, a signal arrives or the terminal closes.
-    pub(super) async fn run(&mut self, outside: &mut ExternalEvents) -> LoopExit {
+    pub(super) async fn run(&mut self, external: &mut ExternalEvents) -> LoopExit {
         loop {
-            self.drain_queues(&mut outside.input);
-            self.run_terminal_effects(outside).await;
+            self.drain_queues(&mut external.input);
+            self.run_terminal_effects(external).await;
             // Checked before a frame updates `app.now`, so that a timer that is due now is not skipped. Handled after
             // the frame of a key, because a timer may take long.
             let woken = self.is_timer_due();
@@ -133,7 +140,7 @@ impl<S: Screen> EventLoop<S> {
             if let Some(end) = self.exit.take() {
                 return end;
             }
-            self.wait_for_event(outside).await;
+            self.wait_for_event(external).await;
         }
     }
 
@@ -160,10 +167,12 @@ impl<S: Screen> EventLoop<S> {
             match self.runtime.carry_out(effect) {
                 None => {}
                 Some(Effect::Quit) => {
+                    // `quit` sets the exit code before it orders the end.
                     let code = self.app.exit_code.unwrap_or(0);
+                    // A signal or a closed terminal may have set an exit before; the first one counts.
                     self.exit.get_or_insert(LoopExit::with_code(code));
                 }
-                Some(errand) => self.terminal_effects.push_back(errand),
+                Some(terminal_effect) => self.terminal_effects.push_back(terminal_effect),
             }
         }
     }
@@ -183,12 +192,14 @@ impl<S: Screen> EventLoop<S> {
                 break;
             };
             self.apply(msg);
+            // A long queue of results must not delay the next frame.
             if self.is_drain_time_spent(began) {
                 break;
             }
         }
         for _ in 0..MAX_MESSAGES_PER_DRAIN {
             let Ok(input) = input.try_recv() else { break };
+            // Keys have no time limit: each is cheap, and a key must not wait for the next round.
             self.handle_terminal_input(input);
             // An effect on the terminal, such as an editor, must start before later keys are handled: they belong to
             // the editor.
@@ -197,6 +208,7 @@ impl<S: Screen> EventLoop<S> {
             }
         }
         for _ in 0..MAX_MESSAGES_PER_DRAIN {
+            // A new key, or a key that waits for its frame, comes before run events.
             if self.input_pending || !input.is_empty() || self.is_drain_time_spent(began) {
                 break;
             }
@@ -215,6 +227,7 @@ impl<S: Screen> EventLoop<S> {
     /// Handles pending results and run events; returns false if there were none.
     #[cfg(test)]
     pub(crate) fn drain_inbox(&mut self) -> bool {
+        // The limit keeps a test from running forever if results cause more results.
         for taken in 0..MAX_MESSAGES_PER_DRAIN {
             let next = self
                 .inbox
@@ -265,6 +278,7 @@ impl<S: Screen> EventLoop<S> {
     }
 
     fn next_frame_time(&self) -> Millis {
+        // A key waits a shorter time, because a person notices its delay.
         let interval = if self.input_pending {
             INPUT_FRAME_INTERVAL
         } else {
@@ -282,6 +296,7 @@ impl<S: Screen> EventLoop<S> {
 
     fn try_draw(&mut self) -> io::Result<()> {
         let Size { width, height } = self.screen.size()?;
+        // crossterm's resize event may be late or lost, so the size is read before each frame.
         if self.app.ui.size != (Size { width, height }) {
             self.apply(Msg::Resized { width, height });
             // The buffer has this size, whatever the update made of it. A view for another size would draw outside
@@ -290,10 +305,12 @@ impl<S: Screen> EventLoop<S> {
         }
         let mut hits = HitMap::default();
         let app = &self.app;
+        // A terminal may report a size of 0; ratatui can't draw on it.
         if width > 0 && height > 0 {
             self.screen
                 .draw(&mut |buffer| hits = draw_app(app, buffer))?;
         }
+        // The flags are cleared before `Drawn` is applied, which does not set them again.
         self.dirty = false;
         self.input_pending = false;
         self.drawn_at = Some(self.deps.clock.now());
@@ -302,24 +319,26 @@ impl<S: Screen> EventLoop<S> {
     }
 
     /// Waits until an event arrives or a timer is due.
-    async fn wait_for_event(&mut self, outside: &mut ExternalEvents) {
+    async fn wait_for_event(&mut self, external: &mut ExternalEvents) {
+        // These effects are ready now, so there is nothing to wait for.
         if !self.terminal_effects.is_empty() {
             return;
         }
+        // Without a change there is no frame to wait for, so an idle program sleeps.
         let frame = self.dirty.then(|| self.next_frame_time());
         let due = self.app.next_wake().into_iter().chain(frame).min();
         let clock = &self.deps.clock;
         tokio::select! {
             // A signal must not wait behind a stream of messages.
             biased;
-            request = outside.signals.next_request() => self.handle_signal(request),
-            () = outside.terminal_gone.cancelled() => {
+            request = external.signals.next_request() => self.handle_signal(request),
+            () = external.terminal_gone.cancelled() => {
                 self.exit.get_or_insert(LoopExit::terminal_gone());
             }
-            Some(msg) = outside.panics.recv() => self.apply(msg),
+            Some(msg) = external.panics.recv() => self.apply(msg),
             Some(msg) = self.inbox.answers.recv() => self.apply(msg),
             Some(msg) = self.inbox.runs.recv() => self.apply(msg),
-            Some(input) = outside.input.recv() => self.handle_terminal_input(input),
+            Some(input) = external.input.recv() => self.handle_terminal_input(input),
             () = sleep_until(due, &**clock) => {}
         }
     }
@@ -327,6 +346,7 @@ impl<S: Screen> EventLoop<S> {
     fn handle_signal(&mut self, request: SignalRequest) {
         match request {
             SignalRequest::End(number) => {
+                // The app cancels its runs and logs the signal before the loop ends.
                 self.apply(Msg::Signalled(number));
                 // Unlike `q`, a signal ends the program without a question.
                 self.exit = Some(LoopExit::from_signal(number));

@@ -7,16 +7,18 @@ use crate::tui::editor::{self, FilePosition};
 use crate::tui::effect::Effect;
 use crate::tui::msg::Msg;
 use crate::tui::runtime::MAX_CLIPBOARD_BYTES;
+use crate::tui::task_failure::TaskFailure;
 use crate::tui::term::{Screen, SignalRequest, stop_this_process, terminate_child};
 
 impl<S: Screen> EventLoop<S> {
     /// Runs all pending effects on the terminal.
     pub(super) async fn run_terminal_effects(&mut self, outside: &mut ExternalEvents) {
-        while let Some(errand) = self.terminal_effects.pop_front() {
+        while let Some(effect) = self.terminal_effects.pop_front() {
+            // After an exit, an editor or a copy would only delay the end.
             if self.exit.is_some() {
                 return;
             }
-            match errand {
+            match effect {
                 Effect::Copy { what, text } => self.copy_to_clipboard(what, text),
                 Effect::Redraw => self.redraw(),
                 Effect::Suspend => self.suspend().await,
@@ -24,6 +26,7 @@ impl<S: Screen> EventLoop<S> {
                     self.run_editor(path, FilePosition { line, column }, outside)
                         .await;
                 }
+                // The runtime carries out all other effects, so none of them arrives here.
                 _ => {}
             }
         }
@@ -33,8 +36,8 @@ impl<S: Screen> EventLoop<S> {
     #[cfg(test)]
     pub(crate) fn run_in_process_effects(&mut self) -> Vec<Effect> {
         let mut left = Vec::new();
-        while let Some(errand) = self.terminal_effects.pop_front() {
-            match errand {
+        while let Some(effect) = self.terminal_effects.pop_front() {
+            match effect {
                 Effect::Copy { what, text } => self.copy_to_clipboard(what, text),
                 Effect::Redraw => self.redraw(),
                 other => left.push(other),
@@ -51,6 +54,7 @@ impl<S: Screen> EventLoop<S> {
     }
 
     fn copy_to_clipboard(&mut self, what: String, text: String) {
+        // A terminal drops a larger text without a report, so it goes to a file.
         if text.len() > MAX_CLIPBOARD_BYTES {
             self.runtime.save_copy_to_file(what, text);
             return;
@@ -58,12 +62,13 @@ impl<S: Screen> EventLoop<S> {
         let copied = match self.screen.copy_to_clipboard(&text) {
             // The terminal does not confirm OSC 52, so the text does not claim success.
             Ok(()) => Ok(format!("sent {what} to the terminal's clipboard")),
-            Err(error) => Err(format!("{what} was not copied: {error}")),
+            Err(error) => Err(TaskFailure::new(format!("{what} was not copied: {error}"))),
         };
         self.apply(Msg::Copied(copied));
     }
 
     async fn suspend(&mut self) {
+        // The shell must get a terminal in its normal modes.
         self.screen.release_terminal().await;
         // Returns when the shell continues the process, or at once with the reason if it can't be stopped.
         let stopped = self.screen.stop_job();
@@ -85,18 +90,20 @@ impl<S: Screen> EventLoop<S> {
         let command = editor::build_editor_command(&self.deps.env, &path, at, Path::is_file);
         let command = match command {
             Ok(command) => command,
-            Err(why) => return self.apply(Msg::EditorClosed(Err(why))),
+            // Without a command the screen is not released, so it does not flicker.
+            Err(why) => return self.apply(Msg::EditorClosed(Err(TaskFailure::new(why)))),
         };
+        // The editor must find the terminal in its normal modes.
         self.screen.release_terminal().await;
         let child = tokio::process::Command::new(&command.program)
             .args(&command.args)
             .spawn();
         let closed = match child {
             Ok(child) => self.wait_for_editor(child, &command.program, outside).await,
-            Err(error) => Err(format!(
+            Err(error) => Err(TaskFailure::new(format!(
                 "`{}` could not be started: {error}; set EDITOR to the command that edits a file",
                 command.program
-            )),
+            ))),
         };
         self.retake_terminal();
         self.apply(Msg::EditorClosed(closed));
@@ -108,7 +115,7 @@ impl<S: Screen> EventLoop<S> {
         mut child: tokio::process::Child,
         name: &str,
         outside: &mut ExternalEvents,
-    ) -> Result<(), String> {
+    ) -> Result<(), TaskFailure> {
         let id = child.id();
         let end_it = || {
             if let Some(id) = id {
@@ -117,6 +124,7 @@ impl<S: Screen> EventLoop<S> {
         };
         loop {
             tokio::select! {
+                // Signals come first: a fast run must not delay the end of the editor.
                 biased;
                 asked = outside.signals.next_request() => match asked {
                     // ctrl-c and ctrl-\ reach the whole process group. In an editor they belong to the editor.
@@ -136,9 +144,11 @@ impl<S: Screen> EventLoop<S> {
                 }
                 status = child.wait() => return match status {
                     Ok(status) if status.success() => Ok(()),
-                    Ok(status) => Err(format!("`{name}` ended with {status}")),
-                    Err(error) => Err(format!("`{name}` could not be waited for: {error}")),
+                    Ok(status) => Err(TaskFailure::new(format!("`{name}` ended with {status}"))),
+                    Err(error) => Err(TaskFailure::new(format!("`{name}` could not be waited for: {error}"))),
                 },
+                // Messages are applied while the editor is open, or their queues would fill and stop the
+                // runs.
                 Some(msg) = self.inbox.answers.recv() => self.apply(msg),
                 Some(msg) = self.inbox.runs.recv() => self.apply(msg),
             }

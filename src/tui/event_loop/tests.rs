@@ -5,11 +5,11 @@ use crate::tui::effect::Effect;
 use crate::tui::msg::{MouseAction, MouseInput, Msg};
 use crate::tui::state::App;
 use crate::tui::state::cells::CellsRow;
-use crate::tui::testing::Driven;
+use crate::tui::testing::TestWorkbench;
 
 #[test]
-fn a_storm_of_resizes_breaks_nothing() {
-    let mut app = Driven::demo(80, 24);
+fn many_resizes_break_nothing() {
+    let mut app = TestWorkbench::demo(80, 24);
     app.settle();
     let mut random = fastrand::Rng::with_seed(7);
     app.resize(1, 1);
@@ -21,21 +21,21 @@ fn a_storm_of_resizes_breaks_nothing() {
     }
     app.resize(80, 24).settle();
     let before = app.screen();
-    app.tell(Msg::Key("ctrl-l".parse().expect("a key")));
+    app.send_msg(Msg::Key("ctrl-l".parse().expect("a key")));
     assert_eq!(app.screen().lines().count(), before.lines().count());
 }
 
 #[test]
-fn an_idle_workbench_asks_for_no_moment() {
-    let mut app = Driven::demo(80, 24);
+fn idle_workbench_sets_no_timer() {
+    let mut app = TestWorkbench::demo(80, 24);
     app.settle();
     app.pass(Millis::from_secs(60));
     assert_eq!(app.event_loop.app.next_wake(), None);
 }
 
 #[test]
-fn a_text_that_is_too_large_for_the_clipboard_is_a_file() {
-    let mut app = Driven::demo(80, 24);
+fn text_too_large_for_clipboard_is_written_to_file() {
+    let mut app = TestWorkbench::demo(80, 24);
     app.settle();
     app.effect(Effect::Copy {
         what: "the page".to_owned(),
@@ -43,7 +43,7 @@ fn a_text_that_is_too_large_for_the_clipboard_is_a_file() {
     });
     app.settle();
     assert!(app.event_loop.screen.copied.is_empty());
-    let told = &app
+    let last_notice = &app
         .event_loop
         .app
         .notices
@@ -51,7 +51,7 @@ fn a_text_that_is_too_large_for_the_clipboard_is_a_file() {
         .last()
         .expect("a notice")
         .text;
-    let path = told.split(" it is in ").nth(1).expect("where it is");
+    let path = last_notice.split(" it is in ").nth(1).expect("where it is");
     assert_eq!(std::fs::read(path).expect("it is there").len(), 80_000);
     app.effect(Effect::Copy {
         what: "the name".to_owned(),
@@ -61,15 +61,15 @@ fn a_text_that_is_too_large_for_the_clipboard_is_a_file() {
 }
 
 #[test]
-fn leaving_at_once_says_that_nothing_was_run() {
-    let mut app = Driven::demo(80, 24);
+fn immediate_quit_reports_no_runs() {
+    let mut app = TestWorkbench::demo(80, 24);
     app.settle();
     assert_eq!(app.close(), "dicta: nothing was run");
 }
 
 #[test]
 fn opening_shows_the_cells_and_running_all_decides_them() {
-    let mut app = Driven::demo(120, 40);
+    let mut app = TestWorkbench::demo(120, 40);
     app.settle();
     assert!(app.screen().contains("names-a-version"), "{}", app.screen());
     app.keys("R").settle();
@@ -80,8 +80,8 @@ fn opening_shows_the_cells_and_running_all_decides_them() {
 }
 
 #[test]
-fn a_live_run_is_asked_about_before_the_end_and_cancelled_with_it() {
-    let mut app = Driven::watched(120, 40);
+fn quit_during_run_asks_and_cancels_it() {
+    let mut app = TestWorkbench::watched(120, 40);
     app.settle();
     // Without the cache, so that a judge works.
     app.keys("end r");
@@ -96,7 +96,7 @@ fn a_live_run_is_asked_about_before_the_end_and_cancelled_with_it() {
 
 #[test]
 fn a_cancelled_run_ends_and_the_workbench_stays() {
-    let mut app = Driven::watched(120, 40);
+    let mut app = TestWorkbench::watched(120, 40);
     app.settle();
     app.keys("R")
         .settle_until(|model| model.runs().live().any(|(_, run)| run.id.is_some()));
@@ -106,8 +106,8 @@ fn a_cancelled_run_ends_and_the_workbench_stays() {
 }
 
 #[test]
-fn a_mended_rubric_flips_towards_the_labels() {
-    let mut app = Driven::demo(120, 40);
+fn fixed_rubric_flips_towards_labels() {
+    let mut app = TestWorkbench::demo(120, 40);
     app.settle().keys("R").settle();
     let path = "rubrics/beamline.yaml";
     let rubric = std::fs::read_to_string(app.root.join(path)).expect("a rubric");
@@ -123,8 +123,8 @@ fn a_mended_rubric_flips_towards_the_labels() {
 }
 
 #[test]
-fn a_broken_rubric_is_told_and_gone_when_it_is_mended() {
-    let mut app = Driven::demo(120, 40);
+fn broken_rubric_problem_disappears_when_fixed() {
+    let mut app = TestWorkbench::demo(120, 40);
     app.settle();
     let path = "rubrics/beamline.yaml";
     let rubric = std::fs::read_to_string(app.root.join(path)).expect("a rubric");
@@ -136,19 +136,22 @@ fn a_broken_rubric_is_told_and_gone_when_it_is_mended() {
 }
 
 #[test]
-fn an_editor_is_asked_for_at_the_eval() {
-    let mut app = Driven::demo(120, 40);
+fn edit_key_opens_editor_at_eval() {
+    let mut app = TestWorkbench::demo(120, 40);
     app.settle().keys("j e");
     assert!(
-        matches!(&app.errands[..], [Effect::OpenEditor { line: 2.., .. }]),
+        matches!(
+            &app.terminal_effects[..],
+            [Effect::OpenEditor { line: 2.., .. }]
+        ),
         "{:?}",
-        app.errands
+        app.terminal_effects
     );
 }
 
 #[test]
-fn a_filter_leaves_what_it_names() {
-    let mut app = Driven::demo(120, 40);
+fn filter_shows_only_matching_rows() {
+    let mut app = TestWorkbench::demo(120, 40);
     app.settle()
         .keys("/")
         .type_in("eval:official-link")
@@ -159,8 +162,8 @@ fn a_filter_leaves_what_it_names() {
 }
 
 #[test]
-fn after_run_all_a_judge_is_watched_and_at_the_end_the_first_failure_is_selected() {
-    let mut app = Driven::watched(120, 40);
+fn full_run_follows_judge_then_selects_first_failure() {
+    let mut app = TestWorkbench::watched(120, 40);
     app.settle().keys("R");
     let watching = |model: &App| {
         let cells = &model.live_session.cells;
@@ -177,14 +180,14 @@ fn after_run_all_a_judge_is_watched_and_at_the_end_the_first_failure_is_selected
 
 #[test]
 fn a_clicked_row_stays_under_the_pointer() {
-    let mut app = Driven::demo(80, 24);
+    let mut app = TestWorkbench::demo(80, 24);
     app.settle().keys("R").settle();
     app.keys("G g G k k k");
-    let rows = |app: &Driven| app.screen().lines().map(str::to_owned).collect::<Vec<_>>();
+    let rows = |app: &TestWorkbench| app.screen().lines().map(str::to_owned).collect::<Vec<_>>();
     let before = rows(&app);
     let is_cell = |row: &String| row.chars().nth(4).is_some_and(|mark| "✓✗–".contains(mark));
     let at = 6 + before[6..].iter().position(is_cell).expect("a cell");
-    app.tell(Msg::Mouse(MouseInput {
+    app.send_msg(Msg::Mouse(MouseInput {
         action: MouseAction::Pressed,
         column: 10,
         row: u16::try_from(at).expect("a row of the screen"),

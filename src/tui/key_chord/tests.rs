@@ -5,7 +5,7 @@ fn sent(code: KeyCode, modifiers: KeyModifiers) -> String {
 }
 
 #[test]
-fn terminals_differ_and_keys_do_not() {
+fn terminal_variants_parse_to_same_key() {
     let (none, shift, ctrl) = (
         KeyModifiers::NONE,
         KeyModifiers::SHIFT,

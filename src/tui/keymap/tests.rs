@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn every_key_of_the_table_is_read_and_printed_back() {
+fn every_key_of_table_parses_and_prints_back() {
     for spec in COMMANDS {
         for keys in spec.keys {
             let read = parse_chords(keys).unwrap_or_else(|why| panic!("{}: {why}", spec.id));
@@ -12,18 +12,21 @@ fn every_key_of_the_table_is_read_and_printed_back() {
 }
 
 #[test]
-fn nearer_scopes_are_asked_first_and_the_rest_falls_through() {
-    let of = |scopes: &[CommandScope], keys: &str| {
+fn narrow_scope_has_priority_over_global() {
+    let resolve = |scopes: &[CommandScope], keys: &str| {
         resolve_keys(scopes.iter().copied(), &parse_chords(keys).expect("keys"))
     };
     let cells = [CommandScope::Cells, CommandScope::Global];
-    assert_eq!(of(&cells, "o"), KeyMeaning::Command(UiCommand::Sort));
-    assert_eq!(of(&cells, "q"), KeyMeaning::Command(UiCommand::Quit));
-    assert_eq!(of(&[CommandScope::Global], "o"), KeyMeaning::Nothing);
-    assert_eq!(of(&cells, "y"), KeyMeaning::Prefix);
-    assert_eq!(of(&cells, "y n"), KeyMeaning::Command(UiCommand::CopyName));
-    assert_eq!(of(&cells, "y z"), KeyMeaning::Nothing);
-    assert_eq!(of(&cells, "g"), KeyMeaning::Command(UiCommand::Top));
+    assert_eq!(resolve(&cells, "o"), KeyMeaning::Command(UiCommand::Sort));
+    assert_eq!(resolve(&cells, "q"), KeyMeaning::Command(UiCommand::Quit));
+    assert_eq!(resolve(&[CommandScope::Global], "o"), KeyMeaning::Nothing);
+    assert_eq!(resolve(&cells, "y"), KeyMeaning::Prefix);
+    assert_eq!(
+        resolve(&cells, "y n"),
+        KeyMeaning::Command(UiCommand::CopyName)
+    );
+    assert_eq!(resolve(&cells, "y z"), KeyMeaning::Nothing);
+    assert_eq!(resolve(&cells, "g"), KeyMeaning::Command(UiCommand::Top));
     let rest = following_keys(
         [CommandScope::Global].into_iter(),
         &parse_chords("y").expect("keys"),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::model::TranscriptRef;
 use crate::transcript::{FieldMapping, ReadTally, RecordSpan, TranscriptFile};
 use crate::tui::state::transcript_source::TranscriptSourceText;
+use crate::tui::task_failure::TaskFailure;
 
 /// The largest part of a record that is shown, in bytes.
 const MAX_RECORD_BYTES: usize = 2 * 1024 * 1024;
@@ -21,17 +22,18 @@ const MAX_KINDS_NAMED: usize = 4;
 pub(crate) fn read_record(
     transcript: &TranscriptRef,
     map: Option<&Arc<FieldMapping>>,
-) -> Result<TranscriptSourceText, String> {
+) -> Result<TranscriptSourceText, TaskFailure> {
     let file = TranscriptFile::open_mapped(&transcript.path, map);
-    let mut file = file.map_err(|error| error.to_string())?;
+    let mut file = file.map_err(TaskFailure::new)?;
     let span = RecordSpan {
         offset: transcript.offset,
         len: transcript.len,
         part: transcript.part,
         number: 1,
     };
-    let bytes = file.read_raw(span).map_err(|error| error.to_string())?;
+    let bytes = file.read_raw(span).map_err(TaskFailure::new)?;
     let mut notes = Vec::new();
+    // The digest is that of the native form, so the record is converted again.
     let again = file
         .read_native(span)
         .map(|bytes| crate::model::Digest::hash_bytes(&bytes));
@@ -43,8 +45,11 @@ pub(crate) fn read_record(
     }
     let (text, cut) = format_record(&bytes);
     if cut {
-        let shown = MAX_RECORD_BYTES / (1024 * 1024);
-        notes.push(format!("shortened to {shown} MiB of {} bytes", bytes.len()));
+        let limit_mib = MAX_RECORD_BYTES / (1024 * 1024);
+        notes.push(format!(
+            "shortened to {limit_mib} MiB of {} bytes",
+            bytes.len()
+        ));
     }
     Ok(TranscriptSourceText {
         location: format!(
@@ -65,7 +70,9 @@ fn scan_for_skipped(file: &mut TranscriptFile) -> Option<String> {
     if size > MAX_RESCANNED_BYTES {
         return None;
     }
+    // Formats without unknown records have no tally, so the scan would find nothing.
     file.tally()?;
+    // Reading all blocks fills the tally.
     while file.next_block().ok()?.is_some() {}
     describe_skipped(file.tally()?)
 }
@@ -94,13 +101,14 @@ pub(crate) fn describe_skipped(tally: &ReadTally) -> Option<String> {
 
 /// Returns a record as text, and true if the text is shortened.
 fn format_record(bytes: &[u8]) -> (String, bool) {
-    let shown = &bytes[..bytes.len().min(MAX_RECORD_BYTES)];
-    let mut cut = shown.len() < bytes.len();
-    let json = matches!(shown.trim_ascii_start().first(), Some(b'{' | b'['));
+    let formatted = &bytes[..bytes.len().min(MAX_RECORD_BYTES)];
+    let mut cut = formatted.len() < bytes.len();
+    // Only JSON is indented. A CSV row or Markdown keeps its own layout.
+    let json = matches!(formatted.trim_ascii_start().first(), Some(b'{' | b'['));
     if !json {
-        return (String::from_utf8_lossy(shown).into_owned(), cut);
+        return (String::from_utf8_lossy(formatted).into_owned(), cut);
     }
-    let (indented, all) = indent_json(shown);
+    let (indented, all) = indent_json(formatted);
     cut |= !all;
     (String::from_utf8_lossy(&indented).into_owned(), cut)
 }
@@ -112,10 +120,12 @@ fn indent_json(json: &[u8]) -> (Vec<u8>, bool) {
     let mut depth = 0_usize;
     let mut at = 0;
     let line = |out: &mut Vec<u8>, depth: usize| {
+        // Two spaces per level.
         out.push(b'\n');
         out.resize(out.len() + 2 * depth.min(MAX_INDENT_LEVEL), b' ');
     };
     while at < json.len() {
+        // Indentation can make a deeply nested text much longer than the record.
         if out.len() > MAX_INDENTED_BYTES {
             return (out, false);
         }
@@ -123,6 +133,7 @@ fn indent_json(json: &[u8]) -> (Vec<u8>, bool) {
         at += 1;
         match byte {
             b'"' => {
+                // Text inside a string may contain brackets, so it is copied as a unit.
                 let end = find_string_end(json, at);
                 out.extend_from_slice(&json[at - 1..end]);
                 at = end;
@@ -131,6 +142,7 @@ fn indent_json(json: &[u8]) -> (Vec<u8>, bool) {
                 out.push(byte);
                 depth += 1;
                 let next = json[at..].trim_ascii_start();
+                // An empty object or array stays on one line.
                 if let Some(close @ (b'}' | b']')) = next.first() {
                     out.push(*close);
                     depth -= 1;
@@ -140,6 +152,7 @@ fn indent_json(json: &[u8]) -> (Vec<u8>, bool) {
                 }
             }
             b'}' | b']' => {
+                // Invalid JSON may close more than it opens.
                 depth = depth.saturating_sub(1);
                 line(&mut out, depth);
                 out.push(byte);
@@ -165,6 +178,7 @@ fn find_string_end(json: &[u8], mut at: usize) -> usize {
         if json[at - 1] == b'"' {
             return at;
         }
+        // The character after a backslash can't end the string.
         at += 1;
     }
     json.len()
@@ -175,24 +189,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn json_is_indented_and_its_own_bytes_are_kept() {
-        let told = |text: &str| format_record(text.as_bytes()).0;
+    fn json_is_indented_without_changing_tokens() {
+        let format_text = |text: &str| format_record(text.as_bytes()).0;
         assert_eq!(
-            told(r#"{"a":[1,{"b":"x, {\"}"}],"c":{},"n":1.50e3}"#),
+            format_text(r#"{"a":[1,{"b":"x, {\"}"}],"c":{},"n":1.50e3}"#),
             "{\n  \"a\": [\n    1,\n    {\n      \"b\": \"x, {\\\"}\"\n    }\n  ],\n  \"c\": {},\n  \"n\": 1.50e3\n}"
         );
         assert_eq!(
-            told("{\"a\":1}\n{\"b\":2}"),
+            format_text("{\"a\":1}\n{\"b\":2}"),
             "{\n  \"a\": 1\n}\n{\n  \"b\": 2\n}"
         );
-        assert_eq!(told("a,\"b\nc\",1"), "a,\"b\nc\",1", "a row stays a row");
+        assert_eq!(
+            format_text("a,\"b\nc\",1"),
+            "a,\"b\nc\",1",
+            "a row stays a row"
+        );
         for torn in ["{\"a\": \"x", "{\"a\\", "[[[", "}}", "{\"a\":\"\\"] {
-            assert!(!told(torn).is_empty());
+            assert!(!format_text(torn).is_empty());
         }
     }
 
     #[test]
-    fn a_long_record_is_cut_and_says_so() {
+    fn long_record_is_truncated_and_flagged() {
         let (text, cut) = format_record(&vec![b'x'; MAX_RECORD_BYTES + 1]);
         assert_eq!((text.len(), cut), (MAX_RECORD_BYTES, true));
         let (text, cut) = format_record("[".repeat(MAX_RECORD_BYTES).as_bytes());

@@ -23,9 +23,11 @@ impl Runtime {
         workspace: Arc<Workspace>,
         judged: Vec<EvalName>,
     ) {
+        // The results of an earlier check belong to an older rubric.
         self.examples_cancel.cancel();
         self.examples_cancel = CancellationToken::new();
         self.examples_tried = CancellationToken::new();
+        // The guard cancels the token on every path, also after a panic, so that runs never wait forever.
         let (stop, tried) = (
             self.examples_cancel.clone(),
             self.examples_tried.clone().drop_guard(),
@@ -33,10 +35,11 @@ impl Runtime {
         let (deps, out) = (Arc::clone(&self.deps), self.outbox.clone());
         let working = out.tasks.start_task();
         tokio::spawn(async move {
-            let (registry, of) = (Arc::clone(&deps.registry), Arc::clone(&workspace));
+            let (registry, checked_workspace) =
+                (Arc::clone(&deps.registry), Arc::clone(&workspace));
             let checks = tokio::task::spawn_blocking(move || {
                 // The screen shows misses next to the eval, so no source snippets are rendered.
-                lint::run_code_examples(&of.rubrics, &registry).results
+                lint::run_code_examples(&checked_workspace.rubrics, &registry).results
             });
             match checks.await {
                 Ok(trials) => out.send_answer(Msg::ExamplesTried { number, trials }),
@@ -47,7 +50,9 @@ impl Runtime {
             }
             // Runs wait for this. It happens in every case, or a failed check would block them forever.
             drop(tried);
+            // Judges come after code, because they take longer and runs do not wait for them.
             if !judged.is_empty() {
+                // A separate task, so that its panic becomes a result.
                 let judging = tokio::spawn(judge_examples(deps, workspace, judged, stop));
                 let (trials, problem) = match judging.await {
                     Ok(Ok(trials)) => (trials, None),
@@ -81,9 +86,10 @@ async fn judge_examples(
 ) -> Result<Vec<ExampleResult>, String> {
     let (clock, stopped) = (Arc::clone(&deps.clock), stop.clone());
     let prepared = tokio::task::spawn_blocking(move || {
-        let may = |rubric: &Rubric, eval: &Eval, judge: Option<&JudgeConfig>| {
-            let this = |name: &EvalName| name.rubric == rubric.id && name.eval == eval.id;
-            judge.is_some_and(JudgeConfig::is_free) && judged.iter().any(this)
+        // A save may have changed the judge since the order, so its cost is checked here.
+        let is_wanted = |rubric: &Rubric, eval: &Eval, judge: Option<&JudgeConfig>| {
+            let is_same = |name: &EvalName| name.rubric == rubric.id && name.eval == eval.id;
+            judge.is_some_and(JudgeConfig::is_free) && judged.iter().any(is_same)
         };
         // Opening tools may block, and this thread belongs to the task.
         let example_check = ExampleCheck::prepare(
@@ -93,7 +99,7 @@ async fn judge_examples(
             &deps.clock,
             RunOptions::default(),
             true,
-            &may,
+            &is_wanted,
         );
         let example_check =
             Handle::current().block_on(run_unless_cancelled(&stopped, example_check));
@@ -106,6 +112,7 @@ async fn judge_examples(
         .map_err(|error| describe_join_error(&error))??
     {
         Some(example_check) => Ok(example_check.run(clock, stop).await),
+        // The check was cancelled, so it has no results.
         None => Ok(Vec::new()),
     }
 }

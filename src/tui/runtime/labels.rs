@@ -10,11 +10,21 @@ use crate::model::{Label, WallTime};
 use crate::tui::label_write::WrittenLabel;
 use crate::tui::label_write::{LabelChange, LabelWriteOrder};
 use crate::tui::msg::Msg;
+use crate::tui::task_failure::TaskFailure;
 use crate::workspace::find_label_author;
 use crate::workspace::label_edit::{LabelFileEdit, LabelUndo, edit_labels_file};
 
 /// The queue of orders. After it is dropped, the writer still writes the orders in it.
-pub(super) struct LabelWriter(UnboundedSender<(LabelWriteOrder, WallTime, RunningTask)>);
+pub(super) struct LabelWriter(UnboundedSender<QueuedLabel>);
+
+/// An order in the queue.
+struct QueuedLabel {
+    order: LabelWriteOrder,
+    /// The time of the order.
+    at: WallTime,
+    /// Counts the write as a running task.
+    working: RunningTask,
+}
 
 /// The undo data of each order, by its number.
 type UndoJournal = HashMap<u64, LabelUndo>;
@@ -22,6 +32,7 @@ type UndoJournal = HashMap<u64, LabelUndo>;
 impl Runtime {
     /// Queues a label. The label gets the time of the order, not the time of the write.
     pub(super) fn write_label(&mut self, order: LabelWriteOrder) {
+        // The time is taken now, because the write may wait for others.
         let at = self.deps.clock.wall_time();
         let working = self.outbox.tasks.start_task();
         if self.label_writer.is_none() {
@@ -29,17 +40,17 @@ impl Runtime {
         }
         if let Some(LabelWriter(orders)) = &self.label_writer {
             // The send can't fail: the writer listens as long as this sender exists.
-            let _gone = orders.send((order, at, working));
+            let _gone = orders.send(QueuedLabel { order, at, working });
         }
     }
 
     fn start_label_writer(&self) -> LabelWriter {
-        let (orders, mut ordered) = unbounded_channel::<(LabelWriteOrder, WallTime, RunningTask)>();
+        let (orders, mut ordered) = unbounded_channel::<QueuedLabel>();
         let (out, deps) = (self.outbox.clone(), Arc::clone(&self.deps));
         self.run_tasks.spawn(async move {
             // The journal is shared, so that a panic of the blocking thread does not lose it.
             let journal = Arc::new(Mutex::new(UndoJournal::new()));
-            while let Some((order, at, working)) = ordered.recv().await {
+            while let Some(QueuedLabel { order, at, working }) = ordered.recv().await {
                 let number = order.number;
                 let (journal, deps) = (Arc::clone(&journal), Arc::clone(&deps));
                 let work = tokio::task::spawn_blocking(move || {
@@ -47,8 +58,9 @@ impl Runtime {
                 });
                 let written = work
                     .await
-                    .unwrap_or_else(|error| Err(super::describe_join_error(&error)));
+                    .unwrap_or_else(|error| Err(TaskFailure::new(super::describe_join_error(&error))));
                 out.send_answer(Msg::LabelWritten { number, written });
+                // The task counts until its result is in the queue, so that tests see both.
                 drop(working);
             }
         });
@@ -61,7 +73,7 @@ fn write_label_order(
     at: WallTime,
     deps: &RuntimeDeps,
     journal: &Mutex<UndoJournal>,
-) -> Result<WrittenLabel, String> {
+) -> Result<WrittenLabel, TaskFailure> {
     let what = match &order.change {
         LabelChange::Set(name, passed) => LabelFileEdit::Put(Label {
             transcript: name.transcript.clone(),
@@ -69,6 +81,7 @@ fn write_label_order(
             eval: name.eval.clone(),
             passed: *passed,
             score: None,
+            // The author is read for each label, because the setting may change.
             by: order
                 .file
                 .parent()
@@ -84,12 +97,14 @@ fn write_label_order(
         LabelChange::Undo(number) => {
             let journal = journal.lock().unwrap_or_else(PoisonError::into_inner);
             let back = journal.get(number).cloned();
+            // The number is missing if the first write failed.
             LabelFileEdit::Undo(
                 back.ok_or("the label was never written, so there is nothing to undo")?,
             )
         }
     };
-    let changed = edit_labels_file(&order.file, &what).map_err(|error| error.to_string())?;
+    let changed = edit_labels_file(&order.file, &what).map_err(TaskFailure::new)?;
+    // The journal gets an entry for an undo too, so that it can be undone.
     let mut journal = journal.lock().unwrap_or_else(PoisonError::into_inner);
     journal.insert(order.number, changed.undo);
     Ok(WrittenLabel {

@@ -31,6 +31,7 @@ use super::effect::Effect;
 use super::msg::Msg;
 use super::reads;
 use super::state::runs::RunTicket;
+use super::task_failure::TaskFailure;
 use crate::clock::Clock;
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{Millis, RunId};
@@ -128,6 +129,12 @@ pub(crate) struct CreatedRun {
     pub(crate) runs_dir: PathBuf,
 }
 
+/// A watched workspace folder.
+struct WatchedFolder {
+    root: PathBuf,
+    watcher: WorkspaceWatcher,
+}
+
 /// The runtime: see the module.
 pub(crate) struct Runtime {
     deps: Arc<RuntimeDeps>,
@@ -147,13 +154,13 @@ pub(crate) struct Runtime {
     made: Arc<Mutex<Vec<CreatedRun>>>,
     /// The writer of labels; `None` until the first label.
     label_writer: Option<labels::LabelWriter>,
-    /// The watched folder and its watcher.
-    watcher: Option<(PathBuf, WorkspaceWatcher)>,
+    watched: Option<WatchedFolder>,
 }
 
 impl Runtime {
     /// Creates an idle runtime. Must be called inside a tokio runtime.
     pub(crate) fn new(deps: Arc<RuntimeDeps>) -> (Self, RuntimeInbox) {
+        // The queue of runs is bounded, the queue of results is not: see [`RuntimeInbox`].
         let (runs, run_events) = channel(MAX_PENDING_BATCHES);
         let (answers, answered) = unbounded_channel();
         let out = RuntimeOutbox {
@@ -167,6 +174,7 @@ impl Runtime {
             live_runs: HashMap::new(),
             outline_cancel: CancellationToken::new(),
             examples_cancel: CancellationToken::new(),
+            // No example check runs yet, so the first run must not wait.
             examples_tried: examples::cancelled_token(),
             trace_reads: NewestFirstQueue::new(MAX_PENDING_READS),
             document_reads: NewestFirstQueue::new(MAX_PENDING_READS),
@@ -175,7 +183,7 @@ impl Runtime {
             run_tasks: TaskTracker::new(),
             made: Arc::default(),
             label_writer: None,
-            watcher: None,
+            watched: None,
         };
         let inbox = RuntimeInbox {
             runs: run_events,
@@ -198,6 +206,7 @@ impl Runtime {
     /// Returns the runs created so far.
     pub(crate) fn made(&self) -> Vec<CreatedRun> {
         self.made
+            // A panic of another task poisons the lock, but the list is still valid.
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
@@ -223,6 +232,7 @@ impl Runtime {
                 judged,
             } => self.try_examples(number, workspace, judged),
             Effect::StartRun(order) => self.start_run(order),
+            // An unknown ticket belongs to a run that has ended.
             Effect::CancelRun(ticket) => {
                 if let Some(live) = self.live_runs.get(&ticket) {
                     live.cancel();
@@ -237,6 +247,7 @@ impl Runtime {
                 dir,
             } => self.trace_reads.submit(
                 &self.outbox,
+                // The job runs again if it gave way to a newer one, so it clones what it sends.
                 move |outdated| {
                     let found = find_run(&run, workspace.as_deref(), dir.clone());
                     let recorded = match found {
@@ -254,6 +265,7 @@ impl Runtime {
                 },
             ),
             Effect::ReadBlob { dir, blob } => {
+                // The failure message needs its own copy, because the work takes the original.
                 let failed = blob.clone();
                 self.spawn_blocking(
                     move || {
@@ -295,6 +307,7 @@ impl Runtime {
                     move |_| {
                         let until = clock.now() + HIGHLIGHT_TIMEOUT;
                         let spans =
+                            // The time limit keeps one slow text from blocking the others.
                             theme::highlight_while(&text, lang, &mut || clock.now() < until);
                         Some(Msg::Highlighted { key, spans })
                     },
@@ -370,9 +383,12 @@ impl Runtime {
                 self.mark_searches.submit(
                     &self.outbox,
                     move |_| {
-                        let place = (run_dir.as_deref(), map.as_ref());
+                        let origin = reads::DocumentOrigin {
+                            run_dir: run_dir.as_deref(),
+                            map: map.as_ref(),
+                        };
                         let marks =
-                            reads::find_marks(&registry, &key, &eval, message, &transcript, place);
+                            reads::find_marks(&registry, &key, &eval, message, &transcript, origin);
                         Some(Msg::MarksFound {
                             key: key.clone(),
                             marks,
@@ -394,6 +410,7 @@ impl Runtime {
             Effect::FindJudges { row, order } => self.find_judges(row, order),
             Effect::ListTranscripts { file, after } => self.list_transcripts(file, after),
             Effect::MakeWorkspace { file } => self.make_workspace(file),
+            // The event loop owns the terminal, so it carries these out.
             Effect::OpenEditor { .. }
             | Effect::Copy { .. }
             | Effect::Suspend
@@ -407,14 +424,14 @@ impl Runtime {
     fn spawn_blocking(
         &self,
         work: impl FnOnce() -> Msg + Send + 'static,
-        failed: impl FnOnce(String) -> Msg + Send + 'static,
+        failed: impl FnOnce(TaskFailure) -> Msg + Send + 'static,
     ) {
         let out = self.outbox.clone();
         let working = out.tasks.start_task();
         tokio::spawn(async move {
             let msg = match tokio::task::spawn_blocking(work).await {
                 Ok(msg) => msg,
-                Err(error) => failed(describe_join_error(&error)),
+                Err(error) => failed(TaskFailure::new(describe_join_error(&error))),
             };
             out.send_answer(msg);
             drop(working);
@@ -427,15 +444,17 @@ impl Runtime {
         drop(inbox);
         self.outline_cancel.cancel();
         self.examples_cancel.cancel();
-        self.watcher = None;
+        self.watched = None;
         // Closing the queue ends the writer after it wrote the labels in it.
         self.label_writer = None;
         for live in self.live_runs.values() {
             live.cancel();
         }
+        // The tracker only finishes waiting after it is closed.
         self.run_tasks.close();
         tokio::select! {
             () = self.run_tasks.wait() => {}
+            // A run that does not finish in time is recorded as interrupted.
             () = self.deps.clock.sleep(SHUTDOWN_GRACE) => {}
         }
     }
@@ -475,13 +494,15 @@ fn find_run(
     run: &RunId,
     workspace: Option<&Workspace>,
     dir: Option<PathBuf>,
-) -> Result<RecordedRun, String> {
+) -> Result<RecordedRun, TaskFailure> {
     if let Some(dir) = dir {
+        // The folder is known, as for `dicta replay DIR`; the id is only shown.
         let id = run.clone();
         return Ok(RecordedRun { id, dir });
     }
-    let workspace = workspace.ok_or_else(|| format!("run {run} is not at hand"))?;
+    let workspace =
+        workspace.ok_or_else(|| TaskFailure::new(format!("run {run} is not at hand")))?;
     run_store_for(workspace)
         .resolve(&run.0)
-        .map_err(|error| error.to_string())
+        .map_err(TaskFailure::new)
 }

@@ -9,10 +9,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{RunningTask, RuntimeOutbox, describe_join_error};
 use crate::tui::msg::Msg;
+use crate::tui::task_failure::TaskFailure;
 
 /// Does the work, or returns `None` when its argument reports that a newer job waits.
 type JobFn = Box<dyn FnMut(&dyn Fn() -> bool) -> Option<Msg> + Send>;
-type JobFailureFn = Box<dyn FnOnce(String) -> Msg + Send>;
+type JobFailureFn = Box<dyn FnOnce(TaskFailure) -> Msg + Send>;
 
 struct QueuedJob {
     work: JobFn,
@@ -51,18 +52,21 @@ impl NewestFirstQueue {
         &self,
         out: &RuntimeOutbox,
         work: impl FnMut(&dyn Fn() -> bool) -> Option<Msg> + Send + 'static,
-        failed: impl FnOnce(String) -> Msg + Send + 'static,
+        failed: impl FnOnce(TaskFailure) -> Msg + Send + 'static,
     ) {
         let job = QueuedJob {
             work: Box::new(work),
             on_failure: Box::new(failed),
             working: out.tasks.start_task(),
         };
+        // The number increases before the job is queued, so that a running job sees that it is outdated.
         self.submitted.fetch_add(1, Ordering::SeqCst);
         let idle = self.with_queue(|queue| {
             queue.waiting.push(job);
-            let many = queue.waiting.len().saturating_sub(self.capacity);
-            queue.waiting.drain(..many);
+            let excess = queue.waiting.len().saturating_sub(self.capacity);
+            // The oldest jobs are at the front; the user no longer looks at their rows.
+            queue.waiting.drain(..excess);
+            // Set under the lock, so that only one task works on the queue.
             !std::mem::replace(&mut queue.busy, true)
         });
         if idle {
@@ -77,35 +81,44 @@ impl NewestFirstQueue {
     async fn run_jobs(self, out: RuntimeOutbox) {
         loop {
             let next = self.with_queue(|queue| {
+                // The newest job is at the end.
                 let next = queue.waiting.pop();
                 queue.busy = next.is_some();
+                // The number is read under the lock. A later job then makes this one outdated.
                 next.map(|job| (job, self.submitted.load(Ordering::SeqCst)))
             });
-            let Some((job, then)) = next else { return };
+            let Some((job, submitted_before)) = next else {
+                return;
+            };
             let QueuedJob {
                 mut work,
                 on_failure: failed,
                 working,
             } = job;
-            let asked = Arc::clone(&self.submitted);
+            let submitted = Arc::clone(&self.submitted);
             let done = tokio::task::spawn_blocking(move || {
-                let told = work(&|| asked.load(Ordering::SeqCst) != then);
-                (work, told)
+                // The work returns with its result, so that it can be repeated.
+                let result = work(&|| submitted.load(Ordering::SeqCst) != submitted_before);
+                (work, result)
             });
             match done.await {
                 Ok((_, Some(msg))) => out.send_answer(msg),
                 // The job gave way to a newer one. It stays in the queue, because its result may still be needed.
                 Ok((work, None)) => self.with_queue(|queue| {
+                    // A full queue contains only newer jobs, so this one is dropped.
                     if queue.waiting.len() < self.capacity {
                         let job = QueuedJob {
                             work,
                             on_failure: failed,
                             working,
                         };
+                        // The front is the place of the oldest job.
                         queue.waiting.insert(0, job);
                     }
                 }),
-                Err(error) => out.send_answer(failed(describe_join_error(&error))),
+                Err(error) => {
+                    out.send_answer(failed(TaskFailure::new(describe_join_error(&error))))
+                }
             }
         }
     }

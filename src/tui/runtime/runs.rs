@@ -15,6 +15,7 @@ use crate::run::{self, DecisionFilter, RunError, RunHandle, RunOptions};
 use crate::tui::msg::Msg;
 use crate::tui::run_order::RunOrder;
 use crate::tui::state::runs::RunTicket;
+use crate::tui::task_failure::TaskFailure;
 use crate::workspace::Workspace;
 
 /// The number of events in one message. One event may complete all checks of a transcript, so a large batch would
@@ -25,6 +26,7 @@ impl Runtime {
     pub(super) fn start_run(&mut self, order: RunOrder) {
         let ticket = order.ticket;
         let cancel = CancellationToken::new();
+        // Ended runs cancel their token, so the map does not grow with the session.
         self.live_runs.retain(|_, live| !live.is_cancelled());
         self.live_runs.insert(ticket, cancel.clone());
         let (deps, out, made) = (
@@ -35,10 +37,12 @@ impl Runtime {
         let working = out.tasks.start_task();
         let tried = self.examples_tried.clone();
         self.run_tasks.spawn(async move {
+            // A cancelled run does not wait for the examples.
             tokio::select! {
                 () = tried.cancelled() => {}
                 () = cancel.cancelled() => {}
             }
+            // The folder is stored before the order is consumed.
             let store = order.workspace.runs.clone();
             match compile_and_start(deps, order, cancel.clone()).await {
                 Ok(handle) => {
@@ -52,6 +56,7 @@ impl Runtime {
                     forward_events(handle, ticket, &cancel, &out).await;
                 }
                 Err(why) => {
+                    // The queue of runs keeps the order of this run's messages.
                     let _gone = out.runs.send(Msg::RunRefused { ticket, why }).await;
                 }
             }
@@ -77,7 +82,10 @@ impl Runtime {
                     let preview = Handle::current().block_on(preview);
                     preview.map_err(|error| format_run_error(&error))
                 });
-                Msg::Previewed { ticket, preview }
+                Msg::Previewed {
+                    ticket,
+                    preview: preview.map_err(TaskFailure::new),
+                }
             },
             move |why| Msg::Previewed {
                 ticket,
@@ -104,8 +112,10 @@ async fn compile_and_start(
             options,
         );
         let started = Handle::current().block_on(run_unless_cancelled(&cancel, starting));
+        // The user cancelled while tools opened, so no run exists.
         let started = started.ok_or("cancelled before it began")?;
         started.map_err(|error| match error {
+            // Without a recording a verdict would be lost, so dicta judges nothing.
             RunError::Record(error) => {
                 format!("the run cannot be recorded: {error}; nothing was run")
             }
@@ -122,6 +132,7 @@ async fn compile_and_start(
 fn format_run_error(error: &RunError) -> String {
     let text = error.to_string();
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    // A notice has one line, but an error may quote several.
     lines.join(" ")
 }
 
@@ -139,23 +150,27 @@ async fn forward_events(
         cancel: cancel_run,
         join,
     } = handle;
+    // The first message has no events, so that the screen can name the run at once.
     let _gone = out.runs.send(Msg::RunStarted { ticket, run, dir }).await;
     loop {
         let batch = tokio::select! {
             // A cancellation must not wait behind a fast run's events.
             biased;
             () = cancel.cancelled(), if !cancel_run.is_cancelled() => {
+                // The run still sends its last events, so the loop continues.
                 cancel_run.cancel();
                 continue;
             }
             batch = events.recv() => batch,
         };
+        // The run dropped its sender, so all events are forwarded.
         let Some(events) = batch else { break };
         for events in split_batch(events) {
             let msg = Msg::RunEvents { ticket, events };
             // A full queue must not delay a cancellation.
             tokio::select! {
                 _gone = out.runs.send(msg) => {}
+                // The branch never completes, so `select!` still waits for the send.
                 () = forward_cancel(cancel, &cancel_run) => {}
             }
         }
@@ -171,13 +186,15 @@ async fn forward_events(
 
 /// Splits a batch so that no piece delays a key.
 fn split_batch(events: Arc<Vec<RunEvent>>) -> Vec<Arc<Vec<RunEvent>>> {
+    // A small batch is shared and not copied.
     if events.len() <= EVENTS_PER_MESSAGE {
         return vec![events];
     }
+    // The recorder may hold the same batch, so the events are cloned if needed.
     let mut rest = Arc::unwrap_or_clone(events).into_iter();
     std::iter::from_fn(|| {
-        let bite: Vec<RunEvent> = rest.by_ref().take(EVENTS_PER_MESSAGE).collect();
-        (!bite.is_empty()).then(|| Arc::new(bite))
+        let piece: Vec<RunEvent> = rest.by_ref().take(EVENTS_PER_MESSAGE).collect();
+        (!piece.is_empty()).then(|| Arc::new(piece))
     })
     .collect()
 }
@@ -195,18 +212,20 @@ fn build_run_options(
     order: &RunOrder,
 ) -> Result<(Arc<Workspace>, RunOptions), String> {
     let workspace = match &order.judge {
+        // A judge of the overlay is not in the workspace, so it is added to a copy.
         Some(judge) if order.workspace.judges.get(&judge.name) != Some(judge) => {
             add_judge(&order.workspace, judge)
         }
         _ => Arc::clone(&order.workspace),
     };
-    let where_ = match (&order.only, &order.filter) {
+    // A list of names takes precedence, then a filter, then an exception: see [`RunOrder`].
+    let filter = match (&order.only, &order.filter) {
         (Some(names), _) => Some(DecisionFilter::from_names(names.iter().cloned())),
         (None, Some(text)) => Some(DecisionFilter::parse(text).map_err(|error| error.to_string())?),
         (None, None) => order.except.clone().map(DecisionFilter::all_except),
     };
     let options = RunOptions {
-        filter: where_,
+        filter,
         judge: order.judge.as_ref().map(|judge| judge.name.clone()),
         evidence_run: order.replayed_evidence.clone(),
         // A changed rubric may need pages that no earlier run fetched. dicta fetches them and shows them as misses.

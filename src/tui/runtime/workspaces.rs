@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::{Runtime, find_run, run_store_for};
+use super::{Runtime, WatchedFolder, find_run, run_store_for};
 use crate::model::RunId;
 use crate::record::NewestVerdicts;
 use crate::run;
 use crate::tui::msg::Msg;
 use crate::tui::run_order::RunOrder;
 use crate::tui::state::cells::RowId;
+use crate::tui::task_failure::TaskFailure;
 use crate::tui::{available_judges, listing};
 use crate::workspace::watch::{self, WatchParams, WorkspaceWatcher};
 use crate::workspace::{self, Workspace};
@@ -19,6 +20,7 @@ use crate::workspace::{self, Workspace};
 impl Runtime {
     /// Computes the outline and cancels an earlier computation.
     pub(super) fn compute_outline(&mut self, generation: u64, workspace: Arc<Workspace>) {
+        // The outline of an older workspace would show cells that no longer exist.
         self.outline_cancel.cancel();
         self.outline_cancel = CancellationToken::new();
         let stop = self.outline_cancel.clone();
@@ -26,7 +28,7 @@ impl Runtime {
         let out = self.outbox.clone();
         let working = self.outbox.tasks.start_task();
         tokio::spawn(async move {
-            let told = out.clone();
+            let fact_outbox = out.clone();
             let work = tokio::task::spawn_blocking(move || {
                 run::outline_run(
                     workspace,
@@ -35,7 +37,8 @@ impl Runtime {
                     &deps.clock,
                     &mut |facts| {
                         let msg = Msg::OutlineExtended { generation, facts };
-                        !stop.is_cancelled() && told.runs.blocking_send(msg).is_ok()
+                        // Returning false ends the outline: a newer one started, or the program ends.
+                        !stop.is_cancelled() && fact_outbox.runs.blocking_send(msg).is_ok()
                     },
                 )
                 .map_err(|error| error.to_string())
@@ -62,9 +65,11 @@ impl Runtime {
     ) {
         self.spawn_blocking(
             move || {
+                // Runs of another workspace may be in the same folder, so they are filtered by its root.
                 let runs = run_store_for(&workspace).runs();
                 let (mut board, problems) =
                     NewestVerdicts::read(&runs, |header| header.workspace == workspace.root);
+                // A bound or a vote rule may have changed since the run.
                 board.rescore(&run::collect_decision_settings(&decided_by));
                 // The first search reads all cells. It is done here, so that the screen's thread finds the result
                 // ready.
@@ -78,7 +83,7 @@ impl Runtime {
             move |why| Msg::NewestVerdictsRead {
                 generation,
                 verdicts: Arc::default(),
-                problems: vec![why],
+                problems: vec![why.into()],
             },
         );
     }
@@ -86,14 +91,16 @@ impl Runtime {
     /// Watches a workspace. One watcher exists at a time; for the same folder it continues, because it knows the last
     /// state of the files.
     pub(super) fn watch_workspace(&mut self, workspace: &Arc<Workspace>) {
-        if let Some((root, _)) = &self.watcher
-            && *root == workspace.root
+        if let Some(watched) = &self.watched
+            && watched.root == workspace.root
         {
             return;
         }
         let watch = WatchParams {
             root: workspace.root.clone(),
             last_good: Some(Arc::clone(workspace)),
+            // The watcher compares with this state, so a file that was broken at the start counts as changed
+            // when it is fixed.
             env: self.deps.env.clone(),
             catalog: Arc::clone(&self.deps.registry) as _,
             clock: Arc::clone(&self.deps.clock),
@@ -102,12 +109,15 @@ impl Runtime {
         let watcher = WorkspaceWatcher::start(watch, move |event| {
             answers.send(watch_event_to_msg(event)).is_ok()
         });
-        self.watcher = Some((workspace.root.clone(), watcher));
+        self.watched = Some(WatchedFolder {
+            root: workspace.root.clone(),
+            watcher,
+        });
     }
 
     pub(super) fn rescan_files(&self) {
-        if let Some((_, watcher)) = &self.watcher {
-            watcher.check_now();
+        if let Some(watched) = &self.watched {
+            watched.watcher.check_now();
         }
     }
 
@@ -117,6 +127,7 @@ impl Runtime {
         workspace: Option<Arc<Workspace>>,
         dir: Option<PathBuf>,
     ) {
+        // The messages of a failure name the run, so its data is copied before the work takes it.
         let failed = (run.clone(), dir.clone().unwrap_or_default());
         self.spawn_blocking(
             move || match find_run(&run, workspace.as_deref(), dir) {
@@ -129,7 +140,7 @@ impl Runtime {
                 Ok(found) => {
                     let (log, warnings) = match found.read_log() {
                         Ok(log) => (Ok(Arc::new(log.events)), log.warnings),
-                        Err(error) => (Err(error.to_string()), Vec::new()),
+                        Err(error) => (Err(TaskFailure::new(error)), Vec::new()),
                     };
                     Msg::ReplayRead {
                         run: found.id,
@@ -158,6 +169,7 @@ impl Runtime {
             let found = tokio::spawn(async move {
                 available_judges::find_available_judges(&deps.env, &order, &deps.clock).await
             });
+            // After a panic the overlay shows an empty list.
             let judges = found.await.unwrap_or_default();
             out.send_answer(Msg::JudgesFound { row, judges });
             drop(working);
@@ -170,8 +182,9 @@ impl Runtime {
         tokio::task::spawn_blocking(move || {
             listing::list_transcripts(&file, after, &mut |listed| {
                 let file = file.clone();
-                let told = Msg::TranscriptsListed { file, listed };
-                out.runs.blocking_send(told).is_ok()
+                let msg = Msg::TranscriptsListed { file, listed };
+                // Listing uses the queue of runs: a large file must wait for the screen.
+                out.runs.blocking_send(msg).is_ok()
             });
             drop(working);
         });
@@ -187,6 +200,7 @@ impl Runtime {
                         workspace::load(&root, &deps.env, &*deps.registry)
                             .map(Arc::new)
                             .map_err(|problems| {
+                                // One problem is enough for a notice; opening the workspace lists all.
                                 let first = problems.first().map(ToString::to_string);
                                 format!(
                                     "the new workspace in {} does not load: {}",
@@ -195,7 +209,7 @@ impl Runtime {
                                 )
                             })
                     });
-                Msg::WorkspaceMade(made)
+                Msg::WorkspaceMade(made.map_err(TaskFailure::new))
             },
             |why| Msg::WorkspaceMade(Err(why)),
         );

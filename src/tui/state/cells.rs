@@ -45,8 +45,13 @@ pub(crate) use run_cells::compute_label_agreement;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct RowId(pub(crate) u32);
 
-/// A cell: its row and its slot.
-pub(crate) type SlotId = (RowId, u16);
+/// A cell of the pane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SlotId {
+    pub(crate) row: RowId,
+    /// The slot number in the row: see [`CellsRow::slot`].
+    pub(crate) slot: u16,
+}
 
 /// The indexes of a run's header, mapped to those of the pane.
 #[derive(Debug, Clone, Default)]
@@ -205,10 +210,19 @@ pub(crate) struct RowBookkeeping {
     sort_class: u8,
     /// The rank of the newest run of this session that planned the row; 0 for none.
     run_rank: u64,
-    /// The judge that the outline planned, and the number of repeats (0: not repeated).
-    expected: Option<(Option<u32>, u32)>,
+    /// The cells that the outline planned.
+    expected: Option<ExpectedCells>,
     /// The state before the current run, restored if the run is cancelled.
     before_run: Option<Box<RowBeforeRun>>,
+}
+
+/// The cells of a row that an outline planned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct ExpectedCells {
+    /// The judge of the first cell, as an index into [`CellsState::judges`].
+    judge: Option<u32>,
+    /// The number of repeats; 0 if the cell is not repeated.
+    repeats: u32,
 }
 
 /// The state of a row before a run judged it.
@@ -326,9 +340,9 @@ impl CellsState {
     }
 
     /// Returns the name of one cell of a row.
-    pub(crate) fn cell_name(&self, (row, slot): SlotId) -> Option<CellName> {
-        let row = self.row(row)?;
-        let slot = row.slot(slot)?;
+    pub(crate) fn cell_name(&self, at: SlotId) -> Option<CellName> {
+        let row = self.row(at.row)?;
+        let slot = row.slot(at.slot)?;
         self.name_with(row, slot.judge, slot.repeat)
             .map(CellNameRef::to_owned)
     }
@@ -340,6 +354,7 @@ impl CellsState {
         repeat: Option<u32>,
     ) -> Option<CellNameRef<'_>> {
         let eval = self.evals.get(row.eval as usize)?;
+        // A judge index that is unknown gives no name, instead of the name of a cell without a judge.
         let judge = match judge {
             Some(judge) => Some(self.judges.get(judge as usize)?.0.as_str()),
             None => None,
@@ -404,6 +419,7 @@ impl CellsRow {
     /// Returns true if the row failed, flipped or has an error.
     pub(crate) fn is_problem(&self) -> bool {
         let decided = self.visible_decision();
+        // A hidden row is not a problem, because its place in the list would reveal the verdict.
         !self.hidden && self.flipped.is_some()
             || decided.is_some_and(|d| d.outcome == Outcome::Fail || d.outcome.is_error())
     }
@@ -416,6 +432,7 @@ impl CellsRow {
         for slot in self
             .slots
             .iter()
+            // A member whose vote did not count can't explain the decision.
             .filter(|slot| decision.counts_judge(slot.judge))
         {
             if let RowSlotState::Done {
@@ -427,6 +444,8 @@ impl CellsRow {
                 if *outcome == wanted {
                     return Some(why);
                 }
+                // No cell has the outcome of the vote, as for a mean score; then the first explanation is
+                // shown.
                 first.get_or_insert(why);
             }
         }

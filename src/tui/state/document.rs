@@ -120,7 +120,11 @@ impl TranscriptDocument {
         };
         for head in metadata_text::format_transcript_facts(transcript) {
             // The metadata belongs to no message: judges don't see it and can't cite it.
-            doc.push_piece((usize::MAX, 0), PieceKind::Metadata, "", &head);
+            let no_message = PartPosition {
+                message: usize::MAX,
+                part: 0,
+            };
+            doc.push_piece(no_message, PieceKind::Metadata, "", &head);
         }
         let joined = CallResultPairs::from_messages(&transcript.messages);
         for (at, message) in transcript.messages.iter().enumerate() {
@@ -136,6 +140,7 @@ impl TranscriptDocument {
 
     /// Returns the text of a piece with its heading.
     pub(crate) fn text_with_heading(&self, piece: &DocumentPiece) -> &str {
+        // The heading is directly before the text.
         let from = piece.range.start - usize::from(piece.heading_len);
         self.text.get(from..piece.range.end).unwrap_or_default()
     }
@@ -155,6 +160,7 @@ impl TranscriptDocument {
         message: usize,
     ) -> impl Iterator<Item = (usize, &DocumentPiece)> {
         let first = self.first_pieces.get(message).copied();
+        // A message without pieces has no first piece, so the range is empty.
         let from = first.map_or(self.pieces.len(), |first| first as usize);
         // Only paired results can come between the pieces of a message.
         let near = move |piece: &&DocumentPiece| {
@@ -183,22 +189,30 @@ impl TranscriptDocument {
         all: &[TranscriptMessage<'_>],
         joined: &CallResultPairs,
     ) {
-        let mut own = 0;
+        let mut piece_count = 0;
         for (number, part) in message.parts.iter().enumerate() {
-            if joined.results.contains_key(&(at, number)) {
-                own += 1;
+            let position = PartPosition {
+                message: at,
+                part: number,
+            };
+            // The result was already added after its call, maybe in another message.
+            if joined.results.contains_key(&position) {
+                piece_count += 1;
                 continue;
             }
-            let figures = if own == 0 {
+            // The figures of a message appear once, in the heading of its first piece.
+            let figures = if piece_count == 0 {
                 metadata_text::format_figures(message.metadata.as_ref())
             } else {
                 String::new()
             };
-            self.push_part((at, number), &message.role, part, (own == 0, &figures));
-            own += 1;
-            if let Some(&(from, result_at)) = joined.calls.get(&(at, number))
-                && let Some(TranscriptPart::ToolResult(result)) =
-                    all.get(from).and_then(|m| m.parts.get(result_at))
+            self.push_part(position, &message.role, part, (piece_count == 0, &figures));
+            piece_count += 1;
+            // The paired result follows its call, so that a reader sees both together.
+            if let Some(&result_at) = joined.calls.get(&position)
+                && let Some(TranscriptPart::ToolResult(result)) = all
+                    .get(result_at.message)
+                    .and_then(|m| m.parts.get(result_at.part))
             {
                 let error = result.is_error == Some(true);
                 let head = if error { "error" } else { "result" };
@@ -207,17 +221,27 @@ impl TranscriptDocument {
                     paired: true,
                 };
                 let head = append_duration(head, result.duration_ms);
-                let piece = self.push_piece((from, result_at), kind, &head, &result.content);
-                if let Some(first) = self.first_pieces.get_mut(from)
+                let piece = self.push_piece(result_at, kind, &head, &result.content);
+                // 0 is the initial value, so the message has no piece yet.
+                if let Some(first) = self.first_pieces.get_mut(result_at.message)
                     && *first == 0
                 {
                     *first = piece;
                 }
             }
         }
-        if own == 0 {
+        // An empty message still gets a piece, so that a citation can go to it.
+        if piece_count == 0 {
             let kind = piece_kind_from_role(&message.role);
-            let piece = self.push_piece((at, 0), kind, message.role.as_str(), "");
+            let piece = self.push_piece(
+                PartPosition {
+                    message: at,
+                    part: 0,
+                },
+                kind,
+                message.role.as_str(),
+                "",
+            );
             self.first_pieces[at] = piece;
         }
     }
@@ -229,21 +253,21 @@ impl TranscriptDocument {
         part: &TranscriptPart<'_>,
         (first, figures): (bool, &str),
     ) {
-        let who = role.as_str();
+        let role_name = role.as_str();
         let (kind, head, text) = match part {
             TranscriptPart::Text(text) => (
                 piece_kind_from_role(role),
-                format_heading(who, "", first),
+                format_heading(role_name, "", first),
                 text.to_string(),
             ),
             TranscriptPart::Reasoning(text) => (
                 PieceKind::Reasoning,
-                format_heading(who, "thinks", first),
+                format_heading(role_name, "thinks", first),
                 text.to_string(),
             ),
             TranscriptPart::ToolCall(call) => (
                 PieceKind::Call,
-                format_heading(who, "calls", first),
+                format_heading(role_name, "calls", first),
                 format!("{}({})", &*call.name, &*call.arguments),
             ),
             TranscriptPart::ToolResult(result) => {
@@ -253,17 +277,19 @@ impl TranscriptDocument {
                     paired: false,
                 };
                 let what = if error { "error" } else { "result" };
-                let head = append_duration(&format_heading(who, what, first), result.duration_ms);
+                let head =
+                    append_duration(&format_heading(role_name, what, first), result.duration_ms);
                 (kind, head, result.content.to_string())
             }
             TranscriptPart::Media { kind, .. } => (
                 PieceKind::Media,
-                format_heading(who, "attaches", first),
+                format_heading(role_name, "attaches", first),
+                // Media are not loaded: the screen shows text only.
                 format!("{}, not shown", &**kind),
             ),
             TranscriptPart::Other(raw) => (
                 PieceKind::Media,
-                format_heading(who, "a part of another kind", first),
+                format_heading(role_name, "a part of another kind", first),
                 raw.get().to_owned(),
             ),
         };
@@ -274,18 +300,19 @@ impl TranscriptDocument {
         };
         let piece = self.push_piece(at, kind, &head, &text);
         if first {
-            self.first_pieces[at.0] = piece;
+            self.first_pieces[at.message] = piece;
         }
     }
 
     /// Adds a piece and returns its index.
     fn push_piece(
         &mut self,
-        (message, part): PartPosition,
+        position: PartPosition,
         kind: PieceKind,
         head: &str,
         text: &str,
     ) -> u32 {
+        // A long role or tool name is cut at a character boundary.
         let mut cut = head.len().min(MAX_HEADING_LEN);
         while !head.is_char_boundary(cut) {
             cut -= 1;
@@ -297,10 +324,11 @@ impl TranscriptDocument {
         }
         let from = self.text.len();
         self.text.push_str(text);
+        // A document never has 2^32 pieces; the limit only avoids a panic.
         let at = u32::try_from(self.pieces.len()).unwrap_or(u32::MAX);
         self.pieces.push(DocumentPiece {
-            message: u32::try_from(message).unwrap_or(u32::MAX),
-            part: u32::try_from(part).unwrap_or(u32::MAX),
+            message: u32::try_from(position.message).unwrap_or(u32::MAX),
+            part: u32::try_from(position.part).unwrap_or(u32::MAX),
             kind,
             heading_len: u16::try_from(from - begin).unwrap_or(0),
             range: from..self.text.len(),
@@ -326,12 +354,14 @@ impl TranscriptDocument {
             PieceKind::Call => text.find('(').map_or(0, |open| open + 1),
             _ => 0,
         };
+        // A mark without bytes covers the first line of the part.
         let range = if mark.bytes.is_empty() {
             let line = text.find('\n').unwrap_or(text.len());
             0..line
         } else {
             mark.bytes.start + from..mark.bytes.end + from
         };
+        // The range is checked: an old mark may not fit a changed text.
         text.get(range.clone()).map(|_| (at, range))
     }
 }
@@ -345,11 +375,11 @@ fn append_duration(head: &str, ms: Option<f64>) -> String {
 }
 
 /// Formats a heading such as `assistant calls`, or `calls` if the role is above it.
-fn format_heading(who: &str, does: &str, first: bool) -> String {
-    match (first, does.is_empty()) {
-        (true, true) => who.to_owned(),
-        (true, false) => format!("{who} {does}"),
-        (false, _) => does.to_owned(),
+fn format_heading(role: &str, verb: &str, first: bool) -> String {
+    match (first, verb.is_empty()) {
+        (true, true) => role.to_owned(),
+        (true, false) => format!("{role} {verb}"),
+        (false, _) => verb.to_owned(),
     }
 }
 
@@ -366,8 +396,14 @@ fn piece_kind_from_role(role: &MessageRole<'_>) -> PieceKind {
     }
 }
 
-/// A message index and the index of one of its parts.
-type PartPosition = (usize, usize);
+/// The position of a part in a transcript.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct PartPosition {
+    /// The index of the message.
+    message: usize,
+    /// The index of the part in the message.
+    part: usize,
+}
 
 /// Pairs results with calls by id: each result belongs to the next unpaired call with its id.
 #[derive(Default)]
@@ -382,17 +418,23 @@ impl CallResultPairs {
         let mut joined = Self::default();
         for (at, message) in messages.iter().enumerate() {
             for (number, part) in message.parts.iter().enumerate() {
+                let position = PartPosition {
+                    message: at,
+                    part: number,
+                };
                 match part {
+                    // Calls without an id can't be paired.
                     TranscriptPart::ToolCall(call) if !call.id.is_empty() => {
-                        open.entry(&call.id).or_default().push_back((at, number));
+                        open.entry(&call.id).or_default().push_back(position);
                     }
                     TranscriptPart::ToolResult(result) => {
+                        // The first open call gets the result, so repeated ids are paired in order.
                         let call = open.get_mut(&*result.call_id).and_then(VecDeque::pop_front);
                         // Only a message without other parts moves to its call. Other texts keep their place in the
                         // order.
                         if let Some(call) = call.filter(|_| message.parts.len() == 1) {
-                            joined.calls.insert(call, (at, number));
-                            joined.results.insert((at, number), call);
+                            joined.calls.insert(call, position);
+                            joined.results.insert(position, call);
                         }
                     }
                     _ => {}
@@ -424,6 +466,7 @@ pub(crate) fn find_quote(text: &str, quote: &str) -> Option<Range<usize>> {
 /// Returns the end of the words that follow a position, separated by white space.
 fn match_following_words(text: &str, mut end: usize, words: &[&str]) -> Option<usize> {
     for word in words {
+        // `get` returns None at the end of the text or inside a character.
         let rest = text.get(end..)?;
         let gap = rest.len() - rest.trim_start().len();
         if gap == 0 || !rest[gap..].starts_with(word) {

@@ -75,6 +75,7 @@ impl ExamplesState {
         let miss = if many == 1 { "misses" } else { "miss" };
         let more = names.len().saturating_sub(MAX_NAMED_EVALS);
         names.truncate(MAX_NAMED_EVALS);
+        // Names come from files, so control characters are escaped.
         let names = make_visible(&names.join(", "), false).into_owned();
         let more = match more {
             0 => String::new(),
@@ -92,6 +93,7 @@ impl ExamplesState {
         for trial in self.all_trials() {
             match trial.status() {
                 ExampleStatus::AsExpected => held += 1,
+                // An allowed miss counts neither as held nor as a problem.
                 ExampleStatus::Missed => others |= !trial.allowed,
                 ExampleStatus::Undecided => others = true,
             }
@@ -105,6 +107,7 @@ impl App {
     /// Returns the missed example that `e` opens: that of the focused eval, or in the changes pane the first one.
     pub(crate) fn focused_example_miss(&self) -> Option<&ExampleResult> {
         let cells = &self.live_session.cells;
+        // A replay shows recorded evals; the examples belong to the current files.
         if self.replay.is_some() {
             return None;
         }
@@ -116,8 +119,8 @@ impl App {
             CellsEntry::Row(row) => cells.row(row)?.eval,
         };
         let eval = cells.evals.get(eval as usize)?;
-        let mut own = self.examples.trials_for_eval(&eval.rubric, &eval.id);
-        own.find(|trial| trial.is_reportable_miss())
+        let mut trials = self.examples.trials_for_eval(&eval.rubric, &eval.id);
+        trials.find(|trial| trial.is_reportable_miss())
     }
 }
 
@@ -157,7 +160,7 @@ mod tests {
         }
     }
 
-    fn told(trials: &[ExampleResult]) -> (Option<String>, Option<String>) {
+    fn misses_and_passes(trials: &[ExampleResult]) -> (Option<String>, Option<String>) {
         let examples = ExamplesState {
             checks: trials.to_vec(),
             ..ExamplesState::default()
@@ -166,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn misses_are_counted_and_named_and_an_error_is_neither_a_miss_nor_a_hold() {
+    fn misses_are_counted_and_errors_are_undecided() {
         let held = trial("a", Pass, Pass);
         let missed = |eval| trial(eval, Pass, Fail);
         let failed = trial("a", Pass, Outcome::JudgeError);
@@ -194,7 +197,7 @@ mod tests {
                 None,
             ),
         ] {
-            let (is_missing, is_holding) = told(&trials);
+            let (is_missing, is_holding) = misses_and_passes(&trials);
             assert_eq!(is_missing.as_deref(), missing);
             assert_eq!(is_holding.as_deref(), holding);
         }

@@ -32,6 +32,13 @@ pub(crate) enum CellRef {
     Name(CellName),
 }
 
+/// A cell in a recording.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RecordedCellRef {
+    pub(crate) run: RunId,
+    pub(crate) cell: CellRef,
+}
+
 /// The state of the trace panes.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TracePanes {
@@ -79,20 +86,20 @@ pub(crate) enum RecordedCellState {
     #[default]
     Unloaded,
     /// Being read.
-    Loading(RunId, CellRef),
+    Loading(RecordedCellRef),
     /// Loaded, for this reference.
     Loaded(CellRef, Arc<RecordedCell>),
     /// Unreadable. It is not ordered again.
-    Failed(RunId, CellRef, String),
+    Failed(RecordedCellRef, String),
 }
 
 impl RecordedCellState {
     /// Returns true if this is about the given cell, in any loading state.
-    pub(crate) fn is_of(&self, run: &RunId, which: &CellRef) -> bool {
+    pub(crate) fn is_of(&self, wanted: &RecordedCellRef) -> bool {
         match self {
             Self::Unloaded => false,
-            Self::Loading(r, w) | Self::Failed(r, w, _) => (r, w) == (run, which),
-            Self::Loaded(w, recorded) => &recorded.run == run && w == which,
+            Self::Loading(known) | Self::Failed(known, _) => known == wanted,
+            Self::Loaded(cell, recorded) => recorded.run == wanted.run && *cell == wanted.cell,
         }
     }
 }
@@ -152,6 +159,7 @@ pub(crate) fn find_shown_step(trace: &TracePanes, turns: &[TurnState]) -> Option
         StepSelection::Position(at) => list_steps(turns).nth(at),
         StepSelection::Newest => None,
     }
+    // The newest step is also shown if the selected one does not exist.
     .or_else(|| list_steps(turns).last())
 }
 
@@ -172,6 +180,7 @@ pub(crate) fn find_shown_call(trace: &TracePanes, turns: &[TurnState]) -> Option
                 calls.map(move |(at, call)| (turn, at, call))
             })
         };
+        // A judge ends with the verdict call, so it is shown only if there is no other call.
         return calls()
             .find(|(_, _, call)| call.name != SUBMIT_VERDICT)
             .or_else(|| calls().next())
@@ -179,6 +188,7 @@ pub(crate) fn find_shown_call(trace: &TracePanes, turns: &[TurnState]) -> Option
     }
     match find_shown_step(trace, turns)? {
         TraceStep::Call(turn, call) => Some((turn, call)),
+        // A turn shows its first call.
         TraceStep::Turn(turn) => turns
             .get(turn)
             .filter(|turn| !turn.calls.is_empty())
@@ -194,8 +204,9 @@ pub(crate) fn find_streaming_call<'a>(
     let last = turns.len().checked_sub(1)?;
     let turn = turns.last()?;
     let attempt = turn.attempts.values().last()?;
-    let comes = turn.finished.is_none() && turn.calls.is_empty() && !attempt.args.is_empty();
-    (comes && find_shown_turn(trace, turns) == Some(last)).then_some((last, attempt))
+    // Once the reply is complete, its calls are listed and the stream is not needed.
+    let is_streaming = turn.finished.is_none() && turn.calls.is_empty() && !attempt.args.is_empty();
+    (is_streaming && find_shown_turn(trace, turns) == Some(last)).then_some((last, attempt))
 }
 
 /// Returns the call that a judge cites as `fetch N`: the N-th tool response without an error.
@@ -203,6 +214,7 @@ pub(crate) fn find_fetch(turns: &[TurnState], number: usize) -> Option<(usize, u
     let mut count = 0;
     for (turn, state) in turns.iter().enumerate() {
         for (at, call) in state.calls.iter().enumerate() {
+            // Citations count only responses without an error, as the prompt explains to the judge.
             if is_cited_as_fetch(call) {
                 count += 1;
                 if count == number {
@@ -224,9 +236,10 @@ fn is_cited_as_fetch(call: &CallState) -> bool {
 
 /// Returns the number by which a judge cites a tool response.
 pub(crate) fn number_fetch(turns: &[TurnState], turn: usize, call: usize) -> Option<usize> {
-    let asked = turns.get(turn)?.calls.get(call)?;
-    is_cited_as_fetch(asked).then(|| {
+    let call_state = turns.get(turn)?.calls.get(call)?;
+    is_cited_as_fetch(call_state).then(|| {
         let before = turns[..turn].iter().flat_map(|t| &t.calls);
+        // Citations count from 1.
         1 + before
             .chain(&turns[turn].calls[..call])
             .filter(|c| is_cited_as_fetch(c))

@@ -58,6 +58,7 @@ struct KnownText {
 
 /// Returns the file that labels are written to: the one they were read from, if it is a JSON Lines file.
 pub(crate) fn labels_file_path(workspace: &Workspace) -> PathBuf {
+    // A labels file in another format can't be extended line by line, so labels go to the default file.
     match &workspace.labels_file {
         Some(file) => file.clone(),
         None => workspace.root.join(DEFAULT_LABELS_FILE),
@@ -81,11 +82,12 @@ impl LabelEdits {
 
     /// Returns true if a label is not written yet.
     pub(crate) fn has_unwritten(&self) -> bool {
-        self.pending.iter().any(|own| !own.written)
+        self.pending.iter().any(|edit| !edit.written)
     }
 
     /// Stores the text hashes before and after a write.
     pub(crate) fn remember_written(&mut self, number: u64, written: &WrittenLabel) {
+        // The text before the write matters if a reload is late and still reads the old file.
         self.known_texts.extend([
             KnownText {
                 order: number,
@@ -98,6 +100,7 @@ impl LabelEdits {
                 written: true,
             },
         ]);
+        // The oldest texts go first: a late reload has one of the newest.
         let over = self.known_texts.len().saturating_sub(MAX_KNOWN_TEXTS);
         self.known_texts.drain(..over);
     }
@@ -109,25 +112,29 @@ impl LabelEdits {
             // The file is not among the loaded ones, so the edits continue to count.
             return (Vec::new(), false);
         };
+        // Two orders may produce the same text, for example after an undo.
         let matches = |known: &&KnownText| known.hash == text;
-        let mine = self
+        let written_by_dicta = self
             .known_texts
             .iter()
             .filter(matches)
             .any(|known| known.written);
         let known = self.known_texts.iter().rfind(matches).copied();
-        let holds = |own: &LabelEdit| match known {
-            Some(known) if known.written => own.number <= known.order,
-            Some(known) => own.number < known.order,
+        let is_in_file = |edit: &LabelEdit| match known {
+            // The file contains the changes up to the order that wrote it.
+            Some(known) if known.written => edit.number <= known.order,
+            // The order found this text, so its own change is not in it.
+            Some(known) => edit.number < known.order,
             // Another program wrote after dicta and kept dicta's changes.
-            None => own.written,
+            None => edit.written,
         };
-        let (held, waits): (Vec<LabelEdit>, Vec<LabelEdit>) =
-            self.pending.drain(..).partition(holds);
-        self.pending = waits;
-        let names = held.into_iter().map(|own| own.name);
-        let gone = names.filter(|name| self.pending.iter().all(|own| own.name != *name));
-        (gone.collect(), mine)
+        let (in_file, pending): (Vec<LabelEdit>, Vec<LabelEdit>) =
+            self.pending.drain(..).partition(is_in_file);
+        self.pending = pending;
+        let names = in_file.into_iter().map(|edit| edit.name);
+        // A newer edit of the same decision still counts.
+        let gone = names.filter(|name| self.pending.iter().all(|edit| edit.name != *name));
+        (gone.collect(), written_by_dicta)
     }
 }
 

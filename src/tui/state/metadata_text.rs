@@ -21,10 +21,12 @@ pub(super) fn format_figures(metadata: Option<&JsonText<'_>>) -> String {
     let Some(metadata) = metadata else {
         return String::new();
     };
+    // The metadata of other tools has any shape; a shape that does not fit gives no figures.
     let figures: MetadataFigures = serde_json::from_str(metadata.get()).unwrap_or_default();
     let mut words = Vec::new();
     words.extend(figures.latency_ms.as_f64().map(format_duration));
     let count = |key: &str| figures.usage[key].as_u64();
+    // Some sources give the parts of the usage but no total.
     let sum = || Some(count("input")? + count("output")?);
     words.extend(count("total").or_else(sum).map(|n| format!("{n} tokens")));
     let cost = figures.cost_usd.as_f64();
@@ -41,6 +43,7 @@ pub(super) fn format_duration(ms: f64) -> String {
     )]
     let seconds = (ms / 1000.0).round() as u64;
     match ms {
+        // The limits are where the rounded text would be `1000 ms` or `60.0 s`.
         ms if ms < 999.5 => format!("{ms:.0} ms"),
         ms if ms < 59_950.0 => format!("{:.1} s", ms / 1000.0),
         _ => format!("{} min {} s", seconds / 60, seconds % 60),
@@ -61,13 +64,20 @@ pub(super) fn format_transcript_facts(transcript: &Transcript<'_>) -> Vec<String
         words.extend((!figures.is_empty()).then_some(figures));
     }
     let parent = &metadata["parent"]["transcript"];
-    let tagged = |tag: &str| transcript.tags.iter().any(|own| &**own == tag);
+    let tagged = |tag: &str| {
+        transcript
+            .tags
+            .iter()
+            .any(|transcript_tag| &**transcript_tag == tag)
+    };
+    // A reader sets these tags for the parts of one session.
     let kind = match (tagged("branch"), tagged("sub-agent")) {
         (true, _) => "a branch",
         (_, true) => "a sub-agent",
         _ => "a part",
     };
     words.extend(parent.as_str().map(|parent| format!("{kind} of {parent}")));
+    // Only readers of other tools set `source`; the user's own `error` field may mean anything.
     if metadata["source"].is_string() {
         words.extend(text("error").map(|why| format!("ended with: {why}")));
     }
@@ -85,12 +95,14 @@ fn format_source_verdicts(verdicts: &[SourceVerdict]) -> Option<String> {
         .map(|verdict| {
             let eval = &verdict.eval;
             let judge = &verdict.judge;
+            // The first judge names the line, so only other judges are repeated.
             let eval = if *judge == first.judge {
                 eval.clone()
             } else {
                 format!("{judge}: {eval}")
             };
             let word = match (verdict.passed, &verdict.error) {
+                // An error is never a pass or a fail.
                 (_, Some(_)) => " error",
                 (Some(true), _) => " pass",
                 (Some(false), _) => " fail",
@@ -98,6 +110,7 @@ fn format_source_verdicts(verdicts: &[SourceVerdict]) -> Option<String> {
             };
             let score = match (verdict.score, &verdict.value) {
                 (Some(score), _) => format!(" {score}"),
+                // A long value, such as an object, would fill the line.
                 (None, Some(value)) if value.get().len() <= 40 => format!(" {}", value.get()),
                 _ => String::new(),
             };
@@ -117,13 +130,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_is_told_in_a_few_words() {
-        let told = heads_of(
+    fn known_metadata_is_formatted_briefly() {
+        let facts = heads_of(
             r#"{"messages":[],"tags":["sub-agent"],"metadata":{"source":"claude-code","model":"m","latency_ms":61000,"usage":{"input":300,"output":45},"cost_usd":0.01,"parent":{"transcript":"s"},"error":"broke"},
             "verdicts":[{"judge":"inspect","eval":"a","passed":true,"score":1.0,"value":"C"},{"judge":"inspect","eval":"b","error":"away"},{"judge":"x","eval":"c","value":[1]}]}"#,
         );
         assert_eq!(
-            told,
+            facts,
             [
                 "from claude-code · m · 1 min 1 s · 345 tokens · $0.0100 · a sub-agent of s · ended with: broke",
                 "inspect said: a pass 1 · b error · x: c [1]"
@@ -135,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_as_long_as_one_reads_them() {
+    fn durations_are_formatted_for_reading() {
         for (ms, text) in [
             (0.0, "0 ms"),
             (999.4, "999 ms"),

@@ -156,6 +156,7 @@ impl App {
     /// Creates the state for an opened item. Nothing is loaded yet.
     pub(crate) fn new(opened: OpenedItem, size: Size, theme: Theme) -> Self {
         let tour = match &opened {
+            // The tour explains the demo's own rubric, so it exists only there.
             OpenedItem::Workspace(workspace) if workspace.is_demo => Some(Tour::default()),
             _ => None,
         };
@@ -243,6 +244,7 @@ impl App {
             tab_pane: self.ui.tab_pane,
             zoomed: self.ui.zoomed,
             splits: self.ui.splits,
+            // More rows of problems would cover the panes.
             problems: u16::try_from(self.saves.problems.len())
                 .unwrap_or(u16::MAX)
                 .saturating_add(u16::from(self.shows_example_misses()))
@@ -274,10 +276,12 @@ impl App {
     /// Returns the next time at which the app changes by itself: a notice disappears, a wait ends, a replay
     /// continues, the spinner turns.
     pub(crate) fn next_wake(&self) -> Option<Millis> {
+        // A time in the past causes no wake, or the loop would never sleep.
         let toast = self.notices.toast_until.filter(|until| *until > self.now);
         let which_key = (!self.ui.pending_keys.is_empty())
             .then(|| self.ui.pending_since + KEY_HINT_DELAY)
             .filter(|at| *at > self.now);
+        // The spinner only turns while a run is live, and not in a paused replay.
         let mark = self
             .runs()
             .live()
@@ -303,6 +307,7 @@ impl App {
         } else {
             SPINNER_INTERVAL
         };
+        // All frames are at multiples of the interval, so several spinners turn together.
         self.now + apart.since(Millis(self.now.0 % apart.0))
     }
 
@@ -317,12 +322,14 @@ impl App {
             .replay
             .as_ref()
             .and_then(|replay| replay.next_wake(self.now));
+        // A search continues at once.
         let search = self.ui.pending_search.map(|_| self.now);
         // The order of many rows may lag behind the results.
         let order = self
             .session()
             .cells
             .next_order_update()
+            // A due time in the past means now.
             .map(|due| due.max(self.now));
         [saved, played, search, order].into_iter().flatten().min()
     }

@@ -43,6 +43,7 @@ pub(crate) struct Notices {
 impl Notices {
     /// Shows a notice and adds it to the log.
     pub(crate) fn push(&mut self, now: Millis, level: NoticeLevel, text: impl Into<String>) {
+        // The log is limited, so that a long session does not grow without end.
         if self.log.len() == MAX_NOTICES {
             self.log.remove(0);
         }
@@ -71,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_stands_longer_and_everything_is_kept() {
+    fn errors_are_shown_longer_and_log_keeps_all() {
         let mut notices = Notices::default();
         notices.push(Millis(0), NoticeLevel::Error, "no such file");
         assert!(notices.toast(Millis(14_999)).is_some());

@@ -32,11 +32,13 @@ pub(crate) const NO_RUBRIC_GROUP: &str = "transcripts";
 impl CellsState {
     /// Adds rows for transcripts without a rubric: one group without decisions.
     pub(crate) fn add_unjudged_rows(&mut self, refs: &[TranscriptRef]) {
+        // The group is added with the first page; later pages extend it.
         if self.evals.is_empty() {
             self.add_eval(EvalInfo {
                 rubric: String::new(),
                 id: NO_RUBRIC_GROUP.to_owned(),
                 eval_type: String::new(),
+                // No eval is judged, so any digest is valid.
                 digest: Digest::hash_bytes(b""),
                 judged: false,
                 groups: Vec::new(),

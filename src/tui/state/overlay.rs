@@ -93,6 +93,7 @@ pub(crate) fn build_log(app: &App) -> Vec<TextBlock<'_>> {
             };
             let seconds = notice.at.0 / 1000;
             TextBlock {
+                // The width of a lead such as `  1:05` and a space.
                 lead: format!("{:>3}:{:02}", seconds / 60, seconds % 60).into(),
                 indent: 8,
                 ..TextBlock::new(format!("{mark}{}", notice.text), role)
@@ -107,6 +108,7 @@ pub(crate) fn build_log(app: &App) -> Vec<TextBlock<'_>> {
 
 /// Returns the total cost of an order in USD; `None` if a judge has no prices.
 pub(crate) fn estimate_cost(preview: &RunPreview) -> Option<f64> {
+    // One unknown price makes the sum unknown (`sum` of options).
     preview.judges.values().map(|judge| judge.cost_usd).sum()
 }
 
@@ -117,6 +119,7 @@ pub(crate) fn describe_cost(preview: &RunPreview) -> Vec<String> {
     let most: u64 = judges().map(|j| j.calls_most).sum();
     let cached: u64 = judges().map(|j| j.cached).sum();
     let calls = if least == most {
+        // A cascade or tools make the number of calls a range.
         pluralize(least, "model call")
     } else {
         format!("{least} to {most} model calls")
@@ -157,7 +160,7 @@ mod tests {
     use crate::run::JudgePreview;
 
     #[test]
-    fn help_is_searched_by_words() {
+    fn help_search_matches_all_words() {
         assert_eq!(search_commands("").len(), COMMANDS.len());
         let found: Vec<&str> = search_commands("copy NAME")
             .iter()
@@ -167,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn money_says_what_is_known_and_what_is_not() {
+    fn cost_text_states_known_and_unknown_parts() {
         let judge = JudgePreview {
             cells: 12,
             cached: 3,

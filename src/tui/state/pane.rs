@@ -81,6 +81,7 @@ impl Pane {
 impl Pane {
     /// Returns the area of the text inside the border. A wide pane keeps one column free at both sides.
     pub(crate) fn pad_area(self, inside: Rect) -> Rect {
+        // A narrow pane needs its columns for text.
         const ROOM: u16 = 24;
         if !self.is_trace_pane() || inside.width < ROOM {
             return inside;
@@ -157,7 +158,9 @@ impl PaneSplits {
             (row.saturating_sub(area.y), area.height)
         };
         let length = u32::from(length.max(1));
+        // Half of the length rounds to the nearest thousandth.
         let part = (u32::from(at) * 1000 + length / 2) / length;
+        // A divider can't hide a pane: each side keeps at least a tenth.
         let part = u16::try_from(part.clamp(100, 900)).unwrap_or(500);
         match divider {
             PaneDivider::Main => self.main = part,
@@ -169,6 +172,16 @@ impl PaneSplits {
             PaneDivider::Changes => self.changes = part,
         }
     }
+}
+
+/// A divider of the current layout with its areas.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct DividerArea {
+    pub(crate) divider: PaneDivider,
+    /// The area where a drag can start.
+    pub(crate) grab_area: Rect,
+    /// The area that the divider divides.
+    pub(crate) divided_area: Rect,
 }
 
 /// The areas of all parts of the screen.
@@ -192,8 +205,7 @@ pub(crate) struct ScreenLayout {
     pub(crate) tour: Rect,
     /// One row: hints, or the open line.
     pub(crate) footer: Rect,
-    /// The dividers, the areas where a drag can start, and the areas they divide.
-    pub(crate) dividers: Vec<(PaneDivider, Rect, Rect)>,
+    pub(crate) dividers: Vec<DividerArea>,
 }
 
 /// The inputs of the layout.
@@ -222,13 +234,12 @@ impl ScreenLayout {
         layout::compute_layout(params)
     }
 
-    /// Returns the divider at a position, with the area it divides.
-    pub(crate) fn divider_at(&self, column: u16, row: u16) -> Option<(PaneDivider, Rect)> {
+    /// Returns the divider at a position.
+    pub(crate) fn divider_at(&self, column: u16, row: u16) -> Option<&DividerArea> {
         let position = Position::new(column, row);
         self.dividers
             .iter()
-            .find(|(_, hold, _)| hold.contains(position))
-            .map(|(divider, _, area)| (*divider, *area))
+            .find(|one| one.grab_area.contains(position))
     }
 
     /// Returns the pane at a position.
@@ -236,6 +247,7 @@ impl ScreenLayout {
         let position = Position::new(column, row);
         self.panes
             .iter()
+            // The last drawn pane is on top.
             .rev()
             .find(|(_, area)| area.contains(position))
             .map(|(pane, _)| *pane)

@@ -21,6 +21,7 @@ pub(crate) fn describe_phase(phase: &CellPhase, now: Millis) -> String {
         CellPhase::RunningTools(n) => format!("running {n} tools"),
         CellPhase::Held { by, until } => {
             let what = by.as_str();
+            // Rounded up, so that the countdown ends with 1 and not with 0.
             match until.map(|until| until.since(now).0.div_ceil(1000)) {
                 Some(0) => WAITING_FOR_SLOT.to_owned(),
                 Some(seconds) => format!("waiting {seconds} s for {what}"),
@@ -60,6 +61,7 @@ pub(crate) fn describe_cell_phase(cell: &CellState, now: Millis) -> String {
         && let Some(name) = running_tool_names(cell).next()
     {
         return match n {
+            // A count of 0 can arrive before the calls are listed.
             0 | 1 => format!("{name}…"),
             n => format!("{name}… +{}", n - 1),
         };
@@ -98,6 +100,7 @@ pub(crate) fn describe_phase_in_full(cell: &CellState, now: Millis) -> Option<St
             None => plain,
         },
         CellPhase::Waiting | CellPhase::Streaming => match attempt {
+            // The first attempt is the normal case, so it is not mentioned.
             Some((number @ 2.., _)) => format!("{plain}, attempt {number}"),
             _ => plain,
         },
@@ -198,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn phases_are_told_in_a_few_words() {
+    fn phases_are_described_briefly() {
         for (phase, text) in [
             (CellPhase::Planned, "queued"),
             (CellPhase::Waiting, "waiting"),
@@ -216,30 +219,33 @@ mod tests {
     }
 
     #[test]
-    fn what_a_cell_waits_for_fits_a_row_of_the_list() {
-        let told = |by, until| {
+    fn hold_reason_fits_list_row() {
+        let describe = |by, until| {
             let held = cell(CellPhase::Held { by, until }, TurnState::default());
             describe_cell_phase(&held, Millis(500))
         };
         let soon = Some(Millis(4000));
-        assert_eq!(told(ThrottleReason::Server, soon), "server's delay 4 s");
+        assert_eq!(describe(ThrottleReason::Server, soon), "server's delay 4 s");
         assert_eq!(
-            told(ThrottleReason::Rate, Some(Millis(1))),
+            describe(ThrottleReason::Rate, Some(Millis(1))),
             "waiting its turn"
         );
-        assert_eq!(told(ThrottleReason::Rate, None), "rate limit");
-        assert_eq!(told(ThrottleReason::Tokens, soon), "token limit 4 s");
-        assert_eq!(told(ThrottleReason::Concurrency, None), "waiting its turn");
+        assert_eq!(describe(ThrottleReason::Rate, None), "rate limit");
+        assert_eq!(describe(ThrottleReason::Tokens, soon), "token limit 4 s");
+        assert_eq!(
+            describe(ThrottleReason::Concurrency, None),
+            "waiting its turn"
+        );
     }
 
     #[test]
-    fn tools_that_run_are_named() {
+    fn running_tools_are_named() {
         let call = |name: &str, started: bool| CallState {
             name: name.to_owned(),
             started,
             ..CallState::default()
         };
-        let of = |calls: Vec<CallState>| {
+        let with_calls = |calls: Vec<CallState>| {
             let turn = TurnState {
                 calls,
                 ..TurnState::default()
@@ -250,13 +256,13 @@ mod tests {
                 turn,
             )
         };
-        let one = of(vec![call("fetch_url", true)]);
+        let one = with_calls(vec![call("fetch_url", true)]);
         assert_eq!(describe_cell_phase(&one, Millis(0)), "fetch_url…");
         assert_eq!(
             describe_phase_in_full(&one, Millis(0)).as_deref(),
             Some("running fetch_url")
         );
-        let some = of(vec![
+        let some = with_calls(vec![
             call("fetch_url", true),
             call("idle", false),
             call("read", true),
@@ -293,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn every_way_to_fail_has_a_word() {
+    fn every_provider_failure_has_short_description() {
         let url = "http://h".to_owned();
         let why = "x".to_owned();
         for (error, word) in [

@@ -52,6 +52,7 @@ impl ReadableRequest {
     /// Converts a body. Items that the body of the turn before also has are collapsed.
     pub(crate) fn from_body(key: RequestKey, body: &str, before: Option<&str>) -> Self {
         let raw =
+            // A body that is not JSON is shown as received.
             crate::tools::pretty_print_json(body, usize::MAX).unwrap_or_else(|| body.to_owned());
         let raw: Arc<str> = raw.into();
         let mut request = Self {
@@ -65,11 +66,13 @@ impl ReadableRequest {
             raw: Arc::clone(&raw),
         };
         let Some(read) = explain_body(body) else {
+            // An unknown dialect has no items, so the whole body is one block.
             request.push_block(&raw, Role::Text, false);
             return request;
         };
         let past = before.and_then(explain_body).unwrap_or_default();
         let both = read.items.iter().zip(&past.items);
+        // A conversation grows at its end, so equal items are at the beginning.
         request.earlier_items = both.take_while(|(now, then)| now == then).count();
         // A body equal to the one before would be collapsed completely, so nothing is.
         if request.earlier_items == read.items.len() {

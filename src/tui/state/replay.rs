@@ -67,8 +67,6 @@ pub(crate) struct FailurePosition {
 /// The start settings of a replay.
 #[derive(Debug, Clone)]
 pub(crate) struct ReplayStart {
-    /// The recording that the program opens with, if any.
-    pub(crate) recording: Option<(RunId, Option<PathBuf>)>,
     /// The speed. 0 ([`PlaybackSpeed::INSTANT`]) shows the end.
     pub(crate) speed: PlaybackSpeed,
     pub(crate) position: ReplayPosition,
@@ -81,6 +79,7 @@ impl ReplayStart {
     /// end.
     pub(crate) fn from_speed(speed: Option<f64>) -> Self {
         let (speed, position) = match speed {
+            // A speed on the command line means that the user wants to watch.
             Some(speed) => (PlaybackSpeed::new(speed), ReplayPosition::Beginning),
             None => (PlaybackSpeed::RECORDED, ReplayPosition::End),
         };
@@ -106,7 +105,6 @@ pub(crate) enum ReplayPosition {
 impl Default for ReplayStart {
     fn default() -> Self {
         Self {
-            recording: None,
             speed: PlaybackSpeed::RECORDED,
             position: ReplayPosition::Beginning,
             workspace: None,
@@ -126,19 +124,20 @@ impl ReplayState {
         dir: PathBuf,
         log: Arc<Vec<RunEvent>>,
         ticket: RunTicket,
-        alone: bool,
-        around: Option<&Workspace>,
+        quits_on_leave: bool,
+        workspace: Option<&Workspace>,
     ) -> Self {
-        let mut blank = CellsState::default();
-        blank.replace_labels(find_labels(&log, around));
-        let places = add_planned_cells(&mut blank, &log);
-        let recorded = log
+        let mut initial_cells = CellsState::default();
+        initial_cells.replace_labels(find_labels(&log, workspace));
+        let places = add_planned_cells(&mut initial_cells, &log);
+        // The header is the first event of each log.
+        let recorded_at = log
             .first()
             .map_or(String::new(), |event| match &event.kind {
                 EventKind::RunStarted(header) => format_recorded_at(&header.started.0),
                 _ => String::new(),
             });
-        let whole = log
+        let has_end = log
             .last()
             .is_some_and(|event| matches!(event.kind, EventKind::RunFinished(_)));
         let mut replay = Self {
@@ -147,13 +146,13 @@ impl ReplayState {
             player: Player::new(log),
             speed: PlaybackSpeed::RECORDED,
             session: SessionView::default(),
-            quits_on_leave: alone,
+            quits_on_leave,
             ticket,
-            recorded_at: recorded,
-            has_end: whole,
+            recorded_at,
+            has_end,
             shown_events: 0,
             pending_session: None,
-            initial_cells: blank,
+            initial_cells,
             cell_slots: places,
             last_failure: None,
             end_announced: false,
@@ -196,6 +195,7 @@ impl ReplayState {
         if !self.is_playing() {
             return None;
         }
+        // Without a next event, only the clock of the bar advances.
         let due = self.player.time_to_next(now).unwrap_or(Millis(0));
         Some(now + due.clamp(MIN_WAKE_INTERVAL, WAKE_INTERVAL))
     }
@@ -203,16 +203,20 @@ impl ReplayState {
     /// Returns the position and the length, both from the beginning.
     pub(crate) fn position_and_length(&self, now: Millis) -> (Millis, Millis) {
         let (first, last) = self.player.span();
+        // While playing, the clock runs on after the last event.
         let at = self.player.recording_time(now).min(last);
         (at.since(first), last.since(first))
     }
 }
 
 /// Returns the labels if the recording belongs to the workspace.
-fn find_labels<'w>(log: &[RunEvent], around: Option<&'w Workspace>) -> &'w [Label] {
-    match (log.first().map(|event| &event.kind), around) {
-        (Some(EventKind::RunStarted(header)), Some(around)) if header.workspace == around.root => {
-            &around.labels
+fn find_labels<'w>(log: &[RunEvent], workspace: Option<&'w Workspace>) -> &'w [Label] {
+    match (log.first().map(|event| &event.kind), workspace) {
+        // Labels of another workspace could belong to other evals with the same names.
+        (Some(EventKind::RunStarted(header)), Some(workspace))
+            if header.workspace == workspace.root =>
+        {
+            &workspace.labels
         }
         _ => &[],
     }
@@ -232,21 +236,27 @@ fn add_planned_cells(cells: &mut CellsState, log: &[RunEvent]) -> Vec<Option<Slo
                 first,
                 keys,
             } => {
+                // A broken log may plan cells before its header.
                 let Some(names) = &names else { continue };
-                let of = |key: &CellKey| (transcript.id.as_str(), key.eval, key.message);
+                let decision_key = |key: &CellKey| (transcript.id.as_str(), key.eval, key.message);
                 if seen.insert(&transcript.id) {
                     let slots = cells.add_outlined_cells(names, transcript, keys);
                     for (key, slot) in keys.iter().zip(&slots) {
-                        if let (Some(_), Some((row, _))) = (key.repeat, slot) {
-                            rows.insert(of(key), *row);
+                        // Rows with repeats are remembered for repeats that the run adds later.
+                        if let (Some(_), Some(SlotId { row, .. })) = (key.repeat, slot) {
+                            rows.insert(decision_key(key), *row);
                         }
                     }
                     store_slots(&mut places, *first, slots);
                 } else {
                     // A repeat that was planned during the run is not pending from the start.
                     let slot = |key: &CellKey| {
+                        // Repeats count from 1, slots from 0.
                         let nth = u16::try_from(key.repeat?.checked_sub(1)?).ok()?;
-                        Some((*rows.get(&of(key))?, nth))
+                        Some(SlotId {
+                            row: *rows.get(&decision_key(key))?,
+                            slot: nth,
+                        })
                     };
                     store_slots(&mut places, *first, keys.iter().map(slot).collect());
                 }
@@ -264,6 +274,7 @@ const MAX_CELL_GAP: usize = 1 << 20;
 
 fn store_slots(places: &mut Vec<Option<SlotId>>, first: CellIx, slots: Vec<Option<SlotId>>) {
     let at = first.index();
+    // Numbers that were already planned, or that leave a huge gap, come from a broken log.
     if at < places.len() || at - places.len() > MAX_CELL_GAP {
         return;
     }
@@ -273,6 +284,7 @@ fn store_slots(places: &mut Vec<Option<SlotId>>, first: CellIx, slots: Vec<Optio
 
 /// Formats an RFC 3339 time as `2026-11-20 17:02`.
 pub(crate) fn format_recorded_at(written: &str) -> String {
+    // 16 characters are the date and the time up to the minute.
     let short: String = written.chars().take(16).collect();
     make_visible(&short.replacen('T', " ", 1), false).into_owned()
 }

@@ -92,6 +92,7 @@ impl TrackedRun {
             }
             _ => {}
         }
+        // A cell in back-off ends it with any other event.
         if let Some(cell) = event.kind.cell() {
             let phase = self.state.cells.get(cell.index()).map(|cell| cell.phase);
             if matches!(phase, Some(CellPhase::BackingOff { .. })) {
@@ -128,7 +129,9 @@ impl TrackedRun {
     pub(crate) fn run_time(&self, now: Millis) -> Millis {
         let last = self.state.last.map_or(Millis(0), |last| last.at);
         match self.began_at {
+            // The run's own clock may be ahead of the screen's after the last event.
             Some(origin) if self.is_live() => now.since(origin).max(last),
+            // An ended run has no current time.
             _ => last,
         }
     }
@@ -136,6 +139,7 @@ impl TrackedRun {
     /// Returns the judged cells per second, once enough cells are judged.
     pub(crate) fn rate(&self, now: Millis) -> Option<f64> {
         let took = self.run_time(now).since(self.judging_since?);
+        // The first judgments include the start of servers, so a rate from them would be wrong.
         (self.judged >= MIN_JUDGED_FOR_RATE && took.0 > 0)
             .then(|| self.judged as f64 * 1000.0 / took.0 as f64)
     }
@@ -184,7 +188,9 @@ impl TrackedRuns {
             .map(|run| run.state.cells.len())
             .sum();
         self.by_ticket.retain(|_, run| {
+            // The newest ended run stays, even if it has too many cells.
             let fits = many <= MAX_ENDED_RUNS && (cells <= MAX_ENDED_CELLS || many <= 1);
+            // A run that the screen shows must not disappear under the user.
             let kept = fits || !ended(run) || run.id.as_ref().is_some_and(&looked_at);
             if !kept {
                 many -= 1;

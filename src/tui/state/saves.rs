@@ -78,14 +78,14 @@ impl SaveReport {
 
     /// Returns the report without the flips that a blind screen hides.
     pub(crate) fn without_hidden(&self, cells: &CellsState) -> Cow<'_, Self> {
-        let veiled = |flip: &RowFlip| cells.row(flip.row).is_some_and(|row| row.hidden);
-        if !self.flips.iter().any(veiled) {
+        let is_hidden = |flip: &RowFlip| cells.row(flip.row).is_some_and(|row| row.hidden);
+        if !self.flips.iter().any(is_hidden) {
             return Cow::Borrowed(self);
         }
-        let mut seen = self.clone();
-        seen.flips.retain(|flip| !veiled(flip));
-        seen.hides_flips = true;
-        Cow::Owned(seen)
+        let mut visible = self.clone();
+        visible.flips.retain(|flip| !is_hidden(flip));
+        visible.hides_flips = true;
+        Cow::Owned(visible)
     }
 
     /// Adds a flip. Two flips of one row are combined, and cancel out if the row has its old verdict again.
@@ -95,6 +95,7 @@ impl SaveReport {
             return;
         };
         let known = &mut self.flips[at];
+        // The row has its old verdict again, so the two flips cancel out.
         if known.before.outcome == flip.after.outcome {
             self.flips.remove(at);
         } else {
@@ -196,6 +197,7 @@ fn prepend_examples(report: &SaveReport, rest: String) -> String {
 /// Summarizes the verdicts of a report without the examples.
 pub(crate) fn summarize_verdicts(report: &SaveReport, glyphs: &Glyphs) -> String {
     let head = match report.files.as_slice() {
+        // A run over the whole workspace has no files.
         [] => String::new(),
         [file] => {
             let how = match file.change {
@@ -233,6 +235,7 @@ fn describe_verdicts(report: &SaveReport, glyphs: &Glyphs) -> String {
     match report.flips.as_slice() {
         [] if report.paused => "auto is off, nothing judged again (A turns it on)".to_owned(),
         [] if judging => format!("no verdict moved yet ({} judged)", report.judged),
+        // First verdicts can't flip, so the report does not claim that nothing moved.
         [] if report.judged > 0 && report.first_verdicts == report.judged => {
             format!(
                 "{} judged for the first time",
@@ -240,6 +243,7 @@ fn describe_verdicts(report: &SaveReport, glyphs: &Glyphs) -> String {
             )
         }
         [] if report.judged > 0 => format!("no verdict moved ({} judged)", report.judged),
+        // Evals were touched but no verdict is new, so the reason is shown.
         [] if !report.touched_evals.is_empty() => match &report.not_judged {
             Some(rest) => rest.clone(),
             None => "nothing judged yet".to_owned(),
@@ -284,6 +288,7 @@ fn describe_directions(flips: &[RowFlip]) -> String {
         n => format!("all {n}"),
     };
     match (towards, away, unknown) {
+        // Without labels no direction is known.
         (0, 0, _) => String::new(),
         (n, 0, 0) => format!(", {} towards your labels", all(n)),
         (0, n, 0) => format!(", {} away from your labels", all(n)),
@@ -292,6 +297,7 @@ fn describe_directions(flips: &[RowFlip]) -> String {
             if towards > 0 {
                 parts.push(format!("{towards} towards your labels"));
             }
+            // A shorter phrase: `your labels` is already in the line.
             if away > 0 && towards > 0 {
                 parts.push(format!("{away} away"));
             } else if away > 0 {
@@ -318,6 +324,7 @@ pub(crate) fn outcome_glyph(outcome: Outcome, glyphs: &Glyphs) -> &'static str {
 
 /// Shortens the name of a judge.
 fn shorten_judge_name(judge: &str) -> String {
+    // Enough for a common model name.
     const MOST: usize = 24;
     let judge = crate::model::make_visible(judge, false);
     match judge.char_indices().nth(MOST) {
@@ -333,7 +340,7 @@ pub(crate) fn describe_unjudged_cells(cells: &[(u64, &str)], usd: Option<f64>) -
         format!("{} of {}", pluralize(*n, "cell"), shorten_judge_name(judge))
     };
     // The figures must stay visible, so many names are not listed.
-    let of = match cells {
+    let parts = match cells {
         [_, _, _, ..] => {
             let sum: u64 = cells.iter().map(|(n, _)| n).sum();
             let judges = pluralize(cells.len() as u64, "judge");
@@ -341,6 +348,7 @@ pub(crate) fn describe_unjudged_cells(cells: &[(u64, &str)], usd: Option<f64>) -
         }
         few => few.iter().map(one).collect(),
     };
+    // One cell takes the singular verb.
     let wait = match cells {
         [(1, _)] => "waits",
         _ => "wait",
@@ -350,7 +358,7 @@ pub(crate) fn describe_unjudged_cells(cells: &[(u64, &str)], usd: Option<f64>) -
         Some(usd) => &format!(": about ${usd:.2}"),
         None => "",
     };
-    format!("{} {wait} for R{about}", of.join(" and "))
+    format!("{} {wait} for R{about}", parts.join(" and "))
 }
 
 /// Describes the cells that were not judged before their number is known.
@@ -378,6 +386,7 @@ fn changes_tools(report: &SaveReport) -> bool {
 
 fn contains_tool_file(files: &[EditedFile], tools: &[(PathBuf, Arc<str>)]) -> bool {
     let mut files = files.iter();
+    // Recorded paths are absolute, changed paths are relative to the workspace.
     files.any(|file| tools.iter().any(|(path, _)| path.ends_with(&file.path)))
 }
 
@@ -413,7 +422,7 @@ mod tests {
         }
     }
 
-    fn said(towards: &[Option<bool>]) -> String {
+    fn summary(towards: &[Option<bool>]) -> String {
         summarize(&SaveReport {
             files: vec![file("rubrics/beam.yaml")],
             flips: towards.iter().map(|t| flip(Outcome::Pass, *t)).collect(),
@@ -424,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn a_save_says_what_moved_and_whether_it_is_progress() {
+    fn save_summary_lists_flips_and_their_direction() {
         let (yes, no) = (Some(true), Some(false));
         for (towards, expected) in [
             (&[][..], "no verdict moved (18 judged)"),
@@ -440,12 +449,12 @@ mod tests {
             ),
             (&[None, None], "2 flips"),
         ] {
-            assert_eq!(said(towards), format!("saved beam.yaml: {expected}"));
+            assert_eq!(summary(towards), format!("saved beam.yaml: {expected}"));
         }
     }
 
     #[test]
-    fn a_save_that_judges_nothing_says_why() {
+    fn save_summary_explains_why_nothing_was_judged() {
         let comment = SaveReport {
             files: vec![file("a/x.yaml"), file("b.yaml")],
             ..SaveReport::default()
@@ -468,9 +477,9 @@ mod tests {
     }
 
     #[test]
-    fn what_the_rest_would_take_is_told_with_a_figure_once_it_is_known() {
+    fn unjudged_cells_show_cost_once_known() {
         let of = |n| [(n, "gemini")];
-        for (said, expected) in [
+        for (summary, expected) in [
             (
                 describe_unjudged_cells(&of(12), Some(0.04)),
                 "12 cells of gemini wait for R: about $0.04",
@@ -496,12 +505,12 @@ mod tests {
                 "2 cells of long long long long long… wait for R",
             ),
         ] {
-            assert_eq!(said, expected);
+            assert_eq!(summary, expected);
         }
     }
 
     #[test]
-    fn what_flips_back_is_no_flip() {
+    fn reverted_flip_is_removed() {
         let mut report = SaveReport::default();
         report.add_flip(flip(Outcome::Pass, Some(true)));
         assert_eq!(report.flips.len(), 1);

@@ -3,11 +3,11 @@
 
 use super::cells::{CellsEntry, CellsState, RunIndexMap, SlotId};
 use super::document::TranscriptPane;
-use super::follow::FollowState;
+use super::follow::{FollowState, LiveCell};
 use super::judge_trace::{StepSelection, TracePanes};
 use super::runs::{RunTicket, TrackedRuns};
 use crate::event::RunEvent;
-use crate::model::{CellIx, Millis};
+use crate::model::Millis;
 
 /// The time that an ended cell stays selected, so that the user can read its verdict.
 const ENDED_CELL_DISPLAY_TIME: Millis = Millis(1500);
@@ -29,18 +29,20 @@ impl SessionView {
     /// Follows the judges of a run. Follow mode starts with a run that the user started, not with a run of a save: a
     /// user who edits looks at flips.
     pub(crate) fn follow_events(&mut self, now: Millis, ticket: RunTicket, events: &[RunEvent]) {
+        // Tickets increase, so a larger one is a newer run.
         if self.follow.newest_run < Some(ticket) {
             self.follow.newest_run = Some(ticket);
-            let own = self
+            let user_started = self
                 .runs
                 .by_ticket
                 .get(&ticket)
                 .is_some_and(|run| run.save_number.is_none());
             // A user who chose a cell wants to see that one.
-            if own && !self.cells.is_cursor_chosen() {
+            if user_started && !self.cells.is_cursor_chosen() {
                 self.start_following();
             }
         }
+        // Tracked also while follow mode is off: it may be switched on later.
         self.follow.track_live_cells(ticket, events);
         if self.check_following() {
             self.focus_live_cell(now);
@@ -78,17 +80,18 @@ impl SessionView {
 
     fn focus_live_cell(&mut self, now: Millis) {
         let mut stays = false;
+        // The current cell stays until its judge ends and a moment longer.
         if let Some(at) = self.follow.current_cell {
             if self.follow.live_cells.contains(&at) {
                 self.follow.current_ended_at = None;
                 stays = true;
             } else {
-                let over = *self.follow.current_ended_at.get_or_insert(now);
-                stays = now.since(over) < ENDED_CELL_DISPLAY_TIME;
+                let ended_at = *self.follow.current_ended_at.get_or_insert(now);
+                stays = now.since(ended_at) < ENDED_CELL_DISPLAY_TIME;
             }
         }
-        let eval_of = |at: (RunTicket, CellIx)| {
-            let (row, slot) = self.find_cell_slot(at)?;
+        let eval_of = |at: LiveCell| {
+            let SlotId { row, slot } = self.find_cell_slot(at)?;
             let eval = self.cells.row(row).map_or(u32::MAX, |row| row.eval);
             Some((eval, row, slot))
         };
@@ -99,6 +102,7 @@ impl SessionView {
             .current_cell
             .filter(|_| stays)
             .map(|at| eval_of(at).map_or(0, |at| at.0));
+        // The newest cells come first.
         let candidates = self.follow.live_cells.iter().rev().filter_map(|at| {
             let (eval, row, slot) = eval_of(*at)?;
             below
@@ -112,13 +116,13 @@ impl SessionView {
         }
     }
 
-    fn find_cell_slot(&self, (ticket, cell): (RunTicket, CellIx)) -> Option<SlotId> {
+    fn find_cell_slot(&self, live: LiveCell) -> Option<SlotId> {
         *self
             .runs
             .by_ticket
-            .get(&ticket)?
+            .get(&live.ticket)?
             .cell_slots
-            .get(cell.index())?
+            .get(live.cell.index())?
     }
 
     fn focus_entry(&mut self, entry: CellsEntry, slot: u16) {
@@ -139,6 +143,7 @@ impl SessionView {
         self.cells.restore_view_from(&old.cells);
         self.trace_panes = std::mem::take(&mut old.trace_panes);
         self.transcript_pane = std::mem::take(&mut old.transcript_pane);
+        // The old session's live cells belong to another position of the recording.
         let live = std::mem::take(&mut self.follow.live_cells);
         self.follow = FollowState {
             live_cells: live,

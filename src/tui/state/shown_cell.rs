@@ -5,8 +5,8 @@
 use std::path::Path;
 
 use super::App;
-use super::cells::{CellsRow, RowId, RowSlot, RowSlotState};
-use super::judge_trace::{CellRef, RecordedCellState};
+use super::cells::{CellsRow, RowId, RowSlot, RowSlotState, SlotId};
+use super::judge_trace::{CellRef, RecordedCellRef, RecordedCellState};
 use super::session_view::SessionView;
 use crate::event::{CellPhase, CellState, EvalSpec, JudgeSpec, RunHeader, TurnState};
 use crate::model::{CellIx, CellResult, Digest, Millis, RunId, TranscriptMode};
@@ -17,9 +17,9 @@ pub(crate) enum TraceLocation {
     /// No trace: the cell was never run.
     NeverRun,
     /// A run in memory; also another run if the result came from its cache entry.
-    Memory(CellIx, Option<(RunId, CellRef)>),
+    Memory(CellIx, Option<RecordedCellRef>),
     /// In a recording.
-    Recording(RunId, CellRef),
+    Recording(RecordedCellRef),
 }
 
 /// Returns the place of a cell's trace.
@@ -27,20 +27,20 @@ pub(crate) fn locate_trace(session: &SessionView, row: RowId, slot: u16) -> Trac
     let Some(cell) = find_slot(session, row, slot) else {
         return TraceLocation::NeverRun;
     };
+    // A cell has another number in the run that first judged it, so it is found by name.
     let named = |run: &RunId| {
-        Some((
-            run.clone(),
-            CellRef::Name(session.cells.cell_name((row, slot))?),
-        ))
+        Some(RecordedCellRef {
+            run: run.clone(),
+            cell: CellRef::Name(session.cells.cell_name(SlotId { row, slot })?),
+        })
     };
+    // The run is unknown, so only a cached result has a trace.
     let Some((run, number)) = find_slot_run(session, cell) else {
         return cell
             .cached_from
             .as_ref()
             .and_then(named)
-            .map_or(TraceLocation::NeverRun, |(run, which)| {
-                TraceLocation::Recording(run, which)
-            });
+            .map_or(TraceLocation::NeverRun, TraceLocation::Recording);
     };
     let held = session
         .runs
@@ -49,14 +49,18 @@ pub(crate) fn locate_trace(session: &SessionView, row: RowId, slot: u16) -> Trac
     match held {
         Some(state) => {
             let cached = state.result.as_ref().and_then(|r| r.cached.as_ref());
+            // A cached result has no turns in this run; the first run has them.
             let elsewhere = cached
                 .filter(|_| state.judge_trace.is_empty())
                 .and_then(named);
             TraceLocation::Memory(number, elsewhere)
         }
         None => match cell.cached_from.as_ref().and_then(named) {
-            Some((run, which)) => TraceLocation::Recording(run, which),
-            None => TraceLocation::Recording(run.clone(), CellRef::Ix(number)),
+            Some(wanted) => TraceLocation::Recording(wanted),
+            None => TraceLocation::Recording(RecordedCellRef {
+                run: run.clone(),
+                cell: CellRef::Ix(number),
+            }),
         },
     }
 }
@@ -153,7 +157,7 @@ pub(crate) fn resolve_shown_cell(app: &App) -> Option<ShownCell<'_>> {
     let id = session.trace_panes.row?;
     let row = session.cells.row(id)?;
     let slot = row.slot(session.trace_panes.slot)?;
-    let mut shown = ShownCell {
+    let mut shown_cell = ShownCell {
         row,
         slot,
         header: None,
@@ -166,66 +170,73 @@ pub(crate) fn resolve_shown_cell(app: &App) -> Option<ShownCell<'_>> {
         now: app.now,
         availability: TraceAvailability::Available,
     };
+    // The state in memory comes first: a live cell has no complete recording.
     let elsewhere = match locate_trace(session, id, session.trace_panes.slot) {
         TraceLocation::NeverRun => {
-            shown.availability = TraceAvailability::NeverRun;
-            return Some(shown);
+            shown_cell.availability = TraceAvailability::NeverRun;
+            return Some(shown_cell);
         }
         TraceLocation::Memory(number, elsewhere) => {
             let (run_id, _) = find_slot_run(session, slot)?;
             let run = session.runs.find(run_id)?;
             let cell = run.state.cells.get(number.index())?;
-            shown.header = run.state.header.as_deref();
-            shown.trace = Some(cell);
-            shown.result = cell.result.as_deref();
-            shown.run = Some(run_id);
-            shown.number = number;
-            shown.dir = run.dir.as_deref();
-            shown.deciding_eval = shown.eval_spec();
-            shown.now = match &app.replay {
+            shown_cell.header = run.state.header.as_deref();
+            shown_cell.trace = Some(cell);
+            shown_cell.result = cell.result.as_deref();
+            shown_cell.run = Some(run_id);
+            shown_cell.number = number;
+            shown_cell.dir = run.dir.as_deref();
+            shown_cell.deciding_eval = shown_cell.eval_spec();
+            // During a replay the time is that of the recording.
+            shown_cell.now = match &app.replay {
                 Some(replay) => replay.player.recording_time(app.now),
                 None => run.run_time(app.now),
             };
             elsewhere
         }
-        TraceLocation::Recording(run, which) => Some((run, which)),
+        TraceLocation::Recording(wanted) => Some(wanted),
     };
-    if let Some((run, which)) = elsewhere {
-        apply_recorded_cell(&mut shown, &session.trace_panes.recorded, &run, &which);
+    if let Some(wanted) = elsewhere {
+        apply_recorded_cell(&mut shown_cell, &session.trace_panes.recorded, &wanted);
     }
-    if shown.deciding_eval.is_none() && slot.cached_from.is_none() {
-        shown.deciding_eval = shown.eval_spec();
+    // The verdict was not cached, so the run with the trace also decided it.
+    if shown_cell.deciding_eval.is_none() && slot.cached_from.is_none() {
+        shown_cell.deciding_eval = shown_cell.eval_spec();
     }
-    Some(shown)
+    Some(shown_cell)
 }
 
 /// Fills in the trace from a recording, if it is loaded.
 fn apply_recorded_cell<'a>(
-    shown: &mut ShownCell<'a>,
+    shown_cell: &mut ShownCell<'a>,
     loaded: &'a RecordedCellState,
-    run: &RunId,
-    which: &CellRef,
+    wanted: &RecordedCellRef,
 ) {
     match loaded {
-        RecordedCellState::Loaded(asked, recorded) if asked == which && &recorded.run == run => {
-            shown.header = Some(&recorded.header);
-            shown.result = shown.result.or(recorded.state.result.as_deref());
-            shown.trace = Some(&recorded.state);
-            shown.run = Some(&recorded.run);
-            shown.number = recorded.cell;
-            shown.dir = Some(&recorded.dir);
+        RecordedCellState::Loaded(requested, recorded)
+            if *requested == wanted.cell && recorded.run == wanted.run =>
+        {
+            shown_cell.header = Some(&recorded.header);
+            // The result in memory is the newer one: it may come from another run.
+            shown_cell.result = shown_cell.result.or(recorded.state.result.as_deref());
+            shown_cell.trace = Some(&recorded.state);
+            shown_cell.run = Some(&recorded.run);
+            shown_cell.number = recorded.cell;
+            shown_cell.dir = Some(&recorded.dir);
         }
-        RecordedCellState::Failed(r, w, why) if (r, w) == (run, which) => {
-            shown.availability = TraceAvailability::Failed(why);
+        RecordedCellState::Failed(known, why) if known == wanted => {
+            shown_cell.availability = TraceAvailability::Failed(why);
         }
-        RecordedCellState::Loading(..) => shown.availability = TraceAvailability::Loading,
+        RecordedCellState::Loading(..) => shown_cell.availability = TraceAvailability::Loading,
         // The trace in memory is complete, so no recording was ordered.
-        _ if shown.trace.is_some() => {}
-        _ => shown.availability = TraceAvailability::Loading,
+        _ if shown_cell.trace.is_some() => {}
+        _ => shown_cell.availability = TraceAvailability::Loading,
     }
 }
 
 /// Returns true if the eval is the version that was judged.
-pub(crate) fn is_same_eval(shown: &ShownCell<'_>, now: &Digest) -> bool {
-    shown.eval_spec().is_none_or(|spec| spec.digest == *now)
+pub(crate) fn is_same_eval(shown_cell: &ShownCell<'_>, now: &Digest) -> bool {
+    shown_cell
+        .eval_spec()
+        .is_none_or(|spec| spec.digest == *now)
 }

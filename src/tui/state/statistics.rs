@@ -14,6 +14,7 @@ fn find_run(app: &App) -> Option<&TrackedRun> {
         return app.runs().find(&replay.run);
     }
     let runs = app.runs();
+    // The last live run is the newest.
     let live = runs.live().map(|(_, run)| run).last();
     live.or_else(|| runs.by_ticket.values().last())
 }
@@ -21,6 +22,7 @@ fn find_run(app: &App) -> Option<&TrackedRun> {
 /// Describes the budget that stopped the newest run: `max_cost_usd: $2.0100 of $2.0000 taken, 12 pending`.
 pub(crate) fn describe_budget_stop(app: &App) -> Option<String> {
     let run = find_run(app)?;
+    // A soft limit only warns, so it stops nothing.
     let stop = run.state.budgets.iter().rev().find(|stop| stop.hard)?;
     let pending = run.planned_cells().saturating_sub(run.finished_cells);
     Some(format!("{stop}, {pending} pending"))
@@ -66,6 +68,7 @@ fn build_run_statistics(app: &App) -> Vec<TextBlock<'static>> {
     };
     let state = &run.state;
     let name = run.id.as_ref().map_or("?", RunId::letters);
+    // A replay is never under way, even if the recording has no end yet.
     let how_far = if run.is_live() && app.replay.is_none() {
         "under way"
     } else if state.totals.is_some() {
@@ -98,14 +101,15 @@ fn build_run_statistics(app: &App) -> Vec<TextBlock<'static>> {
     }
     for line in lines {
         // The name gets a column of its own, because the user scans for it.
-        let (name, told) = match line.split_once(": ") {
-            Some((name, told)) => (name.to_owned(), told.to_owned()),
+        // Each line has the form `name: figures`.
+        let (name, figures) = match line.split_once(": ") {
+            Some((name, figures)) => (name.to_owned(), figures.to_owned()),
             None => (line, String::new()),
         };
         blocks.push(TextBlock::new(name, Role::Label));
         blocks.push(TextBlock {
             indent: 2,
-            ..TextBlock::new(told, Role::Text)
+            ..TextBlock::new(figures, Role::Text)
         });
     }
     let method = "calls of judges are attempts, failed ones included; p50 and p95 are nearest ranks over all of them";
@@ -133,14 +137,14 @@ mod tests {
     }
 
     #[test]
-    fn without_a_run_it_says_how_to_get_one() {
+    fn statistics_without_run_name_the_key() {
         let app = model();
         assert!(texts(&app)[0].starts_with("no run in this session"));
         assert_eq!(describe_budget_stop(&app), None);
     }
 
     #[test]
-    fn a_budget_stop_is_named_with_the_way_to_go_on() {
+    fn budget_stop_names_resume_command() {
         let mut app = model();
         let mut run = TrackedRun {
             id: Some(RunId("20261121T000000Z-abcd".into())),
@@ -153,11 +157,11 @@ mod tests {
             spent: Some(2.01),
         });
         app.live_session.runs.by_ticket.insert(RunTicket(1), run);
-        let told = texts(&app);
+        let texts = texts(&app);
         assert!(
-            told[1].contains("max_cost_usd: $2.0100 of $2.0000 taken")
-                && told[1].contains("dicta run --resume abcd"),
-            "{told:?}"
+            texts[1].contains("max_cost_usd: $2.0100 of $2.0000 taken")
+                && texts[1].contains("dicta run --resume abcd"),
+            "{texts:?}"
         );
         assert!(describe_budget_stop(&app).is_some_and(|text| text.contains("0 pending")));
     }

@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::theme::{CodeLanguage, Role};
+use crate::tui::task_failure::TaskFailure;
 
 /// The loading state of a blob.
 #[derive(Debug, Clone)]
@@ -71,6 +72,7 @@ pub(crate) fn unshown_text_key(raw: &str, text: TextIdentity<'_>) -> u64 {
 impl TextCache {
     /// Records that a blob is being read.
     pub(crate) fn start_blob(&mut self, blob: &str) {
+        // Failed and loading blobs take no bytes, so their number is limited, too.
         while self.blobs_in_order.len() >= MAX_BLOBS {
             self.evict_oldest_blobs();
         }
@@ -84,10 +86,12 @@ impl TextCache {
     }
 
     /// Stores a blob or its failure, unless it was dropped from the cache in the meantime.
-    pub(crate) fn finish_blob(&mut self, blob: &str, text: Result<Arc<str>, String>) {
+    pub(crate) fn finish_blob(&mut self, blob: &str, text: Result<Arc<str>, TaskFailure>) {
+        // The blob was dropped while it was read, so its text is not needed.
         let Some(known) = self.blobs.get_mut(blob) else {
             return;
         };
+        // A blob can arrive twice if it was dropped and ordered again.
         if let BlobState::Loaded(before) = known {
             self.blob_bytes -= before.len();
         }
@@ -96,7 +100,7 @@ impl TextCache {
                 self.blob_bytes += text.len();
                 BlobState::Loaded(text)
             }
-            Err(why) => BlobState::Failed(why),
+            Err(why) => BlobState::Failed(why.into()),
         };
         // The newest blob is visible, so it stays even if it is too large.
         while self.blob_bytes > MAX_BLOB_BYTES && self.blobs_in_order.len() > 1 {
@@ -105,6 +109,7 @@ impl TextCache {
                 .front()
                 .is_some_and(|oldest| oldest == blob)
             {
+                // The new blob moves to the end of the queue, so another one is dropped.
                 self.blobs_in_order.rotate_left(1);
             }
             self.evict_oldest_blobs();
@@ -144,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_oldest_texts_go_when_there_are_too_many_and_the_newest_stays_however_large() {
+    fn cache_drops_oldest_texts_and_keeps_newest() {
         let mut texts = TextCache::default();
         let large: Arc<str> = "x".repeat(MAX_BLOB_BYTES / 2).into();
         for name in ["a", "b", "c"] {
@@ -169,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_forgotten_meanwhile_is_not_kept() {
+    fn late_text_of_dropped_blob_is_ignored() {
         let mut texts = TextCache::default();
         texts.finish_blob("never asked", Ok("late".into()));
         texts.finish_highlight(7, Vec::new());

@@ -48,6 +48,7 @@ impl Tour {
     /// Returns the first step that is not done, or the last one.
     pub(crate) fn current_step(&self) -> TourStep {
         let open = self.done.iter().position(|done| !done);
+        // After the last step, the tour stays at it.
         TourStep::ALL[open.unwrap_or(5)]
     }
 
@@ -81,6 +82,7 @@ impl Tour {
                 format!("look at a {fail}: ] jumps to the next one, 5 shows why"),
                 format!("] goes to a {fail}, 5 says why"),
             ),
+            // This step names a file, so it has one more version that fits the name only if there is room.
             TourStep::ChangeALine => {
                 let change = r"'Beamline \d\.\d\b' into 'Beamline \d+\.\d+\b'";
                 return vec![
@@ -130,7 +132,7 @@ mod tests {
 
     /// The third step names a text of the demo, and its replacement fixes the planted bug.
     #[test]
-    fn the_line_to_change_stands_in_the_demo() {
+    fn demo_contains_line_that_tour_changes() {
         let demo = Path::new(env!("CARGO_MANIFEST_DIR")).join("sample-runs/demo");
         let path = demo.join("rubrics/beamline.yaml");
         let text = std::fs::read_to_string(&path).expect("the demo is there");
@@ -157,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn every_step_has_a_wording_for_a_narrow_screen() {
+    fn every_tour_step_has_text_for_narrow_screen() {
         for step in 0..6 {
             let mut tour = Tour::default();
             for done in &mut tour.done[..step] {

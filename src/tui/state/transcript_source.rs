@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::model::TranscriptRef;
 use crate::theme::Role;
+use crate::tui::task_failure::TaskFailure;
 use crate::tui::widget::flow::{ScrollState, TextBlock};
 
 /// A record of a file as text.
@@ -23,7 +24,7 @@ pub(crate) struct SourceOverlay {
     /// The transcript with its whole path.
     pub(crate) transcript: TranscriptRef,
     /// The record or the problem; `None` while it is being read.
-    pub(crate) record: Option<Result<Arc<TranscriptSourceText>, String>>,
+    pub(crate) record: Option<Result<Arc<TranscriptSourceText>, TaskFailure>>,
     pub(crate) scroll: ScrollState,
 }
 

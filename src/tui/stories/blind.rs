@@ -2,13 +2,13 @@
 
 use super::look::rows;
 use super::looks::same;
-use super::{go_to, judged, rubric, told};
+use super::{go_to, judged, last_notice, rubric};
 use crate::model::Millis;
 use crate::tui::state::cells::{RowId, RowStatus};
-use crate::tui::testing::Driven;
+use crate::tui::testing::TestWorkbench;
 
 /// Opens the demo without labels.
-fn unlabelled(width: u16, height: u16) -> Driven {
+fn unlabelled(width: u16, height: u16) -> TestWorkbench {
     let mut app = judged(width, height);
     app.save("labels.jsonl", "").settle();
     app.event_loop.app.saves.report = None;
@@ -16,7 +16,7 @@ fn unlabelled(width: u16, height: u16) -> Driven {
 }
 
 /// Removes the evals on single messages, because such decisions can't be labelled.
-fn without_messages(app: &mut Driven) {
+fn without_messages(app: &mut TestWorkbench) {
     let path = "rubrics/tool-work.yaml";
     let text = std::fs::read_to_string(app.root.join(path)).expect("it is there");
     let less = text.replace("    trigger: every_turn\n", "");
@@ -25,7 +25,7 @@ fn without_messages(app: &mut Driven) {
 }
 
 /// Returns the first text on the screen that reveals a verdict: an outcome glyph, or words of a judge or check.
-fn gives_away(app: &Driven, rows: &[RowId]) -> Option<String> {
+fn gives_away(app: &TestWorkbench, rows: &[RowId]) -> Option<String> {
     let screen = app.screen();
     let flat: String = screen
         .split(['\n', '│'])
@@ -51,7 +51,7 @@ fn gives_away(app: &Driven, rows: &[RowId]) -> Option<String> {
 }
 
 #[test]
-fn a_blind_screen_holds_no_verdict() {
+fn blind_screen_shows_no_verdict() {
     let mut app = unlabelled(120, 40);
     without_messages(&mut app);
     let (text, mended) = rubric(&app);
@@ -86,7 +86,7 @@ fn a_blind_screen_holds_no_verdict() {
                 app.pass(Millis(60_000));
                 if pane == "] 1" {
                     assert_eq!(
-                        told(&app),
+                        last_notice(&app),
                         "nothing failed, flipped or is in error among what is listed"
                     );
                 }
@@ -114,12 +114,12 @@ fn a_blind_screen_holds_no_verdict() {
         app.event_loop.screen.copied
     );
     assert_eq!(
-        told(&app),
+        last_notice(&app),
         "a replay would show the hidden verdicts: press B first to show them"
     );
     // A run and a save must not reveal it either.
     app.keys("R").settle();
-    assert!(!told(&app).contains('✓'), "{}", told(&app));
+    assert!(!last_notice(&app).contains('✓'), "{}", last_notice(&app));
     app.save("rubrics/beamline.yaml", &text)
         .settle()
         .pass(Millis(60_000));
@@ -133,7 +133,7 @@ fn a_blind_screen_holds_no_verdict() {
 }
 
 #[test]
-fn a_label_lifts_the_veil_of_its_decision_alone() {
+fn label_reveals_only_its_own_decision() {
     let mut app = unlabelled(120, 40);
     app.keys("B");
     go_to(&mut app, "refund-03/support/grounded");
@@ -150,7 +150,7 @@ fn a_label_lifts_the_veil_of_its_decision_alone() {
     let at = app.event_loop.app.live_session.cells.cursor_position();
     app.keys("f").settle();
     assert_eq!(
-        told(&app),
+        last_notice(&app),
         "labelled refund-03 × grounded: fail, the verdict agrees (U takes it back)"
     );
     assert!(app.screen().contains("label ✗ agrees"), "{}", app.screen());

@@ -17,21 +17,25 @@ use crate::tui::msg::Msg;
 use crate::tui::state::OpenedItem;
 use crate::tui::state::pane::Pane;
 use crate::tui::state::runs::RunTicket;
-use crate::tui::testing::Driven;
+use crate::tui::testing::TestWorkbench;
 use crate::workspace::Env;
 
 const PAGE: &str = "20261022T090000Z-page";
 const ORDERS: &str = "20261025T083000Z-orders";
 
-/// Opens the workbench on the recorded pages. Facts in `told` replace the calls of the first turn of `beam-upgrade ×
+/// Opens the workbench on the recorded pages. Facts in `replacements` replace the calls of the first turn of `beam-upgrade ×
 /// newest`.
-fn calls(width: u16, height: u16, told: &[(u16, u64, ToolFact)]) -> Driven {
-    recorded(PAGE, (width, height), told)
+fn calls(width: u16, height: u16, replacements: &[(u16, u64, ToolFact)]) -> TestWorkbench {
+    recorded(PAGE, (width, height), replacements)
 }
 
-fn recorded(run: &str, (width, height): (u16, u16), told: &[(u16, u64, ToolFact)]) -> Driven {
+fn recorded(
+    run: &str,
+    (width, height): (u16, u16),
+    replacements: &[(u16, u64, ToolFact)],
+) -> TestWorkbench {
     let dir = tempfile::tempdir().expect("a folder");
-    let mut app = Driven::on(
+    let mut app = TestWorkbench::on(
         OpenedItem::Recording,
         Size::new(width, height),
         None,
@@ -49,7 +53,7 @@ fn recorded(run: &str, (width, height): (u16, u16), told: &[(u16, u64, ToolFact)
     let first = log.iter().position(is_told).expect("it calls something");
     let at = log[first].at;
     let mut events = log[..first].to_vec();
-    events.extend(told.iter().map(|(call, later, fact)| RunEvent {
+    events.extend(replacements.iter().map(|(call, later, fact)| RunEvent {
         seq: 0,
         at: at + Millis(*later),
         kind: EventKind::Tool {
@@ -61,26 +65,26 @@ fn recorded(run: &str, (width, height): (u16, u16), told: &[(u16, u64, ToolFact)
     }));
     let rest = log[first..]
         .iter()
-        .filter(|event| told.is_empty() || !is_told(event));
+        .filter(|event| replacements.is_empty() || !is_told(event));
     // If the calls have not ended, the recording ends there.
-    let ends = told
+    let ends = replacements
         .iter()
         .any(|(.., fact)| matches!(fact, ToolFact::Finished { .. }));
-    events.extend(rest.filter(|_| ends || told.is_empty()).cloned());
+    events.extend(rest.filter(|_| ends || replacements.is_empty()).cloned());
     let ticket = app.event_loop.app.next_ticket();
-    app.tell(Msg::RunStarted {
+    app.send_msg(Msg::RunStarted {
         ticket,
         run: run.id,
         dir: run.dir,
     });
-    app.tell(Msg::RunEvents {
+    app.send_msg(Msg::RunEvents {
         ticket: RunTicket(1),
         events: Arc::new(events),
     });
     app
 }
 
-fn go_to(app: &mut Driven, transcript: &str, eval: &str) {
+fn go_to(app: &mut TestWorkbench, transcript: &str, eval: &str) {
     let cells = &mut app.event_loop.app.session_mut().cells;
     let row = cells.rows.iter().position(|row| {
         cells.transcripts[row.transcript as usize].id == transcript
@@ -88,7 +92,7 @@ fn go_to(app: &mut Driven, transcript: &str, eval: &str) {
     });
     let row = u32::try_from(row.expect("such a row")).expect("few");
     assert!(cells.select_row(crate::tui::state::cells::RowId(row)));
-    app.tell(Msg::TimePassed).settle();
+    app.send_msg(Msg::TimePassed).settle();
 }
 
 fn json(text: &str) -> RawJson {
@@ -251,15 +255,15 @@ fn several() -> Vec<(u16, u64, ToolFact)> {
 }
 
 /// Selects the first call of the turn.
-fn first_call(app: &mut Driven) {
+fn first_call(app: &mut TestWorkbench) {
     go_to(app, "beam-upgrade", "newest");
     app.event_loop.app.session_mut().trace_panes.step =
         crate::tui::state::judge_trace::StepSelection::Position(1);
-    app.tell(Msg::TimePassed).settle();
+    app.send_msg(Msg::TimePassed).settle();
 }
 
 #[test]
-fn looks_of_a_call_that_was_repaired_coerced_and_filled_in() {
+fn snapshots_of_repaired_call() {
     let mut app = calls(80, 24, &several());
     first_call(&mut app);
     app.keys("3").settle();
@@ -291,7 +295,7 @@ fn looks_of_a_call_that_was_repaired_coerced_and_filled_in() {
 }
 
 #[test]
-fn without_colours_a_sign_tells_what_differs() {
+fn without_colors_signs_mark_differences() {
     let mut app = calls(120, 40, &several());
     let theme = crate::theme::Theme::bundled("dark").expect("it is bundled");
     app.event_loop.app.ui.theme = Arc::new(theme.without_color().in_ascii());
@@ -307,7 +311,7 @@ fn without_colours_a_sign_tells_what_differs() {
 }
 
 #[test]
-fn looks_of_the_other_calls_of_a_turn() {
+fn snapshots_of_other_calls_of_turn() {
     let mut app = calls(120, 40, &several());
     first_call(&mut app);
     app.keys(".").settle();
@@ -322,7 +326,7 @@ fn looks_of_the_other_calls_of_a_turn() {
 }
 
 #[test]
-fn looks_of_rows_from_a_database() {
+fn snapshots_of_database_rows() {
     let mut app = calls(120, 40, &several());
     first_call(&mut app);
     app.keys("4 +").settle();
@@ -332,15 +336,15 @@ fn looks_of_rows_from_a_database() {
 }
 
 /// Returns the text of a pane, one block per line.
-fn lines(app: &Driven, pane: Pane) -> Vec<String> {
+fn lines(app: &TestWorkbench, pane: Pane) -> Vec<String> {
     let source = crate::tui::content::pane_source(&app.event_loop.app, pane);
     let line = |at| source.block(at).text.into_owned();
     (0..source.len()).map(line).collect()
 }
 
 #[test]
-fn a_call_that_waits_and_one_that_runs_say_for_how_long() {
-    let told: Vec<_> = several()
+fn waiting_and_running_calls_show_their_duration() {
+    let replacements: Vec<_> = several()
         .into_iter()
         .filter(|(call, later, _)| *call == 0 && *later < 1000)
         .chain([
@@ -348,7 +352,7 @@ fn a_call_that_waits_and_one_that_runs_say_for_how_long() {
             (1, 100, ToolFact::Started),
         ])
         .collect();
-    let mut app = calls(120, 40, &told);
+    let mut app = calls(120, 40, &replacements);
     first_call(&mut app);
     let waits = lines(&app, Pane::FunctionCall);
     assert!(
@@ -366,7 +370,7 @@ fn a_call_that_waits_and_one_that_runs_say_for_how_long() {
 }
 
 #[test]
-fn looks_of_a_page_with_hidden_text_and_of_its_body() {
+fn snapshots_of_page_with_hidden_text() {
     let mut app = calls(80, 24, &[]);
     go_to(&mut app, "shop-headphones", "grounded");
     app.keys("4").settle();
@@ -382,7 +386,7 @@ fn looks_of_a_page_with_hidden_text_and_of_its_body() {
 }
 
 #[test]
-fn a_citation_is_gone_to_in_the_text_though_the_body_was_shown() {
+fn citation_opens_text_although_raw_body_was_shown() {
     let mut app = calls(120, 40, &[]);
     go_to(&mut app, "shop-headphones", "grounded");
     app.keys("x c").settle();
@@ -392,7 +396,7 @@ fn a_citation_is_gone_to_in_the_text_though_the_body_was_shown() {
 }
 
 #[test]
-fn what_stands_in_columns_is_copied_one_below_the_other() {
+fn columns_are_copied_one_below_the_other() {
     let mut app = calls(120, 40, &several());
     first_call(&mut app);
     app.keys("3 + y v").settle();
@@ -404,7 +408,7 @@ fn what_stands_in_columns_is_copied_one_below_the_other() {
 }
 
 #[test]
-fn a_page_that_was_cut_says_how_much_of_it_is_shown() {
+fn truncated_page_states_how_much_is_shown() {
     let mut app = calls(120, 40, &[]);
     go_to(&mut app, "beam-upgrade", "newest");
     app.event_loop.app.session_mut().trace_panes.step =
@@ -415,7 +419,7 @@ fn a_page_that_was_cut_says_how_much_of_it_is_shown() {
 }
 
 #[test]
-fn looks_of_the_demos_own_tools() {
+fn snapshots_of_demo_tools() {
     let mut app = recorded(ORDERS, (120, 40), &[]);
     go_to(&mut app, "refund-02", "order-facts");
     same("orders_120x40", &look(&app));

@@ -5,7 +5,7 @@ use std::fs;
 use crate::model::Millis;
 use crate::tui::effect::Effect;
 use crate::tui::state::saves::{PARTIAL_WRITE_WINDOW, summarize};
-use crate::tui::testing::Driven;
+use crate::tui::testing::TestWorkbench;
 
 const BEAMLINE: &str = "rubrics/beamline.yaml";
 const WRONG: &str = r"'Beamline \d\.\d\b'";
@@ -15,21 +15,21 @@ const MORE: &str =
     "    examples:\n      - { text: \"Beamline 2.10 it is.\", expect: pass, why: two digits }\n";
 const MISSES: &str = "✗ 1 example misses: names-a-version";
 
-fn judged(width: u16, height: u16) -> (Driven, String) {
-    let mut app = Driven::demo(width, height);
+fn judged(width: u16, height: u16) -> (TestWorkbench, String) {
+    let mut app = TestWorkbench::demo(width, height);
     app.settle().keys("R").settle();
     let text = fs::read_to_string(app.root.join(BEAMLINE)).expect("the demo's rubric");
     assert!(text.contains(WRONG) && text.contains(FIRST));
     (app, text)
 }
 
-fn log(app: &Driven) -> Vec<String> {
+fn log(app: &TestWorkbench) -> Vec<String> {
     let log = &app.event_loop.app.notices.log;
     log.iter().map(|notice| notice.text.clone()).collect()
 }
 
 #[test]
-fn an_example_that_a_save_breaks_is_shown_at_once_and_goes_away_when_mended() {
+fn missed_example_is_shown_until_fixed() {
     for (width, height) in [(120, 40), (80, 24)] {
         let (mut app, text) = judged(width, height);
         assert!(!app.screen().contains("example misses"));
@@ -41,9 +41,13 @@ fn an_example_that_a_save_breaks_is_shown_at_once_and_goes_away_when_mended() {
         app.settle();
         let screen = app.screen();
         assert!(screen.contains(MISSES), "{screen}");
-        let told = log(&app);
-        let said = "1 example misses: names-a-version; saved beamline.yaml: only examples changed";
-        assert!(told.iter().any(|text| text.starts_with(said)), "{told:?}");
+        let log_texts = log(&app);
+        let expected =
+            "1 example misses: names-a-version; saved beamline.yaml: only examples changed";
+        assert!(
+            log_texts.iter().any(|text| text.starts_with(expected)),
+            "{log_texts:?}"
+        );
         // In the changes pane the miss comes first, and `e` opens its line.
         app.keys("7");
         let screen = app.screen();
@@ -54,8 +58,8 @@ fn an_example_that_a_save_breaks_is_shown_at_once_and_goes_away_when_mended() {
         app.keys("e");
         let at = broken.lines().position(|line| line.contains("2.10 it is"));
         let line = at.and_then(|at| u32::try_from(at + 1).ok());
-        let Some(Effect::OpenEditor { line: opened, .. }) = app.errands.last() else {
-            panic!("{:?}", app.errands);
+        let Some(Effect::OpenEditor { line: opened, .. }) = app.terminal_effects.last() else {
+            panic!("{:?}", app.terminal_effects);
         };
         assert_eq!(Some(*opened), line);
         app.pass(PARTIAL_WRITE_WINDOW + Millis(1));
@@ -64,16 +68,16 @@ fn an_example_that_a_save_breaks_is_shown_at_once_and_goes_away_when_mended() {
         assert!(!screen.contains("example misses"), "{screen}");
         assert!(screen.contains("✓ 8 examples hold"), "{screen}");
         let report = app.event_loop.app.saves.report.as_ref();
-        let said = report.map(summarize).unwrap_or_default();
+        let expected = report.map(summarize).unwrap_or_default();
         assert_eq!(
-            said,
+            expected,
             "8 examples hold; saved beamline.yaml: 3 flips, all 3 towards your labels"
         );
     }
 }
 
 #[test]
-fn an_eval_lists_its_examples_beside_its_verdict() {
+fn eval_lists_examples_next_to_verdict() {
     let (mut app, text) = judged(120, 60);
     app.save(BEAMLINE, &text.replace(FIRST, MORE)).settle();
     let cells = &app.event_loop.app.live_session.cells;
@@ -111,8 +115,8 @@ evals:
 ";
 
 #[test]
-fn a_free_judge_is_asked_about_examples_before_the_cells_of_their_eval() {
-    let mut app = Driven::demo(120, 40);
+fn free_judge_judges_examples_before_cells() {
+    let mut app = TestWorkbench::demo(120, 40);
     app.settle();
     app.save("rubrics/free.yaml", &FREE.replace("WHAT", "No."));
     app.settle_until(|model| model.examples.judged.values().any(|all| !all.is_empty()));
@@ -149,8 +153,8 @@ fn a_free_judge_is_asked_about_examples_before_the_cells_of_their_eval() {
 }
 
 #[test]
-fn a_judge_that_costs_is_not_asked_about_examples_by_itself() {
-    let mut app = Driven::demo(120, 40);
+fn paid_judge_is_not_called_for_examples_automatically() {
+    let mut app = TestWorkbench::demo(120, 40);
     app.settle();
     let config = app.root.join("dicta.yaml");
     let text = fs::read_to_string(&config).expect("the demo's file");
@@ -167,28 +171,30 @@ fn a_judge_that_costs_is_not_asked_about_examples_by_itself() {
         .replace("WHAT", "No.")
         .replace("id: free\n", "id: free\njudge: costly\n");
     app.save("rubrics/free.yaml", &rubric).settle().keys("7");
-    let said = "2 examples wait: costly may cost, `dicta check --examples` asks first";
-    assert!(app.screen().contains(said), "{}", app.screen());
+    let expected = "2 examples wait: costly may cost, `dicta check --examples` asks first";
+    assert!(app.screen().contains(expected), "{}", app.screen());
     assert!(app.event_loop.app.examples.judged.is_empty());
 }
 
 #[test]
-fn where_there_are_no_examples_nothing_is_said_of_them() {
-    let mut app = Driven::demo(120, 40);
+fn without_examples_no_message_mentions_them() {
+    let mut app = TestWorkbench::demo(120, 40);
     let text = fs::read_to_string(app.root.join(BEAMLINE)).expect("the demo's rubric");
-    let bare: Vec<&str> = text
+    let plain_lines: Vec<&str> = text
         .lines()
         .filter(|line| !line.contains("examples:") && !line.contains("expect:"))
         .collect();
-    app.settle().save(BEAMLINE, &bare.join("\n")).settle();
+    app.settle()
+        .save(BEAMLINE, &plain_lines.join("\n"))
+        .settle();
     app.pass(PARTIAL_WRITE_WINDOW + Millis(1));
     let number = app.event_loop.app.examples.number;
-    let told = log(&app).len();
-    app.save(BEAMLINE, &bare.join("\n").replace(WRONG, RIGHT))
+    let log_texts = log(&app).len();
+    app.save(BEAMLINE, &plain_lines.join("\n").replace(WRONG, RIGHT))
         .settle()
         .keys("7");
     assert!(app.event_loop.app.examples.number > number);
     assert!(!app.screen().contains("example"), "{}", app.screen());
-    let later = log(&app).split_off(told);
+    let later = log(&app).split_off(log_texts);
     assert!(later.iter().all(|text| !text.contains("example")));
 }

@@ -13,12 +13,12 @@ use ratatui::buffer::{Buffer, CellWidth as _};
 use ratatui::{Terminal, TerminalOptions, Viewport};
 use serde_json::json;
 
-use super::server::{Say, Server};
+use super::server::{Server, ServerReply};
 use super::workbench;
 use crate::model::is_invisible;
 use crate::tui::msg::Msg;
 use crate::tui::term::draw_on;
-use crate::tui::testing::Driven;
+use crate::tui::testing::TestWorkbench;
 
 /// Everything that a terminal would obey or hide.
 ///
@@ -131,7 +131,7 @@ const EVERYWHERE: &[&str] = &[
 ];
 
 /// Visits everything at several sizes and checks each frame.
-fn everywhere(app: &mut Driven, other: &mut Other, what: &str) {
+fn everywhere(app: &mut TestWorkbench, other: &mut Other, what: &str) {
     for (width, height) in [(120, 40), (80, 24), (200, 60), (40, 12), (29, 7)] {
         app.resize(width, height).settle();
         for keys in EVERYWHERE {
@@ -156,7 +156,7 @@ fn yaml(text: &str) -> String {
     format!("\"{}\"", escaped.collect::<String>())
 }
 
-fn hostile(server: &Server) -> Driven {
+fn hostile(server: &Server) -> TestWorkbench {
     let evil = quoted(EVIL);
     let long = quoted(&format!("{EVIL} ").repeat(400));
     let transcript = format!(
@@ -192,23 +192,23 @@ fn hostile(server: &Server) -> Driven {
     app
 }
 
-fn verdict() -> Say {
+fn verdict() -> ServerReply {
     let verdict = json!({
         "citations": [{"source": EVIL, "quote": EVIL}, {"source": "message 4", "quote": EVIL}, {"source": "rubric", "quote": EVIL}, {"source": "message 99", "quote": "x"}, {"source": "fetch 1", "quote": EVIL}],
         "reasoning": EVIL, "passed": false, "score": 0.0,
     });
-    Say::Call("submit_verdict", verdict)
+    ServerReply::Call("submit_verdict", verdict)
 }
 
 #[test]
-fn a_hostile_workspace_only_ever_shows_marks() {
+fn hostile_workspace_shows_only_escaped_characters() {
     let server = Server::new(|n| match n % 3 {
-        0 => Say::Call(
+        0 => ServerReply::Call(
             "fetch_url",
             json!({"url": format!("http://127.0.0.1/{EVIL}"), EVIL: EVIL}),
         ),
         1 => verdict(),
-        _ => Say::Text(EVIL.to_owned()),
+        _ => ServerReply::Text(EVIL.to_owned()),
     });
     let mut app = hostile(&server);
     let mut other = Other::new(app.buffer());
@@ -242,38 +242,39 @@ fn a_hostile_workspace_only_ever_shows_marks() {
     app.save("r.yaml", &format!("# {}\nid: r\nevals:\n  - {{ id: check, type: contains, params: {{ patterns: [A] }} }}\n", EVIL.replace(|c: char| c.is_control(), "")));
     app.settle();
     everywhere(&mut app, &mut other, "a flip");
-    app.keys("1 /").tell(Msg::Pasted(EVIL.to_owned()));
+    app.keys("1 /").send_msg(Msg::Pasted(EVIL.to_owned()));
     other.show(app.buffer(), "a pasted filter");
     app.keys("enter").settle();
     other.show(app.buffer(), "a filter");
-    app.keys("esc esc 6 /").tell(Msg::Pasted(EVIL.to_owned()));
+    app.keys("esc esc 6 /")
+        .send_msg(Msg::Pasted(EVIL.to_owned()));
     other.show(app.buffer(), "a pasted search");
     app.keys("enter").settle();
     other.show(app.buffer(), "a search");
-    app.keys("esc esc ?").tell(Msg::Pasted(EVIL.to_owned()));
+    app.keys("esc esc ?").send_msg(Msg::Pasted(EVIL.to_owned()));
     other.show(app.buffer(), "pasted into help");
 }
 
 #[test]
-fn a_hostile_error_of_a_server_only_ever_shows_marks() {
+fn hostile_server_error_shows_only_escaped_characters() {
     let body = json!({"error": {"message": EVIL, "type": EVIL, "code": EVIL}}).to_string();
     let server = Server::new(move |n| match n % 3 {
-        0 => Say::Refuse(400, "x-a: b", body.clone()),
-        1 => Say::Refuse(503, "retry-after: 1", EVIL.to_owned()),
-        _ => Say::Text(EVIL.to_owned()),
+        0 => ServerReply::Refuse(400, "x-a: b", body.clone()),
+        1 => ServerReply::Refuse(503, "retry-after: 1", EVIL.to_owned()),
+        _ => ServerReply::Text(EVIL.to_owned()),
     });
     let mut app = hostile(&server);
     let mut other = Other::new(app.buffer());
     app.keys("R").settle();
     everywhere(&mut app, &mut other, "errors");
     for text in [EVIL, ""] {
-        app.tell(Msg::WatchFailed(text.to_owned()));
+        app.send_msg(Msg::WatchFailed(text.to_owned()));
         other.show(app.buffer(), "a failed watch");
-        app.tell(Msg::EditorClosed(Err(text.to_owned())));
+        app.send_msg(Msg::EditorClosed(Err(text.into())));
         other.show(app.buffer(), "an editor's failure");
-        app.tell(Msg::WorkerPanicked(text.to_owned()));
+        app.send_msg(Msg::WorkerPanicked(text.to_owned()));
         other.show(app.buffer(), "a panic");
-        app.tell(Msg::Refused(text.to_owned()));
+        app.send_msg(Msg::Refused(text.to_owned()));
         other.show(app.buffer(), "a refusal");
     }
     app.keys("L");

@@ -2,15 +2,15 @@
 //! once.
 
 use super::keys::{TONE, asking};
-use super::server::{Say, Server};
-use super::{demo_in, outcome, point, rubric, told};
+use super::server::{Server, ServerReply};
+use super::{demo_in, last_notice, outcome, point, rubric};
 use crate::model::{Millis, Outcome};
 use crate::tui::state::App;
 use crate::tui::state::runs::{RunStage, TrackedRun};
-use crate::tui::testing::Driven;
+use crate::tui::testing::TestWorkbench;
 
-fn slow_down() -> Say {
-    Say::Refuse(
+fn slow_down() -> ServerReply {
+    ServerReply::Refuse(
         429,
         "retry-after: 60",
         "{\"error\":{\"message\":\"slow down\"}}".to_owned(),
@@ -38,10 +38,10 @@ fn streams(model: &App) -> bool {
         .live_session
         .runs
         .live()
-        .any(|(_, run)| said(run).next().is_some())
+        .any(|(_, run)| attempt_texts(run).next().is_some())
 }
 
-fn said(run: &TrackedRun) -> impl Iterator<Item = &str> {
+fn attempt_texts(run: &TrackedRun) -> impl Iterator<Item = &str> {
     let turns = run.state.cells.iter().flat_map(|cell| &cell.judge_trace);
     let attempts = turns.flat_map(|turn| turn.attempts.values());
     attempts
@@ -50,7 +50,7 @@ fn said(run: &TrackedRun) -> impl Iterator<Item = &str> {
 }
 
 #[test]
-fn a_retry_tells_how_long_and_a_cancel_ends_it_at_once() {
+fn retry_shows_countdown_and_cancel_ends_it() {
     let server = Server::new(|_| slow_down());
     let mut app = asking(&server, "", 120, 40);
     let asked_at = app.clock_now();
@@ -85,19 +85,19 @@ fn a_retry_tells_how_long_and_a_cancel_ends_it_at_once() {
 }
 
 #[test]
-fn what_was_cancelled_is_judged_by_the_next_run() {
+fn next_run_judges_cancelled_cells() {
     let server = Server::new(|n| match n {
         0 => slow_down(),
-        _ => Say::verdict(true, "kind enough"),
+        _ => ServerReply::verdict(true, "kind enough"),
     });
     let mut app = asking(&server, "", 120, 40);
     app.keys("R").settle_until(backing_off);
     // A second press has no effect, because the run is live.
     app.keys("R");
     assert!(
-        told(&app).contains("being judged already"),
+        last_notice(&app).contains("being judged already"),
         "{}",
-        told(&app)
+        last_notice(&app)
     );
     // A cancel and a new run without a pause.
     app.keys("ctrl-c R").settle();
@@ -109,10 +109,10 @@ fn what_was_cancelled_is_judged_by_the_next_run() {
 }
 
 #[test]
-fn a_retry_that_is_left_alone_gets_its_verdict() {
+fn retry_without_cancel_returns_verdict() {
     let server = Server::new(|n| match n {
         0 => slow_down(),
-        _ => Say::verdict(false, "not kind"),
+        _ => ServerReply::verdict(false, "not kind"),
     });
     let mut app = asking(&server, "", 120, 40);
     app.keys("R").settle();
@@ -122,21 +122,21 @@ fn a_retry_that_is_left_alone_gets_its_verdict() {
 }
 
 #[test]
-fn every_attempt_stays_to_be_read_live_and_recorded() {
+fn every_attempt_stays_readable_live_and_recorded() {
     let server = Server::new(|n| match n {
-        0 => Say::Refuse(
+        0 => ServerReply::Refuse(
             503,
             "retry-after: 3",
             "{\"error\":{\"message\":\"loading\"}}".to_owned(),
         ),
         1 => slow_down(),
-        _ => Say::verdict(true, "kind enough"),
+        _ => ServerReply::verdict(true, "kind enough"),
     });
     let mut app = asking(&server, "", 200, 60);
     app.keys("R").settle();
     point(&mut app, "t/r/tone");
     app.settle();
-    let told = |app: &Driven, what: &str| {
+    let check_attempts = |app: &TestWorkbench, what: &str| {
         let screen = app.screen();
         for text in [
             "↻ 503",
@@ -151,18 +151,18 @@ fn every_attempt_stays_to_be_read_live_and_recorded() {
             assert!(screen.contains(text), "{what} {text}: {screen}");
         }
     };
-    told(&app, "live");
+    check_attempts(&app, "live");
     assert_eq!(outcome(&app, "t/r/tone"), Some(Outcome::Pass));
     app.keys("v").settle_until(|model| model.replay.is_some());
     app.keys("@").type_in("100%").keys("enter").settle();
-    told(&app, "replayed");
+    check_attempts(&app, "replayed");
 }
 
 #[test]
-fn a_second_attempt_says_that_it_is_one() {
+fn second_attempt_shows_its_number() {
     let server = Server::new(|n| match n {
-        0 => Say::Refuse(500, "x: y", "{}".to_owned()),
-        _ => Say::Hang("hm".to_owned()),
+        0 => ServerReply::Refuse(500, "x: y", "{}".to_owned()),
+        _ => ServerReply::Hang("hm".to_owned()),
     });
     let mut app = asking(&server, "", 120, 40);
     point(&mut app, "t/r/tone");
@@ -174,7 +174,7 @@ fn a_second_attempt_says_that_it_is_one() {
 }
 
 #[test]
-fn leaving_during_a_retry_does_not_wait_for_it() {
+fn quit_during_retry_does_not_wait() {
     let server = Server::new(|_| slow_down());
     let mut app = asking(&server, "", 80, 24);
     app.keys("R").settle_until(backing_off);
@@ -187,8 +187,9 @@ fn leaving_during_a_retry_does_not_wait_for_it() {
 }
 
 #[test]
-fn a_stream_that_hangs_is_cancelled_and_what_it_said_stays_readable() {
-    let server = Server::new(|_| Say::Hang("{\"reasoning\": \"I wonder whether".to_owned()));
+fn hanging_stream_is_cancelled_and_its_text_stays() {
+    let server =
+        Server::new(|_| ServerReply::Hang("{\"reasoning\": \"I wonder whether".to_owned()));
     let mut app = asking(&server, "", 120, 40);
     app.keys("R").settle_until(streams);
     point(&mut app, "t/r/tone");
@@ -207,8 +208,8 @@ fn a_stream_that_hangs_is_cancelled_and_what_it_said_stays_readable() {
 }
 
 #[test]
-fn a_save_of_checks_during_a_run_is_decided_at_once_and_the_run_goes_on() {
-    let server = Server::new(|_| Say::Hang("hm".to_owned()));
+fn saved_checks_are_decided_during_run() {
+    let server = Server::new(|_| ServerReply::Hang("hm".to_owned()));
     let mut app = asking(&server, "", 120, 40);
     app.keys("R").settle_until(streams);
     app.save("r.yaml", &with_check("hello"));
@@ -223,7 +224,7 @@ fn a_save_of_checks_during_a_run_is_decided_at_once_and_the_run_goes_on() {
             .is_some_and(|r| !r.flips.is_empty())
     });
     assert_eq!(outcome(&app, "t/r/says"), Some(Outcome::Pass));
-    let running = |app: &Driven| {
+    let running = |app: &TestWorkbench| {
         app.event_loop
             .app
             .live_session
@@ -265,10 +266,10 @@ fn decided(model: &App, name: &str) -> bool {
 }
 
 #[test]
-fn a_save_of_what_a_judge_is_at_is_judged_anew_and_the_old_verdict_does_not_win() {
+fn saved_eval_is_judged_again_and_old_verdict_is_dropped() {
     let server = Server::new(|n| match n {
-        0 => Say::Hang("hm".to_owned()),
-        _ => Say::verdict(false, "said to the new question"),
+        0 => ServerReply::Hang("hm".to_owned()),
+        _ => ServerReply::verdict(false, "said to the new question"),
     });
     let mut app = asking(&server, "", 120, 40);
     app.keys("R").settle_until(streams);
@@ -291,8 +292,8 @@ fn a_save_of_what_a_judge_is_at_is_judged_anew_and_the_old_verdict_does_not_win(
 }
 
 #[test]
-fn two_child_runs_at_once_each_bring_their_flips() {
-    let mut app = Driven::watched(120, 40);
+fn two_parallel_save_runs_report_their_flips() {
+    let mut app = TestWorkbench::watched(120, 40);
     app.settle();
     app.keys("R").settle();
     let (_, mended) = rubric(&app);
@@ -353,10 +354,10 @@ fn flips(model: &App) -> usize {
 }
 
 #[test]
-fn a_recording_is_sought_while_judges_stream() {
+fn recording_can_be_sought_while_judges_stream() {
     let server = Server::new(|n| match n {
-        0 => Say::verdict(true, "kind"),
-        _ => Say::Hang("I wonder".to_owned()),
+        0 => ServerReply::verdict(true, "kind"),
+        _ => ServerReply::Hang("I wonder".to_owned()),
     });
     let mut app = asking(&server, "", 120, 40);
     app.save("r.yaml", &with_check("away")).settle();
@@ -365,7 +366,11 @@ fn a_recording_is_sought_while_judges_stream() {
     app.keys("r").settle_until(streams);
     // A live run can't be replayed, but a recording can at the same time.
     app.keys("v");
-    assert!(told(&app).contains("is running"), "{}", told(&app));
+    assert!(
+        last_notice(&app).contains("is running"),
+        "{}",
+        last_notice(&app)
+    );
     point(&mut app, "t/r/says");
     app.keys("v").settle_until(|model| model.replay.is_some());
     for keys in [
@@ -391,7 +396,7 @@ fn a_recording_is_sought_while_judges_stream() {
 }
 
 /// Opens a recording of the repository without a workspace.
-fn recording(name: &str) -> Driven {
+fn recording(name: &str) -> TestWorkbench {
     let dir = tempfile::tempdir().expect("a folder");
     demo_in(dir.path());
     let demo = std::fs::read_dir(dir.path())
@@ -413,14 +418,14 @@ fn recording(name: &str) -> Driven {
     let size = ratatui::layout::Size::new(120, 40);
     let env = crate::workspace::Env::default();
     let place = crate::tui::state::OpenedItem::Recording;
-    let mut app = Driven::on(place, size, None, (env, dir, "/nowhere".into()), vec![read]);
+    let mut app = TestWorkbench::on(place, size, None, (env, dir, "/nowhere".into()), vec![read]);
     app.settle_until(|model| model.replay.is_some());
     app
 }
 
 #[test]
-fn a_recording_sought_while_it_streams_ends_as_if_it_had_been_left_alone() {
-    let ends = |app: &Driven| {
+fn seeking_does_not_change_end_of_recording() {
+    let ends = |app: &TestWorkbench| {
         let cells = &app.event_loop.app.session().cells;
         let rows = cells.rows.iter().map(|row| format!("{:?}", row.status()));
         let trace = app

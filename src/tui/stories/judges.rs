@@ -5,13 +5,13 @@ use crate::run::CachePolicy;
 use crate::tui::effect::Effect;
 use crate::tui::run_order::RunOrder;
 use crate::tui::state::App;
-use crate::tui::testing::Driven;
+use crate::tui::testing::TestWorkbench;
 
 const CELL: &str = "refund-02/support/tone";
 
 /// Opens the demo, judges it, and focuses a cell that `rules` can't parse.
-fn judged() -> Driven {
-    let mut driven = Driven::demo(120, 40);
+fn judged() -> TestWorkbench {
+    let mut driven = TestWorkbench::demo(120, 40);
     driven.settle().keys("R").settle();
     driven
         .keys("/")
@@ -27,7 +27,7 @@ fn judged() -> Driven {
 }
 
 /// Orders a second opinion as the overlay does. Another `rules` judge replaces a model, so no network is needed.
-fn ask_besides(driven: &mut Driven) {
+fn ask_besides(driven: &mut TestWorkbench) {
     let app = &mut driven.event_loop.app;
     let order = RunOrder {
         except: None,
@@ -53,14 +53,14 @@ fn row(app: &App) -> &crate::tui::state::cells::CellsRow {
 }
 
 #[test]
-fn a_cell_that_rules_cannot_read_says_which_key_shows_real_judges() {
+fn unreadable_criteria_name_key_for_other_judges() {
     let driven = judged();
     let screen = driven.screen();
     assert!(screen.contains("lists the available judges"), "{screen}");
 }
 
 #[test]
-fn another_judge_is_shown_at_work_and_beside_the_verdict() {
+fn second_opinion_is_shown_live_and_next_to_verdict() {
     let mut driven = judged();
     let before = row(&driven.event_loop.app).clone();
     assert_eq!(

@@ -1,7 +1,7 @@
 //! Keys in the whole workbench: each story presses keys and checks the screen or the app.
 
-use super::server::{Say, Server};
-use super::{demo, go_to, judged, runs_in, told, workbench};
+use super::server::{Server, ServerReply};
+use super::{demo, go_to, judged, last_notice, runs_in, workbench};
 use crate::model::Outcome;
 use crate::tui::effect::Effect;
 use crate::tui::msg::Msg;
@@ -9,14 +9,14 @@ use crate::tui::state::cells::RowId;
 use crate::tui::state::overlay::Overlay;
 use crate::tui::state::pane::Pane;
 use crate::tui::state::{App, FooterInput};
-use crate::tui::testing::Driven;
+use crate::tui::testing::TestWorkbench;
 
 /// An eval for a judge that costs money.
 pub(super) const TONE: &str =
     "evals:\n  - { id: tone, type: llm_judge, params: { criteria: kind } }\n";
 
 /// Opens a workspace with one judged eval and one transcript; the server is its judge.
-pub(super) fn asking(server: &Server, more: &str, width: u16, height: u16) -> Driven {
+pub(super) fn asking(server: &Server, more: &str, width: u16, height: u16) -> TestWorkbench {
     let dicta = format!(
         "transcripts: [t.jsonl]\nrubrics: [r.yaml]\njudge: wire\njudges:\n  wire: {}\n",
         server.judge(more)
@@ -38,8 +38,8 @@ pub(super) fn asking(server: &Server, more: &str, width: u16, height: u16) -> Dr
 }
 
 #[test]
-fn judges_can_be_watched_and_phases_go_away_when_they_are_done() {
-    let mut app = Driven::watched(120, 40);
+fn phases_are_shown_until_judges_are_done() {
+    let mut app = TestWorkbench::watched(120, 40);
     app.settle();
     app.keys("R").settle_until(|model| begun(model).is_some());
     let words = ["streaming", "waiting", "fetch_url…"];
@@ -51,11 +51,15 @@ fn judges_can_be_watched_and_phases_go_away_when_they_are_done() {
     app.settle();
     let screen = app.screen();
     assert!(!words.iter().any(|word| screen.contains(word)), "{screen}");
-    assert!(told(&app).starts_with("run "), "{}", told(&app));
+    assert!(
+        last_notice(&app).starts_with("run "),
+        "{}",
+        last_notice(&app)
+    );
 }
 
 #[test]
-fn what_a_check_found_is_one_key_away() {
+fn one_key_shows_finding_of_check() {
     let mut app = workbench(
         120,
         40,
@@ -100,17 +104,17 @@ fn begun(model: &App) -> Option<RowId> {
     })
 }
 
-fn go_to_live(app: &mut Driven) {
+fn go_to_live(app: &mut TestWorkbench) {
     let row = begun(&app.event_loop.app).expect("a judge is at work");
     assert!(app.event_loop.app.live_session.cells.select_row(row));
-    app.tell(Msg::TimePassed);
+    app.send_msg(Msg::TimePassed);
 }
 
 #[test]
-fn problems_are_gone_through_one_by_one_and_back() {
+fn bracket_keys_select_problems_in_both_directions() {
     let mut app = judged(80, 24);
     let mut seen = Vec::new();
-    let selected = |app: &Driven| app.event_loop.app.live_session.cells.selected_row();
+    let selected = |app: &TestWorkbench| app.event_loop.app.live_session.cells.selected_row();
     let count = {
         let total = &app.event_loop.app.live_session.cells.total;
         total.fail + total.error
@@ -134,9 +138,9 @@ fn problems_are_gone_through_one_by_one_and_back() {
 }
 
 #[test]
-fn a_filter_works_with_every_key_and_esc_takes_it_back() {
+fn filter_applies_with_every_key_and_esc_restores_rows() {
     let mut app = judged(80, 24);
-    let listed = |app: &Driven| app.event_loop.app.live_session.cells.total;
+    let listed = |app: &TestWorkbench| app.event_loop.app.live_session.cells.total;
     let all = listed(&app);
     app.keys("/").type_in("outcome:fail").keys("enter");
     assert_eq!(app.event_loop.app.live_session.cells.filter, "outcome:fail");
@@ -157,11 +161,11 @@ fn a_filter_works_with_every_key_and_esc_takes_it_back() {
 }
 
 #[test]
-fn a_search_goes_on_from_the_beginning_and_says_so() {
+fn search_wraps_around_with_notice() {
     let mut app = judged(120, 40);
     go_to(&mut app, "beam-release/beamline/newest");
     app.keys("6 /").type_in("Beamline").keys("enter").settle();
-    let at = |app: &Driven| {
+    let at = |app: &TestWorkbench| {
         let find = app
             .event_loop
             .app
@@ -176,7 +180,7 @@ fn a_search_goes_on_from_the_beginning_and_says_so() {
     };
     let first = at(&app);
     let mut seen = vec![first];
-    while told(&app) != "on from the beginning" {
+    while last_notice(&app) != "on from the beginning" {
         app.keys("n").settle();
         seen.push(at(&app));
         assert!(seen.len() < 100, "it wraps");
@@ -184,7 +188,7 @@ fn a_search_goes_on_from_the_beginning_and_says_so() {
     assert_eq!(seen.pop(), Some(first));
     assert!(seen.len() > 2);
     app.keys("N").settle();
-    assert_eq!(told(&app), "on from the end");
+    assert_eq!(last_notice(&app), "on from the end");
     assert_eq!(Some(&at(&app)), seen.last());
     app.keys("esc");
     assert_eq!(
@@ -227,7 +231,7 @@ fn numbers_go_to_panes_and_zoom_fills_the_screen() {
 }
 
 #[test]
-fn judges_at_hand_are_listed_and_asked_only_when_chosen() {
+fn available_judges_are_listed_and_called_only_when_chosen() {
     let mut app = judged(80, 24);
     let cells = &app.event_loop.app.live_session.cells;
     let ids = (0..cells.rows.len()).filter_map(|at| u32::try_from(at).ok());
@@ -260,8 +264,8 @@ fn judges_at_hand_are_listed_and_asked_only_when_chosen() {
 }
 
 #[test]
-fn what_costs_is_asked_first_and_no_is_no() {
-    let server = Server::new(|_| Say::verdict(true, "it is kind"));
+fn paid_run_asks_first_and_no_starts_nothing() {
+    let server = Server::new(|_| ServerReply::verdict(true, "it is kind"));
     let mut app = asking(&server, ", prices: { input: 10, output: 30 }", 80, 24);
     app.keys("R").settle();
     let screen = app.screen();
@@ -287,8 +291,8 @@ fn what_costs_is_asked_first_and_no_is_no() {
 }
 
 #[test]
-fn leaving_while_something_runs_asks_and_no_stays() {
-    let mut app = Driven::watched(80, 24);
+fn quit_during_run_asks_and_no_continues() {
+    let mut app = TestWorkbench::watched(80, 24);
     app.settle();
     let live =
         |model: &crate::tui::state::App| model.runs().live().any(|(_, run)| run.judge_started > 0);
@@ -308,23 +312,31 @@ fn leaving_while_something_runs_asks_and_no_stays() {
 }
 
 #[test]
-fn ctrl_c_cancels_first_and_leaves_then() {
-    let mut app = Driven::watched(80, 24);
+fn ctrl_c_cancels_run_then_quits() {
+    let mut app = TestWorkbench::watched(80, 24);
     app.settle();
     app.keys("R")
         .settle_until(|model| model.runs().live().any(|(_, run)| run.judge_started > 0));
     app.keys("ctrl-c");
     assert_eq!(app.end(), None);
-    assert!(told(&app).starts_with("cancelling 1 run"), "{}", told(&app));
+    assert!(
+        last_notice(&app).starts_with("cancelling 1 run"),
+        "{}",
+        last_notice(&app)
+    );
     app.settle();
     assert!(app.event_loop.app.runs().live().next().is_none());
-    assert!(told(&app).contains(" cancelled: "), "{}", told(&app));
+    assert!(
+        last_notice(&app).contains(" cancelled: "),
+        "{}",
+        last_notice(&app)
+    );
     app.keys("ctrl-c");
     assert_eq!(app.end(), Some(0));
 }
 
 #[test]
-fn a_replay_begins_on_the_board_and_ends_there() {
+fn replay_starts_from_cells_and_returns_to_them() {
     let mut app = judged(120, 40);
     go_to(&mut app, "beam-release/beamline/newest");
     let before = app.screen();
@@ -340,7 +352,11 @@ fn a_replay_begins_on_the_board_and_ends_there() {
         );
         // A replay judges nothing.
         app.keys("R r").settle();
-        assert!(told(&app).contains("in a replay"), "{}", told(&app));
+        assert!(
+            last_notice(&app).contains("in a replay"),
+            "{}",
+            last_notice(&app)
+        );
         app.keys(back).settle();
         assert!(app.event_loop.app.replay.is_none(), "{back}");
     }
@@ -358,18 +374,22 @@ fn a_replay_begins_on_the_board_and_ends_there() {
 }
 
 #[test]
-fn a_citation_is_one_key_away() {
+fn one_key_shows_citation() {
     let mut app = judged(120, 40);
     go_to(&mut app, "beam-release/beamline/newest");
     app.keys("c").settle();
     let session = &app.event_loop.app.live_session;
     let quoted = session.transcript_pane.selected_quote.is_some()
         || session.trace_panes.selected_quote.is_some();
-    assert!(quoted || told(&app).contains("cite"), "{}", told(&app));
+    assert!(
+        quoted || last_notice(&app).contains("cite"),
+        "{}",
+        last_notice(&app)
+    );
 }
 
 #[test]
-fn what_is_copied_is_what_is_meant() {
+fn copy_commands_copy_expected_texts() {
     let mut app = judged(120, 40);
     go_to(&mut app, "beam-release/beamline/newest");
     app.keys("y n y c 5 y v 6 y m").settle();
@@ -390,7 +410,7 @@ fn what_is_copied_is_what_is_meant() {
 }
 
 #[test]
-fn the_editor_opens_at_the_eval_and_its_failure_is_told() {
+fn editor_opens_at_eval_and_its_failure_is_reported() {
     let mut app = judged(120, 40);
     go_to(&mut app, "beam-release/beamline/official-link");
     app.keys("e");
@@ -400,19 +420,23 @@ fn the_editor_opens_at_the_eval_and_its_failure_is_told() {
         .lines()
         .position(|line| line.contains("id: official-link"));
     let wanted = u32::try_from(at.expect("it is there")).expect("a short file") + 1;
-    let asked = app.errands.pop();
+    let asked = app.terminal_effects.pop();
     assert!(
         matches!(&asked, Some(Effect::OpenEditor { path: p, line, .. }) if *p == path && *line == wanted),
         "{asked:?}"
     );
-    app.tell(Msg::EditorClosed(Err(
-        "`vi` ended with exit status: 3".to_owned()
+    app.send_msg(Msg::EditorClosed(Err(
+        "`vi` ended with exit status: 3".into()
     )));
-    assert!(told(&app).contains("exit status: 3"), "{}", told(&app));
+    assert!(
+        last_notice(&app).contains("exit status: 3"),
+        "{}",
+        last_notice(&app)
+    );
     // The file is checked when the editor ends, without waiting for the watcher.
     let (_, mended) = super::rubric(&app);
     std::fs::write(&path, mended).expect("it is written");
-    app.tell(Msg::EditorClosed(Ok(())));
+    app.send_msg(Msg::EditorClosed(Ok(())));
     app.settle_until(|model| {
         model
             .saves
@@ -424,7 +448,7 @@ fn the_editor_opens_at_the_eval_and_its_failure_is_told() {
 }
 
 #[test]
-fn a_theme_is_seen_at_once_and_esc_goes_back() {
+fn theme_is_previewed_and_esc_restores_it() {
     let mut app = demo(80, 24);
     let before = app.event_loop.app.ui.theme.name.clone();
     let ground = app.buffer()[(0, 0)].style();
@@ -435,22 +459,26 @@ fn a_theme_is_seen_at_once_and_esc_goes_back() {
     assert_eq!(app.buffer()[(0, 0)].style(), ground);
     app.keys("T j enter");
     assert_ne!(app.event_loop.app.ui.theme.name, before);
-    assert!(told(&app).contains("--theme"), "{}", told(&app));
+    assert!(
+        last_notice(&app).contains("--theme"),
+        "{}",
+        last_notice(&app)
+    );
 }
 
 #[test]
 fn a_pasted_text_runs_nothing() {
     let mut app = demo(80, 24);
-    let paste = |app: &mut Driven, text: &str| {
-        app.tell(Msg::Pasted(text.to_owned())).settle();
+    let paste = |app: &mut TestWorkbench, text: &str| {
+        app.send_msg(Msg::Pasted(text.to_owned())).settle();
     };
     for text in ["q", "R\nq\ny\n", "\u{1b}", "\u{3}", "e\nW\nJ\n"] {
         paste(&mut app, text);
         assert_eq!(app.end(), None);
-        assert!(app.event_loop.runtime.made().is_empty() && app.errands.is_empty());
+        assert!(app.event_loop.runtime.made().is_empty() && app.terminal_effects.is_empty());
         assert!(app.event_loop.app.overlays.is_empty());
     }
-    assert!(told(&app).contains("pasted text runs nothing"));
+    assert!(last_notice(&app).contains("pasted text runs nothing"));
     app.keys("/");
     paste(&mut app, "brief\nq\r\u{1b}[A");
     assert!(matches!(
@@ -459,7 +487,7 @@ fn a_pasted_text_runs_nothing() {
     ));
     app.keys("esc");
     // Under a question the key has no effect.
-    let server = Server::new(|_| Say::verdict(true, "ok"));
+    let server = Server::new(|_| ServerReply::verdict(true, "ok"));
     let mut app = asking(&server, ", prices: { input: 10, output: 30 }", 80, 24);
     app.keys("R").settle();
     paste(&mut app, "y\n");
@@ -468,9 +496,9 @@ fn a_pasted_text_runs_nothing() {
 }
 
 #[test]
-fn the_tour_ticks_itself_off() {
+fn tour_steps_complete_automatically() {
     let mut app = demo(120, 40);
-    let done = |app: &Driven| app.event_loop.app.tour.as_ref().map(|tour| tour.done);
+    let done = |app: &TestWorkbench| app.event_loop.app.tour.as_ref().map(|tour| tour.done);
     app.keys("R").settle();
     assert_eq!(done(&app), Some([true, false, false, false, false, false]));
     app.keys("] enter").settle();

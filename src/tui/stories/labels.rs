@@ -1,31 +1,31 @@
 //! Labels in the whole workbench: the keys, the files, the agreement with verdicts.
 
-use super::{go_to, judged, outcome, rubric, told};
+use super::{go_to, judged, last_notice, outcome, rubric};
 use crate::model::{Label, Millis, Outcome};
 use crate::tui::state::cells::{CellsEntry, CellsRow, LabelValue, RowId, RowSort};
 use crate::tui::state::saves::summarize;
-use crate::tui::testing::Driven;
+use crate::tui::testing::TestWorkbench;
 
 const CELL: &str = "beam-upgrade/beamline/newest";
 const NEXT: &str = "beam-quote/beamline/newest";
 
-fn file(app: &Driven) -> String {
+fn file(app: &TestWorkbench) -> String {
     std::fs::read_to_string(app.root.join("labels.jsonl")).expect("it is there")
 }
 
-fn last(app: &Driven) -> Label {
+fn last(app: &TestWorkbench) -> Label {
     let text = file(app);
     serde_json::from_str(text.lines().last().expect("a line")).expect("a label")
 }
 
-fn row(app: &Driven, name: &str) -> RowId {
+fn row(app: &TestWorkbench, name: &str) -> RowId {
     let cells = &app.event_loop.app.live_session.cells;
     cells
         .find_row(&name.parse().expect("a name"))
         .expect("a row")
 }
 
-fn label(app: &Driven, name: &str) -> Option<LabelValue> {
+fn label(app: &TestWorkbench, name: &str) -> Option<LabelValue> {
     app.event_loop
         .app
         .live_session
@@ -35,12 +35,12 @@ fn label(app: &Driven, name: &str) -> Option<LabelValue> {
 }
 
 /// Continues until the watcher has read dicta's own write.
-fn read_back(app: &mut Driven) {
+fn read_back(app: &mut TestWorkbench) {
     app.settle_for(|model| model.label_edits.pending.is_empty());
 }
 
 #[test]
-fn a_key_labels_at_once_and_the_file_says_it_without_anything_else_moving() {
+fn label_key_writes_file_and_changes_nothing_else() {
     let mut app = judged(120, 40);
     let before = file(&app);
     go_to(&mut app, CELL);
@@ -52,7 +52,7 @@ fn a_key_labels_at_once_and_the_file_says_it_without_anything_else_moving() {
     app.keys("p");
     assert_eq!(label(&app, CELL), Some(LabelValue::Pass));
     assert_eq!(
-        told(&app),
+        last_notice(&app),
         format!("labelled beam-upgrade × newest: pass, the verdict {says} (U takes it back)")
     );
     assert!(
@@ -79,13 +79,17 @@ fn a_key_labels_at_once_and_the_file_says_it_without_anything_else_moving() {
         (model.saves.number, model.saves.report.is_none()),
         (0, true)
     );
-    assert!(told(&app).starts_with("labelled"), "{}", told(&app));
+    assert!(
+        last_notice(&app).starts_with("labelled"),
+        "{}",
+        last_notice(&app)
+    );
     // The same label again changes nothing; another label changes its line.
     app.keys("p");
     assert!(
-        told(&app).contains("is labelled pass already"),
+        last_notice(&app).contains("is labelled pass already"),
         "{}",
-        told(&app)
+        last_notice(&app)
     );
     app.keys("u");
     read_back(&mut app);
@@ -103,7 +107,7 @@ fn a_key_labels_at_once_and_the_file_says_it_without_anything_else_moving() {
 }
 
 #[test]
-fn fast_keys_lose_nothing_and_all_of_it_can_be_taken_back() {
+fn fast_label_keys_lose_nothing_and_can_be_undone() {
     let mut app = judged(120, 40);
     let before = file(&app);
     go_to(&mut app, CELL);
@@ -122,7 +126,7 @@ fn fast_keys_lose_nothing_and_all_of_it_can_be_taken_back() {
         (None, Some(LabelValue::Pass))
     );
     assert_eq!(
-        told(&app),
+        last_notice(&app),
         "beam-quote × newest is not labelled any more (1 more can be taken back)"
     );
     app.keys("U");
@@ -130,13 +134,17 @@ fn fast_keys_lose_nothing_and_all_of_it_can_be_taken_back() {
     assert_eq!(file(&app), before);
     app.keys("U");
     assert_eq!(
-        told(&app),
+        last_notice(&app),
         "no label change to undo: p, f, u and x change labels"
     );
     // A removed one comes back as it was, at its place.
     go_to(&mut app, "beam-release/beamline/newest");
     app.keys("x");
-    assert!(told(&app).contains("pass (by ada)"), "{}", told(&app));
+    assert!(
+        last_notice(&app).contains("pass (by ada)"),
+        "{}",
+        last_notice(&app)
+    );
     read_back(&mut app);
     assert_eq!(file(&app).lines().count() + 1, before.lines().count());
     app.keys("U");
@@ -145,7 +153,7 @@ fn fast_keys_lose_nothing_and_all_of_it_can_be_taken_back() {
 }
 
 #[test]
-fn what_another_program_adds_meanwhile_stays() {
+fn labels_of_another_program_stay() {
     let mut app = judged(120, 40);
     go_to(&mut app, CELL);
     let theirs = "{\"transcript\":\"refund-01\",\"eval\":\"brief\",\"passed\":false}\n";
@@ -176,7 +184,7 @@ fn what_another_program_adds_meanwhile_stays() {
 }
 
 #[test]
-fn what_cannot_be_written_was_not_said() {
+fn failed_label_write_restores_old_label() {
     let mut app = judged(120, 40);
     go_to(&mut app, CELL);
     std::fs::remove_file(app.root.join("labels.jsonl")).expect("it was there");
@@ -197,13 +205,13 @@ fn what_cannot_be_written_was_not_said() {
     );
     app.keys("U");
     assert_eq!(
-        told(&app),
+        last_notice(&app),
         "no label change to undo: p, f, u and x change labels"
     );
 }
 
 #[test]
-fn the_end_waits_for_what_is_being_written() {
+fn quit_waits_for_label_write() {
     let mut app = judged(80, 24);
     go_to(&mut app, CELL);
     app.keys("p q");
@@ -213,10 +221,10 @@ fn the_end_waits_for_what_is_being_written() {
 }
 
 #[test]
-fn what_cannot_be_labelled_says_why() {
+fn unlabellable_decision_shows_reason() {
     let mut app = judged(120, 40);
     app.keys("g p");
-    assert_eq!(told(&app), "select a cell first (j, k)");
+    assert_eq!(last_notice(&app), "select a cell first (j, k)");
     app.keys("2 x");
     assert!(
         app.event_loop.app.live_session.trace_panes.shows_raw,
@@ -224,15 +232,18 @@ fn what_cannot_be_labelled_says_why() {
     );
     go_to(&mut app, "beam-release/beamline/newest");
     app.keys("v").settle().keys("f");
-    assert_eq!(told(&app), "unavailable in a replay: press q to go back");
+    assert_eq!(
+        last_notice(&app),
+        "unavailable in a replay: press q to go back"
+    );
 }
 
 #[test]
-fn sorts_go_round_and_keep_the_selected_cell() {
+fn sort_orders_cycle_and_keep_selection() {
     let mut app = judged(120, 40);
     go_to(&mut app, "refund-02/support/tone");
     let selected = app.event_loop.app.live_session.cells.selected_row();
-    let group = |app: &Driven| -> Vec<Option<LabelValue>> {
+    let group = |app: &TestWorkbench| -> Vec<Option<LabelValue>> {
         let cells = &app.event_loop.app.live_session.cells;
         let eval = cells
             .row(row(app, "refund-02/support/tone"))
@@ -299,7 +310,7 @@ fn sorts_go_round_and_keep_the_selected_cell() {
 }
 
 #[test]
-fn counts_stand_with_the_eval_and_in_the_statistics() {
+fn agreement_counts_are_shown_with_eval_and_in_statistics() {
     let mut app = judged(120, 40);
     go_to(&mut app, "beam-quote/beamline/names-a-version");
     app.keys("1");
@@ -316,7 +327,7 @@ fn counts_stand_with_the_eval_and_in_the_statistics() {
         .live_session
         .cells
         .select_entry(CellsEntry::Group(eval), height);
-    app.tell(crate::tui::msg::Msg::TimePassed).settle();
+    app.send_msg(crate::tui::msg::Msg::TimePassed).settle();
     let line = "n = 3: 0 true passes, 0 false passes, 0 true fails, 3 false fails";
     assert_eq!(
         app.event_loop
@@ -337,52 +348,53 @@ fn counts_stand_with_the_eval_and_in_the_statistics() {
 }
 
 #[test]
-fn where_flips_went_is_told_anew_with_every_label() {
+fn each_label_updates_direction_of_flips() {
     let mut app = judged(120, 40);
     let (_, mended) = rubric(&app);
     app.save("rubrics/beamline.yaml", &mended).settle();
-    let said =
-        |app: &Driven| summarize(app.event_loop.app.saves.report.as_ref().expect("a report"));
+    let expected = |app: &TestWorkbench| {
+        summarize(app.event_loop.app.saves.report.as_ref().expect("a report"))
+    };
     assert!(
-        said(&app).ends_with("3 flips, all 3 towards your labels"),
+        expected(&app).ends_with("3 flips, all 3 towards your labels"),
         "{}",
-        said(&app)
+        expected(&app)
     );
     go_to(&mut app, "beam-quote/beamline/names-a-version");
     app.keys("1 x");
     assert!(
-        said(&app).ends_with("2 towards your labels, 1 without a label"),
+        expected(&app).ends_with("2 towards your labels, 1 without a label"),
         "{}",
-        said(&app)
+        expected(&app)
     );
     app.keys("f");
     assert!(
-        said(&app).ends_with("2 towards your labels, 1 away"),
+        expected(&app).ends_with("2 towards your labels, 1 away"),
         "{}",
-        said(&app)
+        expected(&app)
     );
     app.keys("U U");
     assert!(
-        said(&app).ends_with("all 3 towards your labels"),
+        expected(&app).ends_with("all 3 towards your labels"),
         "{}",
-        said(&app)
+        expected(&app)
     );
     app.settle_for(|model| model.label_edits.pending.is_empty());
     assert!(
-        said(&app).ends_with("all 3 towards your labels"),
+        expected(&app).ends_with("all 3 towards your labels"),
         "{}",
-        said(&app)
+        expected(&app)
     );
 }
 
 #[test]
-fn a_rubric_that_renames_a_labelled_eval_is_taken_and_its_labels_wait() {
+fn renamed_labelled_eval_loads_with_label_problem() {
     let mut app = judged(120, 40);
     let path = "rubrics/beamline.yaml";
     let text = std::fs::read_to_string(app.root.join(path)).expect("a rubric");
     let renamed = text.replace("names-a-version", "names-some-version");
     assert_ne!(text, renamed);
-    let notices = |app: &Driven| -> Vec<String> {
+    let notices = |app: &TestWorkbench| -> Vec<String> {
         let log = &app.event_loop.app.notices.log;
         log.iter().map(|notice| notice.text.clone()).collect()
     };
@@ -395,18 +407,18 @@ fn a_rubric_that_renames_a_labelled_eval_is_taken_and_its_labels_wait() {
             .iter()
             .any(|eval| eval.id == "names-some-version")
     );
-    let said = notices(&app);
+    let expected = notices(&app);
     assert!(
-        said.iter().any(|text| text.starts_with("labels.jsonl:")
+        expected.iter().any(|text| text.starts_with("labels.jsonl:")
             && text.contains("a label for the eval `names-a-version`, which is not here; did you mean `names-some-version`?")
             && text.contains("for nothing until you fix")),
-        "{said:#?}"
+        "{expected:#?}"
     );
     app.save(path, &text).settle();
-    let said = notices(&app);
+    let expected = notices(&app);
     assert!(
-        said.iter().any(|text| text == "all labels match again"),
-        "{said:#?}"
+        expected.iter().any(|text| text == "all labels match again"),
+        "{expected:#?}"
     );
     assert!(
         app.event_loop

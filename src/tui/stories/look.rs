@@ -7,7 +7,7 @@ use ratatui::buffer::Buffer;
 use ratatui::style::Style;
 use regex::Regex;
 
-use crate::tui::testing::{Driven, text};
+use crate::tui::testing::{TestWorkbench, text};
 
 /// Texts that differ between test runs, and replacements of the same width.
 static CHANCE: LazyLock<[(Regex, &str); 3]> = LazyLock::new(|| {
@@ -21,19 +21,19 @@ static CHANCE: LazyLock<[(Regex, &str); 3]> = LazyLock::new(|| {
 });
 
 /// Returns the rows of the screen.
-pub(super) fn rows(app: &Driven) -> String {
+pub(super) fn rows(app: &TestWorkbench) -> String {
     steady(app, &app.screen())
 }
 
 /// Returns the rows of the screen and the grid of styles.
-pub(super) fn look(app: &Driven) -> String {
+pub(super) fn look(app: &TestWorkbench) -> String {
     let mut out = rows(app);
     out.push_str(&styles(app.buffer()));
     out
 }
 
 /// Replaces texts that differ between test runs.
-fn steady(app: &Driven, screen: &str) -> String {
+fn steady(app: &TestWorkbench, screen: &str) -> String {
     let mut out = screen.to_owned();
     for (at, made) in (b'a'..).zip(app.event_loop.runtime.made()) {
         // The four letters of a run id are random.
@@ -107,11 +107,11 @@ fn style_text(style: Style) -> String {
 }
 
 #[test]
-fn a_style_is_a_letter_and_the_commonest_a_dot() {
+fn style_snapshot_prints_letters_and_dots() {
     let mut buffer = Buffer::with_lines(["ab", "cd"]);
     buffer[(1, 0)].set_style(Style::new().bold());
     assert_eq!(text(&buffer), "ab\ncd\n");
-    let told = styles(&buffer);
-    assert!(told.starts_with("\n.a\n\n\n. "), "{told}");
-    assert!(told.contains("a Reset on Reset bold"), "{told}");
+    let styled = styles(&buffer);
+    assert!(styled.starts_with("\n.a\n\n\n. "), "{styled}");
+    assert!(styled.contains("a Reset on Reset bold"), "{styled}");
 }

@@ -12,7 +12,7 @@ use crate::theme::Theme;
 use crate::tui::effect::Effect;
 use crate::tui::state::OpenedItem;
 use crate::tui::state::overlay::{AvailableJudge, Overlay};
-use crate::tui::testing::Driven;
+use crate::tui::testing::TestWorkbench;
 use crate::workspace::Env;
 
 pub(super) fn same(name: &str, shown: &str) {
@@ -43,7 +43,7 @@ fn a_slow_run_leaves_no_blank_at_the_end_of_a_row() {
 }
 
 /// Changes the theme.
-fn dress(app: &mut Driven, theme: &str, change: fn(Theme) -> Theme) {
+fn dress(app: &mut TestWorkbench, theme: &str, change: fn(Theme) -> Theme) {
     let theme = change(Theme::bundled(theme).expect("it is bundled"));
     let ui = &mut app.event_loop.app.ui;
     ui.theme = Arc::new(theme);
@@ -172,7 +172,7 @@ fn overlays() {
 }
 
 /// Sets the available judges, because the real ones depend on the machine.
-fn judges_found(app: &mut Driven, notes: &[&str]) {
+fn judges_found(app: &mut TestWorkbench, notes: &[&str]) {
     let at_hand = |note: &&str| AvailableJudge {
         title: "gemini · gemini-2.5-flash · key in GEMINI_API_KEY".to_owned(),
         judge: None,
@@ -216,7 +216,7 @@ fn a_bare_file() {
         "{\"id\":\"one\",\"messages\":[{\"role\":\"user\",\"content\":\"What is new?\"},{\"role\":\"assistant\",\"content\":\"Nothing.\"}]}\n{\"messages\":[]}\nno json\n",
     )]);
     let file = dir.path().join("w/t.jsonl");
-    let mut app = Driven::on(
+    let mut app = TestWorkbench::on(
         OpenedItem::TranscriptFile(file),
         Size::new(80, 24),
         None,
@@ -261,7 +261,7 @@ fn in_ascii() {
 }
 
 #[test]
-fn no_theme_leaves_a_colour_where_none_is_wanted() {
+fn no_theme_sets_colors_when_colors_are_off() {
     let mut app = judged(120, 40);
     for name in crate::theme::bundled_names() {
         dress(&mut app, name, Theme::without_color);

@@ -25,7 +25,7 @@ use std::path::Path;
 use tempfile::TempDir;
 
 use super::msg::Msg;
-use super::testing::Driven;
+use super::testing::TestWorkbench;
 use crate::model::Outcome;
 use crate::workspace::demo;
 
@@ -41,28 +41,28 @@ fn files(all: &[(&str, &str)]) -> TempDir {
 }
 
 /// Opens a workbench on a workspace with these files.
-fn workbench(width: u16, height: u16, all: &[(&str, &str)]) -> Driven {
+fn workbench(width: u16, height: u16, all: &[(&str, &str)]) -> TestWorkbench {
     let dir = files(all);
     let root = dir.path().join("w");
-    Driven::open(width, height, None, dir, &root)
+    TestWorkbench::open(width, height, None, dir, &root)
 }
 
 /// Opens the demo and waits until nothing is left to do.
-fn demo(width: u16, height: u16) -> Driven {
-    let mut app = Driven::demo(width, height);
+fn demo(width: u16, height: u16) -> TestWorkbench {
+    let mut app = TestWorkbench::demo(width, height);
     app.settle();
     app
 }
 
 /// Opens the demo and judges it with `R`.
-fn judged(width: u16, height: u16) -> Driven {
+fn judged(width: u16, height: u16) -> TestWorkbench {
     let mut app = demo(width, height);
     app.keys("R").settle();
     app
 }
 
 /// Returns the demo's rubric with the planted mistake, and without it.
-fn rubric(app: &Driven) -> (String, String) {
+fn rubric(app: &TestWorkbench) -> (String, String) {
     let text =
         std::fs::read_to_string(app.root.join("rubrics/beamline.yaml")).expect("it is there");
     let mended = text.replace(r"Beamline \d\.\d\b", r"Beamline \d+\.\d+");
@@ -71,23 +71,23 @@ fn rubric(app: &Driven) -> (String, String) {
 }
 
 /// Selects a cell by its name, and waits for the texts that it needs.
-fn go_to(app: &mut Driven, name: &str) {
+fn go_to(app: &mut TestWorkbench, name: &str) {
     point(app, name);
     app.settle();
 }
 
 /// Selects a cell by its name.
-fn point(app: &mut Driven, name: &str) {
+fn point(app: &mut TestWorkbench, name: &str) {
     let cells = &mut app.event_loop.app.session_mut().cells;
     let name = name.parse().expect("a name");
     let row = cells.find_row(&name).expect("there is such a cell");
     assert!(cells.select_row(row));
     // Any message makes the panes load the selected cell.
-    app.tell(Msg::TimePassed);
+    app.send_msg(Msg::TimePassed);
 }
 
 /// Returns the outcome of a decision by its name.
-fn outcome(app: &Driven, name: &str) -> Option<Outcome> {
+fn outcome(app: &TestWorkbench, name: &str) -> Option<Outcome> {
     let cells = &app.event_loop.app.live_session.cells;
     let row = cells.find_row(&name.parse().expect("a name"))?;
     match cells.row(row)?.status() {
@@ -97,7 +97,7 @@ fn outcome(app: &Driven, name: &str) -> Option<Outcome> {
 }
 
 /// Returns the newest notice.
-fn told(app: &Driven) -> &str {
+fn last_notice(app: &TestWorkbench) -> &str {
     let log = &app.event_loop.app.notices.log;
     log.last().map_or("", |notice| &notice.text)
 }

@@ -3,28 +3,28 @@
 use serde_json::json;
 
 use super::keys::{TONE, asking};
-use super::server::{Say, Server};
+use super::server::{Server, ServerReply};
 use super::{outcome, point};
 use crate::event::ToolResponseSource;
 use crate::model::Outcome;
-use crate::tui::testing::Driven;
+use crate::tui::testing::TestWorkbench;
 
 /// Starts a server whose model fetches a page and then decides. The address guard rejects the page, which counts as a
 /// tool response.
 fn fetching() -> Server {
     Server::new(|n| {
         if n.is_multiple_of(2) {
-            Say::Call("fetch_url", json!({"url": "http://127.0.0.1:9/a"}))
+            ServerReply::Call("fetch_url", json!({"url": "http://127.0.0.1:9/a"}))
         } else {
             let verdict =
                 json!({"citations": [], "reasoning": "kind", "passed": true, "score": 1.0});
-            Say::Call("submit_verdict", verdict)
+            ServerReply::Call("submit_verdict", verdict)
         }
     })
 }
 
 /// Returns the source of the tool response in the newest run.
-fn source(app: &Driven) -> Option<ToolResponseSource> {
+fn source(app: &TestWorkbench) -> Option<ToolResponseSource> {
     let run = app.event_loop.app.runs().by_ticket.values().next_back()?;
     let calls = run.state.cells.iter().flat_map(|cell| &cell.judge_trace);
     let mut calls = calls.flat_map(|turn| &turn.calls);
@@ -36,7 +36,7 @@ fn source(app: &Driven) -> Option<ToolResponseSource> {
 }
 
 #[test]
-fn a_rubric_edit_is_judged_on_the_same_pages_and_says_so() {
+fn edited_rubric_is_judged_on_recorded_pages() {
     let server = fetching();
     let tools = ", tools: [{ fetch_url: { seen: \"off\" } }]";
     let mut app = asking(&server, tools, 120, 40);

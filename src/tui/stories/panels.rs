@@ -3,10 +3,10 @@
 
 use serde_json::json;
 
-use super::server::{Say, Server};
+use super::server::{Server, ServerReply};
 use super::{files, outcome, point, workbench};
 use crate::model::Outcome;
-use crate::tui::testing::Driven;
+use crate::tui::testing::TestWorkbench;
 
 const TRANSCRIPT: &str = "{\"id\":\"t\",\"messages\":[{\"role\":\"user\",\"content\":\"hello\"},{\"role\":\"assistant\",\"content\":\"go away\"}]}\n";
 const CELL: &str = "t/r/tone";
@@ -15,7 +15,7 @@ const CELL: &str = "t/r/tone";
 fn says(passed: bool, score: f64, why: &'static str) -> Server {
     let verdict =
         json!({"citations": [], "reasoning": why, "passed": passed, "score": score}).to_string();
-    Server::new(move |_| Say::Text(verdict.clone()))
+    Server::new(move |_| ServerReply::Text(verdict.clone()))
 }
 
 /// Three judges: the first is almost sure of a pass, the second of a fail, the third of a pass.
@@ -52,7 +52,7 @@ impl PanelServers {
         ]
     }
 
-    fn workbench(&self, who: &str) -> Driven {
+    fn workbench(&self, who: &str) -> TestWorkbench {
         let files = self.files(who);
         let files: Vec<(&str, &str)> = files.iter().map(|(p, text)| (*p, text.as_str())).collect();
         let mut app = workbench(200, 60, &files);
@@ -71,7 +71,7 @@ const MAJORITY: &str = "jury: { judges: [cheap, harsh, strong] }";
 const UNANIMITY: &str = "jury: { judges: [cheap, harsh, strong], by: unanimity }";
 
 #[test]
-fn each_member_of_a_jury_is_seen_and_gone_to() {
+fn jury_members_are_shown_and_can_be_selected() {
     let court = PanelServers::new();
     let mut app = court.workbench(MAJORITY);
     assert_eq!(outcome(&app, CELL), Some(Outcome::Pass));
@@ -94,7 +94,7 @@ fn each_member_of_a_jury_is_seen_and_gone_to() {
 }
 
 #[test]
-fn a_save_that_changes_how_they_decide_asks_nobody_and_tells_the_flip() {
+fn changed_vote_rule_calls_no_judge_and_reports_flip() {
     let court = PanelServers::new();
     let mut app = court.workbench(MAJORITY);
     app.save("r.yaml", &rubric(UNANIMITY)).settle();
@@ -108,14 +108,14 @@ fn a_save_that_changes_how_they_decide_asks_nobody_and_tells_the_flip() {
 }
 
 #[test]
-fn what_an_earlier_session_decided_is_kept_and_who_is_missing_is_asked_alone() {
+fn past_member_verdicts_stay_and_only_missing_members_are_called() {
     let court = PanelServers::new();
     let all = court.files(UNANIMITY);
     let all: Vec<(&str, &str)> = all.iter().map(|(p, text)| (*p, text.as_str())).collect();
     let dir = files(&all);
     let open = || {
         let data = tempfile::tempdir().expect("a folder");
-        let mut app = Driven::open(200, 60, None, data, &dir.path().join("w"));
+        let mut app = TestWorkbench::open(200, 60, None, data, &dir.path().join("w"));
         app.settle();
         app
     };
@@ -134,7 +134,7 @@ fn what_an_earlier_session_decided_is_kept_and_who_is_missing_is_asked_alone() {
 }
 
 #[test]
-fn a_wider_margin_says_why_a_row_is_undecided() {
+fn wider_margin_explains_undecided_row() {
     let court = PanelServers::new();
     let narrow = "cascade: { judges: [cheap, strong], margin: 0.1 }";
     let wide = "cascade: { judges: [cheap, strong], margin: 0.4 }";

@@ -10,7 +10,7 @@ use crate::tui::effect::Effect;
 use crate::tui::state::cells::{CellsRow, RowCounts, RowId};
 use crate::tui::state::replay::ReplayStart;
 use crate::tui::state::{App, OpenedItem};
-use crate::tui::testing::Driven;
+use crate::tui::testing::TestWorkbench;
 use crate::workspace::Env;
 
 /// Returns the recordings of the repository.
@@ -32,12 +32,12 @@ fn samples() -> Vec<(RunId, PathBuf)> {
 }
 
 /// Opens a recording without a workspace, as `dicta replay --speed N` and `dicta open RUN` do.
-fn opened((run, dir): &(RunId, PathBuf), speed: Option<f64>) -> Driven {
+fn opened((run, dir): &(RunId, PathBuf), speed: Option<f64>) -> TestWorkbench {
     let data = tempfile::tempdir().expect("a folder");
     let root = data.path().to_owned();
     let size = Size::new(120, 40);
     let place = OpenedItem::Recording;
-    let mut driven = Driven::on(place, size, None, (Env::default(), data, root), Vec::new());
+    let mut driven = TestWorkbench::on(place, size, None, (Env::default(), data, root), Vec::new());
     driven.event_loop.app.replay_start = ReplayStart::from_speed(speed);
     driven.effect(Effect::ReadReplay {
         run: run.clone(),
@@ -53,20 +53,20 @@ fn stand(app: &App) -> (Vec<CellsRow>, RowCounts, String) {
     let replay = app.replay.as_ref().expect("it is replayed");
     let session = &replay.session;
     let run = session.runs.by_ticket.values().next().expect("one run");
-    let told = format!(
+    let summary = format!(
         "{:?} {} {:?}",
         run.stage, run.decided_count, run.state.totals
     );
-    (session.cells.rows.clone(), session.cells.total, told)
+    (session.cells.rows.clone(), session.cells.total, summary)
 }
 
-fn at_end(driven: &Driven) -> bool {
+fn at_end(driven: &TestWorkbench) -> bool {
     let replay = driven.event_loop.app.replay.as_ref();
     replay.is_some_and(|replay| replay.player.is_finished() && !replay.is_seeking())
 }
 
 #[test]
-fn at_any_speed_and_any_way_a_recording_ends_in_the_same_rows() {
+fn recording_ends_with_same_rows_at_every_speed() {
     for sample in &samples() {
         let at_once = stand(&opened(sample, None).settle().event_loop.app);
         assert!(!at_once.0.is_empty());
@@ -124,7 +124,7 @@ fn at_any_speed_and_any_way_a_recording_ends_in_the_same_rows() {
 }
 
 #[test]
-fn going_back_keeps_what_was_chosen() {
+fn seeking_back_keeps_selection() {
     let mut driven = opened(&samples()[0], None);
     driven.settle();
     driven
@@ -132,7 +132,7 @@ fn going_back_keeps_what_was_chosen() {
         .type_in("eval:newest")
         .keys("enter j j")
         .settle();
-    let chosen = |driven: &Driven| {
+    let chosen = |driven: &TestWorkbench| {
         let cells = &driven.event_loop.app.session().cells;
         (cells.list.selected, cells.filter.clone(), cells.shown.len())
     };
@@ -147,13 +147,13 @@ fn going_back_keeps_what_was_chosen() {
 }
 
 #[test]
-fn a_replay_from_the_board_shows_the_labels_and_leaves_the_board_alone() {
-    let mut driven = Driven::demo(120, 40);
+fn replay_shows_labels_and_keeps_live_cells() {
+    let mut driven = TestWorkbench::demo(120, 40);
     driven.settle().keys("R").settle();
     let labelled = |rows: &[CellsRow]| rows.iter().filter(|row| row.label.is_some()).count();
     let live = driven.event_loop.app.live_session.cells.rows.clone();
     assert!(labelled(&live) > 0);
-    let told = driven.event_loop.app.notices.log.len();
+    let notices_before = driven.event_loop.app.notices.log.len();
 
     driven.keys("v").settle_until(|app| app.replay.is_some());
     assert!(driven.screen().contains(" REPLAY "));
@@ -168,7 +168,7 @@ fn a_replay_from_the_board_shows_the_labels_and_leaves_the_board_alone() {
     driven.keys("q").settle();
     assert!(driven.event_loop.app.replay.is_none());
     assert_eq!(driven.event_loop.app.live_session.cells.rows, live);
-    let new: Vec<_> = driven.event_loop.app.notices.log[told..]
+    let new: Vec<_> = driven.event_loop.app.notices.log[notices_before..]
         .iter()
         .map(|notice| notice.text.as_str())
         .collect();
@@ -176,8 +176,8 @@ fn a_replay_from_the_board_shows_the_labels_and_leaves_the_board_alone() {
 }
 
 #[test]
-fn a_live_run_goes_on_behind_a_replay() {
-    let mut driven = Driven::watched(120, 40);
+fn live_run_continues_behind_replay() {
+    let mut driven = TestWorkbench::watched(120, 40);
     driven.settle().keys("R").settle();
     let name = |app: &App, row: RowId| {
         app.live_session
@@ -210,8 +210,8 @@ fn a_live_run_goes_on_behind_a_replay() {
 }
 
 #[test]
-fn what_a_save_moved_is_no_part_of_a_recording() {
-    let mut app = Driven::demo(80, 24);
+fn recording_does_not_show_changes_of_saves() {
+    let mut app = TestWorkbench::demo(80, 24);
     app.settle();
     app.keys("R").settle();
     let path = app.root.join("rubrics/beamline.yaml");
@@ -223,9 +223,10 @@ fn what_a_save_moved_is_no_part_of_a_recording() {
     let screen = app.screen();
     assert!(!screen.contains("towards"), "{screen}");
     // The run of that save called no judge, so its replay ends at once and shows the reason.
-    let said = &app.event_loop.app.notices.log;
+    let notices = &app.event_loop.app.notices.log;
     assert!(
-        said.iter()
+        notices
+            .iter()
             .any(|notice| notice.text.contains("no judge was asked in this run"))
     );
     app.keys("q").settle();

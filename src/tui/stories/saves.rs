@@ -5,7 +5,7 @@ use std::fs;
 use crate::model::{Millis, Outcome};
 use crate::tui::state::App;
 use crate::tui::state::saves::{PARTIAL_WRITE_WINDOW, summarize};
-use crate::tui::testing::Driven;
+use crate::tui::testing::TestWorkbench;
 
 const BEAMLINE: &str = "rubrics/beamline.yaml";
 const WRONG: &str = r"'Beamline \d\.\d\b'";
@@ -13,15 +13,15 @@ const RIGHT: &str = r"'Beamline \d+\.\d+'";
 const FLIPS: &str = "saved beamline.yaml: 3 flips, all 3 towards your labels";
 
 /// Opens the demo, judges it, and returns its rubric with the planted mistake.
-fn judged() -> (Driven, String) {
-    let mut app = Driven::demo(120, 40);
+fn judged() -> (TestWorkbench, String) {
+    let mut app = TestWorkbench::demo(120, 40);
     app.settle().keys("R").settle();
     let text = fs::read_to_string(app.root.join(BEAMLINE)).expect("the demo's rubric");
     assert!(text.contains(WRONG));
     (app, text)
 }
 
-fn said(app: &Driven) -> String {
+fn report_summary(app: &TestWorkbench) -> String {
     let report = app.event_loop.app.saves.report.as_ref();
     report.map(summarize).unwrap_or_default()
 }
@@ -52,10 +52,10 @@ fn verdicts(app: &App) -> Vec<(String, Outcome)> {
 }
 
 #[test]
-fn mending_the_planted_mistake_flips_three_towards_the_labels() {
+fn fixing_demo_mistake_flips_three_verdicts_towards_labels() {
     let (mut app, text) = judged();
     app.save(BEAMLINE, &text.replace(WRONG, RIGHT)).settle();
-    assert_eq!(said(&app), FLIPS);
+    assert_eq!(report_summary(&app), FLIPS);
     let mut of = flipped(&app.event_loop.app, "names-a-version");
     of.sort();
     assert_eq!(of, ["beam-quote", "beam-release", "beam-upgrade"]);
@@ -89,12 +89,12 @@ fn mending_the_planted_mistake_flips_three_towards_the_labels() {
 }
 
 #[test]
-fn a_comment_moves_nothing_and_starts_nothing() {
+fn comment_save_flips_nothing_and_starts_no_run() {
     let (mut app, text) = judged();
     let runs = app.event_loop.app.live_session.runs.by_ticket.len();
     app.save(BEAMLINE, &format!("# why\n{text}")).settle();
     assert_eq!(
-        said(&app),
+        report_summary(&app),
         "saved beamline.yaml: nothing to judge again: only comments or layout changed"
     );
     assert_eq!(app.event_loop.app.live_session.runs.by_ticket.len(), runs);
@@ -103,11 +103,11 @@ fn a_comment_moves_nothing_and_starts_nothing() {
     app.save(BEAMLINE, &text.replace(WRONG, RIGHT)).settle();
     app.save(BEAMLINE, &format!("{}\n\n", text.replace(WRONG, RIGHT)))
         .settle();
-    assert_eq!(said(&app), FLIPS);
+    assert_eq!(report_summary(&app), FLIPS);
 }
 
 #[test]
-fn a_broken_save_is_told_beside_the_last_good_state_until_it_is_mended() {
+fn broken_save_shows_problem_until_fixed() {
     let (mut app, text) = judged();
     let before = verdicts(&app.event_loop.app);
     app.save(BEAMLINE, &text.replace("type: regex", "type: regx"))
@@ -124,7 +124,7 @@ fn a_broken_save_is_told_beside_the_last_good_state_until_it_is_mended() {
 }
 
 #[test]
-fn a_file_that_loads_in_pieces_loses_no_verdict_and_no_flip() {
+fn file_written_in_pieces_loses_no_verdict_and_no_flip() {
     let (mut app, text) = judged();
     let right = text.replace(WRONG, RIGHT);
     app.save(BEAMLINE, &right).settle();
@@ -138,7 +138,7 @@ fn a_file_that_loads_in_pieces_loses_no_verdict_and_no_flip() {
     let runs = app.event_loop.app.live_session.runs.by_ticket.len();
     app.save(BEAMLINE, &right).settle();
     assert_eq!(verdicts(&app.event_loop.app), before);
-    assert_eq!(said(&app), FLIPS);
+    assert_eq!(report_summary(&app), FLIPS);
     assert_eq!(
         app.event_loop.app.live_session.runs.by_ticket.len(),
         runs,
@@ -147,7 +147,7 @@ fn a_file_that_loads_in_pieces_loses_no_verdict_and_no_flip() {
 }
 
 #[test]
-fn a_deleted_rubric_and_a_new_one_are_told_and_come_back() {
+fn deleted_and_new_rubric_are_reported() {
     let (mut app, _) = judged();
     let before = verdicts(&app.event_loop.app);
     let path = app.root.join("rubrics/support.yaml");
@@ -155,27 +155,27 @@ fn a_deleted_rubric_and_a_new_one_are_told_and_come_back() {
     fs::remove_file(&path).expect("it goes");
     app.settle_for(|app| app.saves.number > 0).settle();
     assert_eq!(
-        said(&app),
+        report_summary(&app),
         "deleted support.yaml: 7 evals are gone, nothing to judge again"
     );
     app.pass(PARTIAL_WRITE_WINDOW + Millis(1));
     app.save("rubrics/support.yaml", &text).settle();
     assert_eq!(verdicts(&app.event_loop.app), before);
     assert_eq!(
-        said(&app),
+        report_summary(&app),
         "new file support.yaml: no verdict moved (36 judged)"
     );
     let new = "evals:\n  - id: dated\n    type: contains\n    params: { patterns: [\"2026\"] }\n";
     app.save("rubrics/fresh.yaml", new).settle();
     assert_eq!(
-        said(&app),
+        report_summary(&app),
         "new file fresh.yaml: 18 cells judged for the first time"
     );
 }
 
 #[test]
-fn a_save_while_everything_is_judged_wins_over_the_older_run() {
-    let mut app = Driven::watched(120, 40);
+fn save_during_full_run_wins_over_older_run() {
+    let mut app = TestWorkbench::watched(120, 40);
     let text = fs::read_to_string(app.root.join(BEAMLINE)).expect("the demo's rubric");
     app.settle().keys("R");
     app.settle_until(|app| {
@@ -215,8 +215,8 @@ fn a_save_while_everything_is_judged_wins_over_the_older_run() {
 }
 
 #[test]
-fn a_judged_eval_that_is_saved_again_and_again_ends_as_it_was_saved_last() {
-    let mut app = Driven::watched(120, 40);
+fn repeated_saves_end_with_last_version() {
+    let mut app = TestWorkbench::watched(120, 40);
     let text = fs::read_to_string(app.root.join(BEAMLINE)).expect("the demo's rubric");
     app.settle().keys("R").settle();
     let criteria = "The answer names the newest Beamline release on https://releases.beamline.example/downloads.";
@@ -246,7 +246,7 @@ fn a_judged_eval_that_is_saved_again_and_again_ends_as_it_was_saved_last() {
 }
 
 #[test]
-fn a_save_during_a_replay_is_taken_by_the_live_cells_alone() {
+fn save_during_replay_changes_only_live_cells() {
     let (mut app, text) = judged();
     app.keys("v").settle_until(|app| app.replay.is_some());
     let before = app
@@ -268,9 +268,9 @@ fn a_save_during_a_replay_is_taken_by_the_live_cells_alone() {
             .map(|replay| verdicts_of(&replay.session)),
         before
     );
-    let told = app.notices.log.iter().rev().map(|n| n.text.as_str());
-    let said = "a file was saved: the live cells take it, the replay stays (q goes back)";
-    assert!(told.take(3).any(|text| text == said));
+    let notices = app.notices.log.iter().rev().map(|n| n.text.as_str());
+    let expected = "a file was saved: the live cells take it, the replay stays (q goes back)";
+    assert!(notices.take(3).any(|text| text == expected));
 }
 
 /// Returns the number of rows per verdict.
@@ -285,15 +285,15 @@ fn auto_off_marks_stale_and_auto_on_judges_the_next_save() {
     app.keys("A");
     app.save(BEAMLINE, &text.replace(WRONG, RIGHT)).settle();
     assert_eq!(app.event_loop.app.live_session.runs.by_ticket.len(), runs);
-    let stale = |app: &Driven| {
+    let stale = |app: &TestWorkbench| {
         let cells = &app.event_loop.app.live_session.cells;
         cells.rows.iter().filter(|row| row.stale.is_some()).count()
     };
     assert_eq!(stale(&app), 5);
-    assert!(said(&app).contains("auto is off"));
+    assert!(report_summary(&app).contains("auto is off"));
     app.keys("A");
     app.save(BEAMLINE, &text.replace(WRONG, r"'Beamline \d\d*\.\d+'"))
         .settle();
     assert_eq!(stale(&app), 0);
-    assert_eq!(said(&app), FLIPS);
+    assert_eq!(report_summary(&app), FLIPS);
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 /// The response of the server to one request.
 #[derive(Debug, Clone)]
-pub(super) enum Say {
+pub(super) enum ServerReply {
     /// A text in one piece.
     Text(String),
     /// A tool call.
@@ -20,7 +20,7 @@ pub(super) enum Say {
     Hang(String),
 }
 
-impl Say {
+impl ServerReply {
     /// Returns a verdict as a text.
     pub(super) fn verdict(passed: bool, reasoning: &str) -> Self {
         let verdict = json!({"citations": [], "reasoning": reasoning, "passed": passed, "score": f64::from(u8::from(passed))});
@@ -36,7 +36,7 @@ pub(super) struct Server {
 
 impl Server {
     /// Starts a server that answers the n-th request with `script(n)`.
-    pub(super) fn new(script: impl Fn(usize) -> Say + Send + Sync + 'static) -> Self {
+    pub(super) fn new(script: impl Fn(usize) -> ServerReply + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
         let address = listener.local_addr().expect("it is bound");
         let asked = Arc::new(AtomicUsize::new(0));
@@ -70,7 +70,7 @@ impl Server {
     }
 }
 
-fn serve(stream: TcpStream, next: impl Fn() -> Say) -> std::io::Result<()> {
+fn serve(stream: TcpStream, next: impl Fn() -> ServerReply) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream.try_clone()?);
     let mut out = stream;
     let mut length = 0;
@@ -96,21 +96,21 @@ fn serve(stream: TcpStream, next: impl Fn() -> Say) -> std::io::Result<()> {
     };
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
     match next() {
-        Say::Refuse(status, header, body) => {
+        ServerReply::Refuse(status, header, body) => {
             let length = body.len();
             write!(
                 out,
                 "HTTP/1.1 {status} no\r\ncontent-type: application/json\r\n{header}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
             )?;
         }
-        Say::Text(text) => {
+        ServerReply::Text(text) => {
             let (text, end) = (
                 chunk(json!({"content": text}), Value::Null),
                 chunk(json!({}), json!("stop")),
             );
             write!(out, "{head}{text}{end}data: [DONE]\n\n")?;
         }
-        Say::Call(name, arguments) => {
+        ServerReply::Call(name, arguments) => {
             let call = json!({"tool_calls": [{"index": 0, "id": "call_1", "type": "function",
                 "function": {"name": name, "arguments": arguments.to_string()}}]});
             let (call, end) = (
@@ -119,7 +119,7 @@ fn serve(stream: TcpStream, next: impl Fn() -> Say) -> std::io::Result<()> {
             );
             write!(out, "{head}{call}{end}data: [DONE]\n\n")?;
         }
-        Say::Hang(text) => {
+        ServerReply::Hang(text) => {
             write!(
                 out,
                 "{head}{}",

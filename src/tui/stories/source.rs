@@ -1,7 +1,7 @@
 //! The source of a transcript: its metadata, its source verdicts, and the record behind it.
 
-use super::{point, told, workbench};
-use crate::tui::testing::Driven;
+use super::{last_notice, point, workbench};
+use crate::tui::testing::TestWorkbench;
 
 const DICTA: &str = "transcripts: [out.json, t.jsonl]\nrubrics: [r.yaml]\nruns: runs\n";
 const RUBRIC: &str = "evals:\n  - { id: says, type: contains, params: { patterns: [refund] } }\n";
@@ -12,7 +12,7 @@ const RESULTS: &str = r#"{"evalId":"eval-1","results":{"version":3,"results":[
  "gradingResult":{"pass":false,"score":0.5,"reason":"\u001b[2J no","componentResults":[{"pass":false,"score":0.5,"reason":"no","assertion":{"type":"equals","value":"x","metric":"exact"}}]}},
 {"note":"no result"}]},"config":{}}"#;
 
-fn opened(width: u16, height: u16) -> Driven {
+fn opened(width: u16, height: u16) -> TestWorkbench {
     let files = [
         ("dicta.yaml", DICTA),
         ("r.yaml", RUBRIC),
@@ -25,7 +25,7 @@ fn opened(width: u16, height: u16) -> Driven {
 }
 
 #[test]
-fn what_a_source_told_stands_above_the_messages_and_beside_them() {
+fn source_metadata_is_shown_above_and_next_to_messages() {
     let mut app = opened(200, 60);
     point(&mut app, "row-1/r/says");
     app.settle();
@@ -47,7 +47,7 @@ fn what_a_source_told_stands_above_the_messages_and_beside_them() {
 }
 
 #[test]
-fn the_record_behind_a_transcript_is_one_key_away() {
+fn one_key_shows_record_of_transcript() {
     let mut app = opened(120, 40);
     point(&mut app, "row-1/r/says");
     app.settle().keys("O").settle();
@@ -90,5 +90,5 @@ fn the_record_behind_a_transcript_is_one_key_away() {
         app.screen()
     );
     app.keys("esc");
-    assert!(!told(&app).contains("panic"));
+    assert!(!last_notice(&app).contains("panic"));
 }

@@ -6,7 +6,7 @@ use ratatui::layout::Size;
 use tempfile::TempDir;
 
 use crate::tui::state::OpenedItem;
-use crate::tui::testing::Driven;
+use crate::tui::testing::TestWorkbench;
 use crate::workspace::Env;
 
 const TWO: &str = concat!(
@@ -16,7 +16,7 @@ const TWO: &str = concat!(
     "\n"
 );
 
-fn opened(name: &str, text: &str) -> (Driven, PathBuf) {
+fn opened(name: &str, text: &str) -> (TestWorkbench, PathBuf) {
     let data = TempDir::new().expect("a folder");
     let file = data.path().join(name);
     std::fs::write(&file, text).expect("written");
@@ -25,18 +25,18 @@ fn opened(name: &str, text: &str) -> (Driven, PathBuf) {
     let root = data.path().to_owned();
     let size = Size::new(120, 40);
     let place = OpenedItem::TranscriptFile(file.clone());
-    let mut driven = Driven::on(place, size, None, (env, data, root), Vec::new());
+    let mut driven = TestWorkbench::on(place, size, None, (env, data, root), Vec::new());
     driven.settle();
     (driven, file)
 }
 
-fn said(driven: &Driven) -> String {
+fn last_notice(driven: &TestWorkbench) -> String {
     let last = driven.event_loop.app.notices.log.last();
     last.map_or_else(String::new, |notice| notice.text.clone())
 }
 
 #[test]
-fn a_bare_file_is_shown_and_one_key_makes_a_workspace_that_judges_it() {
+fn transcript_file_is_listed_and_one_key_creates_workspace() {
     let (mut driven, file) = opened("orders.jsonl", TWO);
     let screen = driven.screen();
     for part in ["order-1", "order-2", "Where is it?", "creates a workspace"] {
@@ -44,13 +44,17 @@ fn a_bare_file_is_shown_and_one_key_makes_a_workspace_that_judges_it() {
     }
     driven.keys("r");
     assert!(
-        said(&driven).contains("W to create a workspace"),
+        last_notice(&driven).contains("W to create a workspace"),
         "{}",
-        said(&driven)
+        last_notice(&driven)
     );
 
     driven.keys("W").settle();
-    assert!(said(&driven).contains("R judges it"), "{}", said(&driven));
+    assert!(
+        last_notice(&driven).contains("R judges it"),
+        "{}",
+        last_notice(&driven)
+    );
     let folder = file.with_file_name("orders-rubrics");
     assert!(folder.join("rubrics/first.yaml").is_file());
     driven.keys("R").settle();
@@ -58,13 +62,13 @@ fn a_bare_file_is_shown_and_one_key_makes_a_workspace_that_judges_it() {
     assert!(total.pass > 0 && total.fail > 0, "{total:?}");
 
     driven.keys("W");
-    assert!(said(&driven).contains("a workspace is already open"));
+    assert!(last_notice(&driven).contains("a workspace is already open"));
     driven.keys("e");
-    assert_eq!(driven.errands.len(), 1, "an editor is asked for");
+    assert_eq!(driven.terminal_effects.len(), 1, "an editor is asked for");
 }
 
 #[test]
-fn a_table_that_lacks_a_map_gets_one_with_its_workspace_and_its_rows_are_shown_as_written() {
+fn table_without_field_mapping_gets_one_with_its_workspace() {
     let table = "ticket;Customer question;Agent answer\n1;Where is it?;\"It ships; on Monday, promise.\"\n2;Refund?;No.\n";
     let (mut driven, file) = opened("support.csv", table);
     driven.keys("tab tab 1");
@@ -72,7 +76,11 @@ fn a_table_that_lacks_a_map_gets_one_with_its_workspace_and_its_rows_are_shown_a
     assert!(screen.contains("dicta map"), "{screen}");
     assert!(screen.contains("W creates a workspace with"), "{screen}");
     driven.keys("W").settle();
-    assert!(said(&driven).contains("R judges it"), "{}", said(&driven));
+    assert!(
+        last_notice(&driven).contains("R judges it"),
+        "{}",
+        last_notice(&driven)
+    );
     assert!(file.with_file_name("support-rubrics").is_dir());
     driven.keys("R").settle();
     assert!(driven.event_loop.app.live_session.cells.total.pass > 0);
@@ -84,7 +92,7 @@ fn a_table_that_lacks_a_map_gets_one_with_its_workspace_and_its_rows_are_shown_a
 }
 
 #[test]
-fn what_another_tool_decided_and_what_was_not_understood_is_told() {
+fn source_verdicts_and_skipped_records_are_reported() {
     let results = r#"{"evalId":"eval-1","results":{"version":3,"results":[
 {"id":"row-1","testIdx":0,"promptIdx":0,"prompt":{"raw":"hello","label":"greet"},"vars":{},"provider":{"id":"echo"},
  "response":{"output":"a refund of all of it"},"success":false,"score":0.5,
@@ -94,9 +102,9 @@ fn what_another_tool_decided_and_what_was_not_understood_is_told() {
     let screen = driven.screen();
     assert!(screen.contains("promptfoo said: exact fail"), "{screen}");
     assert!(
-        said(&driven).contains("some records not understood (L says which)"),
+        last_notice(&driven).contains("some records not understood (L says which)"),
         "{}",
-        said(&driven)
+        last_notice(&driven)
     );
     let log = &driven.event_loop.app.notices.log;
     assert!(log.iter().any(|n| {
@@ -125,7 +133,7 @@ fn what_another_tool_decided_and_what_was_not_understood_is_told() {
 }
 
 #[test]
-fn a_file_that_holds_no_transcripts_says_why_in_the_pane() {
+fn file_without_transcripts_shows_reason_in_pane() {
     for (name, text, why) in [
         ("nothing.jsonl", "", "empty"),
         (
@@ -141,7 +149,7 @@ fn a_file_that_holds_no_transcripts_says_why_in_the_pane() {
         let screen = driven.screen();
         assert!(screen.contains(why), "{why}:\n{screen}");
         driven.keys("W").settle();
-        assert!(said(&driven).starts_with("no workspace can be made around this file"));
+        assert!(last_notice(&driven).starts_with("no workspace can be made around this file"));
         assert!(
             !file
                 .with_file_name(format!(

@@ -42,6 +42,7 @@ impl ExitDeadline {
 pub(super) fn watch_terminal(
     gone: impl FnOnce() + Send + 'static,
 ) -> io::Result<(HangupWatcher, ExitDeadline)> {
+    // A copy of the descriptor stays open, even if standard input is closed.
     let tty = io::stdin().as_fd().try_clone_to_owned()?;
     let (stopped, stop) = io::pipe()?;
     let (mut signalled, signal) = io::pipe()?;
@@ -65,11 +66,13 @@ pub(super) fn watch_terminal(
 fn wait_for_hangup(tty: &OwnedFd, stopped: &OwnedFd, signalled: &mut PipeReader) -> Option<u8> {
     loop {
         let mut fds = [
+            // No events are requested: `poll` reports a hangup in any case.
             PollFd::new(tty, PollFlags::empty()),
             PollFd::new(stopped, PollFlags::IN),
             PollFd::new(&*signalled, PollFlags::IN),
         ];
         match poll(&mut fds, None) {
+            // A signal such as SIGWINCH interrupts the wait.
             Err(rustix::io::Errno::INTR) => {}
             Err(_) => return None,
             // The stop has priority: a program that ends normally must not be killed by a hangup.
@@ -94,6 +97,7 @@ fn wait_for_hangup(tty: &OwnedFd, stopped: &OwnedFd, signalled: &mut PipeReader)
 )]
 fn end_unless_stopped(stopped: &OwnedFd, signal: u8) {
     let mut fds = [PollFd::new(stopped, PollFlags::IN)];
+    // `Ok(0)` means that the time is over and the program has not stopped the watcher.
     if matches!(poll(&mut fds, Some(&GRACE_PERIOD)), Ok(0)) {
         // `exit` runs no destructors, so do here what must not be left out: settings first, then the children.
         modes::restore_line_settings();

@@ -131,6 +131,7 @@ fn to_mouse(mouse: MouseEvent) -> Option<MouseInput> {
         MouseEventKind::Up(MouseButton::Left) => MouseAction::Released,
         MouseEventKind::ScrollDown => MouseAction::Scrolled(1),
         MouseEventKind::ScrollUp => MouseAction::Scrolled(-1),
+        // Movements, other buttons and sideways scrolling have no command.
         _ => return None,
     };
     Some(MouseInput {
@@ -145,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reader_that_panics_tells_that_nothing_will_come() {
+    fn panicking_reader_reports_closed_terminal() {
         let (to, mut heard) = tokio::sync::mpsc::unbounded_channel();
         let reader = std::thread::spawn(move || {
             let _told = ReportClosedOnPanic(to);

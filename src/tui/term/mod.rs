@@ -74,6 +74,7 @@ impl TerminalScreen {
     ) -> io::Result<(Self, SignalStream)> {
         // Everything that can fail without changing the terminal comes first.
         let signals = SignalStream::new()?;
+        // The writer buffers a frame, so that the terminal gets it in one piece.
         let backend = CrosstermBackend::new(modes::FrameWriter::new()?);
         let terminal = Terminal::new(backend)?;
         // The hook and the watcher come before the modes change, so that nothing can leave the terminal in raw mode.
@@ -94,6 +95,7 @@ impl TerminalScreen {
 
 impl Screen for TerminalScreen {
     fn size(&mut self) -> io::Result<Size> {
+        // `autoresize` also adapts ratatui's buffers.
         self.terminal.autoresize()?;
         Ok(self.terminal.get_frame().area().as_size())
     }
@@ -113,6 +115,7 @@ impl Screen for TerminalScreen {
     }
 
     async fn release_terminal(&mut self) {
+        // Reading stops first, or the thread would take keys from the next program.
         if let Some(input) = self.input.take() {
             input.stop();
         }
@@ -121,10 +124,12 @@ impl Screen for TerminalScreen {
     }
 
     fn reclaim_terminal(&mut self) -> io::Result<()> {
+        // Another program may have left other line settings.
         if let Some(lent) = self.saved_settings.take() {
             lent.restore();
         }
         modes::take_terminal()?;
+        // The screen shows the text of another program, so all cells are written again.
         self.redraw_all()?;
         if self.input.is_none() {
             let input = input_reader::InputReader::start(self.input_sender.clone())?;

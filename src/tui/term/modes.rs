@@ -30,6 +30,7 @@ pub(super) fn is_taken() -> bool {
 
 /// Takes the terminal. If it fails halfway, restores the terminal.
 pub(super) fn take_terminal() -> io::Result<()> {
+    // Set first, so that a panic during the change restores the terminal.
     TAKEN.store(true, Ordering::SeqCst);
     // A shell may have changed the settings since the first time, so save them again.
     let _as_before = disable_raw_mode();
@@ -42,6 +43,7 @@ pub(super) fn take_terminal() -> io::Result<()> {
 
 /// Restores the terminal if the workbench has it. Runs every step, even after an error. Callable from any thread.
 pub(super) fn restore_terminal() {
+    // `swap` lets only one thread restore, if two try at the same time.
     if TAKEN.swap(false, Ordering::SeqCst) {
         let _gone = write_all(DISABLE_SEQUENCE);
         let _gone = disable_raw_mode();

@@ -18,6 +18,7 @@ static PANIC_SENDER: Mutex<Option<UnboundedSender<Msg>>> = Mutex::new(None);
 /// Installs the hook. A panic of this thread restores the terminal before it prints. A panic of another thread
 /// becomes a message while the workbench is open, and its task reports the failure to the waiting caller.
 pub(super) fn install_hook(sender: UnboundedSender<Msg>) {
+    // A poisoned lock is usable: the sender is replaced as a whole.
     *PANIC_SENDER.lock().unwrap_or_else(PoisonError::into_inner) = Some(sender);
     MAIN_THREAD.get_or_init(|| std::thread::current().id());
     HOOK_INSTALLED.call_once(|| std::panic::set_hook(Box::new(on_panic)));
@@ -28,6 +29,7 @@ fn on_panic(info: &PanicHookInfo<'_>) {
     let main = MAIN_THREAD.get() == Some(&std::thread::current().id());
     // Printing on the alternate screen would destroy it and then disappear with it, so the log gets the message.
     if !main && modes::is_taken() {
+        // The lock is held only for the send, which never blocks.
         let to = PANIC_SENDER.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(to) = to.as_ref()
             && to.send(Msg::WorkerPanicked(text.clone())).is_ok()
@@ -51,5 +53,6 @@ fn format_panic(info: &PanicHookInfo<'_>) -> String {
     let place = info.location().map_or_else(String::new, |at| {
         format!(" ({}:{}:{})", at.file(), at.line(), at.column())
     });
+    // A panic message may contain text of a model or a file.
     make_visible(&format!("a bug in dicta: {what}{place}"), false).into_owned()
 }

@@ -108,6 +108,7 @@ pub(super) fn send_resize_signal() {
 /// Asks a child process to end.
 pub(crate) fn terminate_child(id: u32) {
     let pid = i32::try_from(id).ok().and_then(Pid::from_raw);
+    // The id of the own process group is never a child, and a signal to it could end dicta.
     if let Some(pid) = pid.filter(|pid| *pid != getpgrp()) {
         let _gone = kill_process(pid, rustix::process::Signal::TERM);
     }

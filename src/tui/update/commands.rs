@@ -105,6 +105,7 @@ fn dispatch_command(app: &mut App, command: UiCommand) -> Vec<Effect> {
 /// `esc`: goes one step back. It never quits.
 fn step_back(app: &mut App) -> Vec<Effect> {
     let pane = app.ui.focus;
+    // One press takes back one thing, the innermost first: search, zoom, filter, focus, replay.
     if panes::clear_search(app, pane) {
         return Vec::new();
     }
@@ -143,6 +144,7 @@ fn edit_focused(app: &mut App) -> Vec<Effect> {
     let Some(workspace) = app.workspace() else {
         return Vec::new();
     };
+    // A missed example is the most likely thing to fix, so it comes before the eval.
     if let Some(trial) = app.focused_example_miss() {
         return vec![Effect::OpenEditor {
             path: workspace.root.join(&trial.path),
@@ -161,12 +163,14 @@ fn edit_focused(app: &mut App) -> Vec<Effect> {
     let info = focused.and_then(|eval| cells.evals.get(eval as usize));
     let rubric = info
         .and_then(|info| workspace.rubrics.iter().find(|r| r.id == info.rubric))
+        // Without a focused eval, the first rubric is better than nothing to edit.
         .or(workspace.rubrics.first());
     let Some(rubric) = rubric else {
         return push_info(app, "there is no rubric to edit: write one into rubrics/");
     };
     let at = info
         .and_then(|info| rubric.evals.iter().find(|eval| eval.id == info.id))
+        // A span of 0 is unknown, but editors count from 1.
         .map(|eval| (eval.span.line.max(1), eval.span.column.max(1)));
     let (line, column) = at.unwrap_or((1, 1));
     vec![Effect::OpenEditor {

@@ -20,27 +20,28 @@ fn copy_effect(what: impl Into<String>, text: String) -> Vec<Effect> {
 
 /// Copies the text of the focused pane; in the cells pane, the text of the verdict.
 pub(super) fn copy_pane_text(app: &mut App) -> Vec<Effect> {
+    // Rows of the cells pane have no text to copy.
     let pane = if app.ui.focus == Pane::Cells {
         Pane::Verdict
     } else {
         app.ui.focus
     };
     let mut text = String::new();
-    let mut whole = true;
+    let mut fits = true;
     // The source borrows the app, so it ends before the notice.
     {
         let source = content::pane_source_for_copy(app, pane);
         for at in 0..source.len() {
             let block = source.block(at);
             if text.len() + block.text.len() > MAX_COPY_BYTES {
-                whole = false;
+                fits = false;
                 break;
             }
             text.push_str(&block.text);
             text.push('\n');
         }
     }
-    if !whole {
+    if !fits {
         return push_info(app, "this text is too large for a clipboard");
     }
     copy_effect(pane.title(), text)
@@ -85,6 +86,7 @@ pub(super) fn copy_command_line(app: &mut App) -> Vec<Effect> {
         return Vec::new();
     };
     let command = match (&app.replay, app.workspace()) {
+        // In a replay the recorded cell is shown, so the command shows it too.
         (Some(replay), _) => format!(
             "dicta show {} {}",
             quote_shell_word(&replay.dir.display().to_string()),
@@ -93,6 +95,7 @@ pub(super) fn copy_command_line(app: &mut App) -> Vec<Effect> {
         (None, Some(workspace)) => {
             let filter = format!(
                 "transcript:{} rubric:{} eval:{}",
+                // Names are quoted twice: as words of the filter, and the filter as a word of the shell.
                 quote_filter_word(&name.transcript),
                 quote_filter_word(&name.rubric),
                 quote_filter_word(&name.eval)
@@ -110,6 +113,7 @@ pub(super) fn copy_command_line(app: &mut App) -> Vec<Effect> {
 /// Quotes one word of a filter.
 fn quote_filter_word(text: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
+    // Other characters, such as a colon, have a meaning in a filter.
     if text.chars().all(plain) {
         text.to_owned()
     } else {
@@ -146,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hostile_name_stays_one_word() {
+    fn hostile_name_is_quoted_as_one_word() {
         assert_eq!(quote_shell_word("beam-1/a"), "beam-1/a");
         assert_eq!(quote_shell_word("a'; rm -rf /"), r"'a'\''; rm -rf /'");
         assert_eq!(

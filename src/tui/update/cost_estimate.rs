@@ -11,6 +11,7 @@ use crate::tui::state::runs::RunTicket;
 use crate::tui::state::saves::{
     PendingEstimate, PendingJudging, describe_costly_judges, describe_unjudged_cells,
 };
+use crate::tui::task_failure::TaskFailure;
 
 /// Queues the focused cell if the save touched its eval, and orders a preview of the rest.
 pub(super) fn queue_costly(
@@ -26,6 +27,7 @@ pub(super) fn queue_costly(
         return Vec::new();
     }
     let mut judges: Vec<String> = costly.iter().filter_map(|t| t.judge.clone()).collect();
+    // Several evals may share a judge, and the report names each once.
     judges.sort();
     judges.dedup();
     let cells = &app.live_session.cells;
@@ -45,6 +47,7 @@ pub(super) fn queue_costly(
         .and_then(|row| cells.decision_name(row))
         .map(|name| name.to_string());
     if let Some(name) = &focused
+        // Two quick saves queue the cell only once.
         && !waiting.decisions.contains(name)
     {
         waiting.decisions.push(name.clone());
@@ -67,33 +70,39 @@ pub(super) fn queue_costly(
 
 /// Returns true if the ticket belongs to a preview that a save ordered; `R` orders others.
 pub(super) fn is_awaiting_preview(app: &App, ticket: RunTicket) -> bool {
-    let figure = app.saves.pending_estimate.as_ref();
-    figure.is_some_and(|figure| figure.ticket == ticket)
+    let estimate = app.saves.pending_estimate.as_ref();
+    estimate.is_some_and(|estimate| estimate.ticket == ticket)
 }
 
 /// Adds the estimate to the report. If the preview failed, the report keeps its text without figures.
-pub(super) fn handle_preview(app: &mut App, preview: Result<RunPreview, String>) -> Vec<Effect> {
-    let (Some(figure), Ok(preview), Some(report)) = (
+pub(super) fn handle_preview(
+    app: &mut App,
+    preview: Result<RunPreview, TaskFailure>,
+) -> Vec<Effect> {
+    // The report of the save may be gone, and a failed preview has no numbers.
+    let (Some(estimate), Ok(preview), Some(report)) = (
         app.saves.pending_estimate.take(),
         preview,
         &mut app.saves.report,
     ) else {
         return Vec::new();
     };
-    let of: Vec<_> = figure
+    let unjudged: Vec<_> = estimate
         .judges
         .iter()
         .filter_map(|judge| Some((judge.as_str(), preview.judges.get(judge)?)))
-        .filter(|(_, of)| of.cells > of.cached)
+        // Judges with only cached cells cost nothing, so the report leaves them out.
+        .filter(|(_, figures)| figures.cells > figures.cached)
         .collect();
-    let cells: Vec<(u64, &str)> = of
+    let cells: Vec<(u64, &str)> = unjudged
         .iter()
-        .map(|(judge, of)| (of.cells - of.cached, *judge))
+        .map(|(judge, figures)| (figures.cells - figures.cached, *judge))
         .collect();
     report.not_judged = if cells.is_empty() {
+        // All cells are cached, so no judging is left out.
         None
     } else {
-        let usd = of.iter().map(|(_, of)| of.cost_usd).sum();
+        let usd = unjudged.iter().map(|(_, figures)| figures.cost_usd).sum();
         Some(describe_unjudged_cells(&cells, usd))
     };
     Vec::new()

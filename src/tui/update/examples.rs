@@ -34,10 +34,11 @@ pub(super) fn try_after_save(
     let mut waiting: Vec<(&str, u64)> = Vec::new();
     for (rubric, eval) in list_evals(new) {
         let name = eval_name(rubric, eval);
-        let again = touched.iter().find(|touched| touched.name == name);
+        let is_touched = touched.iter().find(|touched| touched.name == name);
         let was = list_evals(old).find(|(r, e)| r.id == name.rubric && e.id == name.eval);
         let same = was.is_some_and(|(_, was)| has_same_examples(&was.examples, &eval.examples));
-        if again.is_none() && same || !is_judged(eval) {
+        // Examples whose eval and texts are unchanged keep their results.
+        if is_touched.is_none() && same || !is_judged(eval) {
             continue;
         }
         // The results belong to the eval before the save.
@@ -46,6 +47,7 @@ pub(super) fn try_after_save(
             continue;
         }
         match classify_judged(rubric, eval, new) {
+            // A judge that may cost is never called without a question.
             (TouchKind::Free, _) if !app.saves.paused => judged.push(name),
             (TouchKind::Free, _) => {}
             (_, judge) => {
@@ -61,13 +63,13 @@ pub(super) fn try_after_save(
     // An eval can be both interrupted and touched.
     judged.sort();
     judged.dedup();
-    let there = |name: &EvalName| {
+    let exists = |name: &EvalName| {
         let mut all = list_evals(new);
         all.any(|(rubric, eval)| rubric.id == name.rubric && eval.id == name.eval)
     };
     // The save may have removed an eval whose judging it interrupted.
-    judged.retain(there);
-    app.examples.judged.retain(|name, _| there(name));
+    judged.retain(exists);
+    app.examples.judged.retain(|name, _| exists(name));
     app.examples.not_judged_reason = describe_unjudged(&waiting);
     app.examples.problem = None;
     start_trials(app, new, judged)
@@ -83,6 +85,7 @@ fn start_trials(
     examples.number += 1;
     examples.fixed_by_save = false;
     examples.being_judged.clone_from(&judged);
+    // Without examples nothing is checked, unless old results must disappear.
     let some = list_evals(workspace).any(|(_, eval)| !eval.examples.is_empty());
     if !some && examples.all_trials().next().is_none() {
         return None;
@@ -117,6 +120,7 @@ pub(super) fn handle_judged(
         return Vec::new();
     }
     for name in std::mem::take(&mut app.examples.being_judged) {
+        // Each eval of this check gets new results, so its old ones are removed.
         app.examples.judged.remove(&name);
     }
     for trial in trials {
@@ -139,12 +143,13 @@ pub(super) fn handle_judged(
 /// Shows a notice if examples miss, or if a save fixed all of them.
 fn announce_misses(app: &mut App) {
     let examples = &mut app.examples;
-    let missing = examples.describe_misses();
-    let mended = missing.is_none() && examples.misses_before_save > 0 && !examples.is_judging();
-    examples.fixed_by_save = mended;
-    let notice = match &missing {
-        Some(_) => missing.clone(),
-        None => app.examples.describe_passes().filter(|_| mended),
+    let misses = examples.describe_misses();
+    // Judges may still report a miss, so the message waits for them.
+    let all_fixed = misses.is_none() && examples.misses_before_save > 0 && !examples.is_judging();
+    examples.fixed_by_save = all_fixed;
+    let notice = match &misses {
+        Some(_) => misses.clone(),
+        None => app.examples.describe_passes().filter(|_| all_fixed),
     };
     if let Some(report) = &mut app.saves.report {
         report.examples.clone_from(&notice);
@@ -153,11 +158,12 @@ fn announce_misses(app: &mut App) {
     let Some(notice) = notice.filter(|_| app.replay.is_none()) else {
         return;
     };
-    let level = match missing {
+    let level = match misses {
         Some(_) => NoticeLevel::Warning,
         None => NoticeLevel::Info,
     };
     let report = app.saves.report.as_ref();
+    // After a save, the message also says what the save changed.
     let notice = report.filter(|r| r.number > 0).map_or(notice, summarize);
     app.notices.push(app.now, level, notice);
 }

@@ -19,7 +19,7 @@ use crate::tui::content;
 use crate::tui::effect::Effect;
 use crate::tui::state::App;
 use crate::tui::state::cells::RowId;
-use crate::tui::state::document::{DocumentState as Read, TranscriptDocument, TranscriptPane};
+use crate::tui::state::document::{DocumentState, TranscriptDocument, TranscriptPane};
 use crate::tui::state::judge_trace::{
     CellRef, LastShown, RecordedCell, RecordedCellState, RequestState, StepSelection,
     find_shown_call, find_shown_turn, find_streaming_call,
@@ -30,13 +30,15 @@ use crate::tui::state::readable_request::{ReadableRequest, RequestKey};
 use crate::tui::state::session_view::SessionView;
 use crate::tui::state::shown_cell::{TraceLocation, locate_trace, resolve_shown_cell};
 use crate::tui::state::transcript_source::{SourceOverlay, TranscriptSourceText};
+use crate::tui::task_failure::TaskFailure;
 use crate::tui::widget::flow::{BlockPosition, ScrollState};
 
-pub(super) use finding_marks::handle_marks_found as marks_found;
+pub(super) use finding_marks::handle_marks_found;
 pub(crate) use steps::{move_message_by, move_step_by, select_step, toggle_raw};
 
 /// Orders what the focused cell needs and is not ordered yet. Called after every update.
 pub(super) fn request_focused(app: &mut App) -> Vec<Effect> {
+    // The order matters: the trace and the transcript belong to the row, and the texts to the trace.
     update_focused_row(app.session_mut());
     let mut effects = Vec::new();
     effects.extend(request_trace(app));
@@ -79,37 +81,39 @@ fn request_trace(app: &mut App) -> Option<Effect> {
     let session = app.session();
     let row = session.trace_panes.row;
     let place = row.map(|row| locate_trace(session, row, session.trace_panes.slot));
-    let (run, which) = match place {
-        Some(TraceLocation::Memory(_, Some(wanted))) => wanted,
-        Some(TraceLocation::Recording(run, which)) => (run, which),
+    let wanted = match place {
+        // The turns are in another run than the result, for a cached cell.
+        Some(TraceLocation::Memory(_, Some(wanted)) | TraceLocation::Recording(wanted)) => wanted,
         Some(TraceLocation::NeverRun | TraceLocation::Memory(_, None)) | None => {
             app.session_mut().trace_panes.recorded = RecordedCellState::Unloaded;
             return None;
         }
     };
-    if session.trace_panes.recorded.is_of(&run, &which) {
+    if session.trace_panes.recorded.is_of(&wanted) {
         return None;
     }
     let workspace = app.workspace().cloned();
-    let beside = app
+    // A recording without a workspace may be next to the run that it refers to.
+    let sibling_dir = app
         .replay
         .as_ref()
-        .and_then(|replay| sibling_run_dir(&replay.dir, &run));
-    let dir = beside.filter(|_| workspace.is_none());
+        .and_then(|replay| sibling_run_dir(&replay.dir, &wanted.run));
+    let dir = sibling_dir.filter(|_| workspace.is_none());
     let trace = &mut app.session_mut().trace_panes;
     if workspace.is_none() && dir.is_none() {
         let why = format!(
             "run {}, which holds the trace, is not at hand",
-            run.letters()
+            wanted.run.letters()
         );
-        trace.recorded = RecordedCellState::Failed(run, which, why);
+        trace.recorded = RecordedCellState::Failed(wanted, why);
         return None;
     }
-    trace.recorded = RecordedCellState::Loading(run.clone(), which.clone());
+    // Stored before the result arrives, so that the next update does not order it again.
+    trace.recorded = RecordedCellState::Loading(wanted.clone());
     Some(Effect::ReadTrace {
         row: row?,
-        run,
-        cell: which,
+        run: wanted.run,
+        cell: wanted.cell,
         workspace,
         dir,
     })
@@ -131,6 +135,7 @@ fn request_transcript(app: &mut App) -> Option<Effect> {
     let session = app.session();
     let row = session.cells.row(session.trace_panes.row?)?;
     let transcript = session.cells.transcripts.get(row.transcript as usize)?;
+    // A reference with another digest is another transcript, so an edited file is read again.
     if session.transcript_pane.transcript.as_ref() == Some(transcript) {
         return None;
     }
@@ -138,7 +143,7 @@ fn request_transcript(app: &mut App) -> Option<Effect> {
     let (placed, run_dir) = resolve_transcript_source(app, &transcript);
     app.session_mut().transcript_pane = TranscriptPane {
         transcript: Some(transcript),
-        document: Read::Loading,
+        document: DocumentState::Loading,
         ..TranscriptPane::default()
     };
     Some(Effect::ReadDocument {
@@ -150,10 +155,10 @@ fn request_transcript(app: &mut App) -> Option<Effect> {
 
 /// Opens the file's own record of the shown transcript in an overlay.
 pub(super) fn show_source(app: &mut App) -> Vec<Effect> {
-    let Some(of) = app.session().transcript_pane.transcript.clone() else {
+    let Some(transcript) = app.session().transcript_pane.transcript.clone() else {
         return Vec::new();
     };
-    let (placed, _) = resolve_transcript_source(app, &of);
+    let (placed, _) = resolve_transcript_source(app, &transcript);
     let view = SourceOverlay::new_loading(placed.clone());
     app.overlays.push(Overlay::Source(view));
     let map = find_field_map(app, &placed.path);
@@ -166,12 +171,12 @@ pub(super) fn show_source(app: &mut App) -> Vec<Effect> {
 /// Stores a record if its overlay is still open.
 pub(super) fn handle_source_read(
     app: &mut App,
-    of: &TranscriptRef,
-    record: &Result<Arc<TranscriptSourceText>, String>,
+    transcript: &TranscriptRef,
+    record: &Result<Arc<TranscriptSourceText>, TaskFailure>,
 ) {
     for overlay in &mut app.overlays {
         if let Overlay::Source(view) = overlay
-            && view.transcript == *of
+            && view.transcript == *transcript
         {
             view.record = Some(record.clone());
         }
@@ -188,16 +193,19 @@ fn resolve_transcript_source(
     app: &App,
     transcript: &TranscriptRef,
 ) -> (TranscriptRef, Option<PathBuf>) {
-    let shown = resolve_shown_cell(app);
-    let header = shown.and_then(|shown| shown.header);
+    let shown_cell = resolve_shown_cell(app);
+    let header = shown_cell.and_then(|shown_cell| shown_cell.header);
     // A recording may come from another workspace than the open one.
     let root = match (&app.replay, app.workspace()) {
         (Some(_), _) | (None, None) => header.map(|header| header.workspace.clone()),
         (None, Some(workspace)) => Some(workspace.root.clone()),
     };
     let run_dir = match &app.replay {
+        // A replay has one folder, also if the shown trace is from another run.
         Some(replay) => Some(replay.dir.clone()),
-        None => shown.and_then(|shown| shown.dir).map(Path::to_owned),
+        None => shown_cell
+            .and_then(|shown_cell| shown_cell.dir)
+            .map(Path::to_owned),
     };
     let placed = TranscriptRef {
         path: root.map_or_else(
@@ -219,25 +227,26 @@ pub(crate) fn go_to_next_reference(app: &mut App) -> Vec<Effect> {
 
 /// Scrolls panes with new content to the top. A pane with a stream stays at its end.
 fn scroll_changed_panes(app: &mut App) {
-    let shown = resolve_shown_cell(app);
+    let shown_cell = resolve_shown_cell(app);
     let trace = &app.session().trace_panes;
-    let turns = shown.map_or(&[][..], |shown| shown.turns());
-    let live = shown.is_some_and(|shown| shown.is_live());
+    let turns = shown_cell.map_or(&[][..], |shown_cell| shown_cell.turns());
+    let live = shown_cell.is_some_and(|shown_cell| shown_cell.is_live());
     let seen = LastShown {
         slot: trace.row.map(|row| (row, trace.slot)),
-        run: shown.and_then(|shown| shown.run.cloned()),
+        run: shown_cell.and_then(|shown_cell| shown_cell.run.cloned()),
         turn: find_shown_turn(trace, turns),
         // Arguments that are being streamed belong to a call without a number.
         call: match find_streaming_call(trace, turns) {
             Some((turn, _)) => Some((turn, usize::MAX)),
             None => find_shown_call(trace, turns),
         },
-        ended: shown.is_some_and(|shown| shown.result.is_some()),
+        ended: shown_cell.is_some_and(|shown_cell| shown_cell.result.is_some()),
     };
     if seen == trace.last_shown {
         return;
     }
     let trace = &mut app.session_mut().trace_panes;
+    // Another cell or another run resets every pane; another turn only some.
     let other = (&seen.slot, &seen.run) != (&trace.last_shown.slot, &trace.last_shown.run);
     if other || seen.turn != trace.last_shown.turn {
         trace.prompt = ScrollState::top();
@@ -265,26 +274,29 @@ fn scroll_changed_panes(app: &mut App) {
 }
 
 fn request_readable_request(app: &mut App) -> Option<Effect> {
-    let shown = resolve_shown_cell(app)?;
-    let turns = shown.turns();
+    let shown_cell = resolve_shown_cell(app)?;
+    let turns = shown_cell.turns();
     let at = find_shown_turn(&app.session().trace_panes, turns)?;
     let turn = turns.get(at)?;
     let asked = &app.session().trace_panes.request;
     let same = |key: &RequestKey| {
-        (&key.run, key.cell, key.turn) == (shown.run.unwrap_or(&key.run), shown.number, at)
+        (&key.run, key.cell, key.turn)
+            == (shown_cell.run.unwrap_or(&key.run), shown_cell.number, at)
     };
+    // A turn without a stored request has nothing to show.
     if turn.request.is_empty() || asked.key().is_some_and(same) {
         return None;
     }
     let key = RequestKey {
-        run: shown.run?.clone(),
-        cell: shown.number,
+        run: shown_cell.run?.clone(),
+        cell: shown_cell.number,
         turn: at,
     };
+    // The first turn has no request before it.
     let before = at.checked_sub(1).and_then(|before| turns.get(before));
     let effect = Effect::ReadRequest {
         key: key.clone(),
-        dir: shown.dir.map(Path::to_owned),
+        dir: shown_cell.dir.map(Path::to_owned),
         request: turn.request.clone(),
         before: before.map(|turn| turn.request.clone()).unwrap_or_default(),
     };
@@ -296,19 +308,20 @@ fn request_readable_request(app: &mut App) -> Option<Effect> {
 fn request_texts(app: &mut App, effects: &mut Vec<Effect>) {
     let wanted = content::find_missing(app);
     let dir = resolve_shown_cell(app)
-        .and_then(|shown| shown.dir)
+        .and_then(|shown_cell| shown_cell.dir)
         .map(Path::to_owned);
     for page in wanted.hidden_text {
         app.texts.start_highlight(page.key);
         effects.extend(dir.clone().map(|dir| Effect::FindUnshown { dir, page }));
     }
     if !wanted.blobs.is_empty() {
+        // Without a folder the blob fails at once, so that the pane gives the reason.
         for blob in wanted.blobs {
             app.texts.start_blob(&blob.hash.0);
             if let Some(dir) = dir.clone() {
                 effects.push(Effect::ReadBlob { dir, blob });
             } else {
-                let why = "the folder of its run is not known".to_owned();
+                let why = "the folder of its run is not known".into();
                 app.texts.finish_blob(&blob.hash.0, Err(why));
             }
         }
@@ -332,27 +345,30 @@ fn sessions_mut(app: &mut App) -> impl Iterator<Item = &mut SessionView> {
 pub(super) fn handle_trace_read(
     app: &mut App,
     row: RowId,
-    recorded: Result<Arc<RecordedCell>, String>,
+    recorded: Result<Arc<RecordedCell>, TaskFailure>,
 ) -> Vec<Effect> {
+    // The answer must be the ordered one: the user may have moved to another cell meanwhile.
     let waits = |session: &SessionView| match (&session.trace_panes.recorded, &recorded) {
-        (RecordedCellState::Loading(run, which), Ok(recorded)) => {
-            let meant = match which {
+        (RecordedCellState::Loading(wanted), Ok(recorded)) => {
+            let meant = match &wanted.cell {
                 CellRef::Ix(number) => recorded.cell == *number,
                 CellRef::Name(name) => recorded.transcript.id == name.transcript,
             };
-            session.trace_panes.row == Some(row) && *run == recorded.run && meant
+            session.trace_panes.row == Some(row) && wanted.run == recorded.run && meant
         }
+        // A failure does not name its cell, so the row identifies it.
         (RecordedCellState::Loading(..), Err(_)) => session.trace_panes.row == Some(row),
         _ => false,
     };
     if let Some(session) = sessions_mut(app).find(|session| waits(session)) {
+        // Taken out to move its reference into the new state.
         let asked = std::mem::take(&mut session.trace_panes.recorded);
         session.trace_panes.recorded = match (asked, recorded) {
-            (RecordedCellState::Loading(_, which), Ok(recorded)) => {
-                RecordedCellState::Loaded(which, recorded)
+            (RecordedCellState::Loading(wanted), Ok(recorded)) => {
+                RecordedCellState::Loaded(wanted.cell, recorded)
             }
-            (RecordedCellState::Loading(run, which), Err(why)) => {
-                RecordedCellState::Failed(run, which, why)
+            (RecordedCellState::Loading(wanted), Err(why)) => {
+                RecordedCellState::Failed(wanted, why.into())
             }
             (other, _) => other,
         };
@@ -364,13 +380,13 @@ pub(super) fn handle_trace_read(
 pub(super) fn handle_request_read(
     app: &mut App,
     key: &RequestKey,
-    request: Result<Arc<ReadableRequest>, String>,
+    request: Result<Arc<ReadableRequest>, TaskFailure>,
 ) -> Vec<Effect> {
     let waits = |session: &&mut SessionView| matches!(&session.trace_panes.request, RequestState::Loading(asked) if asked == key);
     if let Some(session) = sessions_mut(app).find(waits) {
         session.trace_panes.request = match request {
             Ok(request) => RequestState::Loaded(request),
-            Err(why) => RequestState::Failed(key.clone(), why),
+            Err(why) => RequestState::Failed(key.clone(), why.into()),
         };
     }
     Vec::new()
@@ -380,7 +396,7 @@ pub(super) fn handle_request_read(
 pub(super) fn handle_text_read(
     app: &mut App,
     blob: &Blob,
-    text: Result<Arc<str>, String>,
+    text: Result<Arc<str>, TaskFailure>,
 ) -> Vec<Effect> {
     app.texts.finish_blob(&blob.hash.0, text);
     // A jump to a citation may wait for this text.
@@ -404,20 +420,20 @@ pub(super) fn handle_highlighted(
 pub(super) fn handle_document_read(
     app: &mut App,
     id: &str,
-    doc: Result<Arc<TranscriptDocument>, String>,
+    doc: Result<Arc<TranscriptDocument>, TaskFailure>,
 ) -> Vec<Effect> {
     let waits = |session: &SessionView| {
-        matches!(session.transcript_pane.document, Read::Loading)
+        matches!(session.transcript_pane.document, DocumentState::Loading)
             && session
                 .transcript_pane
                 .transcript
                 .as_ref()
-                .is_some_and(|of| of.id == id)
+                .is_some_and(|transcript| transcript.id == id)
     };
     if let Some(session) = sessions_mut(app).find(|session| waits(session)) {
         session.transcript_pane.document = match doc {
-            Ok(doc) => Read::Loaded(doc),
-            Err(why) => Read::Failed(why),
+            Ok(doc) => DocumentState::Loaded(doc),
+            Err(why) => DocumentState::Failed(why.into()),
         };
         // The positions of quotes depend on the document.
         session.transcript_pane.quotes_key = None;
@@ -429,6 +445,7 @@ pub(super) fn handle_document_read(
 fn scroll_into_view(app: &mut App, pane: Pane, place: BlockPosition) {
     reveal_pane(app, pane);
     let area = app.layout().inner_size(pane);
+    // Copied, because the text source borrows the app.
     let mut scroll: ScrollState = content::pane_scroll(app, pane).cloned().unwrap_or_default();
     scroll.reveal(&*content::pane_source(app, pane), area, place);
     if let Some(there) = content::pane_scroll_mut(app, pane) {

@@ -22,6 +22,7 @@ pub(super) fn open_input(app: &mut App) -> Vec<Effect> {
             problem: None,
         }
     } else {
+        // The search before is kept, so that esc can restore it.
         let before = content::pane_scroll(app, pane).and_then(|scroll| scroll.search.clone());
         FooterInput::Search {
             input: LineInput::default(),
@@ -68,11 +69,13 @@ pub(super) fn handle_paste(app: &mut App, text: &str) -> bool {
 
 /// Applies the line to the screen at once.
 fn apply_input(app: &mut App) {
+    // Taken out, because applying it changes the app.
     let Some(mut typing) = app.ui.footer_input.take() else {
         return;
     };
     match &mut typing {
         FooterInput::Filter { input, problem, .. } => {
+            // An invalid filter keeps the rows and shows its problem while the user types.
             *problem = app.session_mut().cells.set_filter(&input.text).err();
         }
         FooterInput::Search { input, pane, .. } => highlight_matches(app, *pane, &input.text),

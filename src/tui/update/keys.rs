@@ -13,7 +13,9 @@ use crate::tui::state::App;
 
 /// Handles a key.
 pub(super) fn handle_key(app: &mut App, chord: KeyChord) -> Vec<Effect> {
+    // A key press means that the user has seen the notice.
     app.notices.dismiss();
+    // Open inputs get the key first: there, letters are text and no commands.
     if app.ui.footer_input.is_some() {
         return footer_input::handle_key(app, chord);
     }

@@ -14,6 +14,7 @@ use crate::tui::state::App;
 use crate::tui::state::cells::{CellsRow, LabelValue, RowId, RowSort, compute_label_agreement};
 use crate::tui::state::label_edits::{LabelEdit, labels_file_path};
 use crate::tui::state::notices::NoticeLevel;
+use crate::tui::task_failure::TaskFailure;
 use crate::workspace::Workspace;
 
 /// `p`, `f`, `u`: labels the focused decision as pass, fail or unsure.
@@ -24,6 +25,7 @@ pub(super) fn set_label(app: &mut App, passed: Option<bool>) -> Vec<Effect> {
     let before = app.live_session.cells.row_label(row).cloned();
     let word = LabelValue::from_passed(passed).as_str();
     let what = format_decision_name(app, &name);
+    // A second press must not write the same label with a new time.
     if before.as_ref().is_some_and(|label| label.passed == passed) {
         return push_info(
             app,
@@ -36,6 +38,7 @@ pub(super) fn set_label(app: &mut App, passed: Option<bool>) -> Vec<Effect> {
         eval: name.eval.clone(),
         passed,
         score: None,
+        // The runtime adds the author and the time when it writes.
         by: None,
         at: None,
         // Another value does not remove a person's note.
@@ -63,6 +66,7 @@ pub(super) fn set_label(app: &mut App, passed: Option<bool>) -> Vec<Effect> {
 /// `x`: removes the label of the focused decision.
 pub(super) fn remove_label(app: &mut App) -> Vec<Effect> {
     let Some((row, name)) = focused_decision(app) else {
+        // The label is missing only if the file changed in between.
         return Vec::new();
     };
     let Some(before) = app.live_session.cells.row_label(row).cloned() else {
@@ -87,7 +91,7 @@ pub(super) fn undo_label(app: &mut App) -> Vec<Effect> {
         return Vec::new();
     };
     let what = format_decision_name(app, &last.name);
-    let is = match &last.previous {
+    let state = match &last.previous {
         Some(label) => format!(
             "labelled {} again",
             LabelValue::from_passed(label.passed).as_str()
@@ -106,7 +110,7 @@ pub(super) fn undo_label(app: &mut App) -> Vec<Effect> {
     let change = LabelChange::Undo(last.number);
     let (name, before, now) = (last.name.clone(), last.label.clone(), last.previous.clone());
     let effects = apply_edit(app, name, now, before, change, Some(last));
-    push_info(app, format!("{what} is {is}{more}"));
+    push_info(app, format!("{what} is {state}{more}"));
     effects
 }
 
@@ -124,8 +128,9 @@ fn apply_edit(
     };
     app.label_edits.last_number += 1;
     let number = app.label_edits.last_number;
+    // The label counts at once, so that the screen does not wait for the write.
     app.live_session.cells.set_local_label(&name, label.clone());
-    let own = LabelEdit {
+    let edit = LabelEdit {
         number,
         name,
         label,
@@ -134,10 +139,10 @@ fn apply_edit(
         undoes: undoes.map(Box::new),
     };
     // An undo is not an edit that can be undone.
-    if own.undoes.is_none() {
-        app.label_edits.undo_stack.push(own.clone());
+    if edit.undoes.is_none() {
+        app.label_edits.undo_stack.push(edit.clone());
     }
-    app.label_edits.pending.push(own);
+    app.label_edits.pending.push(edit);
     refresh_flip_directions(app);
     vec![Effect::WriteLabel(LabelWriteOrder {
         number,
@@ -155,6 +160,7 @@ fn refresh_flip_directions(app: &mut App) {
             flip.agrees_with_label = compute_label_agreement(label, flip.after.outcome);
         }
     }
+    // A label can change the filter's matches.
     cells.update_shown_if_due(app.now);
 }
 
@@ -162,7 +168,7 @@ fn refresh_flip_directions(app: &mut App) {
 pub(super) fn handle_written(
     app: &mut App,
     number: u64,
-    written: Result<WrittenLabel, String>,
+    written: Result<WrittenLabel, TaskFailure>,
 ) -> Vec<Effect> {
     match written {
         Ok(written) => {
@@ -171,18 +177,18 @@ pub(super) fn handle_written(
                 .label_edits
                 .pending
                 .iter_mut()
-                .find(|own| own.number == number);
-            if let Some(own) = found {
-                own.written = true;
+                .find(|edit| edit.number == number);
+            if let Some(edit) = found {
+                edit.written = true;
                 // The file now contains the author and the time. After a removal, an older label may apply; the
                 // reload reads it.
-                if own.label.is_some() && written.label.is_some() {
-                    own.label = written.label;
+                if edit.label.is_some() && written.label.is_some() {
+                    edit.label = written.label;
                     apply_latest_label(app, number);
                 }
             }
         }
-        Err(why) => handle_write_failure(app, number, &why),
+        Err(why) => handle_write_failure(app, number, why.as_str()),
     }
     let read = app.workspace().map(Arc::clone);
     if let Some(workspace) = read.filter(|workspace| app.label_edits.matches_loaded_file(workspace))
@@ -200,9 +206,9 @@ pub(super) fn handle_written(
 
 /// Applies the newest label of the decision that this edit belongs to.
 fn apply_latest_label(app: &mut App, number: u64) {
-    let own = &app.label_edits.pending;
-    let of = own.iter().find(|own| own.number == number);
-    let newest = of.and_then(|of| own.iter().rfind(|own| own.name == of.name));
+    let pending = &app.label_edits.pending;
+    let edit = pending.iter().find(|edit| edit.number == number);
+    let newest = edit.and_then(|edit| pending.iter().rfind(|other| other.name == edit.name));
     if let Some(newest) = newest {
         let (name, label) = (newest.name.clone(), newest.label.clone());
         app.live_session.cells.set_local_label(&name, label);
@@ -211,27 +217,40 @@ fn apply_latest_label(app: &mut App, number: u64) {
 
 fn handle_write_failure(app: &mut App, number: u64, why: &str) {
     let labels = &mut app.label_edits;
-    let Some(at) = labels.pending.iter().position(|own| own.number == number) else {
+    let Some(at) = labels
+        .pending
+        .iter()
+        .position(|failed| failed.number == number)
+    else {
         return;
     };
-    let own = labels.pending.remove(at);
+    let failed = labels.pending.remove(at);
+    // The failed edit can't be undone, so `U` skips it.
     labels.undo_stack.retain(|done| done.number != number);
     for later in &mut labels.pending {
         // An edit that was never written can't be undone, and undoing it must not write it again.
         later.undoes = later.undoes.take().filter(|undone| undone.number != number);
     }
-    labels.undo_stack.extend(own.undoes.map(|undone| *undone));
+    // A failed undo leaves the edit that it should undo in place.
+    labels
+        .undo_stack
+        .extend(failed.undoes.map(|undone| *undone));
     labels.undo_stack.sort_by_key(|done| done.number);
     labels.quit_when_written = false;
-    match labels.pending.iter().rfind(|other| other.name == own.name) {
+    // A later edit of the same decision still counts.
+    match labels
+        .pending
+        .iter()
+        .rfind(|other| other.name == failed.name)
+    {
         Some(other) => {
             let (name, label) = (other.name.clone(), other.label.clone());
             app.live_session.cells.set_local_label(&name, label);
         }
-        None => app.live_session.cells.clear_local_label(&own.name),
+        None => app.live_session.cells.clear_local_label(&failed.name),
     }
     refresh_flip_directions(app);
-    let what = format_decision_name(app, &own.name);
+    let what = format_decision_name(app, &failed.name);
     let notice = format!("the label of {what} is as before: {why}");
     app.notices.push(app.now, NoticeLevel::Error, notice);
 }
@@ -242,8 +261,9 @@ pub(super) fn handle_reloaded(
     workspace: &Arc<Workspace>,
     changed: &[PathBuf],
 ) -> Vec<PathBuf> {
-    let (held, mine) = app.label_edits.reconcile_with_files(workspace);
-    if !mine && held.is_empty() {
+    let (held, written_by_dicta) = app.label_edits.reconcile_with_files(workspace);
+    // The labels file did not change, so nothing is merged.
+    if !written_by_dicta && held.is_empty() {
         return changed.to_vec();
     }
     app.live_session.cells.replace_labels(&workspace.labels);
@@ -251,9 +271,11 @@ pub(super) fn handle_reloaded(
         app.live_session.cells.clear_local_label(name);
     }
     refresh_flip_directions(app);
-    if !mine {
+    // Another program changed the file, so the change counts as a save.
+    if !written_by_dicta {
         return changed.to_vec();
     }
+    // dicta wrote the label file itself, so it is no save of the user.
     let file = labels_file_path(workspace);
     let others = changed
         .iter()
@@ -264,6 +286,7 @@ pub(super) fn handle_reloaded(
 /// Shows label problems if they are new. They don't stop the judging: an invalid label is ignored.
 pub(super) fn report_problems(app: &mut App, before: Option<&Workspace>, now: &Workspace) {
     let known = before.map_or(&[][..], |before| &before.label_problems);
+    // Each save reloads the workspace, but the problems are shown only once.
     if known == now.label_problems {
         return;
     }

@@ -51,6 +51,7 @@ pub(crate) fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
         Msg::Pasted(text) => keys::handle_paste(app, &text),
         Msg::Mouse(mouse) => mouse::handle_mouse(app, mouse),
         Msg::Resized { width, height } => panes::handle_resize(app, width, height),
+        // The user may have edited files in another window.
         Msg::FocusGained => vec![Effect::RescanFiles],
         Msg::TimePassed => handle_time_passed(app),
         Msg::Signalled(number) => quit::handle_signal(app, number),
@@ -94,10 +95,12 @@ pub(crate) fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
         Msg::RunRefused { ticket, why } => runs::handle_run_refused(app, ticket, &why),
         Msg::RunEvents { ticket, events } => {
             let effects = runs::handle_run_events(app, ticket, &events);
+            // The follow mode needs the cells that the events have just changed.
             app.live_session.follow_events(app.now, ticket, &events);
             effects
         }
         Msg::RunEnded { ticket, problem } => runs::handle_run_ended(app, ticket, problem),
+        // A save orders previews without a question; others belong to `R`.
         Msg::Previewed { ticket, preview } if cost_estimate::is_awaiting_preview(app, ticket) => {
             cost_estimate::handle_preview(app, preview)
         }
@@ -106,7 +109,7 @@ pub(crate) fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
         Msg::BlobRead { blob, text } => focus::handle_text_read(app, &blob, text),
         Msg::RequestRead { key, request } => focus::handle_request_read(app, &key, request),
         Msg::Highlighted { key, spans } => focus::handle_highlighted(app, key, spans),
-        Msg::MarksFound { key, marks } => focus::marks_found(app, &key, &marks),
+        Msg::MarksFound { key, marks } => focus::handle_marks_found(app, &key, &marks),
         Msg::DocumentRead { id, doc } => focus::handle_document_read(app, &id, doc),
         Msg::SourceRead {
             transcript: of,

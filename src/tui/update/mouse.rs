@@ -34,6 +34,7 @@ fn handle_press(app: &mut App, column: u16, row: u16) -> Vec<Effect> {
     let hit = app.ui.hits.find(column, row);
     let hit = hit.map(|hit| (hit.area, hit.target.clone()));
     if !app.overlays.is_empty() {
+        // An overlay covers the screen, so a click next to its lines does nothing.
         return match hit {
             Some((_, ClickTarget::OverlayLine(line))) => overlay_input::handle_click(app, line),
             _ => Vec::new(),
@@ -41,11 +42,12 @@ fn handle_press(app: &mut App, column: u16, row: u16) -> Vec<Effect> {
     }
     // Only the border of a pane starts a drag. Rows and hints on it remain clickable.
     let on_a_pane = matches!(hit, None | Some((_, ClickTarget::Pane(_))));
-    if on_a_pane && let Some((divider, _)) = app.layout().divider_at(column, row) {
-        app.ui.drag = Some(divider);
+    if on_a_pane && let Some(found) = app.layout().divider_at(column, row) {
+        app.ui.drag = Some(found.divider);
     }
     match hit {
         Some((area, target)) => handle_click(app, area, &target, column),
+        // An area without its own target belongs to a pane.
         None => match app.layout().pane_at(column, row) {
             Some(pane) => panes::focus_pane(app, pane),
             None => Vec::new(),
@@ -95,9 +97,12 @@ fn handle_drag(app: &mut App, column: u16, row: u16) -> Vec<Effect> {
         return Vec::new();
     };
     let layout = app.layout();
-    let held = layout.dividers.iter().find(|(one, _, _)| *one == divider);
-    if let Some((_, _, area)) = held {
-        app.ui.splits.drag_divider(divider, *area, column, row);
+    // The layout is computed again, because a resize may have removed the divider.
+    let dragged = layout.dividers.iter().find(|one| one.divider == divider);
+    if let Some(dragged) = dragged {
+        app.ui
+            .splits
+            .drag_divider(divider, dragged.divided_area, column, row);
         panes::keep_selection_visible(app);
     }
     Vec::new()

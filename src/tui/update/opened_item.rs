@@ -15,6 +15,7 @@ use crate::tui::state::pane::Pane;
 use crate::tui::state::saves::SavesState;
 use crate::tui::state::session_view::SessionView;
 use crate::tui::state::{App, OpenedItem};
+use crate::tui::task_failure::TaskFailure;
 use crate::workspace::Workspace;
 
 /// Returns the effects that load the opened item.
@@ -28,14 +29,8 @@ pub(super) fn request_initial_data(app: &mut App) -> Vec<Effect> {
             };
             vec![Effect::ListTranscripts { file, after: 0 }]
         }
-        OpenedItem::Recording => match app.replay_start.recording.take() {
-            Some((run, dir)) => vec![Effect::ReadReplay {
-                run,
-                workspace: None,
-                dir,
-            }],
-            None => Vec::new(),
-        },
+        // `run_workbench` orders the recording with its own effect.
+        OpenedItem::Recording => Vec::new(),
     }
 }
 
@@ -74,60 +69,67 @@ fn open_workspace(app: &mut App, workspace: Arc<Workspace>) -> Vec<Effect> {
 
 /// Adds a page of transcripts of the opened file.
 pub(super) fn handle_listed(app: &mut App, file: &Path, listed: ListingUpdate) -> Vec<Effect> {
+    // The user may have created a workspace while the file was listed.
     if !matches!(&app.opened, OpenedItem::TranscriptFile(open) if open == file) {
         return Vec::new();
     }
-    let bare = &mut app.opened_file;
+    let opened_file = &mut app.opened_file;
     let mut refs = listed.refs;
     // Records of a foreign file may repeat an id, but each row needs its own.
     for found in &mut refs {
-        found.id = bare.ids.make_unique(std::mem::take(&mut found.id)).0;
+        found.id = opened_file.ids.make_unique(std::mem::take(&mut found.id)).0;
     }
-    bare.listed_records += refs.len() as u64 + listed.bad;
-    bare.counted_records = bare.counted_records.max(listed.counted);
-    bare.invalid_records += listed.bad;
-    bare.is_listing &= !listed.page_complete;
-    bare.fully_counted |= listed.fully_counted;
+    opened_file.listed_records += refs.len() as u64 + listed.bad;
+    // Messages of one page may arrive with older counts.
+    opened_file.counted_records = opened_file.counted_records.max(listed.counted);
+    opened_file.invalid_records += listed.bad;
+    opened_file.is_listing &= !listed.page_complete;
+    opened_file.fully_counted |= listed.fully_counted;
     if !refs.is_empty() {
         app.live_session.cells.add_unjudged_rows(&refs);
     }
     let cells = &mut app.live_session.cells;
-    cells.outline_complete = bare.fully_counted;
+    cells.outline_complete = opened_file.fully_counted;
+    // The first row is selected at once, so that its transcript is shown.
     if cells.list.selected.is_none() && !cells.rows.is_empty() {
         cells.list.selected = Some(CellsEntry::Row(crate::tui::state::cells::RowId(0)));
     }
     // Only the first page with invalid records gives its reason. Otherwise, every page would add a notice.
-    if let Some(why) = listed.why.filter(|_| bare.invalid_records == listed.bad) {
+    if let Some(why) = listed
+        .why
+        .filter(|_| opened_file.invalid_records == listed.bad)
+    {
         let text = make_visible(&why, false).into_owned();
         app.notices.push(app.now, NoticeLevel::Warning, text);
     }
-    let missed = listed.not_understood.is_some();
+    let some_skipped = listed.not_understood.is_some();
     if let Some(notice) = listed.not_understood {
         let notice = make_visible(&notice, false).into_owned();
         app.notices.push(app.now, NoticeLevel::Info, notice);
     }
+    // The message may contain text of the file, so it is escaped.
     if let Some(why) = listed.problem {
         app.opened_file.needs_field_mapping = listed.mappable;
         let why = make_visible(&why, false).into_owned();
         app.opened_file.problem = Some(why.clone());
         app.notices.push(app.now, NoticeLevel::Error, why);
     } else if listed.fully_counted {
-        let text = summarize_listing(&app.opened_file, missed);
+        let text = summarize_listing(&app.opened_file, some_skipped);
         app.notices.push(app.now, NoticeLevel::Info, text);
     }
     Vec::new()
 }
 
-fn summarize_listing(bare: &OpenedFileState, missed: bool) -> String {
-    let mut text = pluralize(bare.counted_records, "transcript");
-    if bare.invalid_records > 0 {
+fn summarize_listing(opened_file: &OpenedFileState, some_skipped: bool) -> String {
+    let mut text = pluralize(opened_file.counted_records, "transcript");
+    if opened_file.invalid_records > 0 {
         text = format!(
             "{}, {} of them could not be read",
-            pluralize(bare.counted_records, "record"),
-            bare.invalid_records
+            pluralize(opened_file.counted_records, "record"),
+            opened_file.invalid_records
         );
     }
-    if missed {
+    if some_skipped {
         text += ", some records not understood (L says which)";
     }
     text + "; W creates a workspace with a first rubric around this file"
@@ -141,21 +143,25 @@ pub(super) fn list_more_if_needed(app: &mut App) -> Vec<Effect> {
         return Vec::new();
     };
     let cells = &app.live_session.cells;
+    // A selected group is at the top of the list.
     let at = match cells.list.selected {
         Some(CellsEntry::Row(row)) => row.0 as usize,
         _ => 0,
     };
-    let bare = &mut app.opened_file;
-    let more =
-        bare.listed_records < bare.counted_records && !bare.is_listing && bare.problem.is_none();
+    let opened_file = &mut app.opened_file;
+    let more = opened_file.listed_records < opened_file.counted_records
+        && !opened_file.is_listing
+        && opened_file.problem.is_none();
+    // The user may have scrolled further than the cursor.
     let near = cells.list.top.max(at) + NEAR >= cells.rows.len();
     if !(more && near) {
         return Vec::new();
     }
-    bare.is_listing = true;
+    // Set before the first result, so that the page is ordered once.
+    opened_file.is_listing = true;
     vec![Effect::ListTranscripts {
         file: file.clone(),
-        after: bare.listed_records,
+        after: opened_file.listed_records,
     }]
 }
 
@@ -187,12 +193,12 @@ pub(super) fn make_workspace(app: &mut App) -> Vec<Effect> {
 /// Opens a workspace that was created around a file.
 pub(super) fn handle_workspace_made(
     app: &mut App,
-    made: Result<Arc<Workspace>, String>,
+    made: Result<Arc<Workspace>, TaskFailure>,
 ) -> Vec<Effect> {
     let workspace = match made {
         Ok(workspace) => workspace,
         Err(why) => {
-            let text = make_visible(&why, false).into_owned();
+            let text = make_visible(why.as_str(), false).into_owned();
             app.notices.push(app.now, NoticeLevel::Error, text);
             return Vec::new();
         }

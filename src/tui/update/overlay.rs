@@ -12,6 +12,7 @@ use crate::tui::state::cells::RowId;
 use crate::tui::state::notices::NoticeLevel;
 use crate::tui::state::overlay::{self, AvailableJudge, Overlay};
 use crate::tui::state::runs::RunTicket;
+use crate::tui::task_failure::TaskFailure;
 use crate::tui::widget::flow::ScrollState;
 use crate::tui::widget::line_input::LineInput;
 
@@ -41,6 +42,7 @@ pub(super) fn open_statistics(app: &mut App) -> Vec<Effect> {
 
 /// Opens the list of bundled themes.
 pub(super) fn open_themes(app: &mut App) -> Vec<Effect> {
+    // The old theme is kept, so that esc restores it.
     let before = Arc::clone(&app.ui.theme);
     let selected = theme::bundled_names()
         .iter()
@@ -65,10 +67,10 @@ pub(super) fn open_judges(app: &mut App) -> Vec<Effect> {
     // A cached verdict has its tool responses in the run that it came from.
     let slot = cells.row(row).and_then(|row| row.slots.first());
     let run = slot.and_then(|slot| {
-        let own = slot
+        let slot_run = slot
             .run_cell
             .and_then(|(run, _)| cells.runs.get(run as usize));
-        slot.cached_from.clone().or_else(|| own.cloned())
+        slot.cached_from.clone().or_else(|| slot_run.cloned())
     });
     let only = Some(vec![name.to_string()]);
     let Some(mut order) = runs::build_workspace_order(app, only, None, CachePolicy::Refresh, None)
@@ -92,12 +94,13 @@ pub(super) fn open_judges(app: &mut App) -> Vec<Effect> {
 pub(super) fn handle_preview(
     app: &mut App,
     ticket: RunTicket,
-    preview: Result<RunPreview, String>,
+    preview: Result<RunPreview, TaskFailure>,
 ) -> Vec<Effect> {
     let waiting = &mut app.awaiting_preview;
     let Some(at) = waiting.iter().position(|order| order.ticket == ticket) else {
         return Vec::new();
     };
+    // The order leaves the list in each case, so that an answer starts it only once.
     let order = waiting.remove(at);
     match preview {
         Err(why) => {
@@ -125,11 +128,11 @@ pub(super) fn handle_judges_found(
     for overlay in &mut app.overlays {
         // The user may have closed the overlay and opened it for another cell.
         if let Overlay::Judges {
-            row: of,
+            row: overlay_row,
             judges: found,
             ..
         } = overlay
-            && *of == row
+            && *overlay_row == row
             && found.is_none()
         {
             *found = Some(judges);

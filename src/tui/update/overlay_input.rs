@@ -17,6 +17,7 @@ use crate::tui::state::{App, statistics};
 
 /// Handles a key for the topmost overlay.
 pub(super) fn handle_key(app: &mut App, chord: KeyChord) -> Vec<Effect> {
+    // The overlay is taken from the stack, and is put back if it stays open.
     let Some(mut top) = app.overlays.pop() else {
         return Vec::new();
     };
@@ -24,26 +25,27 @@ pub(super) fn handle_key(app: &mut App, chord: KeyChord) -> Vec<Effect> {
     if key == "ctrl-c" {
         // Closes the overlay, and runs continue. If the question was to quit, ctrl-c acts as it does without an
         // overlay.
-        let ends = matches!(top, Overlay::QuitWhileRunning);
+        let was_quit_question = matches!(top, Overlay::QuitWhileRunning);
         restore_on_close(app, &top);
-        return if ends {
+        return if was_quit_question {
             quit::cancel_or_quit(app)
         } else {
             Vec::new()
         };
     }
     // In these overlays, letters are text.
-    let types = matches!(top, Overlay::Help { .. } | Overlay::SeekTo(_));
+    let takes_text = matches!(top, Overlay::Help { .. } | Overlay::SeekTo(_));
     // In the question to quit, q accepts.
-    if key == "esc" || (key == "q" && !types && !matches!(top, Overlay::QuitWhileRunning)) {
+    if key == "esc" || (key == "q" && !takes_text && !matches!(top, Overlay::QuitWhileRunning)) {
         restore_on_close(app, &top);
         return Vec::new();
     }
     let steps = match chord.code {
         KeyCode::Up => Some(-1),
         KeyCode::Down => Some(1),
-        KeyCode::Char('k') if !types => Some(-1),
-        KeyCode::Char('j') if !types => Some(1),
+        KeyCode::Char('k') if !takes_text => Some(-1),
+        KeyCode::Char('j') if !takes_text => Some(1),
+        // Overlays of different heights share one page step.
         KeyCode::PageUp => Some(-10),
         KeyCode::PageDown => Some(10),
         _ => None,
@@ -63,6 +65,7 @@ pub(super) fn handle_key(app: &mut App, chord: KeyChord) -> Vec<Effect> {
                 return Vec::new();
             }
             if search.handle_key(chord) {
+                // The old selection may be out of the new list.
                 *selected = 0;
             }
         }
@@ -77,10 +80,10 @@ pub(super) fn handle_key(app: &mut App, chord: KeyChord) -> Vec<Effect> {
             _ => {}
         },
         Overlay::ConfirmCost { .. } | Overlay::QuitWhileRunning => {
-            let again = key == "q" && matches!(top, Overlay::QuitWhileRunning);
+            let accepts_quit = key == "q" && matches!(top, Overlay::QuitWhileRunning);
             match key.as_str() {
                 "y" | "Y" => return accept_question(app, top),
-                _ if again => return accept_question(app, top),
+                _ if accepts_quit => return accept_question(app, top),
                 "n" | "N" => return Vec::new(),
                 _ => {}
             }
@@ -109,6 +112,7 @@ pub(super) fn handle_click(app: &mut App, line: usize) -> Vec<Effect> {
     };
     match &mut top {
         Overlay::Help { selected, .. } => {
+            // Help has no preview, so one click is enough.
             *selected = line;
             return accept_selection(app, top);
         }
@@ -145,6 +149,7 @@ pub(super) fn handle_scroll(app: &mut App, rows: i64) -> Vec<Effect> {
 /// Moves the selection, or scrolls the text.
 fn move_selection(app: &mut App, top: &mut Overlay, steps: i64) {
     let moved = |selected: usize, count: usize| {
+        // The selection stops at both ends.
         let to = i64::try_from(selected).unwrap_or(0).saturating_add(steps);
         usize::try_from(to.max(0))
             .unwrap_or(0)
@@ -157,6 +162,7 @@ fn move_selection(app: &mut App, top: &mut Overlay, steps: i64) {
         Overlay::Themes { selected, .. } => {
             *selected = moved(*selected, theme::bundled_names().len());
             if let Some(name) = theme::bundled_names().get(*selected) {
+                // Each theme is shown while the user moves over it.
                 apply_theme(app, name);
             }
         }
@@ -189,6 +195,7 @@ fn move_selection(app: &mut App, top: &mut Overlay, steps: i64) {
 /// Returns the size of the text in the log overlay.
 pub(crate) fn log_area(size: Size) -> Size {
     Size::new(
+        // The border and the margin take these columns and rows; 120 columns are easy to read.
         size.width.saturating_sub(6).min(120).saturating_sub(2),
         size.height.saturating_sub(4).saturating_sub(2),
     )
@@ -244,7 +251,8 @@ fn accept_selection(app: &mut App, top: Overlay) -> Vec<Effect> {
             selected,
         } => {
             let chosen = found.as_ref().and_then(|found| found.get(selected));
-            let Some(at_hand) = chosen else {
+            // The search for judges is still running, so the overlay stays.
+            let Some(available) = chosen else {
                 app.overlays.push(Overlay::Judges {
                     row,
                     order,
@@ -253,8 +261,8 @@ fn accept_selection(app: &mut App, top: Overlay) -> Vec<Effect> {
                 });
                 return Vec::new();
             };
-            let Some(judge) = at_hand.judge.clone() else {
-                let note = at_hand.note.clone();
+            let Some(judge) = available.judge.clone() else {
+                let note = available.note.clone();
                 app.overlays.push(Overlay::Judges {
                     row,
                     order,
@@ -269,6 +277,7 @@ fn accept_selection(app: &mut App, top: Overlay) -> Vec<Effect> {
         }
         Overlay::SeekTo(input) => match replay::seek_to_typed(app, &input.text) {
             Ok(effects) => effects,
+            // The user can correct the input, so it stays open.
             Err(why) => {
                 app.overlays.push(Overlay::SeekTo(input));
                 push_info(app, why)

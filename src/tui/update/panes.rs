@@ -54,6 +54,7 @@ pub(super) fn focus_pane(app: &mut App, pane: Pane) -> Vec<Effect> {
 /// `tab`: focuses the next pane by number, visible panes and tabs included.
 pub(super) fn cycle_focus(app: &mut App, forward: bool) -> Vec<Effect> {
     let layout = app.layout();
+    // While zoomed, each pane can be the visible one.
     let tabs = !layout.tabs.is_empty() || app.ui.zoomed;
     let panes: Vec<Pane> = Pane::ALL
         .into_iter()
@@ -63,6 +64,7 @@ pub(super) fn cycle_focus(app: &mut App, forward: bool) -> Vec<Effect> {
     let step = if forward {
         1
     } else {
+        // Adding the count minus one goes one back without a negative number.
         panes.len().saturating_sub(1)
     };
     let next = (at.unwrap_or(0) + step) % panes.len().max(1);
@@ -92,11 +94,13 @@ pub(super) fn focus_neighbour(app: &mut App, right: bool) -> Vec<Effect> {
             } else {
                 from.x - area.right()
             };
+            // Of several panes at the same distance, the one with the most common rows is next to it.
             (gap, std::cmp::Reverse(compute_overlap(from, *area)))
         })
         .map(|(pane, _)| *pane);
     match near {
         Some(pane) => focus_pane(app, pane),
+        // On a narrow screen, the hidden panes are tabs.
         None if !layout.tabs.is_empty() => cycle_focus(app, right),
         None if right => push_info(app, "this is the rightmost pane"),
         None => push_info(app, "this is the leftmost pane"),
@@ -136,6 +140,7 @@ pub(super) fn with_scroll<T>(
 /// Moves so many rows down in the focused pane; negative is up.
 pub(super) fn move_focused_by(app: &mut App, rows: i64) -> Vec<Effect> {
     let pane = app.ui.focus;
+    // The changes pane moves over its flips first, and scrolls only past them.
     if pane == Pane::Changes && move_flip_by(app, rows) {
         return Vec::new();
     }
@@ -219,6 +224,7 @@ pub(super) fn enter_selection(app: &mut App) -> Vec<Effect> {
 
 /// Selects the cell of a flip and shows its verdict.
 pub(super) fn go_to_flip(app: &mut App, at: usize) -> Vec<Effect> {
+    // The flips belong to the live cells, which a replay hides.
     if app.replay.is_some() {
         return push_info(app, "this is a replay: q goes back to where verdicts moved");
     }
@@ -229,6 +235,7 @@ pub(super) fn go_to_flip(app: &mut App, at: usize) -> Vec<Effect> {
         return Vec::new();
     };
     app.saves.selected = at;
+    // An outline may have removed the row since the flip.
     if !app.live_session.cells.select_row(row) {
         return push_info(app, "this cell is not there any more");
     }
@@ -259,6 +266,7 @@ pub(super) fn cycle_sort(app: &mut App) -> Vec<Effect> {
 
 /// Goes to the next match of the pane's search.
 pub(super) fn find_next_match(app: &mut App, pane: Pane, forward: bool) -> Vec<Effect> {
+    // A new search replaces one that is not finished.
     app.ui.pending_search = None;
     let found = with_scroll(app, pane, |scroll, source, area| {
         let found = scroll.seek_match(source, area, forward);
@@ -272,6 +280,7 @@ pub(super) fn find_next_match(app: &mut App, pane: Pane, forward: bool) -> Vec<E
             let title = pane.title();
             push_info(app, format!("`{needle}` isn't in {title}"))
         }
+        // The time limit of one step is over; a timer continues the search.
         Some((SearchOutcome::Pending, _)) => {
             app.ui.pending_search = Some(PendingPaneSearch { pane, forward });
             Vec::new()

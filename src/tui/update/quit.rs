@@ -9,6 +9,7 @@ use crate::tui::state::runs::RunStage;
 
 /// `q`: leaves the zoom or the replay first, then quits. Asks if a run is active.
 pub(super) fn quit(app: &mut App) -> Vec<Effect> {
+    // `q` goes one step back first, so that it never ends the program by surprise.
     if app.ui.zoomed {
         return panes::toggle_zoom(app);
     }
@@ -19,6 +20,7 @@ pub(super) fn quit(app: &mut App) -> Vec<Effect> {
     {
         return replay::leave_replay(app);
     }
+    // A run may cost money, so its end needs an answer.
     if app.live_session.runs.live().next().is_some() {
         app.overlays.push(Overlay::QuitWhileRunning);
         return Vec::new();

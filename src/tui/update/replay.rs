@@ -11,7 +11,7 @@ use crate::model::{CellIx, Millis, Outcome, RunId, make_visible};
 use crate::record::{PlaybackSpeed, PlaybackStep};
 use crate::tui::command::UiCommand;
 use crate::tui::effect::Effect;
-use crate::tui::state::cells::{CellsEntry, RowFlip};
+use crate::tui::state::cells::{CellsEntry, RowFlip, SlotId};
 use crate::tui::state::notices::NoticeLevel;
 use crate::tui::state::overlay::Overlay;
 use crate::tui::state::pane::Pane;
@@ -21,7 +21,7 @@ use crate::tui::state::replay::{
 use crate::tui::state::runs::{RunStage, RunTicket};
 use crate::tui::state::session_view::SessionView;
 use crate::tui::state::{App, OpenedItem, UiState};
-
+use crate::tui::task_failure::TaskFailure;
 use crate::tui::widget::line_input::LineInput;
 
 /// The maximum number of events per wake, with the cells that they plan or complete. That takes a few milliseconds.
@@ -46,14 +46,16 @@ pub(super) fn open_focused_run(app: &mut App) -> Vec<Effect> {
         .row(row)
         .map(|row| &row.slots[..])
         .unwrap_or_default();
+    // A second opinion has a slot number outside this list; then the first cell's run is taken.
     let chosen = slots
         .get(usize::from(session.trace_panes.slot))
         .or(slots.first());
     let run = chosen.and_then(|slot| {
-        let own = slot
+        let slot_run = slot
             .run_cell
             .and_then(|(run, _)| session.cells.runs.get(run as usize));
-        slot.cached_from.clone().or_else(|| own.cloned())
+        // A cached result was judged in an earlier run, which has the trace.
+        slot.cached_from.clone().or_else(|| slot_run.cloned())
     });
     let Some(run) = run else {
         return push_info(app, "this cell was never run: r runs it");
@@ -62,6 +64,7 @@ pub(super) fn open_focused_run(app: &mut App) -> Vec<Effect> {
         .cells
         .decision_name(row)
         .map_or(ReplayPosition::Beginning, ReplayPosition::Cell);
+    // The folder of a run in memory is known, which saves a search.
     let dir = session.runs.find(&run).and_then(|held| held.dir.clone());
     app.replay_start = ReplayStart {
         position: from,
@@ -79,12 +82,14 @@ pub(super) fn handle_replay_read(
     app: &mut App,
     run: RunId,
     dir: PathBuf,
-    log: Result<Arc<Vec<RunEvent>>, String>,
+    log: Result<Arc<Vec<RunEvent>>, TaskFailure>,
     warnings: Vec<String>,
 ) -> Vec<Effect> {
+    // The settings count for one replay only.
     let opening = std::mem::take(&mut app.replay_start);
     let log = match log {
-        Ok(log) if log.is_empty() => Err("the recording holds no events".to_owned()),
+        // A log without a header can't be shown.
+        Ok(log) if log.is_empty() => Err("the recording holds no events".into()),
         other => other,
     };
     let log = match log {
@@ -108,10 +113,11 @@ pub(super) fn handle_replay_read(
         let why = "no judge was asked in this run, so there is little to watch: v on a judged cell plays one";
         app.notices.push(app.now, NoticeLevel::Info, why);
     }
-    let alone = matches!(app.opened, OpenedItem::Recording);
+    // Without a live session, leaving the replay ends the program.
+    let quits_on_leave = matches!(app.opened, OpenedItem::Recording);
     let ticket = app.next_ticket();
-    let around = app.workspace().cloned().or(opening.workspace);
-    let mut replay = ReplayState::new(run, dir, log, ticket, alone, around.as_deref());
+    let workspace = app.workspace().cloned().or(opening.workspace);
+    let mut replay = ReplayState::new(run, dir, log, ticket, quits_on_leave, workspace.as_deref());
     // An instant replay keeps the default speed, with which the user can play it again.
     if opening.speed.factor().is_finite() {
         replay.speed = opening.speed;
@@ -121,9 +127,9 @@ pub(super) fn handle_replay_read(
         ReplayPosition::Beginning | ReplayPosition::End => 0,
     };
     if opening.position == ReplayPosition::End || opening.speed == PlaybackSpeed::INSTANT {
-        let _told_below = replay.player.seek(usize::MAX);
+        let _due_in_advance = replay.player.seek(usize::MAX);
     } else {
-        let _told_below = replay.player.seek(begin);
+        let _due_in_advance = replay.player.seek(begin);
         replay.player.play(app.now, replay.speed);
         // From the beginning, the selection follows the judges. Otherwise, the cell that the user chose stays
         // selected.
@@ -132,6 +138,7 @@ pub(super) fn handle_replay_read(
         }
     }
     app.replay = Some(replay);
+    // An open input belongs to the live session.
     reset_input(&mut app.ui);
     advance(app, runs::feed_events);
     Vec::new()
@@ -225,9 +232,9 @@ fn advance(app: &mut App, feed: FeedFn) {
         return;
     };
     let _handed_on_below = replay.player.take_due(now).len();
-    let here = feed_session(replay, now, feed);
+    let is_current = feed_session(replay, now, feed);
     // The session may still be behind the player.
-    if !here || !replay.player.is_finished() {
+    if !is_current || !replay.player.is_finished() {
         return;
     }
     let was_playing = replay.is_playing();
@@ -303,11 +310,13 @@ fn feed_session(replay: &mut ReplayState, now: Millis, feed: FeedFn) -> bool {
         return true;
     }
     let batch = &events[replay.shown_events..find_batch_end(&events, replay.shown_events, goal)];
+    // An empty batch must not outdate the order of the cells.
     if !batch.is_empty() {
         let _flips = feed(&mut replay.session, ticket, batch);
         replay.shown_events += batch.len();
         replay.session.cells.update_shown_if_due(now);
     }
+    // Follow mode runs also without events: a cell that ended stays for a moment.
     replay.session.follow_events(now, ticket, batch);
     replay.shown_events == goal
 }
@@ -315,12 +324,14 @@ fn feed_session(replay: &mut ReplayState, now: Millis, feed: FeedFn) -> bool {
 /// Returns the end of a batch of at least one event.
 fn find_batch_end(events: &[RunEvent], from: usize, goal: usize) -> usize {
     let mut left = MAX_EVENTS_PER_WAKE;
+    // The goal may be before the start after a jump back.
     let rest = events.get(from..goal).unwrap_or_default();
     let takes = |event: &RunEvent| match &event.kind {
         EventKind::CellsSettled(all) => 1 + all.len(),
         EventKind::CellsPlanned { keys, .. } => 1 + keys.len(),
         _ => 1,
     };
+    // The first event always fits, so each wake makes progress.
     let fits = rest.iter().take_while(|event| {
         let fits = left > 0;
         left = left.saturating_sub(takes(event));
@@ -336,11 +347,12 @@ fn play_or_pause(replay: &mut ReplayState, now: Millis) -> Option<String> {
     }
     // At the end, the key plays the recording again.
     if replay.player.is_finished() {
-        let _told_later = replay.player.seek(0);
+        let _due_in_advance = replay.player.seek(0);
         replay.end_announced = false;
         replay.last_failure = None;
     }
     replay.player.play(now, replay.speed);
+    // The user wants to watch again, so the selection follows the judges.
     replay.session.start_following();
     None
 }
@@ -349,7 +361,7 @@ fn step_by_unit(replay: &mut ReplayState, unit: PlaybackStep) -> Option<String> 
     if replay.player.is_finished() {
         return Some("the recording ends here: < goes back by one event".to_owned());
     }
-    let _told_later = replay.player.step(unit);
+    let _due_in_advance = replay.player.step(unit);
     None
 }
 
@@ -357,11 +369,12 @@ fn step_back(replay: &mut ReplayState) -> Option<String> {
     let Some(before) = replay.player.position().checked_sub(1) else {
         return Some("this is the beginning of the recording".to_owned());
     };
-    let _told_later = replay.player.seek(before);
+    let _due_in_advance = replay.player.seek(before);
     None
 }
 
 fn change_speed(replay: &mut ReplayState, now: Millis, factor: f64) -> Option<String> {
+    // Halving and doubling stay within the range of the keys' help.
     replay.speed = PlaybackSpeed::new((replay.speed.factor() * factor).clamp(MIN_SPEED, MAX_SPEED));
     if replay.is_playing() {
         replay.player.play(now, replay.speed);
@@ -371,6 +384,7 @@ fn change_speed(replay: &mut ReplayState, now: Millis, factor: f64) -> Option<St
 
 fn skip_twentieth(replay: &mut ReplayState, now: Millis, on: bool) -> Option<String> {
     let (at, length) = replay.position_and_length(now);
+    // A very short recording still moves by 1 ms.
     let stretch = Millis((length.0 / 20).max(1));
     let to = if on { at + stretch } else { at.since(stretch) };
     seek_to(replay, now, to);
@@ -382,7 +396,7 @@ fn seek_to(replay: &mut ReplayState, now: Millis, moment: Millis) {
     let playing = replay.is_playing();
     // A position counts from the first event, whose time may not be 0.
     let (first, _) = replay.player.span();
-    let _told_later = replay.player.seek_to_time(first + moment);
+    let _due_in_advance = replay.player.seek_to_time(first + moment);
     if playing && !replay.player.is_finished() {
         replay.player.play(now, replay.speed);
     }
@@ -393,6 +407,7 @@ fn go_to_next_failure(replay: &mut ReplayState) -> Option<String> {
     let position = replay.player.position();
     // One event may complete many cells, so the next failure may be in the same event as the last one.
     let (event, skip) = match replay.last_failure {
+        // After any other move, the search starts at the current position.
         Some(last) if last.event + 1 == position => (last.event, last.result + 1),
         _ => (position, 0),
     };
@@ -401,8 +416,9 @@ fn go_to_next_failure(replay: &mut ReplayState) -> Option<String> {
         return Some("no cell fails or ends in an error from here on".to_owned());
     };
     replay.last_failure = Some(FailurePosition { event, result });
-    let _told_later = replay.player.seek(event + 1);
-    if let Some((row, slot)) = replay.cell_slots.get(cell.index()).copied().flatten() {
+    // The event is included, so that the failure is visible.
+    let _due_in_advance = replay.player.seek(event + 1);
+    if let Some(SlotId { row, slot }) = replay.cell_slots.get(cell.index()).copied().flatten() {
         replay.session.focus_decision(CellsEntry::Row(row), slot);
     }
     None
@@ -411,6 +427,7 @@ fn go_to_next_failure(replay: &mut ReplayState) -> Option<String> {
 fn find_failure(events: &[RunEvent], from: usize, skip: usize) -> Option<(usize, usize, CellIx)> {
     let bad = |outcome: Outcome| outcome == Outcome::Fail || outcome.is_error();
     for (at, event) in events.iter().enumerate().skip(from) {
+        // Only the event of the last failure has results to skip.
         let skip = if at == from { skip } else { 0 };
         match &event.kind {
             EventKind::CellFinished { cell, result } if skip == 0 && bad(result.outcome) => {
@@ -440,7 +457,8 @@ fn select_and_find_start(replay: &mut ReplayState, name: &crate::model::CellName
             return false;
         };
         let place = places.get(cell.index()).copied().flatten();
-        place.is_some_and(|(at, _)| at == row)
+        // Any judge of the decision counts, so the first one to start is the beginning.
+        place.is_some_and(|place| place.row == row)
     });
     begins.unwrap_or(0)
 }
@@ -480,24 +498,26 @@ fn scale_length(length: Millis, part: f64) -> Millis {
 /// Parses a position such as `1:05`, `1:02:03`, `12.5` or `40%` in a recording of this length.
 fn parse_moment(typed: &str, length: Millis) -> Result<Millis, String> {
     let typed = typed.trim();
-    let no = || {
+    let reject = || {
         let typed = make_visible(typed, false);
         format!("`{typed}` isn't a position: write `1:05`, `12.5` (seconds) or `40%`")
     };
     let number = |text: &str| {
+        // `parse` also accepts `inf`, `NaN` and signs, which are not positions.
         let digits = text.chars().all(|c| c.is_ascii_digit() || c == '.');
         let number = text.parse::<f64>().ok();
-        number.filter(|_| digits).ok_or_else(no)
+        number.filter(|_| digits).ok_or_else(reject)
     };
     if let Some(percent) = typed.strip_suffix('%') {
         let percent = number(percent.trim_end())?;
         if percent > 100.0 {
-            return Err(no());
+            return Err(reject());
         }
         return Ok(scale_length(length, percent / 100.0));
     }
     let mut seconds = 0.0;
     for part in typed.split(':') {
+        // Hours, minutes and seconds: each colon multiplies by 60.
         seconds = seconds * 60.0 + number(part)?;
     }
     let moment = Millis::from_secs_f64(seconds);

@@ -34,6 +34,7 @@ fn find_evidence_runs(app: &App) -> Option<String> {
         .judges
         .values()
         .any(|judge| !judge.tools.is_empty());
+    // A run that dicta.yaml names has priority over the recorded ones.
     if app.saves.refetch || !with_tools || workspace.replayed_evidence_run.is_some() {
         return None;
     }
@@ -42,8 +43,9 @@ fn find_evidence_runs(app: &App) -> Option<String> {
     let judged = slots.filter(|slot| slot.judge.is_some());
     let mut runs: Vec<&RunId> = judged
         .filter_map(|slot| {
-            let own = || cells.runs.get(slot.run_cell?.0 as usize);
-            slot.cached_from.as_ref().or_else(own)
+            let slot_run = || cells.runs.get(slot.run_cell?.0 as usize);
+            // A cached verdict got its tool responses in the run that judged it.
+            slot.cached_from.as_ref().or_else(slot_run)
         })
         .collect();
     // A run id begins with its time, so this puts the newest first.
@@ -60,26 +62,27 @@ pub(super) fn report_replayed_evidence(app: &mut App, ticket: RunTicket, events:
         EventKind::RunStarted(header) => header.replayed_evidence_plan(),
         _ => None,
     });
-    let of_save = app
+    let save_number = app
         .live_session
         .runs
         .by_ticket
         .get(&ticket)
         .and_then(|run| run.save_number);
-    let (Some(frozen), Some(save)) = (started, of_save) else {
+    let (Some(plan), Some(save)) = (started, save_number) else {
         return;
     };
     let report = app.saves.report.as_mut();
     let Some(report) = report.filter(|report| report.covers_save(save)) else {
         return;
     };
-    let pages = match frozen.answers {
+    // The first run of a rubric has no recorded pages.
+    let pages = match plan.answers {
         0 => "no pages yet".to_owned(),
         n => pluralize(n, "page"),
     };
     report.replayed_evidence = Some(format!(
         "judged on the same pages: {pages} of {}, others are fetched and shown as misses (P fetches again)",
-        frozen.describe_runs()
+        plan.describe_runs()
     ));
 }
 

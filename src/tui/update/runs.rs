@@ -14,7 +14,7 @@ use crate::record::NewestVerdicts;
 use crate::theme::Glyphs;
 use crate::tui::effect::Effect;
 use crate::tui::state::App;
-use crate::tui::state::cells::{CellsState, RowFlip};
+use crate::tui::state::cells::{CellsState, RowFlip, SlotId};
 use crate::tui::state::judge_trace::StepSelection;
 use crate::tui::state::notices::NoticeLevel;
 use crate::tui::state::pane::Pane;
@@ -33,9 +33,11 @@ pub(super) fn handle_outlined(
     generation: u64,
     facts: Vec<EventKind>,
 ) -> Vec<Effect> {
+    // The outline belongs to an older version of the files.
     if generation != app.generation {
         return Vec::new();
     }
+    // The labels are copied out, because the session is borrowed below.
     let labels = app.workspace().map(Arc::clone);
     let session = &mut app.live_session;
     for fact in facts {
@@ -74,6 +76,7 @@ pub(super) fn handle_outline_ended(
         None => app.live_session.cells.finish_outline(),
         Some(why) => {
             let why = format!("the cells are not all known: {why}");
+            // The rows that are known stay usable.
             app.live_session.cells.outline_error = Some(why.clone());
             app.notices.push(app.now, NoticeLevel::Error, why);
         }
@@ -89,6 +92,7 @@ pub(super) fn handle_newest_verdicts(
     board: &Arc<NewestVerdicts>,
     problems: Vec<String>,
 ) -> Vec<Effect> {
+    // The verdicts belong to an older version of the files.
     if generation != app.generation {
         return Vec::new();
     }
@@ -112,6 +116,7 @@ pub(super) fn handle_run_started(
     let known = app.live_session.runs.by_ticket.entry(ticket).or_default();
     known.id = Some(run);
     known.dir = Some(dir);
+    // The user may have cancelled the run before it started.
     if known.stage == RunStage::Requested {
         known.stage = RunStage::Running;
     }
@@ -146,15 +151,17 @@ pub(super) fn handle_run_events(
     if known.began_at.is_none() {
         known.began_at = events.last().map(|event| now.since(event.at));
     }
+    // The counters before and after give the decisions of this batch.
     let before = (known.decided_count, known.first_verdicts);
     let new = known.cell_slots.is_empty();
     replayed_evidence::report_replayed_evidence(app, ticket, events);
     let flips = feed_events(&mut app.live_session, ticket, events);
     let run = app.live_session.runs.by_ticket.get(&ticket);
-    let (decided, fresh) = run.map_or((0, 0), |run| {
+    let (decided, first_verdicts) = run.map_or((0, 0), |run| {
         (run.decided_count - before.0, run.first_verdicts - before.1)
     });
-    add_to_report(app, ticket, flips, (decided, fresh));
+    add_to_report(app, ticket, flips, (decided, first_verdicts));
+    // A second opinion appears with the run's first cells.
     if new {
         show_second_opinion(&mut app.live_session, ticket);
     }
@@ -165,14 +172,14 @@ pub(super) fn handle_run_events(
 /// Shows the judge of a second opinion at work, if its cell is focused.
 fn show_second_opinion(session: &mut SessionView, ticket: RunTicket) {
     let run = session.runs.by_ticket.get(&ticket);
-    let Some((row, slot)) = run.and_then(|run| *run.cell_slots.first()?) else {
+    let Some(SlotId { row, slot }) = run.and_then(|run| *run.cell_slots.first()?) else {
         return;
     };
-    let aside = session
+    let is_second_opinion = session
         .cells
         .row(row)
         .is_some_and(|row| row.is_second_opinion(slot));
-    if aside && session.trace_panes.row == Some(row) {
+    if is_second_opinion && session.trace_panes.row == Some(row) {
         session.trace_panes.slot = slot;
         session.trace_panes.step = StepSelection::Newest;
     }
@@ -192,6 +199,7 @@ pub(super) fn handle_run_ended(
     };
     run.stage = RunStage::Ended(problem.clone());
     if let Some(id) = &run.id {
+        // A cancelled run leaves cells without results, which get their earlier state back.
         session.cells.abandon_cells(id, &run.cell_slots);
     }
     session.cells.update_shown_if_due(app.now);
@@ -202,9 +210,11 @@ pub(super) fn handle_run_ended(
     );
     let id = run.id.clone();
     let focused: Vec<RunId> = focused_run_ids(&session.cells);
+    // The screen may show traces of these runs.
     session.runs.drop_oldest(|run| focused.contains(run));
     remove_from_report(app, ticket);
     for note in notes {
+        // A note, such as a missing price, repeats in each run.
         if !app.notices.log.iter().any(|notice| notice.text == note) {
             app.notices.push(app.now, NoticeLevel::Warning, note);
         }
@@ -246,6 +256,7 @@ pub(super) fn feed_events(
     ticket: RunTicket,
     events: &[RunEvent],
 ) -> Vec<RowFlip> {
+    // An older run that still reports must not replace the current digests.
     let newest = session.runs.by_ticket.keys().all(|other| *other <= ticket);
     let run = session.runs.by_ticket.entry(ticket).or_default();
     let cells = &mut session.cells;
@@ -278,8 +289,8 @@ pub(super) fn feed_events(
                 }
             }
             EventKind::CellsSettled(settled) => {
-                for one in settled {
-                    finish_cell(run, cells, &mut flips, one.0, &one.1);
+                for result in settled {
+                    finish_cell(run, cells, &mut flips, result.0, &result.1);
                 }
             }
             EventKind::CellStarted { cell, .. } => {
@@ -326,11 +337,12 @@ fn add_to_report(
         .get(&ticket)
         .and_then(|run| run.save_number);
     let number = save.unwrap_or(0);
-    let of_this = |report: &SaveReport| match save {
+    let belongs_to_run = |report: &SaveReport| match save {
         Some(number) => report.covers_save(number),
         None => report.number == 0 && report.running_runs.contains(&ticket),
     };
-    let known = app.saves.report.as_ref().is_some_and(of_this);
+    let known = app.saves.report.as_ref().is_some_and(belongs_to_run);
+    // The first flip of a run without a save opens a report for it.
     if !known && save.is_none() && !flips.is_empty() {
         app.saves.selected = 0;
         app.saves.report = Some(SaveReport {
@@ -340,7 +352,12 @@ fn add_to_report(
             ..SaveReport::default()
         });
     }
-    if let Some(report) = app.saves.report.as_mut().filter(|report| of_this(report)) {
+    if let Some(report) = app
+        .saves
+        .report
+        .as_mut()
+        .filter(|report| belongs_to_run(report))
+    {
         report.judged += decided;
         report.first_verdicts += fresh;
         for flip in flips {
@@ -367,6 +384,7 @@ fn focused_run_ids(cells: &CellsState) -> Vec<RunId> {
 /// Summarizes a run, such as `run k3f9: ✓ 28 ✗ 11 ! 2, 41 cells, 4.1 s, $0.12`.
 fn summarize_run(run: &TrackedRun, glyphs: &Glyphs, blind: bool) -> String {
     let name = run.id.as_ref().map_or("?", RunId::letters);
+    // A run without totals was interrupted.
     let Some(totals) = &run.state.totals else {
         return format!(
             "run {name} ended, {} of {} cells judged",
@@ -375,8 +393,9 @@ fn summarize_run(run: &TrackedRun, glyphs: &Glyphs, blind: bool) -> String {
         );
     };
     let count = |wanted: fn(Outcome) -> bool| -> u64 {
-        let of = totals.outcomes.iter();
-        of.filter(|(outcome, _)| wanted(**outcome))
+        let outcomes = totals.outcomes.iter();
+        outcomes
+            .filter(|(outcome, _)| wanted(**outcome))
             .map(|(_, n)| n)
             .sum()
     };
@@ -396,6 +415,7 @@ fn summarize_run(run: &TrackedRun, glyphs: &Glyphs, blind: bool) -> String {
         }
     }
     let mut parts = vec![
+        // Counts of passes and fails would reveal verdicts to a user who labels blind.
         if blind {
             "verdicts hidden".to_owned()
         } else if marks.is_empty() {
@@ -409,6 +429,7 @@ fn summarize_run(run: &TrackedRun, glyphs: &Glyphs, blind: bool) -> String {
     if totals.pending > 0 {
         parts.insert(2, format!("{} not judged", totals.pending));
     }
+    // Recordings of older versions have a total instead of a bill.
     let bill = totals.bill.unwrap_or(Cost {
         usd: totals.cost_usd.unwrap_or(0.0),
         unknown: 0,
@@ -424,18 +445,18 @@ fn summarize_run(run: &TrackedRun, glyphs: &Glyphs, blind: bool) -> String {
 
 fn collect_notes(run: &TrackedRun) -> Vec<String> {
     let all = &run.state.notes;
-    let mut shown: Vec<String> = all
+    let mut notes: Vec<String> = all
         .iter()
         .take(MAX_SHOWN_NOTES)
         .map(|note| note.text.clone())
         .collect();
     if all.len() > MAX_SHOWN_NOTES {
-        shown.push(format!(
+        notes.push(format!(
             "{} more notes are in the run's log",
             all.len() - MAX_SHOWN_NOTES
         ));
     }
-    shown
+    notes
 }
 
 #[cfg(test)]

@@ -33,14 +33,15 @@ pub(super) fn handle_time_passed(app: &mut App) -> Vec<Effect> {
     };
     if let Some(workspace) = app.workspace() {
         // A later save may have removed evals that were queued.
-        let there = |name: &EvalName| touched_evals::has_eval(workspace, name);
-        waiting.evals.retain(there);
-        let all_there = |name: &String| {
+        let exists = |name: &EvalName| touched_evals::has_eval(workspace, name);
+        waiting.evals.retain(exists);
+        let all_exist = |name: &String| {
+            // A decision belongs to an eval, and is removed with it.
             parse_eval_names(std::slice::from_ref(name))
                 .iter()
-                .all(there)
+                .all(exists)
         };
-        waiting.decisions.retain(all_there);
+        waiting.decisions.retain(all_exist);
     }
     let mut effects = start_eval_runs(app, &waiting.evals, CachePolicy::Use);
     if !waiting.decisions.is_empty() {
@@ -67,8 +68,13 @@ pub(super) fn start_eval_runs(
         .collect()
 }
 
-/// A filter, and the evals that it selects.
-pub(super) type EvalFilter = (String, Vec<EvalName>);
+/// A filter that selects whole evals.
+pub(super) struct EvalFilter {
+    /// The filter as text, such as `rubric:"x" eval:"y,z"`.
+    pub(super) text: String,
+    /// The evals that it selects.
+    pub(super) evals: Vec<EvalName>,
+}
 
 pub(super) fn build_filters(evals: &[EvalName]) -> Vec<EvalFilter> {
     let mut rubrics: BTreeMap<&str, Vec<&EvalName>> = BTreeMap::new();
@@ -76,6 +82,7 @@ pub(super) fn build_filters(evals: &[EvalName]) -> Vec<EvalFilter> {
         rubrics.entry(&eval.rubric).or_default().push(eval);
     }
     let text = |rubrics: &[&str], evals: &[&str]| {
+        // Ids are quoted, because they may contain characters with a meaning in a filter.
         let quoted = |ids: &[&str]| format!("\"{}\"", ids.join(","));
         format!("rubric:{} eval:{}", quoted(rubrics), quoted(evals))
     };
@@ -85,13 +92,19 @@ pub(super) fn build_filters(evals: &[EvalName]) -> Vec<EvalFilter> {
         let mut ids: Vec<&str> = evals.iter().map(|e| &*e.eval).collect();
         ids.sort_unstable();
         ids.dedup();
-        return vec![(text(&names, &ids), evals.to_vec())];
+        return vec![EvalFilter {
+            text: text(&names, &ids),
+            evals: evals.to_vec(),
+        }];
     }
     rubrics
         .into_iter()
         .map(|(rubric, evals)| {
             let ids: Vec<&str> = evals.iter().map(|e| &*e.eval).collect();
-            (text(&[rubric], &ids), evals.into_iter().cloned().collect())
+            EvalFilter {
+                text: text(&[rubric], &ids),
+                evals: evals.into_iter().cloned().collect(),
+            }
         })
         .collect()
 }
@@ -107,13 +120,14 @@ pub(super) fn build_save_order(
     let newest: Option<RunId> = {
         let mut runs = app.live_session.runs.by_ticket.values().rev();
         runs.find_map(|run| run.id.clone())
+            // A run id begins with its time, so the largest is the newest.
             .or_else(|| app.live_session.cells.runs.iter().max().cloned())
     };
     Some(RunOrder {
         ticket: app.next_ticket(),
         workspace,
         only: only.map(Arc::new),
-        filter: part.map(|(filter, _)| filter),
+        filter: part.map(|part| part.text),
         except: None,
         judge: None,
         cache,
@@ -135,10 +149,11 @@ pub(super) fn start_save_run(
     cache: CachePolicy,
 ) -> Effect {
     let (evals, names) = (
-        part.as_ref().map(|(_, evals)| evals.clone()),
+        part.as_ref().map(|part| part.evals.clone()),
         only.clone().unwrap_or_default(),
     );
     let Some(order) = build_save_order(app, only, part, cache) else {
+        // Without a workspace nothing can be judged; reading the files again is harmless.
         return Effect::RescanFiles;
     };
     let save = app.saves.number;
@@ -147,6 +162,7 @@ pub(super) fn start_save_run(
         ..TrackedRun::default()
     };
     app.live_session.runs.by_ticket.insert(order.ticket, run);
+    // A later save over these evals may cancel the run.
     let evals = evals.unwrap_or_else(|| parse_eval_names(&names));
     app.saves.save_runs.push(SaveRun {
         ticket: order.ticket,

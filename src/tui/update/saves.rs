@@ -24,6 +24,7 @@ use crate::tui::state::saves::{
     summarize,
 };
 use crate::tui::state::{App, OpenedItem};
+use crate::tui::task_failure::TaskFailure;
 use crate::tui::widget::flow::ScrollState;
 use crate::workspace::Workspace;
 
@@ -36,6 +37,7 @@ pub(super) fn handle_reloaded(
     workspace: Arc<Workspace>,
     changed: &[PathBuf],
 ) -> Vec<Effect> {
+    // Labels come first: dicta's own write of the labels file must not count as a save.
     let others = labels::handle_reloaded(app, &workspace, changed);
     if others.is_empty() && !changed.is_empty() && app.workspace().is_some() {
         // Only dicta's own label file changed, and the app knows its labels already.
@@ -56,14 +58,17 @@ pub(super) fn handle_reloaded(
         effects.extend(request_outline(app, workspace));
         return effects;
     };
+    // The files are as before, for example after an undo in the editor.
     if changed.is_empty() {
         return Vec::new();
     }
     app.opened = OpenedItem::Workspace(Arc::clone(&workspace));
+    // Find what the save changed.
     let gone = touched_evals::count_removed(&old, &workspace);
     let mut touched = touched_evals::find_touched(&old, &workspace);
     let stays = touched.is_empty() && gone == 0 && has_same_cells(&old, &workspace);
     let before = find_report_base(app, &old, &workspace, stays);
+    // Evals that only disappeared between two writes of one save need no judging.
     if let Some(base) = &before {
         touched_evals::drop_restored(base, &old, &workspace, &mut touched, |name| {
             is_eval_current(app, name)
@@ -77,6 +82,7 @@ pub(super) fn handle_reloaded(
         // The verdicts are decided by the old rubric. The runs of this save then show each change as a flip.
         effects.extend(request_outline(app, Arc::clone(&old)));
     }
+    // The replay hides the live cells, so the notice explains that the save still counts.
     if app.replay.is_some() {
         let notice = "a file was saved: the live cells take it, the replay stays (q goes back)";
         app.notices.push(app.now, NoticeLevel::Info, notice);
@@ -93,6 +99,7 @@ pub(super) fn handle_reloaded(
     if app.ui.focus == Pane::Cells && app.replay.is_none() {
         app.ui.tab_pane = Pane::Changes;
     }
+    // While automatic judging is off, a save only marks verdicts as stale.
     if app.saves.paused {
         app.saves.unjudged_saves += 1;
         return effects;
@@ -110,6 +117,7 @@ fn find_report_base(
     layout: bool,
 ) -> Option<Arc<Workspace>> {
     let report = app.saves.report.as_ref()?;
+    // Number 0 is a run without a save, which no save continues.
     let base = report.base.as_ref().filter(|_| report.number > 0)?;
     if app.now > report.saved_at + PARTIAL_WRITE_WINDOW {
         return None;
@@ -121,11 +129,16 @@ fn find_report_base(
 /// Returns true if all rows of an eval were decided by its current version.
 fn is_eval_current(app: &App, name: &EvalName) -> bool {
     let cells = &app.live_session.cells;
-    let of = |at: u32| {
+    let is_wanted_eval = |at: u32| {
         let eval = cells.evals.get(at as usize);
         eval.is_some_and(|eval| eval.rubric == name.rubric && eval.id == name.eval)
     };
-    let mut rows = cells.rows.iter().filter(|row| of(row.eval)).peekable();
+    let mut rows = cells
+        .rows
+        .iter()
+        .filter(|row| is_wanted_eval(row.eval))
+        .peekable();
+    // An eval without rows was never decided.
     rows.peek().is_some() && rows.all(|row| row.decision.is_some() && row.stale.is_none())
 }
 
@@ -142,6 +155,7 @@ fn update_report(
     saves.number += 1;
     // The estimate belongs to the save before.
     saves.pending_estimate = None;
+    // A save that continues the last one keeps its report.
     let known = saves.report.take().filter(|_| before.is_some());
     let base = before.unwrap_or_else(|| Arc::clone(old));
     let mut report = known.unwrap_or_else(|| {
@@ -170,12 +184,14 @@ fn update_report(
             report.touched_evals.push(name);
         }
     }
+    // These parts describe the newest save only.
     report.examples = None;
     report.replayed_evidence = None;
     report.paused = saves.paused && !touched.is_empty();
     report.lost_evals = gone > 0;
     report.not_judged = if touched.is_empty() {
         touched_evals::describe_other_changes(&base, new, touched_evals::count_removed(&base, new))
+            // A layout change keeps the text of the save that it continues.
             .or(report.not_judged)
     } else {
         None
@@ -193,6 +209,7 @@ fn has_same_cells(old: &Workspace, new: &Workspace) -> bool {
 
 /// Orders the outline and the newest verdicts of the current workspace.
 fn request_outline(app: &mut App, decided_by: Arc<Workspace>) -> Vec<Effect> {
+    // Results of an earlier order are then ignored.
     app.generation += 1;
     let generation = app.generation;
     let Some(workspace) = app.workspace().map(Arc::clone) else {
@@ -216,6 +233,7 @@ fn request_outline(app: &mut App, decided_by: Arc<Workspace>) -> Vec<Effect> {
 fn clear_problems(app: &mut App, alone: bool) {
     let problems = std::mem::take(&mut app.saves.problems);
     let toast = app.notices.toast(app.now);
+    // A notice from before the save may be outdated. Warnings and errors stay.
     if toast.is_some_and(|notice| notice.level == NoticeLevel::Info) {
         app.notices.dismiss();
     }
@@ -241,6 +259,7 @@ fn diff_file(path: &Path, old: &Workspace, new: &Workspace) -> EditedFile {
         _ => saves::FileChange::Saved,
     };
     let (old, new) = (old.unwrap_or_default(), new.unwrap_or_default());
+    // The screen's thread computes the diff, so its input is limited.
     let diff = if old.len().max(new.len()) > MAX_DIFF_BYTES {
         format!("(too large to compare here: {} bytes)\n", new.len())
     } else {
@@ -262,12 +281,14 @@ fn start_judging(app: &mut App, touched: &[TouchedEval]) -> Vec<Effect> {
         save: 0,
     });
     let names: Vec<EvalName> = touched.iter().map(|t| t.name.clone()).collect();
+    // Runs over older versions of these evals are cancelled first.
     let mut effects = cancel_superseded(app, &names, &mut waiting);
-    let of = |wanted: fn(TouchKind) -> bool| -> Vec<EvalName> {
-        let of = touched.iter().filter(|t| wanted(t.kind));
-        of.map(|t| t.name.clone()).collect()
+    let names_where = |wanted: fn(TouchKind) -> bool| -> Vec<EvalName> {
+        let matching = touched.iter().filter(|t| wanted(t.kind));
+        matching.map(|t| t.name.clone()).collect()
     };
-    let checks = of(|how| how == TouchKind::Check);
+    // Checks cost nothing, so they run at once.
+    let checks = names_where(|how| how == TouchKind::Check);
     effects.extend(start_eval_runs(app, &checks, CachePolicy::Use));
     let changed = touched
         .iter()
@@ -286,11 +307,15 @@ fn start_judging(app: &mut App, touched: &[TouchedEval]) -> Vec<Effect> {
         .map(|t| t.name.clone())
         .collect();
     effects.extend(start_eval_runs(app, &known, CachePolicy::SkipUncached));
-    waiting.evals.extend(of(|how| how == TouchKind::Free));
+    // Free judges wait until the user stops saving.
+    waiting
+        .evals
+        .extend(names_where(|how| how == TouchKind::Free));
     waiting.evals.sort();
     waiting.evals.dedup();
     effects.extend(queue_costly(app, touched, &mut waiting));
     if !waiting.evals.is_empty() || !waiting.decisions.is_empty() {
+        // Each save restarts the wait.
         waiting.due = app.now + JUDGE_DEBOUNCE;
         waiting.save = app.saves.number;
         app.saves.pending_judging = Some(waiting);
@@ -314,9 +339,10 @@ fn cancel_superseded(
         if !matches!(run.stage, RunStage::Requested | RunStage::Running) {
             return false;
         }
-        let asked = run.has_called_model();
+        // A run that called a model has cost money, so its verdicts are kept.
+        let called_model = run.has_called_model();
         let same = caused.evals.iter().any(|eval| touched.contains(eval));
-        if asked || !same {
+        if called_model || !same {
             return true;
         }
         run.stage = RunStage::Cancelling;
@@ -345,11 +371,12 @@ pub(super) fn handle_reload_failed(app: &mut App, problems: Vec<Diagnostic>) -> 
 }
 
 /// Checks the files after the editor ended, because the watcher may have missed a change.
-pub(super) fn handle_editor_closed(app: &mut App, how: Result<(), String>) -> Vec<Effect> {
+pub(super) fn handle_editor_closed(app: &mut App, how: Result<(), TaskFailure>) -> Vec<Effect> {
     if let Err(why) = how {
         let notice = format!("the editor: {why}");
         app.notices.push(app.now, NoticeLevel::Error, notice);
     }
+    // An editor may save without an event of the file system that the watcher gets.
     vec![Effect::RescanFiles]
 }
 

@@ -47,13 +47,13 @@ pub(super) struct TouchedEval {
 pub(super) fn find_touched(old: &Workspace, new: &Workspace) -> Vec<TouchedEval> {
     let before: IndexMap<(&str, &str), (&Rubric, &Eval)> = list_evals(old).collect();
     list_evals(new)
-        .filter_map(|((rubric, eval), (of, now))| {
+        .filter_map(|((rubric, eval), (rubric_of_eval, now))| {
             let was = before.get(&(rubric, eval)).copied();
-            let how = classify_touch(was, (of, now), old, new)?;
+            let kind = classify_touch(was, (rubric_of_eval, now), old, new)?;
             // The recorded verdicts of a panel may be enough for its new vote rule.
-            let decides = was.is_some_and(|(was_of, was)| {
+            let decides = was.is_some_and(|(old_rubric, was)| {
                 was.decision_settings != now.decision_settings
-                    || find_panel(was_of, was) != find_panel(of, now)
+                    || find_panel(old_rubric, was) != find_panel(rubric_of_eval, now)
             });
             let judged = JUDGED_EVAL_TYPES.contains(now.eval_type.as_str());
             Some(TouchedEval {
@@ -61,9 +61,10 @@ pub(super) fn find_touched(old: &Workspace, new: &Workspace) -> Vec<TouchedEval>
                     rubric: rubric.to_owned(),
                     eval: eval.to_owned(),
                 },
-                kind: how,
+                kind,
+                // A check has no judge to name.
                 judge: judged
-                    .then(|| find_costly_judge(of, now, new).map(str::to_owned))
+                    .then(|| find_costly_judge(rubric_of_eval, now, new).map(str::to_owned))
                     .flatten(),
                 decision_changed: decides,
             })
@@ -87,6 +88,7 @@ pub(super) fn drop_restored(
             return true;
         }
         let same = then.iter().find(|then| then.name == one.name);
+        // The change is the difference to the state before the pieces, not to the broken one.
         if let Some(then) = same {
             one.kind = then.kind;
         }
@@ -120,18 +122,20 @@ pub(super) fn describe_other_changes(
     gone: usize,
 ) -> Option<String> {
     if gone > 0 {
+        // The most specific reason comes first, because the report has one line.
         let evals = pluralize(gone as u64, "eval");
         let are = if gone == 1 { "is" } else { "are" };
         return Some(format!("{evals} {are} gone, nothing to judge again"));
     }
-    let weighs = |workspace: &Workspace| -> Vec<_> {
+    let scoring = |workspace: &Workspace| -> Vec<_> {
         let all = list_evals(workspace);
         all.map(|(_, (rubric, eval))| (rubric.threshold, eval.weight, eval.required))
             .collect()
     };
-    if weighs(old) != weighs(new) {
+    if scoring(old) != scoring(new) {
         return Some("only how rubrics are scored changed, nothing to judge again".to_owned());
     }
+    // Without removed or added evals, both lists have the same order.
     let mut pairs = list_evals(old).zip(list_evals(new));
     let kept =
         pairs.all(|((_, (_, was)), (_, (_, is)))| has_same_examples(&was.examples, &is.examples));
@@ -160,6 +164,7 @@ pub(super) fn describe_other_changes(
 
 /// Returns true if the examples are equal except for their positions in the file.
 pub(super) fn has_same_examples(was: &[Example], is: &[Example]) -> bool {
+    // A position changes with each line above the example.
     let content = |one: &Example| (one.input.clone(), one.expect, one.why.clone());
     was.iter().map(content).eq(is.iter().map(content))
 }
@@ -178,6 +183,7 @@ pub(super) fn classify_judged<'w>(
     let judges = list_judges(rubric, eval, workspace);
     let costly = judges.iter().find(|name| !is_judge_free(name, workspace));
     let free = costly.is_none() && !judges.is_empty();
+    // A judge that may cost decides for the whole panel, because dicta must ask then.
     let judge = costly.or(judges.first()).copied();
     (
         if free {
@@ -234,6 +240,7 @@ fn classify_touch(
             && was.enabled == eval.enabled
             && was.applies_to == eval.applies_to
             && was_rubric.applies_to == rubric.applies_to
+            // A check calls no judge, so repeats and judges do not concern it.
             && (!judged
                 || (was.repeat == eval.repeat
                     && old.replayed_evidence_run == new.replayed_evidence_run
@@ -255,6 +262,7 @@ fn has_same_judge(
 ) -> bool {
     let digests = |rubric, eval, workspace: &Workspace| -> Vec<_> {
         let names = list_judges(rubric, eval, workspace).into_iter();
+        // Two judges of one name may have different settings, so digests are compared.
         let digest = |name: &str| workspace.judges.get(name).map(judge_digest);
         names.map(|name| (name.to_owned(), digest(name))).collect()
     };

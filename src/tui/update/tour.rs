@@ -15,6 +15,7 @@ pub(super) fn update_tour(app: &mut App) {
     };
     let live = &app.live_session;
     let row = live.cells.selected_row();
+    // A failure can only be found after a run, so these two steps have an order.
     if !tour.done[TourStep::Run as usize] {
         let ended = |run: &crate::tui::state::runs::TrackedRun| {
             // A run that a save started does not count. The step asks the user to judge everything.
@@ -27,6 +28,7 @@ pub(super) fn update_tour(app: &mut App) {
     } else if !tour.done[TourStep::LookAtFailure as usize] {
         let failed = row.and_then(|row| live.cells.row(row)).is_some_and(|row| {
             let decided = row.visible_decision().map(|decision| decision.outcome);
+            // A stale failure disappears with the next run, so it does not count.
             decided == Some(Outcome::Fail) && row.stale != Some(StaleReason::Eval)
         });
         let went = row != tour.row_at_run_end || app.ui.focus == Pane::Verdict;
@@ -39,6 +41,7 @@ pub(super) fn update_tour(app: &mut App) {
     if saved.is_some_and(|report| !report.files.is_empty()) {
         tour.complete_step(TourStep::ChangeALine);
     }
+    // The flip must be visible for a moment, or the user would miss this step.
     if saved.is_some_and(|report| !report.flips.is_empty()) {
         let since = *tour.flip_shown_at.get_or_insert(app.now);
         if app.ui.focus == Pane::Changes || app.now >= since + FLIP_DISPLAY_TIME {

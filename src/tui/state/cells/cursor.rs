@@ -26,16 +26,19 @@ impl CellsState {
             self.list.top = 0;
             return;
         }
-        let wish = self
+        // The user's own choice comes first, even if a filter hid it in between.
+        let choice = self
             .order
             .user_choice
-            .and_then(|wish| self.find_shown_position(wish));
-        let known = match wish {
+            .and_then(|choice| self.find_shown_position(choice));
+        let known = match choice {
             Some(at) => Some(at),
             None if !self.order.user_moved => Some(self.find_first_problem()),
+            // If the row is hidden in a closed group, its group is selected.
             None => self.cursor_position().or_else(|| self.group_of_selected()),
         };
         self.list.keep_selection(&self.shown, known);
+        // Until the first move, the list is shown from its top.
         if !self.order.user_moved {
             self.list.top = 0;
         }
@@ -63,6 +66,7 @@ impl CellsState {
         {
             return at;
         }
+        // No problem: the first row, so that its trace is visible.
         let mut first = None;
         for (at, entry) in self.shown.iter().enumerate() {
             if let CellsEntry::Row(id) = entry {
@@ -142,6 +146,7 @@ impl CellsState {
         else {
             return false;
         };
+        // A row that the filter hides could not be selected.
         if !self.matches_filter(row) {
             // An empty filter always parses.
             let _cleared = self.set_filter("");
@@ -151,8 +156,10 @@ impl CellsState {
         if let Some(group) = self.groups.get_mut(eval as usize)
             && !group.open
         {
+            // Opened explicitly, so that a new order does not close it.
             group.opened_by_user = Some(true);
         }
+        // The selection below needs the new order at once.
         self.mark_order_urgent();
         self.update_shown();
         self.selected_row() == Some(row)
@@ -203,6 +210,7 @@ impl CellsState {
     }
 
     fn select_next_where(&mut self, forward: bool, wanted: fn(&CellsRow) -> bool) -> bool {
+        // The search needs every group in its final order, so pending groups are sorted now.
         self.mark_order_urgent();
         self.update_shown();
         let all: Vec<(usize, &[RowId])> = self.matching_groups().collect();
@@ -212,6 +220,7 @@ impl CellsState {
                 let eval = self.row(id).map(|row| row.eval);
                 let group = eval.and_then(|eval| self.find_group(eval));
                 let at =
+                    // A row that the filter hides has no position, so the search begins with the whole group.
                     group.and_then(|group| all.get(group)?.1.iter().position(|one| *one == id));
                 (group, at)
             }
@@ -226,9 +235,11 @@ impl CellsState {
             let at = if forward {
                 (group + turn) % count.max(1)
             } else {
+                // Adding twice the count keeps the number from becoming negative.
                 (group + count.max(1) * 2 - turn) % count.max(1)
             };
             let Some((_, rows)) = all.get(at) else { break };
+            // The first round leaves out what the cursor has passed; the last round covers it.
             let rows: &[RowId] = match (turn, row, forward) {
                 (0, Some(row), true) => &rows[row + 1..],
                 (0, Some(row), false) => &rows[..row],
@@ -259,14 +270,14 @@ impl CellsState {
     }
 
     fn find_group(&self, eval: u32) -> Option<usize> {
-        let shown = |eval: &&u32| {
+        let has_matches = |eval: &&u32| {
             self.groups
                 .get(**eval as usize)
                 .is_some_and(|group| !group.matching.is_empty())
         };
         self.eval_order()
             .iter()
-            .filter(shown)
+            .filter(has_matches)
             .position(|one| *one == eval)
     }
 }

@@ -14,8 +14,22 @@ use crate::run::{DecisionFilter, FilterCandidate, FilterWord, split_words};
 #[derive(Debug, Clone, Default)]
 pub(super) struct CellsFilter {
     name_filter: Option<DecisionFilter>,
-    status_terms: Vec<(bool, StatusTerm)>,
-    label_terms: Vec<(bool, Vec<LabelTerm>)>,
+    status_terms: Vec<StatusCondition>,
+    label_terms: Vec<LabelCondition>,
+}
+
+/// An `is:` condition.
+#[derive(Debug, Clone, Copy)]
+struct StatusCondition {
+    is_negated: bool,
+    term: StatusTerm,
+}
+
+/// A `label:` condition, which one of its values must meet.
+#[derive(Debug, Clone)]
+struct LabelCondition {
+    is_negated: bool,
+    any_of: Vec<LabelTerm>,
 }
 
 /// The number of rows that are filtered at once. The rest follows in steps; see [`CellsState::finish_filtering`].
@@ -60,35 +74,48 @@ const STATUS_TERMS: [(&str, StatusTerm); 4] = [
 impl CellsFilter {
     /// Parses a filter. The error is a sentence.
     fn parse(text: &str) -> Result<Self, String> {
+        // The parser is shared with `dicta run --where`; on the screen its prefix is wrong.
         let plain = |error: crate::run::FilterError| {
-            let said = error.to_string();
-            said.strip_prefix("--where: ").unwrap_or(&said).to_owned()
+            let message = error.to_string();
+            message
+                .strip_prefix("--where: ")
+                .unwrap_or(&message)
+                .to_owned()
         };
         let mut is = Vec::new();
         let mut label = Vec::new();
         let mut rest: Vec<FilterWord> = Vec::new();
         for word in split_words(text).map_err(plain)? {
             match word.text.split_once(':') {
+                // A quoted word is text to search for, even if it contains a colon.
                 Some(("is", value)) if !word.is_quoted => is.extend(
                     value
                         .split(',')
                         .map(|one| {
-                            parse_term("is", one, &STATUS_TERMS).map(|one| (word.is_negated, one))
+                            parse_term("is", one, &STATUS_TERMS).map(|term| StatusCondition {
+                                is_negated: word.is_negated,
+                                term,
+                            })
                         })
                         .collect::<Result<Vec<_>, _>>()?,
                 ),
                 Some(("label", value)) if !word.is_quoted => {
-                    let said = value
+                    let terms = value
                         .split(',')
                         .map(|one| parse_term("label", one, &LABEL_TERMS));
-                    label.push((word.is_negated, said.collect::<Result<Vec<_>, _>>()?));
+                    label.push(LabelCondition {
+                        is_negated: word.is_negated,
+                        any_of: terms.collect::<Result<Vec<_>, _>>()?,
+                    });
                 }
+                // Tags are in the transcript files, which the screen does not read.
                 Some(("tag", _)) if !word.is_quoted => {
                     return Err(
                         "tags are not known on the screen; `dicta run --where tag:…` takes them"
                             .to_owned(),
                     );
                 }
+                // All other words have the same meaning as in `dicta run --where`.
                 _ => rest.push(word),
             }
         }
@@ -126,6 +153,7 @@ impl StatusTerm {
     fn matches(self, row: &CellsRow) -> bool {
         match self {
             Self::Stale => row.stale.is_some(),
+            // A flip would reveal a hidden verdict.
             Self::Flip => row.flipped.is_some() && !row.hidden,
             Self::Live => row.is_live(),
             Self::Problem => row.is_problem(),
@@ -148,6 +176,7 @@ impl LabelTerm {
 impl CellsState {
     /// Sets the filter. If it does not parse, returns the problem and keeps the visible rows.
     pub(crate) fn set_filter(&mut self, text: &str) -> Result<(), String> {
+        // The text is kept even if it does not parse, so that the user can correct it.
         text.trim().clone_into(&mut self.filter);
         match CellsFilter::parse(text) {
             Ok(query) => self.query = query,
@@ -158,6 +187,7 @@ impl CellsState {
         }
         self.filter_problem = None;
         self.mark_order_outdated();
+        // The first rows appear at once; a timer filters the others.
         self.update_some_groups(ROWS_PER_FILTER_STEP);
         Ok(())
     }
@@ -169,27 +199,33 @@ impl CellsState {
 
     /// Like [`Self::matches_filter`], with a buffer for names, which saves one allocation per row.
     pub(super) fn matches_filter_with_buffer(&self, id: RowId, written: &mut String) -> bool {
+        // Without a filter no name must be built, which is the common case.
         if self.query.is_empty() {
             return true;
         }
         let Some(row) = self.row(id) else {
             return false;
         };
+        // All states of `is:` must match; the values of one `label:` are alternatives.
         if !self
             .query
             .status_terms
             .iter()
-            .all(|(not, is)| is.matches(row) != *not)
+            .all(|condition| condition.term.matches(row) != condition.is_negated)
         {
             return false;
         }
         let mut labels = self.query.label_terms.iter();
-        if !labels.all(|(not, said)| said.iter().any(|said| said.matches(row)) != *not) {
+        let holds = |condition: &LabelCondition| {
+            condition.any_of.iter().any(|term| term.matches(row)) != condition.is_negated
+        };
+        if !labels.all(holds) {
             return false;
         }
         let Some(filter) = &self.query.name_filter else {
             return true;
         };
+        // The first judge names the row; the filter can match any of them.
         let judge = row.slots.first().and_then(|slot| slot.judge);
         let name_of =
             |slot: &super::RowSlot| Some(self.judges.get(slot.judge? as usize)?.0.as_str());
@@ -199,6 +235,7 @@ impl CellsState {
             return false;
         };
         written.clear();
+        // Building the name is the slow part, so it is done only for a filter with free words.
         if filter.needs_name() {
             let _infallible = write!(written, "{name}");
         }
@@ -216,6 +253,7 @@ impl CellsState {
             outcome: row.visible_decision().map(|decision| decision.outcome),
             explanation: row
                 .decision_explanation()
+                // The explanation would reveal a hidden verdict.
                 .filter(|_| !row.hidden)
                 .map_or("", |why| why),
         })

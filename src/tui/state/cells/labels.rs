@@ -43,15 +43,20 @@ impl LabelValue {
     }
 }
 
-/// The subject of a label: transcript, rubric, eval.
-type LabelSubject = (String, String, String);
+/// The subject of a label.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct LabelSubject {
+    transcript: String,
+    rubric: String,
+    eval: String,
+}
 
 fn label_subject_from(name: &CellName) -> LabelSubject {
-    (
-        name.transcript.clone(),
-        name.rubric.clone(),
-        name.eval.clone(),
-    )
+    LabelSubject {
+        transcript: name.transcript.clone(),
+        rubric: name.rubric.clone(),
+        eval: name.eval.clone(),
+    }
 }
 
 /// The labels of the files, and those set here since.
@@ -69,8 +74,8 @@ impl CellsRow {
 
     /// Returns true if verdict and label are equal; `None` if one of them is missing.
     pub(crate) fn agrees_with_label(&self) -> Option<bool> {
-        let said = self.visible_decision()?.outcome.passed()?;
-        Some(self.label?.passed()? == said)
+        let passed = self.visible_decision()?.outcome.passed()?;
+        Some(self.label?.passed()? == passed)
     }
 
     /// Returns true if the row can have a label and has none.
@@ -95,25 +100,27 @@ impl AgreementTally {
         if self.labelled == 0 {
             return "no labels yet: p, f and u set one".to_owned();
         }
-        let of = self.agreement;
+        let agreement = self.agreement;
         let some =
             |n: u64, one: &str, more: &str| format!("{n} {}", if n == 1 { one } else { more });
         let mut line = format!(
             "n = {}: {}, {}, {}, {}",
-            of.total(),
-            some(of.true_pass, "true pass", "true passes"),
-            some(of.false_pass, "false pass", "false passes"),
-            some(of.true_fail, "true fail", "true fails"),
-            some(of.false_fail, "false fail", "false fails"),
+            agreement.total(),
+            some(agreement.true_pass, "true pass", "true passes"),
+            some(agreement.false_pass, "false pass", "false passes"),
+            some(agreement.true_fail, "true fail", "true fails"),
+            some(agreement.false_fail, "false fail", "false fails"),
         );
-        let open = self.labelled - of.total() - self.unsure;
+        let open = self.labelled - agreement.total() - self.unsure;
         let mut rest = vec![format!("{} labelled", self.labelled)];
         if self.unsure > 0 {
             rest.push(format!("{} unsure", self.unsure));
         }
+        // Rows with a label but no pass or fail of the judge, such as errors.
         if open > 0 {
             rest.push(format!("{open} without a verdict"));
         }
+        // One entry only repeats the count that the line already gives.
         if rest.len() > 1 {
             line = format!("{line} ({})", rest.join(", "));
         }
@@ -156,12 +163,13 @@ impl CellsState {
     /// Updates the label of a row, and hides its verdict if needed. The row keeps its place, so that it does not jump
     /// while the user labels.
     pub(super) fn refresh_label(&mut self, id: RowId) {
-        let Some((row, (label, veiled))) = self.row(id).map(|row| (row, self.resolve_label(row)))
+        let Some((row, (label, hidden))) = self.row(id).map(|row| (row, self.resolve_label(row)))
         else {
             return;
         };
-        if (row.label, row.hidden) != (label, veiled) {
-            self.update_row_in_place(id, |row| (row.label, row.hidden) = (label, veiled));
+        // Most rows do not change, so they are not updated.
+        if (row.label, row.hidden) != (label, hidden) {
+            self.update_row_in_place(id, |row| (row.label, row.hidden) = (label, hidden));
         }
     }
 
@@ -171,25 +179,32 @@ impl CellsState {
             .find_row_label(row)
             .map(|label| LabelValue::from_passed(label.passed));
         // A decision about one message can't have a label, so it would stay hidden forever.
-        let veiled = self.blind && label.is_none() && row.message.is_none();
-        (label, veiled)
+        let hidden = self.blind && label.is_none() && row.message.is_none();
+        (label, hidden)
     }
 
     /// Returns the label of the whole transcript. A decision about one message has none.
     fn find_row_label(&self, row: &CellsRow) -> Option<&Label> {
-        let told = &self.labels;
-        if row.message.is_some() || (told.from_files.is_empty() && told.local_edits.is_empty()) {
+        let labels = &self.labels;
+        // Most workspaces have no labels; then no name is compared.
+        if row.message.is_some() || (labels.from_files.is_empty() && labels.local_edits.is_empty())
+        {
             return None;
         }
         let transcript = &self.transcripts.get(row.transcript as usize)?.id;
         let eval = self.evals.get(row.eval as usize)?;
-        if !told.local_edits.is_empty() {
-            let about = (transcript.clone(), eval.rubric.clone(), eval.id.clone());
-            if let Some(own) = told.local_edits.get(&about) {
-                return own.as_ref();
+        if !labels.local_edits.is_empty() {
+            let subject = LabelSubject {
+                transcript: transcript.clone(),
+                rubric: eval.rubric.clone(),
+                eval: eval.id.clone(),
+            };
+            // A local edit with `None` hides the label of the file: the user removed it.
+            if let Some(edit) = labels.local_edits.get(&subject) {
+                return edit.as_ref();
             }
         }
-        told.from_files.find(transcript, &eval.rubric, &eval.id)
+        labels.from_files.find(transcript, &eval.rubric, &eval.id)
     }
 
     /// Returns the full label of a row.
@@ -233,7 +248,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tally_says_n_and_what_is_not_in_it() {
+    fn agreement_counts_state_n_and_excluded_labels() {
         let mut tally = AgreementTally::default();
         assert_eq!(tally.format_counts(), "no labels yet: p, f and u set one");
         for (passed, label) in [(true, true), (true, true), (true, false), (false, true)] {

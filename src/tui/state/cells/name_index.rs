@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::order::EvalGroup;
 use super::votes::compute_decision;
 use super::{
-    CellsRow, CellsState, DecisionRule, EvalInfo, FlipSide, RowId, RowSlot, RowSlotState,
-    RunIndexMap, SlotId, StaleReason,
+    CellsRow, CellsState, DecisionRule, EvalInfo, ExpectedCells, FlipSide, RowId, RowSlot,
+    RowSlotState, RunIndexMap, SlotId, StaleReason,
 };
 use crate::event::{CellKey, RunHeader};
 use crate::model::{CellIx, Digest, Panel, ScoreBounds, TranscriptRef};
@@ -60,6 +60,7 @@ impl NameIndex {
 
 /// Returns the FNV-1a hash of a digest.
 pub(super) fn hash_digest(digest: &Digest) -> u64 {
+    // The constants are the offset basis and the prime of 64-bit FNV-1a.
     digest.0.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })
@@ -77,6 +78,7 @@ impl VerdictBaseline {
         let verdict = row
             .verdict
             .clone()
+            // A rank of 0 means that no run of this session wrote the row.
             .filter(|_| row.bookkeeping.run_rank == 0)?;
         let cells = row.slots.iter().filter_map(|slot| slot.run_cell).collect();
         Some(Self { cells, verdict })
@@ -84,6 +86,7 @@ impl VerdictBaseline {
 
     fn restore_if_current(self, row: &mut CellsRow) {
         let mut cells = row.slots.iter().filter_map(|slot| slot.run_cell);
+        // A cell of another run is newer, so its verdict is compared with.
         if cells.all(|cell| self.cells.contains(&cell)) {
             row.verdict = Some(self.verdict);
         }
@@ -108,17 +111,19 @@ fn to_u32_index(len: usize) -> u32 {
 impl CellsState {
     pub(super) fn update_from_header(&mut self, header: &RunHeader, current: bool) -> RunIndexMap {
         let mut names = RunIndexMap {
+            // A judge option in the plan replaces the judges of the rubrics.
             second_opinion: header.plan.contains_key("judge"),
             ..RunIndexMap::default()
         };
-        let (mut moved, mut again) = (false, Vec::new());
+        let (mut digest_changed, mut redecided) = (false, Vec::new());
         for spec in &header.judges {
             let ours = self.find_or_add_judge(&spec.config.name, &spec.digest);
             let digest = hash_digest(&spec.digest);
+            // Past runs give their own digests; only the current workspace defines what is stale.
             if current && self.name_index.judge_hashes[ours as usize] != digest {
                 self.name_index.judge_hashes[ours as usize] = digest;
                 self.judges[ours as usize].1 = spec.digest.clone();
-                moved = true;
+                digest_changed = true;
             }
             names.judges.push(ours);
             names.judge_hashes.push(digest);
@@ -147,27 +152,30 @@ impl CellsState {
                 None => self.add_eval(info.clone()),
             };
             if current {
-                moved |= self.name_index.eval_hashes[ours as usize] != digest;
+                digest_changed |= self.name_index.eval_hashes[ours as usize] != digest;
                 self.name_index.eval_hashes[ours as usize] = digest;
                 let was = std::mem::replace(&mut self.evals[ours as usize], info);
                 if names.second_opinion {
                     // The header names a judge in place of the eval's own, so the old rule stays.
                     self.evals[ours as usize].decision_rule = was.decision_rule;
                 } else if was.decision_rule != self.evals[ours as usize].decision_rule {
-                    again.push(ours);
+                    redecided.push(ours);
                 }
             }
             names.evals.push(ours);
             names.eval_hashes.push(digest);
         }
-        self.redecide_evals(&again);
+        // Rows are decided again after all evals are stored.
+        self.redecide_evals(&redecided);
         if current {
             if !names.second_opinion {
+                // A second opinion names only one judge, so the earlier list stays.
                 self.current_judges.clone_from(&names.judges);
             }
             self.set_eval_order(&names.evals);
         }
-        if moved {
+        // A digest changed, so any row may be stale now.
+        if digest_changed {
             for row in 0..self.rows.len() {
                 self.update_staleness(RowId(to_u32_index(row)));
             }
@@ -178,11 +186,13 @@ impl CellsState {
     /// Decides rows again whose vote rule changed, if the recorded verdicts are enough.
     fn redecide_evals(&mut self, evals: &[u32]) {
         for row in (0..to_u32_index(self.rows.len())).map(RowId) {
-            let of = self.row(row).filter(|row| evals.contains(&row.eval));
-            let panel = of.is_some_and(|row| !row.is_live() && row.slots.iter().any(is_done));
-            let by = self.decision_rule(row);
-            if panel && by.panel.is_some() {
-                self.update_row(row, |row| row.decision = compute_decision(row, &by));
+            let changed_row = self.row(row).filter(|row| evals.contains(&row.eval));
+            // A live row is decided when its cells end.
+            let is_complete =
+                changed_row.is_some_and(|row| !row.is_live() && row.slots.iter().any(is_done));
+            let rule = self.decision_rule(row);
+            if is_complete && rule.panel.is_some() {
+                self.update_row(row, |row| row.decision = compute_decision(row, &rule));
             }
         }
     }
@@ -232,6 +242,7 @@ impl CellsState {
             if newest {
                 self.name_index.transcript_hashes[ours as usize] = digest;
                 let known = &mut self.transcripts[ours as usize];
+                // Cloning a reference is skipped if it is equal, as for most of a hundred thousand rows.
                 if known != transcript {
                     known.clone_from(transcript);
                 }
@@ -267,6 +278,7 @@ impl CellsState {
         };
         row.bookkeeping.file_order = self.name_index.next_file_order;
         row.bookkeeping.outline_epoch = self.name_index.outline_epoch;
+        // The label comes before the sort class, because the class depends on it.
         (row.label, row.hidden) = self.resolve_label(&row);
         row.bookkeeping.sort_class = row.compute_sort_class(self.sort);
         self.name_index.next_file_order += 1;
@@ -288,6 +300,7 @@ impl CellsState {
         self.outline_complete = true;
         let epoch = self.name_index.outline_epoch;
         for row in 0..self.rows.len() {
+            // Removed rows keep their index, because runs refer to rows by index.
             if self.rows[row].bookkeeping.outline_epoch != epoch {
                 self.update_row(RowId(to_u32_index(row)), |row| {
                     row.bookkeeping.removed = true;
@@ -308,17 +321,22 @@ impl CellsState {
         let mut places = Vec::with_capacity(keys.len());
         let mut from = 0;
         while let Some(head) = keys.get(from) {
+            // A decision's cells are adjacent in a plan.
             let same = |key: &&CellKey| (key.eval, key.message) == (head.eval, head.message);
             let count = keys[from..].iter().take_while(same).count();
             let cells = &keys[from..from + count];
             from += count;
             let Some(eval) = names.evals.get(head.eval as usize) else {
+                // The header does not list the eval, but the slots must keep the order of the keys.
                 places.extend(cells.iter().map(|_| None));
                 continue;
             };
             let row = self.find_or_add_row(transcript, *eval, head.message);
             self.set_expected_cells(row, names, cells);
-            places.extend((0..count).map(|slot| u16::try_from(slot).ok().map(|slot| (row, slot))));
+            // A decision with more than 65,535 cells has no slot for the others.
+            places.extend(
+                (0..count).map(|slot| u16::try_from(slot).ok().map(|slot| SlotId { row, slot })),
+            );
         }
         places
     }
@@ -327,20 +345,26 @@ impl CellsState {
     fn set_expected_cells(&mut self, id: RowId, names: &RunIndexMap, cells: &[CellKey]) {
         let judge = |key: &CellKey| Some(*names.judges.get(key.judge? as usize)?);
         let repeats = match cells {
+            // A single cell without a repeat number is the plain case, so no count is shown.
             [only] if only.repeat.is_none() => 0,
             _ => to_u32_index(cells.len()),
         };
-        let (seat, epoch) = (
+        let (file_order, epoch) = (
             self.name_index.next_file_order,
             self.name_index.outline_epoch,
         );
         self.name_index.next_file_order += 1;
+        // The verdict before the change is kept to detect a flip.
         let before = self.row(id).and_then(VerdictBaseline::from_row);
         self.update_row(id, |row| {
-            row.bookkeeping.expected = Some((cells.first().and_then(judge), repeats));
-            row.bookkeeping.file_order = seat;
+            row.bookkeeping.expected = Some(ExpectedCells {
+                judge: cells.first().and_then(judge),
+                repeats,
+            });
+            row.bookkeeping.file_order = file_order;
             row.bookkeeping.outline_epoch = epoch;
             row.bookkeeping.removed = false;
+            // A row with a run of this session shows the run's cells, not the planned ones.
             if row.bookkeeping.run_rank == 0 {
                 row.slots.clear();
                 row.slots.extend(cells.iter().map(|key| RowSlot {
@@ -351,6 +375,7 @@ impl CellsState {
                 row.decision = None;
             }
         });
+        // Past verdicts can fill the planned cells.
         self.fill_row(id);
         if let Some(before) = before {
             self.update_row(id, |row| before.restore_if_current(row));
@@ -368,8 +393,9 @@ impl CellsState {
 
     fn compute_staleness(&self, row: &CellsRow) -> Option<StaleReason> {
         let known = &self.name_index;
-        let at = |marks: &[u64], at: u32| marks.get(at as usize).copied();
+        let at = |hashes: &[u64], at: u32| hashes.get(at as usize).copied();
         for slot in &row.slots {
+            // A cell without a verdict can't be stale.
             if !matches!(slot.state, RowSlotState::Done { .. }) {
                 continue;
             }
@@ -378,12 +404,13 @@ impl CellsState {
                 return Some(StaleReason::Eval);
             }
             if let Some(judge) = slot.judge {
-                let expected = row.bookkeeping.expected.and_then(|(judge, _)| judge);
-                let decides = self
+                // A judge outside the panel makes a row stale, except if the user asked that judge.
+                let expected = row.bookkeeping.expected.and_then(|planned| planned.judge);
+                let rule = self
                     .evals
                     .get(row.eval as usize)
                     .map(|eval| &eval.decision_rule);
-                let member = decides.is_some_and(|decides| decides.is_panel_judge(Some(judge)));
+                let member = rule.is_some_and(|rule| rule.is_panel_judge(Some(judge)));
                 let other = !origin.second_opinion
                     && !member
                     && expected.is_some_and(|expected| expected != judge);
@@ -391,6 +418,7 @@ impl CellsState {
                     return Some(StaleReason::Judge);
                 }
             }
+            // The eval is checked first and the transcript last: the user edits rubrics most often.
             if at(&known.transcript_hashes, row.transcript) != Some(origin.transcript) {
                 return Some(StaleReason::Transcript);
             }
@@ -405,7 +433,7 @@ pub(super) fn hash_inputs(
     key: &CellKey,
     transcript: &Digest,
 ) -> VerdictInputs {
-    let at = |marks: &[u64], at: u32| marks.get(at as usize).copied().unwrap_or_default();
+    let at = |hashes: &[u64], at: u32| hashes.get(at as usize).copied().unwrap_or_default();
     VerdictInputs {
         eval: at(&names.eval_hashes, key.eval),
         judge: key.judge.map_or(0, |judge| at(&names.judge_hashes, judge)),

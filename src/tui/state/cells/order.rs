@@ -116,6 +116,7 @@ impl CellsRow {
     fn order_inputs(&self) -> OrderInputs {
         OrderInputs {
             status: self.status(),
+            // A flip would reveal a hidden verdict.
             flipped: self.flipped.is_some() && !self.hidden,
             stale: self.stale.is_some(),
             removed: self.bookkeeping.removed,
@@ -128,6 +129,7 @@ impl CellsRow {
     /// Returns the sort class: lower comes first.
     pub(super) fn compute_sort_class(&self, sort: RowSort) -> u8 {
         match (sort, self.label) {
+            // A row about one message can't have a label, so it never counts as unlabelled.
             (RowSort::Unlabelled, None) if self.message.is_none() => return 0,
             (RowSort::Unlabelled, Some(LabelValue::Unsure)) => return 1,
             (RowSort::Unlabelled | RowSort::FileOrder, _) => return LAST_SORT_CLASS,
@@ -141,6 +143,7 @@ impl CellsRow {
                 Some(false) => 0,
                 _ => LAST_SORT_CLASS,
             },
+            // Flips come before failures, and failures before errors: the user looks for effects of an edit.
             (_, true) => 0,
             (Some(d), false) if d.outcome == Outcome::Fail => 1,
             (Some(d), false) if d.outcome.is_error() => 2,
@@ -150,13 +153,14 @@ impl CellsRow {
 }
 
 impl RowCounts {
-    fn add(&mut self, stand: OrderInputs, by: isize) {
-        if stand.removed {
+    fn add(&mut self, inputs: OrderInputs, by: isize) {
+        // A removed row is not in the pane, so it counts nowhere.
+        if inputs.removed {
             return;
         }
         let count = |field: &mut usize| *field = field.saturating_add_signed(by);
         count(&mut self.rows);
-        count(match stand.status {
+        count(match inputs.status {
             RowStatus::NeverRun => &mut self.never_run,
             RowStatus::Live => &mut self.live,
             RowStatus::Decided(Outcome::Pass) => &mut self.pass,
@@ -166,13 +170,13 @@ impl RowCounts {
             RowStatus::Decided(_) => &mut self.error,
             RowStatus::Hidden => &mut self.hidden,
         });
-        if stand.flipped {
+        if inputs.flipped {
             count(&mut self.flipped);
         }
-        if stand.stale {
+        if inputs.stale {
             count(&mut self.stale);
         }
-        match stand.agrees {
+        match inputs.agrees {
             Some(true) => count(&mut self.agree),
             Some(false) => count(&mut self.disagree),
             None => {}
@@ -192,6 +196,7 @@ impl CellsState {
         id: RowId,
         change: impl FnOnce(&mut CellsRow) -> T,
     ) -> Option<T> {
+        // Copied, because the closure can't borrow the cells while a row is changed.
         let sort = self.sort;
         self.update_row_in_place(id, |row| {
             let out = change(row);
@@ -211,6 +216,7 @@ impl CellsState {
         let out = change(row);
         let after = row.order_inputs();
         let eval = row.eval as usize;
+        // Most updates change a text only, so counts and order stay valid.
         if before != after
             && let Some(group) = self.groups.get_mut(eval)
         {
@@ -221,6 +227,7 @@ impl CellsState {
             // A row that is only being judged again keeps its place, unless the filter matches live rows.
             group.needs_sorting |=
                 before.sort_class != after.sort_class || before.removed != after.removed;
+            // A filter may match the changed state, for example `is:live`.
             group.needs_sorting |= !self.query.is_empty();
             self.order.needs_update = true;
         }
@@ -245,6 +252,7 @@ impl CellsState {
         if self.order.evals != evals {
             self.order.evals = evals.to_vec();
             self.order.needs_update = true;
+            // A new order of the evals comes from the user's rubric, so it appears at once.
             self.order.urgent = true;
         }
     }
@@ -284,6 +292,7 @@ impl CellsState {
     /// Takes over the view of another session of the same recording: selection, order, filter, open groups.
     pub(crate) fn restore_view_from(&mut self, was: &Self) {
         for (group, before) in self.groups.iter_mut().zip(&was.groups) {
+            // The sessions show one recording, so their groups have the same indexes.
             group.opened_by_user = before.opened_by_user;
             group.had_problems |= before.had_problems;
         }
@@ -293,7 +302,7 @@ impl CellsState {
         self.order.user_moved = was.order.user_moved;
         self.order.watched = was.order.watched;
         // The typed filter is copied with its error, which the user has already seen.
-        let _told_before = self.set_filter(&was.filter);
+        let _known_problem = self.set_filter(&was.filter);
         self.mark_order_outdated();
         self.update_shown();
     }
@@ -301,6 +310,7 @@ impl CellsState {
     /// Sets the order of the rows.
     pub(crate) fn set_sort(&mut self, sort: RowSort) {
         self.sort = sort;
+        // Otherwise the cursor would jump to the first problem of the new order.
         self.order.user_moved = true;
         self.resort_all();
     }
@@ -317,12 +327,14 @@ impl CellsState {
 
     /// Updates [`CellsState::shown`] if a row changed. A large list waits; then the time of the update is returned.
     pub(crate) fn update_shown_if_due(&mut self, now: Millis) -> Option<Millis> {
+        // Rows without verdicts would be sorted wrongly, so they are filled first.
         self.fill_next_rows();
         if !self.order.needs_update {
             return None;
         }
         if let Some(last) = self.order.updated_at
             && !self.order.urgent
+            // A small list is sorted at once; a large one at most every 250 ms.
             && self.rows.len() > MAX_ROWS_ORDERED_AT_ONCE
             && now < last + MAX_ORDER_LAG
         {
@@ -335,6 +347,7 @@ impl CellsState {
 
     /// Returns the time of the next delayed update.
     pub(crate) fn next_order_update(&self) -> Option<Millis> {
+        // A time in the past means the next round of the event loop.
         if self.has_rows_to_fill() || (self.order.needs_update && self.order.urgent) {
             return Some(Millis(0));
         }
@@ -351,6 +364,7 @@ impl CellsState {
 
     /// Finishes the filtering of many rows, because a key acts on the visible rows.
     pub(crate) fn finish_filtering(&mut self) {
+        // Only a change that the user requested leaves groups in this state.
         if self.order.urgent {
             self.update_shown();
         }
@@ -363,16 +377,19 @@ impl CellsState {
         }
         self.order.needs_update = false;
         let count = self.groups.len();
+        // The update continues with the group at which the last one stopped, so each group gets its turn.
         let first = self.order.next_group;
         for at in (0..count).map(|nth| (first + nth) % count) {
             if !self.groups[at].needs_sorting {
                 continue;
             }
+            // The limit is reached, so the next wake continues here.
             if rows == 0 {
                 self.order.needs_update = true;
                 self.order.next_group = at;
                 break;
             }
+            // The first group is always updated, even if it is larger than the limit.
             rows = rows.saturating_sub(self.groups[at].rows.len());
             self.sort_and_filter_group(at);
         }
@@ -383,6 +400,7 @@ impl CellsState {
 
     /// Sorts and filters a group.
     fn sort_and_filter_group(&mut self, at: usize) {
+        // Taken out, because filtering borrows the rest of the cells.
         let mut group = std::mem::take(&mut self.groups[at]);
         let rows = &self.rows;
         let key = |id: &RowId| {
@@ -394,6 +412,7 @@ impl CellsState {
             group.rows.sort_by_cached_key(key);
         }
         let mut name = String::new();
+        // The old list is reused for its memory.
         let matching = std::mem::take(&mut group.matching);
         group.matching = self.filter_rows(&group.rows, matching, &mut name);
         group.needs_sorting = false;
@@ -415,10 +434,11 @@ impl CellsState {
     }
 
     fn rebuild_shown(&mut self) {
-        let mut shown = std::mem::take(&mut self.shown);
-        shown.clear();
+        let mut entries = std::mem::take(&mut self.shown);
+        entries.clear();
         self.matching = 0;
-        let anything = self.total.rows > self.total.never_run + self.total.live;
+        // True once a row has a result.
+        let some_decided = self.total.rows > self.total.never_run + self.total.live;
         let mut first = true;
         for eval in &self.order.evals {
             let Some(group) = self.groups.get_mut(*eval as usize) else {
@@ -428,18 +448,20 @@ impl CellsState {
                 continue;
             }
             self.matching += group.matching.len();
-            shown.push(CellsEntry::Group(*eval));
+            entries.push(CellsEntry::Group(*eval));
             // An open group stays open, so that nothing closes while the user reads. Before the first run one group
             // is open, so that a cell is selected.
             group.had_problems |= group.counts.has_problems();
-            let best =
-                group.had_problems || self.blind || !self.query.is_empty() || (first && !anything);
+            let opens_by_default = group.had_problems
+                || self.blind
+                || !self.query.is_empty()
+                || (first && !some_decided);
             first = false;
-            group.open = group.opened_by_user.unwrap_or(best);
+            group.open = group.opened_by_user.unwrap_or(opens_by_default);
             if group.open {
-                shown.extend(group.matching.iter().map(|row| CellsEntry::Row(*row)));
+                entries.extend(group.matching.iter().map(|row| CellsEntry::Row(*row)));
             }
         }
-        self.shown = shown;
+        self.shown = entries;
     }
 }

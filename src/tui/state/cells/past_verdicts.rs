@@ -42,27 +42,28 @@ impl CellsState {
     pub(super) fn has_rows_to_fill(&self) -> bool {
         self.past_verdicts
             .as_ref()
-            .is_some_and(|laid| !laid.pending_rows.is_empty())
+            .is_some_and(|past| !past.pending_rows.is_empty())
     }
 
     /// Fills some more rows, which takes a few milliseconds.
     pub(super) fn fill_next_rows(&mut self) {
-        let Some(laid) = &mut self.past_verdicts else {
+        let Some(past) = &mut self.past_verdicts else {
             return;
         };
-        let to = laid
+        let to = past
             .pending_rows
             .end
-            .min(laid.pending_rows.start + ROWS_PER_WAKE);
-        let bite = laid.pending_rows.start..to;
-        laid.pending_rows.start = to;
-        if bite.is_empty() {
+            .min(past.pending_rows.start + ROWS_PER_WAKE);
+        let rows = past.pending_rows.start..to;
+        past.pending_rows.start = to;
+        if rows.is_empty() {
             return;
         }
-        for row in bite.map(RowId) {
+        for row in rows.map(RowId) {
             self.fill_row(row);
             self.update_staleness(row);
         }
+        // The order is computed once at the end, because filling changes the sort class of most rows.
         if !self.has_rows_to_fill() {
             self.mark_order_outdated();
         }
@@ -70,50 +71,54 @@ impl CellsState {
 
     /// Fills a row from past runs, unless a run of this session judged it.
     pub(super) fn fill_row(&mut self, id: RowId) {
-        let Some(mut laid) = self.past_verdicts.take() else {
+        let Some(mut past) = self.past_verdicts.take() else {
             return;
         };
+        // A rank of 0 means that no run of this session judged the row.
         if let Some(row) = self.row(id)
             && row.bookkeeping.run_rank == 0
         {
-            let found = self.find_past_slots(&mut laid, id);
+            let found = self.find_past_slots(&mut past, id);
             let by = self.decision_rule(id);
             if let Some((slots, verdicts)) = found {
                 self.update_row(id, |row| {
                     row.slots = slots;
                     row.decision = compute_decision(row, &by);
+                    // A past verdict is the baseline of later flips, not a flip itself.
                     row.flipped = None;
                     row.verdict = match &row.decision {
+                        // The newest result may be an error; then the last real verdict is the baseline.
                         Some(now) if now.outcome.is_verdict() => to_flip_side(row),
                         _ => verdicts,
                     };
                 });
             }
         }
-        self.past_verdicts = Some(laid);
+        self.past_verdicts = Some(past);
     }
 
     /// Returns the slots of a row with their results, and the newest verdict if the newest results are not verdicts.
     fn find_past_slots(
         &mut self,
-        laid: &mut PastVerdicts,
+        past: &mut PastVerdicts,
         id: RowId,
     ) -> Option<(Vec<RowSlot>, Option<super::FlipSide>)> {
         let row = self.row(id)?;
         let mut slots = Vec::with_capacity(row.slots.len());
         let mut verdicts = Vec::new();
         let mut name = String::new();
+        // Copied, because building a slot changes the cells.
         let planned: Vec<(Option<u32>, Option<u32>)> =
             row.slots.iter().map(|s| (s.judge, s.repeat)).collect();
-        let board = Arc::clone(&laid.newest);
+        let board = Arc::clone(&past.newest);
         for (judge, repeat) in &planned {
             self.write_cell_name(&mut name, id, *judge, *repeat);
             let cell = board.get(&name);
             verdicts.extend(board.verdict(&name));
-            slots.push(self.build_past_slot(laid, *judge, *repeat, cell));
+            slots.push(self.build_past_slot(past, *judge, *repeat, cell));
         }
         if self.decision_rule(id).panel.is_some() {
-            let more = self.find_panel_slots(laid, &board, id, &planned);
+            let more = self.find_panel_slots(past, &board, id, &planned);
             for (slot, named) in more {
                 verdicts.extend(board.verdict(&named));
                 slots.push(slot);
@@ -123,8 +128,9 @@ impl CellsState {
             let run = |at: &RowSlot| at.run_cell.map(|(run, _)| run);
             for repeat in last + 1..MAX_REPEATS {
                 self.write_cell_name(&mut name, id, judge, Some(repeat));
+                // The extra cells of one vote have consecutive repeats and come from one run.
                 let Some(cell) = board.get(&name) else { break };
-                let slot = self.build_past_slot(laid, judge, Some(repeat), Some(cell));
+                let slot = self.build_past_slot(past, judge, Some(repeat), Some(cell));
                 if slots.first().is_none_or(|first| run(first) != run(&slot)) {
                     break;
                 }
@@ -132,11 +138,13 @@ impl CellsState {
                 slots.push(slot);
             }
         }
+        // No planned cell has a past result, so the judge of the eval may have changed.
         if slots.iter().all(|slot| slot.run_cell.is_none())
-            && let Some(other) = self.find_other_judges_slots(laid, &board, id)
+            && let Some(other) = self.find_other_judges_slots(past, &board, id)
         {
             slots = other;
         }
+        // A verdict is computed only if each slot has one; a part of a panel can't decide.
         let verdict = (verdicts.len() >= slots.len())
             .then(|| compute_past_verdict(&verdicts, &slots, &self.decision_rule(id)))
             .flatten();
@@ -147,7 +155,7 @@ impl CellsState {
     /// outline plans. The vote ignores those that it does not need.
     fn find_panel_slots(
         &mut self,
-        laid: &mut PastVerdicts,
+        past: &mut PastVerdicts,
         board: &NewestVerdicts,
         id: RowId,
         planned: &[(Option<u32>, Option<u32>)],
@@ -157,12 +165,14 @@ impl CellsState {
         let mut slots = Vec::new();
         let mut name = String::new();
         for judge in judges.iter().map(|judge| Some(*judge)) {
+            // A single cell has no repeat number in its name.
             let numbers = (1..=by.repeat).map(|number| (by.repeat > 1).then_some(number));
             for repeat in numbers.filter(|repeat| !planned.contains(&(judge, *repeat))) {
                 self.write_cell_name(&mut name, id, judge, repeat);
+                // Repeats are numbered without gaps, so the first missing one ends the search.
                 let Some(cell) = board.get(&name) else { break };
                 slots.push((
-                    self.build_past_slot(laid, judge, repeat, Some(cell)),
+                    self.build_past_slot(past, judge, repeat, Some(cell)),
                     name.clone(),
                 ));
             }
@@ -173,7 +183,7 @@ impl CellsState {
     /// Returns slots of other judges or other repeats, from before the eval changed its judge.
     fn find_other_judges_slots(
         &mut self,
-        laid: &mut PastVerdicts,
+        past: &mut PastVerdicts,
         board: &NewestVerdicts,
         id: RowId,
     ) -> Option<Vec<RowSlot>> {
@@ -183,6 +193,7 @@ impl CellsState {
         let newest = board.get(&found.to_string())?.run.clone();
         let mut slots = Vec::new();
         let mut next = found;
+        // The repeats of one run belong together; an older run used other inputs.
         while let Some(cell) = board.get(&next.to_string())
             && cell.run == newest
         {
@@ -190,7 +201,7 @@ impl CellsState {
                 (Some(name), Some(digest)) => Some(self.find_or_add_judge(name, digest)),
                 _ => None,
             };
-            slots.push(self.build_past_slot(laid, judge, next.repeat, Some(cell)));
+            slots.push(self.build_past_slot(past, judge, next.repeat, Some(cell)));
             let Some(repeat) = next.repeat else { break };
             next.repeat = Some(repeat + 1);
         }
@@ -215,7 +226,7 @@ impl CellsState {
 
     fn build_past_slot(
         &mut self,
-        laid: &mut PastVerdicts,
+        past: &mut PastVerdicts,
         judge: Option<u32>,
         repeat: Option<u32>,
         cell: Option<&RecordedResult>,
@@ -227,9 +238,11 @@ impl CellsState {
                 ..RowSlot::default()
             };
         };
-        let run = laid.runs.get(&cell.run).copied().unwrap_or_else(|| {
+        // Thousands of rows share few runs, so their indexes are remembered.
+        let run = past.runs.get(&cell.run).copied().unwrap_or_else(|| {
+            // Rank 0 is below each run of this session.
             let run = self.find_or_add_run(&cell.run, 0);
-            laid.runs.insert(cell.run.clone(), run);
+            past.runs.insert(cell.run.clone(), run);
             run
         });
         RowSlot {
@@ -240,6 +253,7 @@ impl CellsState {
             state: RowSlotState::Done {
                 outcome: cell.outcome,
                 score: cell.score,
+                // An error has no explanation, so its message takes that place.
                 explanation: Arc::from(cell.error.as_deref().unwrap_or(&cell.explanation)),
                 probability: cell.probability,
                 doubt: cell.doubt,
@@ -260,7 +274,7 @@ fn compute_past_verdict(
     slots: &[RowSlot],
     by: &DecisionRule,
 ) -> Option<super::FlipSide> {
-    let casts: Vec<CellVote> = cells
+    let votes: Vec<CellVote> = cells
         .iter()
         .zip(slots)
         .map(|(cell, slot)| CellVote {
@@ -269,16 +283,17 @@ fn compute_past_verdict(
             ballot: Some(cell.ballot()),
         })
         .collect();
-    let decision = by.vote_terms().decide(&casts)?;
-    let said = cells
+    let decision = by.vote_terms().decide(&votes)?;
+    let deciding_cell = cells
         .iter()
         .zip(slots)
+        // Only a judge that the vote counted may explain the decision.
         .filter(|(_, slot)| decision.counts_judge(slot.judge))
         .find(|(cell, _)| cell.outcome == decision.outcome)?
         .0;
     decision.outcome.is_verdict().then(|| super::FlipSide {
         outcome: decision.outcome,
         score: decision.score,
-        explanation: Arc::from(said.explanation.as_str()),
+        explanation: Arc::from(deciding_cell.explanation.as_str()),
     })
 }

@@ -47,7 +47,7 @@ impl CellsState {
     }
 
     /// Opens the group of a cell whose judge started.
-    pub(crate) fn mark_judge_started(&mut self, (row, _): SlotId) {
+    pub(crate) fn mark_judge_started(&mut self, SlotId { row, .. }: SlotId) {
         let group = self.row(row).map(|row| row.eval as usize);
         let group = group.and_then(|eval| self.groups.get_mut(eval));
         if let Some(group) = group.filter(|group| !group.had_problems) {
@@ -66,27 +66,31 @@ impl CellsState {
         first: CellIx,
         keys: &[CellKey],
     ) -> Vec<Option<SlotId>> {
+        // A run without a rank is the first of its row.
         let run = self.find_or_add_run(run, 1);
         let rank = self.run_rank(run).max(1);
+        // Only the newest run has the current digests of transcripts.
         let newest = self.order.run_ranks.iter().all(|other| *other <= rank);
-        let ours = self.find_or_add_transcript(transcript, newest);
+        let transcript_ix = self.find_or_add_transcript(transcript, newest);
         let mut places = Vec::with_capacity(keys.len());
         for (key, cell) in keys.iter().zip(first.0..) {
+            // The slot stays empty, so that slots keep the numbers of the cells.
             let Some(eval) = names.evals.get(key.eval as usize) else {
                 places.push(None);
                 continue;
             };
-            let row = self.find_or_add_row(ours, *eval, key.message);
+            let row = self.find_or_add_row(transcript_ix, *eval, key.message);
             let judge = key
                 .judge
                 .and_then(|judge| names.judges.get(judge as usize).copied());
             // A member of a panel that is called alone gives a second opinion and no vote.
             let panel = self.decision_rule(row).panel.is_some();
-            let aside = names.second_opinion
+            let is_second_opinion = names.second_opinion
                 && self
                     .row(row)
                     .is_some_and(|row| panel || row.has_other_judge(judge));
-            if !aside
+            // A newer run planned the row, so this run's result would be outdated.
+            if !is_second_opinion
                 && self
                     .row(row)
                     .is_some_and(|row| row.bookkeeping.run_rank > rank)
@@ -102,31 +106,35 @@ impl CellsState {
                 state: RowSlotState::Live,
                 inputs: hash_inputs(names, key, &transcript.digest),
             };
-            if aside {
+            // A second opinion does not change the row's decision or its staleness.
+            if is_second_opinion {
                 let at = self
                     .update_row(row, |row| row.put_second_opinion(slot))
                     .flatten();
-                places.push(at.map(|at| (row, at)));
+                places.push(at.map(|slot| SlotId { row, slot }));
                 continue;
             }
             let at = self.update_row(row, |row| {
+                // The row's own judge runs again, so opinions about older inputs no longer apply.
                 row.drop_outdated_second_opinions(slot.inputs);
+                // The first cell of this run saves the state before it.
                 if row.bookkeeping.run_rank < rank {
-                    let past = RowBeforeRun {
+                    let before_run = RowBeforeRun {
                         slots: std::mem::take(&mut row.slots),
                         flipped: row.flipped.take(),
                         rank: row.bookkeeping.run_rank,
                     };
                     // Undecided cells of an older run are not worth restoring, so the state before that run is kept.
-                    let live = past
+                    let live = before_run
                         .slots
                         .iter()
                         .any(|slot| slot.state == RowSlotState::Live);
                     if !live {
-                        row.bookkeeping.before_run = Some(Box::new(past));
+                        row.bookkeeping.before_run = Some(Box::new(before_run));
                     }
                     row.bookkeeping.run_rank = rank;
                 }
+                // A run judges the row, so the row exists again.
                 row.bookkeeping.removed = false;
                 row.decision = None;
                 row.stale = None;
@@ -134,7 +142,7 @@ impl CellsState {
                 row.slots.len() - 1
             });
             let at = at.and_then(|at| u16::try_from(at).ok());
-            places.push(at.map(|at| (row, at)));
+            places.push(at.map(|slot| SlotId { row, slot }));
         }
         places
     }
@@ -150,16 +158,17 @@ impl CellsState {
         let Some(run) = self.find_run_ix(run) else {
             return CellCompletion::default();
         };
+        // A newer run may have replaced the slot, or the row was restored.
         let waits = |row: &CellsRow| {
-            let slot = row.slot(at.1)?;
+            let slot = row.slot(at.slot)?;
             (slot.run_cell == Some((run, cell))).then_some(())
         };
-        if self.row(at.0).and_then(waits).is_none() {
+        if self.row(at.row).and_then(waits).is_none() {
             return CellCompletion::default();
         }
-        let by = self.decision_rule(at.0);
-        let ended = self.update_row(at.0, |row| {
-            let Some(slot) = row.slot_mut(at.1) else {
+        let by = self.decision_rule(at.row);
+        let ended = self.update_row(at.row, |row| {
+            let Some(slot) = row.slot_mut(at.slot) else {
                 return CellCompletion::default();
             };
             slot.cached_from.clone_from(&result.cached);
@@ -170,24 +179,27 @@ impl CellsState {
                 probability: verdict_probability(result),
                 doubt: Doubt::from_result(result),
             };
-            if is_second_opinion_slot(at.1) {
+            // A second opinion has no vote, so it can't cause a flip.
+            if is_second_opinion_slot(at.slot) {
                 return CellCompletion {
                     decided: true,
                     ..CellCompletion::default()
                 };
             }
             row.decision = compute_decision(row, &by);
+            // Other cells of the decision are still missing.
             if row.decision.is_none() {
                 return CellCompletion::default();
             }
+            // The run decided the row, so a cancellation no longer restores it.
             row.bookkeeping.before_run = None;
             CellCompletion {
                 decided: true,
                 first_verdict: row.verdict.is_none(),
-                flip: record_flip(at.0, row, result.by_human),
+                flip: record_flip(at.row, row, result.by_human),
             }
         });
-        self.update_staleness(at.0);
+        self.update_staleness(at.row);
         ended.unwrap_or_default()
     }
 
@@ -196,7 +208,7 @@ impl CellsState {
         let Some(run) = self.find_run_ix(run) else {
             return;
         };
-        for (row, at) in places.iter().flatten() {
+        for SlotId { row, slot: at } in places.iter().flatten() {
             if is_second_opinion_slot(*at) {
                 self.update_row(*row, |row| row.reset_second_opinion(*at, run));
                 continue;
@@ -205,6 +217,7 @@ impl CellsState {
                 slot.state == RowSlotState::Live
                     && slot.run_cell.is_some_and(|(from, _)| from == run)
             };
+            // The row has only cells with results, which stay.
             if !self
                 .row(*row)
                 .is_some_and(|row| row.slots.iter().any(waits))
@@ -213,6 +226,7 @@ impl CellsState {
             }
             let by = self.decision_rule(*row);
             self.update_row(*row, |row| {
+                // The first undecided cell restores the whole row, so the next one finds nothing to restore.
                 if let Some(past) = row.bookkeeping.before_run.take() {
                     row.slots = past.slots;
                     row.flipped = past.flipped;
@@ -253,8 +267,8 @@ pub(super) fn to_flip_side(row: &CellsRow) -> Option<FlipSide> {
 
 /// Returns true if the verdict equals the label; `None` if the label is neither pass nor fail.
 pub(crate) fn compute_label_agreement(label: Option<LabelValue>, outcome: Outcome) -> Option<bool> {
-    let said = label?.passed()?;
-    Some(Some(said) == outcome.passed())
+    let passed = label?.passed()?;
+    Some(Some(passed) == outcome.passed())
 }
 
 /// Stores a decision as the newest verdict, if it is one. Returns the flip if it differs from the verdict before.

@@ -19,7 +19,7 @@ impl CellsRow {
     /// Returns a cell of the row by its slot number.
     pub(crate) fn slot(&self, at: u16) -> Option<&RowSlot> {
         match at.checked_sub(FIRST_SECOND_OPINION) {
-            Some(aside) => self.second_opinions.get(usize::from(aside)),
+            Some(index) => self.second_opinions.get(usize::from(index)),
             None => self.slots.get(usize::from(at)),
         }
     }
@@ -31,15 +31,15 @@ impl CellsRow {
 
     pub(super) fn slot_mut(&mut self, at: u16) -> Option<&mut RowSlot> {
         match at.checked_sub(FIRST_SECOND_OPINION) {
-            Some(aside) => self.second_opinions.get_mut(usize::from(aside)),
+            Some(index) => self.second_opinions.get_mut(usize::from(index)),
             None => self.slots.get_mut(usize::from(at)),
         }
     }
 
     /// Returns the deciding cells, then the second opinions, with their slot numbers.
     pub(crate) fn all_slots(&self) -> impl Iterator<Item = (u16, &RowSlot)> {
-        let own = (0..FIRST_SECOND_OPINION).zip(&self.slots);
-        own.chain((FIRST_SECOND_OPINION..).zip(&self.second_opinions))
+        let deciding = (0..FIRST_SECOND_OPINION).zip(&self.slots);
+        deciding.chain((FIRST_SECOND_OPINION..).zip(&self.second_opinions))
     }
 
     /// Returns the slot number after this one, or before it.
@@ -54,8 +54,9 @@ impl CellsRow {
 
     /// Returns true if the eval's own judge is known and differs.
     pub(super) fn has_other_judge(&self, judge: Option<u32>) -> bool {
-        let own = self.bookkeeping.expected.and_then(|(own, _)| own);
-        own.is_some() && judge.is_some() && own != judge
+        // The outline sets the expected judge; before it, no judge counts as another one.
+        let expected = self.bookkeeping.expected.and_then(|planned| planned.judge);
+        expected.is_some() && judge.is_some() && expected != judge
     }
 
     /// Adds a second opinion in place of an earlier one of the same judge, and returns its slot number.
@@ -76,6 +77,7 @@ impl CellsRow {
         let Some(slot) = self.slot_mut(at) else {
             return;
         };
+        // A later run may have replaced the opinion.
         if slot.state == RowSlotState::Live && slot.run_cell.is_some_and(|(from, _)| from == run) {
             slot.state = RowSlotState::NeverRun;
             slot.run_cell = None;
@@ -93,6 +95,7 @@ impl CellsRow {
     /// Removes second opinions about an older eval or transcript, when the row's own judge runs.
     pub(super) fn drop_outdated_second_opinions(&mut self, now: VerdictInputs) {
         let live = |slot: &RowSlot| slot.state == RowSlotState::Live;
+        // While a second opinion is being judged, its number must stay valid.
         if !self.second_opinions.iter().any(live) {
             self.second_opinions
                 .retain(|slot| slot.inputs.has_same_subject(now));
@@ -107,7 +110,7 @@ mod tests {
     use super::*;
     use crate::model::{CellIx, CellResult, Outcome, RunId};
 
-    fn asked_besides(cells: &mut CellsState, run: &str) -> RunIndexMap {
+    fn add_second_judge(cells: &mut CellsState, run: &str) -> RunIndexMap {
         let mut header = header(run, &["tone?"], "v1");
         header.judges[0].config.name = "gemini".into();
         header.judges[0].digest = digest("gemini");
@@ -115,13 +118,13 @@ mod tests {
         cells.register_header(&header, true)
     }
 
-    fn take(cells: &mut CellsState, run: &RunId, rank: u64, names: &RunIndexMap) -> SlotId {
+    fn start_run(cells: &mut CellsState, run: &RunId, rank: u64, names: &RunIndexMap) -> SlotId {
         cells.register_run(run, rank);
         let places = cells.start_cells(run, names, &transcript("a"), CellIx(0), &keys(&["tone?"]));
         places[0].expect("a place")
     }
 
-    fn ends(
+    fn finish(
         cells: &mut CellsState,
         at: SlotId,
         run: &RunId,
@@ -131,17 +134,17 @@ mod tests {
     }
 
     #[test]
-    fn another_judge_is_shown_beside_and_decides_nothing() {
+    fn second_opinion_decides_nothing() {
         let mut cells = outlined(&["a"], &["tone?"]);
         cells.apply_newest_verdicts(&board(&[("a/r/tone~one", Outcome::NotApplicable)]));
         let id = row(&cells, "a/r/tone");
         let before = cells.row(id).cloned().expect("a row");
 
         let other = RunId("20260102T000000Z-besi".into());
-        let names = asked_besides(&mut cells, &other.0);
-        let at = take(&mut cells, &other, 1, &names);
-        assert_eq!(at, (id, FIRST_SECOND_OPINION));
-        let ended = ends(&mut cells, at, &other, Outcome::Fail);
+        let names = add_second_judge(&mut cells, &other.0);
+        let at = start_run(&mut cells, &other, 1, &names);
+        assert_eq!((at.row, at.slot), (id, FIRST_SECOND_OPINION));
+        let ended = finish(&mut cells, at, &other, Outcome::Fail);
         assert_eq!((ended.decided, ended.flip), (true, None), "no flip");
 
         let after = cells.row(id).cloned().expect("a row");
@@ -156,20 +159,20 @@ mod tests {
     }
 
     #[test]
-    fn the_own_judge_again_leaves_the_other_beside_until_the_eval_changes() {
+    fn second_opinion_stays_until_eval_changes() {
         let mut cells = outlined(&["a"], &["tone?"]);
         let id = row(&cells, "a/r/tone");
         let other = RunId("20260102T000000Z-besi".into());
-        let names = asked_besides(&mut cells, &other.0);
-        let at = take(&mut cells, &other, 1, &names);
-        ends(&mut cells, at, &other, Outcome::Fail);
+        let names = add_second_judge(&mut cells, &other.0);
+        let at = start_run(&mut cells, &other, 1, &names);
+        finish(&mut cells, at, &other, Outcome::Fail);
         assert_eq!(cells.row(id).and_then(|row| row.decision.clone()), None);
 
-        let own = RunId("20260103T000000Z-ownn".into());
-        let names = cells.register_header(&header(&own.0, &["tone?"], "v1"), true);
-        let at = take(&mut cells, &own, 2, &names);
-        assert_eq!(at, (id, 0));
-        ends(&mut cells, at, &own, Outcome::Pass);
+        let own_run = RunId("20260103T000000Z-ownn".into());
+        let names = cells.register_header(&header(&own_run.0, &["tone?"], "v1"), true);
+        let at = start_run(&mut cells, &own_run, 2, &names);
+        assert_eq!((at.row, at.slot), (id, 0));
+        finish(&mut cells, at, &own_run, Outcome::Pass);
         let held = cells.row(id).expect("a row");
         assert_eq!((held.slots.len(), held.second_opinions.len()), (1, 1));
         let decided = held.decision.as_ref().map(|d| d.outcome);
@@ -178,17 +181,17 @@ mod tests {
         outline(&mut cells, &["a"], &["tone?"], "v2");
         let newer = RunId("20260104T000000Z-newr".into());
         let names = cells.register_header(&header(&newer.0, &["tone?"], "v2"), true);
-        take(&mut cells, &newer, 3, &names);
+        start_run(&mut cells, &newer, 3, &names);
         assert!(cells.row(id).expect("a row").second_opinions.is_empty());
     }
 
     #[test]
-    fn one_that_is_cancelled_leaves_nothing_behind() {
+    fn cancelled_second_opinion_is_removed() {
         let mut cells = outlined(&["a"], &["tone?"]);
         let id = row(&cells, "a/r/tone");
         let other = RunId("20260102T000000Z-besi".into());
-        let names = asked_besides(&mut cells, &other.0);
-        let at = take(&mut cells, &other, 1, &names);
+        let names = add_second_judge(&mut cells, &other.0);
+        let at = start_run(&mut cells, &other, 1, &names);
         assert_eq!(
             cells.row(id).expect("a row").adjacent_slot(0, true),
             Some(FIRST_SECOND_OPINION)

@@ -164,7 +164,7 @@ fn filtered(cells: &mut CellsState, text: &str) -> Result<Vec<String>, String> {
 use Outcome::{CheckError, Fail, Pass};
 
 #[test]
-fn the_board_shows_failures_first_and_puts_the_cursor_on_the_first() {
+fn cells_show_failures_first_and_select_first_failure() {
     let mut cells = outlined(&["a", "b", "c"], &["x", "y"]);
     assert_eq!(shown(&cells), ["[x]", "○ a", "○ b", "○ c", "[y]"]);
     cells.apply_newest_verdicts(&board(&[
@@ -195,7 +195,7 @@ fn the_board_shows_failures_first_and_puts_the_cursor_on_the_first() {
 }
 
 #[test]
-fn rows_that_an_outline_tells_after_the_board_find_their_results() {
+fn rows_outlined_after_past_verdicts_get_results() {
     let mut cells = CellsState::default();
     cells.apply_newest_verdicts(&board(&[("a/r/x", Fail), ("gone/r/x", Pass)]));
     outline(&mut cells, &["a", "new"], &["x"], "v1");
@@ -203,7 +203,7 @@ fn rows_that_an_outline_tells_after_the_board_find_their_results() {
 }
 
 #[test]
-fn a_verdict_is_stale_with_a_reason_where_what_was_judged_changed() {
+fn changed_input_makes_verdict_stale_with_reason() {
     let mut cells = outlined(&["a", "b", "c"], &["x", "y?"]);
     let mut board = NewestVerdicts::default();
     let judge = Some(Arc::new(digest("one")));
@@ -260,7 +260,7 @@ fn a_verdict_is_stale_with_a_reason_where_what_was_judged_changed() {
 }
 
 #[test]
-fn a_reload_makes_results_stale_keeps_them_and_hides_what_is_gone() {
+fn reload_keeps_stale_results_and_hides_removed_rows() {
     let mut cells = outlined(&["a", "b"], &["x", "y"]);
     cells.apply_newest_verdicts(&board(&[
         ("a/r/x", Fail),
@@ -277,7 +277,7 @@ fn a_reload_makes_results_stale_keeps_them_and_hides_what_is_gone() {
 }
 
 #[test]
-fn the_cursor_survives_a_filter_and_comes_back_when_it_is_taken_away() {
+fn cursor_returns_when_filter_is_cleared() {
     let mut cells = outlined(&["a", "b", "c"], &["x"]);
     cells.apply_newest_verdicts(&board(&[("a/r/x", Pass), ("b/r/x", Fail), ("c/r/x", Pass)]));
     cells.update_shown();
@@ -291,7 +291,7 @@ fn the_cursor_survives_a_filter_and_comes_back_when_it_is_taken_away() {
 }
 
 #[test]
-fn a_filter_looks_at_names_explanations_and_standing_and_a_bad_one_changes_nothing() {
+fn filter_matches_names_explanations_and_states() {
     let mut cells = outlined(&["a", "b"], &["x"]);
     let mut laid = NewestVerdicts::default();
     laid.insert(
@@ -300,12 +300,12 @@ fn a_filter_looks_at_names_explanations_and_standing_and_a_bad_one_changes_nothi
     );
     laid.insert("b/r/x".into(), on_board("p", "b, before", Pass, "fine"));
     cells.apply_newest_verdicts(&Arc::new(laid));
-    let mut of = |text: &str| filtered(&mut cells, text);
-    assert_eq!(of("release").expect("words"), ["[x]", "✗ a"]);
-    assert_eq!(of("is:stale").expect("is"), ["[x]", "~✓ b"]);
-    assert_eq!(of("!is:stale eval:x").expect("both"), ["[x]", "✗ a"]);
-    assert_eq!(of("transcript:b").expect("id"), ["[x]", "~✓ b"]);
-    assert_eq!(of("nowhere").expect("words"), [""; 0]);
+    let mut filter = |text: &str| filtered(&mut cells, text);
+    assert_eq!(filter("release").expect("words"), ["[x]", "✗ a"]);
+    assert_eq!(filter("is:stale").expect("is"), ["[x]", "~✓ b"]);
+    assert_eq!(filter("!is:stale eval:x").expect("both"), ["[x]", "✗ a"]);
+    assert_eq!(filter("transcript:b").expect("id"), ["[x]", "~✓ b"]);
+    assert_eq!(filter("nowhere").expect("words"), [""; 0]);
     for (text, why) in [
         (
             "is:stalled",
@@ -332,7 +332,7 @@ fn a_filter_looks_at_names_explanations_and_standing_and_a_bad_one_changes_nothi
 }
 
 #[test]
-fn the_next_problem_is_found_round_the_end_in_closed_groups_too() {
+fn next_problem_wraps_and_opens_closed_groups() {
     let mut cells = outlined(&["a", "b"], &["x", "y", "z"]);
     assert!(!cells.select_next_problem(true), "nothing failed");
     cells.apply_newest_verdicts(&board(&[
@@ -360,7 +360,7 @@ fn the_next_problem_is_found_round_the_end_in_closed_groups_too() {
 }
 
 #[test]
-fn moving_stays_in_range_and_a_page_keeps_a_row() {
+fn cursor_stays_in_range() {
     let ids: Vec<String> = (0..50).map(|n| format!("t{n:02}")).collect();
     let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
     let mut cells = outlined(&ids, &["x"]);

@@ -30,6 +30,7 @@ fn collect_votes(row: &CellsRow) -> Vec<CellVote> {
                 probability,
                 doubt,
             }),
+            // A missing ballot keeps the vote open.
             RowSlotState::NeverRun | RowSlotState::Live => None,
         },
     };

@@ -52,7 +52,7 @@ fn sample() -> Transcript<'static> {
 }
 
 #[test]
-fn a_call_is_followed_by_its_result_and_every_message_keeps_its_number() {
+fn result_follows_its_call_and_messages_keep_numbers() {
     let doc = TranscriptDocument::from_transcript(&sample());
     let lines: Vec<(u32, &str)> = doc
         .pieces
@@ -88,7 +88,7 @@ fn a_call_is_followed_by_its_result_and_every_message_keeps_its_number() {
 }
 
 #[test]
-fn a_quote_is_found_verbatim_but_for_white_space() {
+fn quote_is_found_despite_other_white_space() {
     let text = "The  newest\n release is 2.69, the newest release";
     assert_eq!(find_quote(text, "newest release"), Some(5..20));
     assert_eq!(find_quote(text, "the newest release"), Some(30..48));
@@ -100,7 +100,7 @@ fn a_quote_is_found_verbatim_but_for_white_space() {
 }
 
 #[test]
-fn a_million_messages_are_a_few_vectors() {
+fn document_of_million_messages_builds_fast() {
     let messages = (0..1_000_000)
         .map(|n| {
             let role = if n % 2 == 0 {

@@ -61,7 +61,7 @@ fn written(labelling: &mut LabelEdits, number: u64, before: &str, after: &str) {
 }
 
 #[test]
-fn an_older_look_at_the_file_takes_nothing_newer_away() {
+fn older_reload_keeps_newer_label_edits() {
     let mut labelling = two();
     assert!(labelling.has_unwritten());
     written(&mut labelling, 1, "", "one");
@@ -75,7 +75,7 @@ fn an_older_look_at_the_file_takes_nothing_newer_away() {
 }
 
 #[test]
-fn what_another_program_wrote_over_ours_counts() {
+fn text_of_another_program_replaces_label_edits() {
     let mut labelling = two();
     written(&mut labelling, 1, "", "one");
     // The second change is not written yet and continues to count.

@@ -3,7 +3,7 @@
 
 use ratatui::layout::Rect;
 
-use super::{LayoutParams, Pane, PaneDivider, ScreenLayout};
+use super::{DividerArea, LayoutParams, Pane, PaneDivider, ScreenLayout};
 
 /// The minimum columns and rows of each shape.
 const WIDE_MIN_SIZE: (u16, u16) = (180, 40);
@@ -23,6 +23,7 @@ const MIN_CELLS_WIDTH: u16 = 34;
 pub(super) fn compute_layout(params: &LayoutParams) -> ScreenLayout {
     let size = params.size;
     let fits = |least: (u16, u16)| size.width >= least.0 && size.height >= least.1;
+    // Below this size no pane is readable, so a message takes the screen.
     if !fits(SCREEN_MIN_SIZE) {
         return ScreenLayout {
             too_small: true,
@@ -30,6 +31,7 @@ pub(super) fn compute_layout(params: &LayoutParams) -> ScreenLayout {
         };
     }
     let mut layout = ScreenLayout::default();
+    // Bars are taken from the edges first; the panes get the rest.
     let mut rest = Rect::new(0, 0, size.width, size.height);
     layout.header = take_top_rows(&mut rest, 1);
     layout.footer = take_bottom_rows(&mut rest, 1);
@@ -37,14 +39,17 @@ pub(super) fn compute_layout(params: &LayoutParams) -> ScreenLayout {
         layout.tour = take_bottom_rows(&mut rest, 1);
     }
     if params.zoomed {
+        // A zoomed pane hides the replay bar and the diagnostics too.
         layout.panes.push((params.focus, rest));
         return layout;
     }
     if params.replay {
         layout.replay = take_top_rows(&mut rest, 1);
     }
+    // The diagnostics take at most a sixth of the screen.
     let problems = params.problems.min(4).min((size.height / 6).max(1));
     layout.problems = take_bottom_rows(&mut rest, problems);
+    // Without a rubric there is no trace, so two panes are enough at any size.
     if params.hide_trace && fits(TWO_PANES_MIN_SIZE) {
         lay_out_two_panes(&mut layout, params, rest);
     } else if fits(WIDE_MIN_SIZE) {
@@ -95,6 +100,7 @@ fn lay_out_full(layout: &mut ScreenLayout, params: &LayoutParams, area: Rect) {
 
 /// The turn strip, the four panes of a trace, and the changes below if there are any.
 fn lay_out_trace(layout: &mut ScreenLayout, params: &LayoutParams, mut area: Rect) {
+    // The changes are also shown if the user focuses them before the first save.
     let changes = if params.changes || params.focus == Pane::Changes {
         let (over, under) = split_rows(area, params.splits.changes, 1 + 2 * MIN_PANE_HEIGHT);
         add_divider(layout, PaneDivider::Changes, over, under);
@@ -103,6 +109,7 @@ fn lay_out_trace(layout: &mut ScreenLayout, params: &LayoutParams, mut area: Rec
     } else {
         None
     };
+    // The strip belongs to the trace, so it comes after the changes are taken off.
     layout.turn_strip = take_top_rows(&mut area, 1);
     let (over, under) = split_rows(area, params.splits.trace_horizontal, MIN_PANE_HEIGHT);
     add_divider(layout, PaneDivider::TraceHorizontal, over, under);
@@ -111,6 +118,7 @@ fn lay_out_trace(layout: &mut ScreenLayout, params: &LayoutParams, mut area: Rec
         params.splits.trace_vertical,
         (MIN_PANE_WIDTH, MIN_PANE_WIDTH),
     );
+    // Both rows have the same columns, so that one divider moves both.
     let (fetched, verdict) = split_columns(
         under,
         params.splits.trace_vertical,
@@ -121,6 +129,7 @@ fn lay_out_trace(layout: &mut ScreenLayout, params: &LayoutParams, mut area: Rec
         params.splits.trace_vertical,
         (MIN_PANE_WIDTH, MIN_PANE_WIDTH),
     );
+    // The vertical divider covers both rows, so it is added for the whole area.
     add_divider(layout, PaneDivider::TraceVertical, left, right);
     layout.panes.extend([
         (Pane::Prompt, prompt),
@@ -135,7 +144,8 @@ fn lay_out_trace(layout: &mut ScreenLayout, params: &LayoutParams, mut area: Rec
 
 /// The cells and one other pane; the others are tabs.
 fn lay_out_two_panes(layout: &mut ScreenLayout, params: &LayoutParams, mut area: Rect) {
-    let shown = match (params.focus, params.tab_pane) {
+    let other_pane = match (params.focus, params.tab_pane) {
+        // The verdict is the default next to the cells.
         (Pane::Cells, Pane::Cells) => Pane::Verdict,
         (Pane::Cells, tab) => tab,
         (focus, _) => focus,
@@ -145,15 +155,16 @@ fn lay_out_two_panes(layout: &mut ScreenLayout, params: &LayoutParams, mut area:
         split_columns(area, params.splits.main, (MIN_CELLS_WIDTH, MIN_PANE_WIDTH));
     add_divider(layout, PaneDivider::Main, cells, right);
     layout.panes.push((Pane::Cells, cells));
-    if shown.is_trace_pane() {
+    if other_pane.is_trace_pane() {
         layout.turn_strip = take_top_rows(&mut right, 1);
     }
-    layout.panes.push((shown, right));
+    layout.panes.push((other_pane, right));
 }
 
 /// One pane at a time; the others are tabs.
 fn lay_out_single_pane(layout: &mut ScreenLayout, params: &LayoutParams, mut area: Rect) {
     layout.tabs = take_top_rows(&mut area, 1);
+    // A low pane needs its rows for text.
     if params.focus.is_trace_pane() && area.height >= 8 {
         layout.turn_strip = take_top_rows(&mut area, 1);
     }
@@ -178,6 +189,7 @@ fn take_bottom_rows(area: &mut Rect, rows: u16) -> Rect {
 
 /// Splits into left and right. Each has at least its minimum width, unless that exceeds half of the area.
 fn split_columns(area: Rect, part: u16, least: (u16, u16)) -> (Rect, Rect) {
+    // Both minimums can't hold on a narrow screen; then each gets half.
     let left = least.0.min(area.width / 2);
     let right = least.1.min(area.width / 2);
     let width = compute_share(area.width, part).clamp(left, area.width - right);
@@ -207,19 +219,23 @@ fn split_rows(area: Rect, part: u16, least: u16) -> (Rect, Rect) {
 }
 
 fn compute_share(length: u16, part: u16) -> u16 {
+    // 500 rounds to the nearest row or column.
     let share = (u32::from(length) * u32::from(part.min(1000)) + 500) / 1000;
     u16::try_from(share).unwrap_or(length)
 }
 
 /// Adds the borders between two areas as a divider.
 fn add_divider(layout: &mut ScreenLayout, divider: PaneDivider, first: Rect, second: Rect) {
-    let whole = first.union(second);
-    let hold = if divider.is_vertical() {
-        Rect::new(second.x.saturating_sub(1), whole.y, 2, whole.height)
+    let area = first.union(second);
+    // The last column of the first area and the first column of the second are borders.
+    let grab_area = if divider.is_vertical() {
+        Rect::new(second.x.saturating_sub(1), area.y, 2, area.height)
     } else {
-        Rect::new(whole.x, second.y.saturating_sub(1), whole.width, 2)
+        Rect::new(area.x, second.y.saturating_sub(1), area.width, 2)
     };
-    layout
-        .dividers
-        .push((divider, hold.intersection(whole), whole));
+    layout.dividers.push(DividerArea {
+        divider,
+        grab_area: grab_area.intersection(area),
+        divided_area: area,
+    });
 }

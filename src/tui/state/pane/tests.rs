@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use ratatui::layout::{Rect, Size};
 
-use super::{LayoutParams, Pane, PaneDivider, PaneSplits, ScreenLayout};
+use super::{DividerArea, LayoutParams, Pane, PaneDivider, PaneSplits, ScreenLayout};
 
 fn wish(width: u16, height: u16) -> LayoutParams {
     LayoutParams {
@@ -85,7 +85,7 @@ fn a_common_screen_has_the_transcript_under_the_cells() {
 }
 
 #[test]
-fn a_small_screen_has_one_pane_beside_the_cells() {
+fn small_screen_has_one_pane_next_to_cells() {
     let layout = ScreenLayout::from_params(&wish(80, 24));
     assert_eq!(panes(&layout), [Pane::Cells, Pane::Verdict]);
     assert_eq!(layout.tabs, Rect::new(0, 1, 80, 1));
@@ -99,7 +99,7 @@ fn a_small_screen_has_one_pane_beside_the_cells() {
 }
 
 #[test]
-fn what_nothing_judges_has_its_transcript_beside_the_list_at_every_size() {
+fn unjudged_file_shows_transcript_next_to_list_at_every_size() {
     for (width, height) in [(80, 24), (120, 40), (200, 60)] {
         let layout = ScreenLayout::from_params(&LayoutParams {
             tab_pane: Pane::Transcript,
@@ -111,7 +111,7 @@ fn what_nothing_judges_has_its_transcript_beside_the_list_at_every_size() {
 }
 
 #[test]
-fn a_tiny_screen_has_one_pane_at_a_time_and_a_smaller_one_says_so() {
+fn tiny_screen_has_one_pane_and_smaller_one_asks_for_room() {
     let layout = ScreenLayout::from_params(&LayoutParams {
         focus: Pane::Transcript,
         ..wish(40, 12)
@@ -122,7 +122,7 @@ fn a_tiny_screen_has_one_pane_at_a_time_and_a_smaller_one_says_so() {
 }
 
 #[test]
-fn zoom_leaves_header_and_footer() {
+fn zoom_keeps_header_and_footer() {
     let layout = ScreenLayout::from_params(&LayoutParams {
         zoomed: true,
         focus: Pane::Prompt,
@@ -135,27 +135,25 @@ fn zoom_leaves_header_and_footer() {
 }
 
 #[test]
-fn a_dragged_divider_stands_where_the_pointer_let_go() {
+fn dragged_divider_stays_at_pointer() {
     let mut wish = wish(120, 40);
     for to in [40_u16, 52, 60] {
         let layout = ScreenLayout::from_params(&wish);
-        let (_, hold, area) = layout
+        let main = layout
             .dividers
             .iter()
-            .find(|(divider, _, _)| *divider == PaneDivider::Main)
+            .find(|one| one.divider == PaneDivider::Main)
             .expect("shown");
-        assert_eq!(
-            layout.divider_at(hold.x, 3),
-            Some((PaneDivider::Main, *area))
-        );
-        wish.splits.drag_divider(PaneDivider::Main, *area, to, 3);
+        assert_eq!(layout.divider_at(main.grab_area.x, 3), Some(main));
+        wish.splits
+            .drag_divider(PaneDivider::Main, main.divided_area, to, 3);
         let cells = ScreenLayout::from_params(&wish)
             .pane_area(Pane::Cells)
             .expect("shown");
         assert_eq!(cells.width, to);
     }
-    let whole = Rect::new(0, 1, 120, 38);
-    wish.splits.drag_divider(PaneDivider::Main, whole, 0, 3);
+    let full_area = Rect::new(0, 1, 120, 38);
+    wish.splits.drag_divider(PaneDivider::Main, full_area, 0, 3);
     assert_eq!(
         ScreenLayout::from_params(&wish)
             .pane_area(Pane::Cells)
@@ -195,7 +193,7 @@ fn any_wish() -> impl Strategy<Value = LayoutParams> {
 }
 
 #[test]
-fn the_tour_has_a_row_of_its_own_where_rows_are_many_and_wrapped_text_a_margin() {
+fn tall_screen_gives_tour_its_own_row() {
     let with = |width, height| {
         ScreenLayout::from_params(&LayoutParams {
             tour: true,
@@ -228,9 +226,9 @@ proptest! {
                 prop_assert!(area.intersection(*other).is_empty(), "{area} {other}");
             }
         }
-        for (_, hold, area) in &layout.dividers {
-            prop_assert_eq!(hold.intersection(screen), *hold);
-            prop_assert_eq!(area.intersection(screen), *area);
+        for DividerArea { grab_area, divided_area, .. } in &layout.dividers {
+            prop_assert_eq!(grab_area.intersection(screen), *grab_area);
+            prop_assert_eq!(divided_area.intersection(screen), *divided_area);
         }
         if !layout.too_small {
             let covered: u32 = areas.iter().map(|area| area.area()).sum();

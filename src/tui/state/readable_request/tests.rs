@@ -27,7 +27,7 @@ const SECOND: &str = r#"{"model":"m","messages":[{"role":"system","content":"Jud
     {"role":"tool","tool_call_id":"c","content":"a page"}],"temperature":0.0}"#;
 
 #[test]
-fn a_chat_body_is_read_and_what_the_turn_before_held_is_collapsed() {
+fn chat_body_collapses_items_of_previous_turn() {
     let first = ReadableRequest::from_body(key(), FIRST, None);
     assert_eq!(lines(&first), ["system", "Judge.", "user", "This."]);
     assert_eq!((first.first_new_block, first.earlier_items), (0, 0));
@@ -73,7 +73,7 @@ fn a_gemini_body_is_read() {
 }
 
 #[test]
-fn a_body_of_rules_is_read_and_any_other_stays_json() {
+fn rules_body_is_readable_and_unknown_body_stays_json() {
     let rules = r#"{"judge":"rules: a checker","prompt":"P","results":[{"call":"fetch_url","arguments":"{}","result":"a page","is_error":true}],
         "tools":["fetch_url"],"answer":"any","scale":[0.0,1.0]}"#;
     let request = ReadableRequest::from_body(key(), rules, None);
@@ -95,7 +95,7 @@ fn a_body_of_rules_is_read_and_any_other_stays_json() {
 }
 
 #[test]
-fn a_turn_that_repeats_the_one_before_is_shown_whole() {
+fn repeated_turn_is_not_collapsed() {
     let again = ReadableRequest::from_body(key(), FIRST, Some(FIRST));
     assert_eq!((again.first_new_block, again.earlier_items), (0, 0));
 }
@@ -135,7 +135,7 @@ fn a_responses_body_is_read() {
         {"type":"message","role":"assistant","content":[{"type":"output_text","text":"so"}]}],
         "tools":[{"type":"function","name":"fetch_url","description":"Fetches."}],"store":false}"#;
     let read = ReadableRequest::from_body(key(), body, None);
-    let said = [
+    let expected = [
         ["system", "Judge."],
         ["user", "This."],
         ["assistant", "hm"],
@@ -143,7 +143,7 @@ fn a_responses_body_is_read() {
         ["tool", "a page"],
         ["assistant", "so"],
     ];
-    assert_eq!(lines(&read), said.concat());
+    assert_eq!(lines(&read), expected.concat());
     assert_eq!(read.tools, [tool("fetch_url", "Fetches.")]);
     assert_eq!(read.settings, "model: m · store: false");
     for torn in [
@@ -155,7 +155,7 @@ fn a_responses_body_is_read() {
 }
 
 #[test]
-fn questions_of_a_decisions_endpoint_are_read() {
+fn decisions_endpoint_questions_are_readable() {
     let openai = r#"{"model":"m","input":"This.","questions":[{"type":"predicate","name":"met","instructions":"Is it?"}]}"#;
     let read = ReadableRequest::from_body(key(), openai, None);
     assert_eq!(
@@ -165,27 +165,27 @@ fn questions_of_a_decisions_endpoint_are_read() {
     assert_eq!(read.settings, "model: m");
     let google = r#"{"model":"m","input":"This.","questions":{"met":{"type":"score","instructions":"How?","criteria":["0: no"]}}}"#;
     let read = ReadableRequest::from_body(key(), google, None);
-    let said = [
+    let expected = [
         "user",
         "This.",
         "question met: score",
         "How?",
         r#"["0: no"]"#,
     ];
-    assert_eq!(lines(&read), said);
+    assert_eq!(lines(&read), expected);
 }
 
 #[test]
-fn a_large_setting_is_told_by_its_kind() {
+fn large_setting_is_shown_by_its_kind() {
     let schema = "x".repeat(100);
     let body = format!(
         r#"{{"messages":[],"response_format":{{"type":"json_schema","json_schema":{{"name":"{schema}"}}}},"thinking":{{"type":"enabled"}},"user":"{schema}"}}"#
     );
     let read = ReadableRequest::from_body(key(), &body, None);
     let cut = "x".repeat(60);
-    let told = format!(
+    let expected = format!(
         r#"response_format: json_schema … · thinking: {{"type":"enabled"}} · user: {cut}…"#
     );
-    assert_eq!(read.settings, told);
+    assert_eq!(read.settings, expected);
     assert!(read.raw.contains(&schema));
 }

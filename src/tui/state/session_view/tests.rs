@@ -1,7 +1,7 @@
 use super::*;
 use crate::event::EventKind;
-use crate::model::{CellResult, Outcome};
-use crate::tui::state::cells::RowId;
+use crate::model::{CellIx, CellResult, Outcome};
+use crate::tui::state::cells::{RowId, SlotId};
 use crate::tui::state::runs::TrackedRun;
 
 fn row(n: u32) -> CellsEntry {
@@ -11,7 +11,14 @@ fn row(n: u32) -> CellsEntry {
 /// Returns a session with one run whose cell `n` belongs to row `n`.
 fn session() -> (SessionView, RunTicket) {
     let mut session = SessionView::default();
-    let places = (0..4).map(|n| Some((RowId(n), 0))).collect();
+    let places = (0..4)
+        .map(|n| {
+            Some(SlotId {
+                row: RowId(n),
+                slot: 0,
+            })
+        })
+        .collect();
     let run = TrackedRun {
         cell_slots: places,
         ..TrackedRun::default()
@@ -43,7 +50,7 @@ fn ended(n: u32) -> RunEvent {
 }
 
 #[test]
-fn the_newest_live_cell_is_shown_and_its_verdict_for_a_moment() {
+fn follow_mode_shows_newest_live_cell_then_verdict() {
     let (mut session, run) = session();
     session.follow_events(Millis(0), run, &[started(0), started(1)]);
     assert_eq!(session.cells.list.selected, Some(row(1)));
@@ -61,7 +68,7 @@ fn the_newest_live_cell_is_shown_and_its_verdict_for_a_moment() {
 }
 
 #[test]
-fn an_own_movement_ends_it_until_it_is_asked_for_again() {
+fn user_movement_ends_follow_mode_until_restarted() {
     let (mut session, run) = session();
     session.follow_events(Millis(0), run, &[started(0)]);
     session.cells.list.selected = Some(row(3));
@@ -75,7 +82,7 @@ fn an_own_movement_ends_it_until_it_is_asked_for_again() {
 }
 
 #[test]
-fn who_chose_a_cell_stays_there_when_everything_is_run() {
+fn chosen_cell_stays_selected_during_full_run() {
     let (mut session, run) = session();
     crate::tui::state::cells::tests::outline(&mut session.cells, &["a", "b"], &["x"], "v1");
     session.cells.move_cursor_by(1, 10);
@@ -87,7 +94,7 @@ fn who_chose_a_cell_stays_there_when_everything_is_run() {
 }
 
 #[test]
-fn a_run_that_a_save_caused_takes_nobody_along() {
+fn save_run_does_not_start_follow_mode() {
     let (mut session, run) = session();
     session.runs.by_ticket[&run].save_number = Some(1);
     session.cells.list.selected = Some(row(3));

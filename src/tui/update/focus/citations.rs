@@ -21,14 +21,14 @@ const MAX_SEARCHED_BYTES: usize = 1 << 20;
 
 /// Goes to the next citation of the shown verdict.
 pub(super) fn go_to_next_citation(app: &mut App) -> Vec<Effect> {
-    let Some(shown) = resolve_shown_cell(app) else {
+    let Some(shown_cell) = resolve_shown_cell(app) else {
         return push_notice(
             app,
             NoticeLevel::Info,
             "no cell is selected: j and k move in the cells",
         );
     };
-    let count = content::verdict::shown_verdict(&shown).map(|verdict| verdict.citations.len());
+    let count = content::verdict::shown_verdict(&shown_cell).map(|verdict| verdict.citations.len());
     match count {
         None => push_notice(
             app,
@@ -42,6 +42,7 @@ pub(super) fn go_to_next_citation(app: &mut App) -> Vec<Effect> {
                 .trace_panes
                 .selected_citation
                 .map_or(0, |at| at + 1)
+                // After the last citation comes the first.
                 % count;
             go_to_citation(app, next)
         }
@@ -50,8 +51,8 @@ pub(super) fn go_to_next_citation(app: &mut App) -> Vec<Effect> {
 
 /// Goes to a citation: to its quote, or at least to the message or page that it names.
 pub(super) fn go_to_citation(app: &mut App, at: usize) -> Vec<Effect> {
-    let citation = resolve_shown_cell(app).and_then(|shown| {
-        content::verdict::shown_verdict(&shown)?
+    let citation = resolve_shown_cell(app).and_then(|shown_cell| {
+        content::verdict::shown_verdict(&shown_cell)?
             .citations
             .get(at)
             .cloned()
@@ -64,6 +65,7 @@ pub(super) fn go_to_citation(app: &mut App, at: usize) -> Vec<Effect> {
     session.trace_panes.selected_quote = None;
     session.transcript_pane.selected_quote = None;
     match cited_place(&citation.source) {
+        // The source of a citation is text of a model, so it may name nothing that exists.
         Some(CitedPlace::Message(number)) => go_to_message(app, number, &citation),
         Some(CitedPlace::Fetch(number)) => go_to_fetch(app, at, number, &citation),
         Some(CitedPlace::Rubric) => {
@@ -96,6 +98,7 @@ fn go_to_message(app: &mut App, number: usize, citation: &Citation) -> Vec<Effec
         let text = format!("the verdict cites message {number}, and there is none of that number");
         return push_notice(app, NoticeLevel::Warning, text);
     };
+    // The user asked, so the whole message is searched.
     let found = find_quote_in_message(&doc, number, &citation.quote, usize::MAX).0;
     let (piece, byte) = match &found {
         Some((piece, range)) => (*piece, range.start + doc.heading_len(*piece)),
@@ -104,6 +107,7 @@ fn go_to_message(app: &mut App, number: usize, citation: &Citation) -> Vec<Effec
     scroll_into_view(app, Pane::Transcript, BlockPosition { block: piece, byte });
     let missing = found.is_none();
     app.session_mut().transcript_pane.selected_quote = found;
+    // `found` is the judge's check against the full text, and counts even if a quote is located.
     if missing || !citation.found {
         return report_not_found(app, citation);
     }
@@ -111,8 +115,8 @@ fn go_to_message(app: &mut App, number: usize, citation: &Citation) -> Vec<Effec
 }
 
 fn go_to_fetch(app: &mut App, at: usize, number: usize, citation: &Citation) -> Vec<Effect> {
-    let place = resolve_shown_cell(app).and_then(|shown| {
-        let turns = shown.turns();
+    let place = resolve_shown_cell(app).and_then(|shown_cell| {
+        let turns = shown_cell.turns();
         let (turn, call) = find_fetch(turns, number)?;
         let step = list_steps(turns).position(|step| step == TraceStep::Call(turn, call))?;
         Some((turn, call, step))
@@ -128,12 +132,13 @@ fn go_to_fetch(app: &mut App, at: usize, number: usize, citation: &Citation) -> 
     trace.shows_raw = false;
     // First, because a pane with another call scrolls to the top. The position of the quote is set after that.
     super::scroll_changed_panes(app);
-    let found = resolve_shown_cell(app).and_then(|shown| {
-        let call = shown.turns().get(turn)?.calls.get(call)?;
+    let found = resolve_shown_cell(app).and_then(|shown_cell| {
+        let call = shown_cell.turns().get(turn)?.calls.get(call)?;
         let text = content::tool_response::loaded_response(app, call)?;
         Some(text.map(|text| find_quote(text, &citation.quote)))
     });
     match found {
+        // The page is being read; the jump continues when it arrives.
         Some(Err(())) => {
             app.session_mut().trace_panes.awaited_citation = Some(at);
             reveal_pane(app, Pane::FetchedContent);
@@ -174,6 +179,7 @@ fn notice_level(citation: &Citation) -> NoticeLevel {
 fn shorten_quote(citation: &Citation) -> String {
     const MAX: usize = 60;
     let text = make_visible(&citation.quote, false);
+    // A longer quote would fill the footer.
     match text.char_indices().nth(MAX) {
         Some((at, _)) => format!("“{}…”", &text[..at]),
         None => format!("“{text}”"),
@@ -216,17 +222,21 @@ pub(super) fn locate_quotes(app: &mut App) {
     else {
         return;
     };
-    let shown = resolve_shown_cell(app);
-    let verdict = shown.as_ref().and_then(content::verdict::shown_verdict);
+    let shown_cell = resolve_shown_cell(app);
+    let verdict = shown_cell
+        .as_ref()
+        .and_then(content::verdict::shown_verdict);
     let citations = verdict.map_or(&[][..], |verdict| &verdict.citations);
-    let of = app.session().transcript_pane.quotes_key.as_ref();
-    let same = |of: &QuotesKey| {
-        let known = of.sources.iter().map(|(source, quote)| (source, quote));
-        of.id == doc.id && known.eq(citations.iter().map(|c| (&c.source, &c.quote)))
+    let key = app.session().transcript_pane.quotes_key.as_ref();
+    // Verdicts are compared by content, because a rerun may return the same citations.
+    let same = |key: &QuotesKey| {
+        let known = key.sources.iter().map(|(source, quote)| (source, quote));
+        key.id == doc.id && known.eq(citations.iter().map(|c| (&c.source, &c.quote)))
     };
-    if of.is_some_and(same) {
+    if key.is_some_and(same) {
         return;
     }
+    // The limit is for all quotes together, so that a huge transcript does not block keys.
     let mut left = MAX_SEARCHED_BYTES;
     let mut quotes = Vec::new();
     // A quote that occurs nowhere has no position.
@@ -241,11 +251,11 @@ pub(super) fn locate_quotes(app: &mut App) {
     let sources = citations
         .iter()
         .map(|c| (c.source.clone(), c.quote.clone()));
-    let of = QuotesKey {
+    let key = QuotesKey {
         id: doc.id.clone(),
         sources: sources.collect(),
     };
     let document = &mut app.session_mut().transcript_pane;
     document.quotes = quotes;
-    document.quotes_key = Some(of);
+    document.quotes_key = Some(key);
 }

@@ -24,6 +24,7 @@ pub(super) fn request_marks(app: &mut App) -> Option<Effect> {
         }
         return None;
     };
+    // The known key is the wanted one, so the marks are ordered or here.
     if known.is_some_and(|known| wanted.has_key(known)) {
         return None;
     }
@@ -69,13 +70,14 @@ impl MarksRequest<'_> {
 /// Returns the check that decided the shown cell, if the same version of its eval is loaded.
 fn find_marks_request(app: &App) -> Option<MarksRequest<'_>> {
     let session = app.session();
+    // Marks are positions in the document, so it must be loaded.
     session.transcript_pane.loaded_document()?;
-    let shown = resolve_shown_cell(app)?;
-    let result = shown.result?;
-    let eval = find_row_eval(app, &shown)?;
+    let shown_cell = resolve_shown_cell(app)?;
+    let result = shown_cell.result?;
+    let eval = find_row_eval(app, &shown_cell)?;
     let spec = eval.eval();
     // Showing a cell must not run a program of the user again.
-    if spec.eval_type == "script" || !is_same_eval(&shown, &spec.digest) {
+    if spec.eval_type == "script" || !is_same_eval(&shown_cell, &spec.digest) {
         return None;
     }
     Some(MarksRequest {
@@ -87,8 +89,12 @@ fn find_marks_request(app: &App) -> Option<MarksRequest<'_>> {
 }
 
 /// Returns the eval of a row that no judge decides.
-fn find_row_eval(app: &App, shown: &ShownCell<'_>) -> Option<RubricEval> {
-    let info = app.session().cells.evals.get(shown.row.eval as usize)?;
+fn find_row_eval(app: &App, shown_cell: &ShownCell<'_>) -> Option<RubricEval> {
+    let info = app
+        .session()
+        .cells
+        .evals
+        .get(shown_cell.row.eval as usize)?;
     if info.judged {
         return None;
     }
@@ -121,6 +127,7 @@ pub(in crate::tui::update) fn handle_marks_found(
     marks: &[TranscriptSpan],
 ) -> Vec<Effect> {
     let document = super::sessions_mut(app)
+        // The user may have moved on; then no pane waits for the marks.
         .map(|session| &mut session.transcript_pane)
         .find(|document| document.marks.key.as_ref() == Some(key));
     if let Some(document) = document
@@ -143,12 +150,13 @@ fn locate_marks(
 
 /// Goes to the next mark of the shown finding. `None` if a judge decided: its verdict may have citations.
 pub(super) fn go_to_next_mark(app: &mut App) -> Option<Vec<Effect>> {
-    let shown = resolve_shown_cell(app)?;
-    find_row_eval(app, &shown)?;
-    let result = shown.result.is_some();
+    let shown_cell = resolve_shown_cell(app)?;
+    find_row_eval(app, &shown_cell)?;
+    let result = shown_cell.result.is_some();
     let marks = &app.session().transcript_pane.marks;
     let count = marks.places.len();
     if count == 0 {
+        // Each case has its own next action.
         let why = match (result, &marks.key) {
             (false, _) => "not decided yet: r runs this cell",
             (true, None) => {

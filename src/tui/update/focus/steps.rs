@@ -9,24 +9,26 @@ use crate::tui::widget::flow::BlockPosition;
 /// Goes to the next or the previous step. After the last step comes the follow mode, then the next cell of the
 /// decision; before the first step the cell before.
 pub(crate) fn move_step_by(app: &mut App, delta: i64) -> Vec<Effect> {
-    let Some(shown) = resolve_shown_cell(app) else {
+    let Some(shown_cell) = resolve_shown_cell(app) else {
         return Vec::new();
     };
-    let turns = shown.turns();
+    let turns = shown_cell.turns();
     let count = list_steps(turns).count();
     let trace = &app.session().trace_panes;
     // In follow mode the shown call may come before the last step. If its pane says how to move among the calls,
     // moving back starts from the visible call.
-    let seen = find_shown_call(trace, turns)
+    let shown_position = find_shown_call(trace, turns)
         .filter(|(turn, _)| turns.get(*turn).is_some_and(|turn| turn.calls.len() > 1))
         .map(|(turn, call)| TraceStep::Call(turn, call));
-    let seen = list_steps(turns).position(|step| Some(step) == seen);
-    let beside = |on| shown.row.adjacent_slot(trace.slot, on);
-    let (before, after) = (beside(false), beside(true));
+    let shown_position = list_steps(turns).position(|step| Some(step) == shown_position);
+    let adjacent_slot = |on| shown_cell.row.adjacent_slot(trace.slot, on);
+    let (before, after) = (adjacent_slot(false), adjacent_slot(true));
+    // The borrowed cell is not used from here on, so the session can change.
     let trace = &mut app.session_mut().trace_panes;
     let last = count.saturating_sub(1);
-    let newest = seen.filter(|at| *at > 0).unwrap_or(last);
+    let newest = shown_position.filter(|at| *at > 0).unwrap_or(last);
     match (trace.step, delta < 0) {
+        // Moving back leaves the follow mode.
         (StepSelection::Newest, true) if count > 1 => {
             trace.step = StepSelection::Position(newest - 1);
         }
@@ -37,6 +39,7 @@ pub(crate) fn move_step_by(app: &mut App, delta: i64) -> Vec<Effect> {
             trace.step = StepSelection::Position(at + 1);
         }
         (StepSelection::Position(_), false) => trace.step = StepSelection::Newest,
+        // Before the first step comes the cell before.
         (_, true) => select_slot(app, before),
         (StepSelection::Newest, false) => select_slot(app, after),
     }
@@ -45,13 +48,14 @@ pub(crate) fn move_step_by(app: &mut App, delta: i64) -> Vec<Effect> {
 
 /// Selects a step that was clicked. The cells of the decision are numbered after the steps.
 pub(crate) fn select_step(app: &mut App, at: usize) -> Vec<Effect> {
-    let Some(shown) = resolve_shown_cell(app) else {
+    let Some(shown_cell) = resolve_shown_cell(app) else {
         return Vec::new();
     };
-    let count = list_steps(shown.turns()).count();
+    let count = list_steps(shown_cell.turns()).count();
+    // A number after the steps is a cell of the decision.
     let chosen = at
         .checked_sub(count)
-        .and_then(|nth| Some(shown.row.all_slots().nth(nth)?.0));
+        .and_then(|nth| Some(shown_cell.row.all_slots().nth(nth)?.0));
     if at < count {
         app.session_mut().trace_panes.step = StepSelection::Position(at);
     } else {
@@ -62,6 +66,7 @@ pub(crate) fn select_step(app: &mut App, at: usize) -> Vec<Effect> {
 
 fn select_slot(app: &mut App, slot: Option<u16>) {
     let session = app.session_mut();
+    // A click on the current cell must not reset its positions.
     if let Some(slot) = slot
         && slot != session.trace_panes.slot
     {
@@ -102,6 +107,7 @@ pub(crate) fn move_message_by(app: &mut App, delta: i64) -> Vec<Effect> {
     };
     let now = i64::from(piece.message);
     let begins = top.byte == 0 && doc.starts_message(top.block);
+    // Inside a message, going back first goes to its beginning.
     let target = match (delta < 0, begins) {
         (true, false) => now + delta + 1,
         _ => now + delta,

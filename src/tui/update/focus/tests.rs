@@ -1,23 +1,21 @@
 //! Tests over recorded samples. Every effect is answered at once, unless a test withholds the answer.
 
-mod more;
-
 use std::collections::BTreeMap;
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Rect, Size};
 
 use super::*;
-use crate::event::{DeltaPart, EventKind, RunEvent, StoredText, ToolFact, TurnFact};
+use crate::event::{CallRejection, DeltaPart, EventKind, RunEvent, StoredText, ToolFact, TurnFact};
 use crate::model::{CallIx, CellIx, TurnIx};
 use crate::record::RecordedRun;
 use crate::theme::Theme;
 use crate::tui::msg::Msg;
 use crate::tui::reads;
-use crate::tui::state::OpenedItem as Opened;
+use crate::tui::state::OpenedItem;
 use crate::tui::state::pane::Pane;
 use crate::tui::state::runs::RunTicket;
-use crate::tui::state::text_cache::BlobState as Blobs;
+use crate::tui::state::text_cache::BlobState;
 use crate::tui::update::update;
 
 pub(crate) fn sample(name: &str) -> RecordedRun {
@@ -35,48 +33,48 @@ const BUSY: &str = "20261023T140500Z-busy";
 const VOTE: &str = "20261024T101500Z-vote";
 
 /// A workbench over one recorded run, with the effects that are not answered yet.
-struct Bench {
+struct TestApp {
     model: App,
     log: Vec<RunEvent>,
-    asked: Vec<Effect>,
+    pending_effects: Vec<Effect>,
 }
 
-impl Bench {
-    fn on(name: &str) -> Self {
+impl TestApp {
+    fn with_run(name: &str) -> Self {
         let theme = Theme::bundled("dark").expect("a bundled theme");
-        let mut app = App::new(Opened::Recording, Size::new(200, 60), theme);
+        let mut app = App::new(OpenedItem::Recording, Size::new(200, 60), theme);
         let run = sample(name);
         let log = run.read_log().expect("a sample is readable").events;
         let ticket = app.next_ticket();
-        let mut bench = Self {
+        let mut app = Self {
             model: app,
             log,
-            asked: Vec::new(),
+            pending_effects: Vec::new(),
         };
-        bench.tell(Msg::RunStarted {
+        app.send_msg(Msg::RunStarted {
             ticket,
             run: run.id,
             dir: run.dir,
         });
-        bench
+        app
     }
 
-    fn tell(&mut self, msg: Msg) {
-        let asked = update(&mut self.model, msg);
-        self.asked.extend(asked);
+    fn send_msg(&mut self, msg: Msg) {
+        let effects = update(&mut self.model, msg);
+        self.pending_effects.extend(effects);
     }
 
     /// Feeds the first events of the log.
     fn play(&mut self, to: usize) {
         let events = Arc::new(self.log[..to].to_vec());
         let ticket = RunTicket(1);
-        self.tell(Msg::RunEvents { ticket, events });
+        self.send_msg(Msg::RunEvents { ticket, events });
     }
 
-    fn whole(name: &str) -> Self {
-        let mut bench = Self::on(name);
-        bench.play(bench.log.len());
-        bench
+    fn with_full_log(name: &str) -> Self {
+        let mut app = Self::with_run(name);
+        app.play(app.log.len());
+        app
     }
 
     /// Selects the row of a transcript and eval.
@@ -88,20 +86,20 @@ impl Bench {
         });
         let row = RowId(u32::try_from(row.expect("such a row")).expect("small"));
         assert!(self.model.live_session.cells.select_row(row));
-        self.tell(Msg::TimePassed);
+        self.send_msg(Msg::TimePassed);
     }
 
     /// Answers all effects as the runtime does.
     fn settle(&mut self) {
         for _ in 0..20 {
-            for effect in std::mem::take(&mut self.asked) {
+            for effect in std::mem::take(&mut self.pending_effects) {
                 self.answer(effect);
             }
         }
         assert!(
-            self.asked.is_empty(),
+            self.pending_effects.is_empty(),
             "it never stops asking: {:?}",
-            self.asked
+            self.pending_effects
         );
     }
 
@@ -109,7 +107,7 @@ impl Bench {
         match effect {
             Effect::ReadBlob { dir, blob } => {
                 let text = reads::read_text(&dir, &blob);
-                self.tell(Msg::BlobRead { blob, text });
+                self.send_msg(Msg::BlobRead { blob, text });
             }
             Effect::ReadRequest {
                 key,
@@ -119,7 +117,7 @@ impl Bench {
             } => {
                 let read = reads::read_request(dir.as_deref(), key.clone(), &request, &before);
                 let request = read.map(Arc::new);
-                self.tell(Msg::RequestRead { key, request });
+                self.send_msg(Msg::RequestRead { key, request });
             }
             Effect::ReadDocument {
                 transcript,
@@ -130,17 +128,17 @@ impl Bench {
                 let doc = reads::read_document(&transcript, run_dir.as_deref(), map.as_ref())
                     .map(Arc::new);
                 let id = transcript.id;
-                self.tell(Msg::DocumentRead { id, doc });
+                self.send_msg(Msg::DocumentRead { id, doc });
             }
             Effect::Highlight { key, lang, text } => {
                 let spans = crate::theme::highlight(&text, lang);
-                self.tell(Msg::Highlighted { key, spans });
+                self.send_msg(Msg::Highlighted { key, spans });
             }
             Effect::ReadTrace { row, run, cell, .. } => {
                 let recorded = reads::read_recorded_cell(&sample(&run.0), &cell, &|| false)
                     .expect("nothing newer")
                     .map(Arc::new);
-                self.tell(Msg::TraceRead { row, recorded });
+                self.send_msg(Msg::TraceRead { row, recorded });
             }
             _ => {}
         }
@@ -187,17 +185,17 @@ pub(crate) fn lines(app: &App, pane: Pane) -> Vec<String> {
     lines
 }
 
-fn at(bench: &Bench, wanted: impl Fn(&EventKind) -> bool) -> usize {
-    let found = bench.log.iter().position(|event| wanted(&event.kind));
+fn at(app: &TestApp, wanted: impl Fn(&EventKind) -> bool) -> usize {
+    let found = app.log.iter().position(|event| wanted(&event.kind));
     found.expect("the sample holds it") + 1
 }
 
 #[test]
-fn a_trace_is_shown_in_all_its_panes_and_nothing_is_asked_twice() {
-    let mut bench = Bench::whole(PAGE);
-    bench.select("beam-upgrade", "newest");
-    bench.settle();
-    let prompt = bench.lines(Pane::Prompt);
+fn trace_fills_all_panes_and_orders_nothing_twice() {
+    let mut app = TestApp::with_full_log(PAGE);
+    app.select("beam-upgrade", "newest");
+    app.settle();
+    let prompt = app.lines(Pane::Prompt);
     assert!(
         prompt[0].starts_with("model: scripted · temperature: 0.0"),
         "{prompt:?}"
@@ -208,7 +206,7 @@ fn a_trace_is_shown_in_all_its_panes_and_nothing_is_asked_twice() {
         "… 2 earlier items, unchanged from the previous turn (x shows all)"
     );
     assert_eq!(prompt[4], "assistant");
-    let call = bench.lines(Pane::FunctionCall);
+    let call = app.lines(Pane::FunctionCall);
     // The duration differs in every recording.
     let took = |line: &str| line.starts_with("✓ answered in ") && line.ends_with(" ms: 78.6 KB");
     assert_eq!(call[0], "2 calls in this turn: , and . move");
@@ -221,7 +219,7 @@ fn a_trace_is_shown_in_all_its_panes_and_nothing_is_asked_twice() {
         call[8],
         "{\n  \"url\": \"https://releases.beamline.example/changelog\"\n}"
     );
-    let fetched = bench.lines(Pane::FetchedContent);
+    let fetched = app.lines(Pane::FetchedContent);
     assert_eq!(
         fetched[..2],
         [
@@ -234,7 +232,7 @@ fn a_trace_is_shown_in_all_its_panes_and_nothing_is_asked_twice() {
     assert!(fetched[2].starts_with(sizes), "{}", fetched[2]);
     assert_eq!(fetched[3], "");
     assert_eq!(fetched[4].len(), 50_028, "the blob is here");
-    let verdict = bench.lines(Pane::Verdict);
+    let verdict = app.lines(Pane::Verdict);
     assert_eq!(verdict[0], "✓ pass 1.00");
     assert_eq!(
         verdict[1..5],
@@ -245,7 +243,7 @@ fn a_trace_is_shown_in_all_its_panes_and_nothing_is_asked_twice() {
             "c goes to the next citation",
         ]
     );
-    let screen = bench.screen();
+    let screen = app.screen();
     for part in [
         "① prompt",
         "fetch_url 992 B",
@@ -257,21 +255,21 @@ fn a_trace_is_shown_in_all_its_panes_and_nothing_is_asked_twice() {
         assert!(screen.contains(part), "{part} in\n{screen}");
     }
     // Everything is loaded, so an update orders nothing.
-    bench.tell(Msg::TimePassed);
-    assert!(bench.asked.is_empty(), "{:?}", bench.asked);
+    app.send_msg(Msg::TimePassed);
+    assert!(app.pending_effects.is_empty(), "{:?}", app.pending_effects);
 }
 
 #[test]
-fn steps_move_through_the_trace_and_past_the_last_one_the_newest_is_followed() {
-    let mut bench = Bench::whole(PAGE);
-    bench.select("beam-upgrade", "newest");
-    bench.settle();
+fn steps_move_through_trace_and_end_in_follow_mode() {
+    let mut app = TestApp::with_full_log(PAGE);
+    app.select("beam-upgrade", "newest");
+    app.settle();
     let mut seen = Vec::new();
     for _ in 0..5 {
-        move_step_by(&mut bench.model, -1);
-        seen.push(bench.model.live_session.trace_panes.step);
-        bench.tell(Msg::TimePassed);
-        bench.settle();
+        move_step_by(&mut app.model, -1);
+        seen.push(app.model.live_session.trace_panes.step);
+        app.send_msg(Msg::TimePassed);
+        app.settle();
     }
     assert_eq!(
         seen,
@@ -280,43 +278,40 @@ fn steps_move_through_the_trace_and_past_the_last_one_the_newest_is_followed() {
     );
     let mut seen = Vec::new();
     for _ in 0..5 {
-        move_step_by(&mut bench.model, 1);
-        seen.push(bench.model.live_session.trace_panes.step);
+        move_step_by(&mut app.model, 1);
+        seen.push(app.model.live_session.trace_panes.step);
     }
     let ahead = [1, 2, 3, 4].map(StepSelection::Position);
     assert_eq!(seen[..4], ahead, "two calls, turn 2, the verdict's call");
     assert_eq!(seen[4], StepSelection::Newest);
-    select_step(&mut bench.model, 0);
-    bench.tell(Msg::TimePassed);
-    bench.settle();
+    select_step(&mut app.model, 0);
+    app.send_msg(Msg::TimePassed);
+    app.settle();
     assert!(
-        bench
-            .lines(Pane::Prompt)
-            .iter()
-            .any(|line| line == "system"),
+        app.lines(Pane::Prompt).iter().any(|line| line == "system"),
         "the first turn is whole"
     );
-    select_step(&mut bench.model, 1);
-    bench.tell(Msg::TimePassed);
-    assert_eq!(bench.lines(Pane::FetchedContent)[0], "fetch 1 · fetch_url");
+    select_step(&mut app.model, 1);
+    app.send_msg(Msg::TimePassed);
+    assert_eq!(app.lines(Pane::FetchedContent)[0], "fetch 1 · fetch_url");
     for _ in 0..5 {
-        move_step_by(&mut bench.model, 1);
+        move_step_by(&mut app.model, 1);
     }
     assert_eq!(
-        bench.model.live_session.trace_panes.step,
+        app.model.live_session.trace_panes.step,
         StepSelection::Newest
     );
 }
 
 #[test]
-fn a_citation_is_gone_to_in_the_transcript_and_in_the_fetched_page() {
-    let mut bench = Bench::whole(PAGE);
-    bench.select("beam-upgrade", "newest");
-    bench.settle();
-    go_to_next_reference(&mut bench.model);
-    bench.tell(Msg::TimePassed);
-    bench.settle();
-    let (turn, call, range) = bench
+fn citation_opens_transcript_or_fetched_page() {
+    let mut app = TestApp::with_full_log(PAGE);
+    app.select("beam-upgrade", "newest");
+    app.settle();
+    go_to_next_reference(&mut app.model);
+    app.send_msg(Msg::TimePassed);
+    app.settle();
+    let (turn, call, range) = app
         .model
         .live_session
         .trace_panes
@@ -324,10 +319,10 @@ fn a_citation_is_gone_to_in_the_transcript_and_in_the_fetched_page() {
         .clone()
         .expect("gone to");
     assert_eq!((turn, call), (0, 0));
-    let page = bench.lines(Pane::FetchedContent).pop().expect("the text");
+    let page = app.lines(Pane::FetchedContent).pop().expect("the text");
     assert_eq!(&page[range], "Current release: Beamline 2.11.0");
-    go_to_next_reference(&mut bench.model);
-    let document = &bench.model.live_session.transcript_pane;
+    go_to_next_reference(&mut app.model);
+    let document = &app.model.live_session.transcript_pane;
     let (piece, range) = document.selected_quote.clone().expect("gone to");
     let doc = document.loaded_document().expect("read");
     assert_eq!(doc.pieces[piece].message, 9);
@@ -337,7 +332,7 @@ fn a_citation_is_gone_to_in_the_transcript_and_in_the_fetched_page() {
     );
     assert_eq!(document.quotes.len(), 1, "marked before one goes there");
     // A verdict with a quote that occurs nowhere shows that.
-    let cells = &mut bench.model.live_session.runs.by_ticket[0].state.cells;
+    let cells = &mut app.model.live_session.runs.by_ticket[0].state.cells;
     let result = cells[2].result.as_mut().expect("ended");
     let verdict = result.verdict.as_mut().expect("a verdict");
     verdict.citations = vec![crate::model::Citation {
@@ -345,63 +340,63 @@ fn a_citation_is_gone_to_in_the_transcript_and_in_the_fetched_page() {
         quote: "made up \u{1b}[2J".into(),
         found: false,
     }];
-    go_to_next_reference(&mut bench.model);
-    let toast = bench.model.notices.log.last().expect("told");
+    go_to_next_reference(&mut app.model);
+    let toast = app.model.notices.log.last().expect("told");
     assert_eq!(toast.text, "“made up ␛[2J” was not found in message 1");
 }
 
 #[test]
-fn answers_for_another_row_are_ignored() {
-    let mut bench = Bench::whole(PAGE);
-    bench.asked.clear();
-    bench.select("beam-upgrade", "newest");
-    let late = std::mem::take(&mut bench.asked);
-    bench.select("beam-outdated", "newest");
+fn results_for_another_row_are_ignored() {
+    let mut app = TestApp::with_full_log(PAGE);
+    app.pending_effects.clear();
+    app.select("beam-upgrade", "newest");
+    let late = std::mem::take(&mut app.pending_effects);
+    app.select("beam-outdated", "newest");
     for effect in late {
-        bench.answer(effect);
+        app.answer(effect);
     }
     assert!(matches!(
-        bench.model.live_session.trace_panes.request,
+        app.model.live_session.trace_panes.request,
         RequestState::Loading(_)
     ));
     assert!(matches!(
-        bench.model.live_session.transcript_pane.document,
-        Read::Loading
+        app.model.live_session.transcript_pane.document,
+        DocumentState::Loading
     ));
-    bench.settle();
-    let doc = bench
+    app.settle();
+    let doc = app
         .model
         .live_session
         .transcript_pane
         .loaded_document()
         .expect("read");
     assert_eq!(doc.id, "beam-outdated");
-    let fetched = bench.lines(Pane::FetchedContent).join("\n");
+    let fetched = app.lines(Pane::FetchedContent).join("\n");
     assert!(!fetched.contains("reading"), "{fetched}");
 }
 
 #[test]
-fn a_blob_that_cannot_be_read_says_so_and_is_not_asked_for_again() {
-    let mut bench = Bench::whole(PAGE);
-    bench.select("beam-upgrade", "newest");
+fn unreadable_blob_shows_reason_and_is_not_ordered_again() {
+    let mut app = TestApp::with_full_log(PAGE);
+    app.select("beam-upgrade", "newest");
     let blobs = |effects: &[Effect]| {
         effects
             .iter()
             .filter(|e| matches!(e, Effect::ReadBlob { .. }))
             .count()
     };
-    assert_eq!(blobs(&bench.asked), 1);
-    for effect in std::mem::take(&mut bench.asked) {
+    assert_eq!(blobs(&app.pending_effects), 1);
+    for effect in std::mem::take(&mut app.pending_effects) {
         match effect {
-            Effect::ReadBlob { blob, .. } => bench.tell(Msg::BlobRead {
+            Effect::ReadBlob { blob, .. } => app.send_msg(Msg::BlobRead {
                 blob,
                 text: Err("50028 bytes cannot be read: gone".into()),
             }),
-            Effect::ReadRequest { key, .. } => bench.tell(Msg::RequestRead {
+            Effect::ReadRequest { key, .. } => app.send_msg(Msg::RequestRead {
                 key,
                 request: Err("gone, too".into()),
             }),
-            Effect::ReadDocument { transcript, .. } => bench.tell(Msg::DocumentRead {
+            Effect::ReadDocument { transcript, .. } => app.send_msg(Msg::DocumentRead {
                 id: transcript.id,
                 doc: Err("gone as well".into()),
             }),
@@ -409,26 +404,26 @@ fn a_blob_that_cannot_be_read_says_so_and_is_not_asked_for_again() {
         }
     }
     assert!(matches!(
-        bench.model.texts.blobs.values().next(),
-        Some(Blobs::Failed(_))
+        app.model.texts.blobs.values().next(),
+        Some(BlobState::Failed(_))
     ));
     assert_eq!(
-        bench.lines(Pane::FetchedContent)[4],
+        app.lines(Pane::FetchedContent)[4],
         "50028 bytes cannot be read: gone"
     );
-    assert!(bench.lines(Pane::Prompt).contains(&"gone, too".to_owned()));
+    assert!(app.lines(Pane::Prompt).contains(&"gone, too".to_owned()));
     assert_eq!(
-        bench.lines(Pane::Transcript),
+        app.lines(Pane::Transcript),
         ["dicta can't read the transcript", "gone as well"]
     );
-    bench.tell(Msg::TimePassed);
-    assert_eq!(blobs(&bench.asked), 0);
+    app.send_msg(Msg::TimePassed);
+    assert_eq!(blobs(&app.pending_effects), 0);
 }
 
 #[test]
-fn a_stream_is_followed_and_its_end_shows_the_verdict() {
-    let mut bench = Bench::on(BUSY);
-    let backing = at(&bench, |kind| {
+fn stream_is_followed_until_verdict() {
+    let mut app = TestApp::with_run(BUSY);
+    let backing = at(&app, |kind| {
         matches!(
             kind,
             EventKind::Turn {
@@ -437,20 +432,20 @@ fn a_stream_is_followed_and_its_end_shows_the_verdict() {
             }
         )
     });
-    bench.play(backing);
-    bench.select("beam-release", "faithful");
-    bench.settle();
-    let first = &bench.lines(Pane::Verdict)[0];
+    app.play(backing);
+    app.select("beam-release", "faithful");
+    app.settle();
+    let first = &app.lines(Pane::Verdict)[0];
     assert!(
         first.starts_with("backing off ") && first.ends_with(": 429"),
         "{first}"
     );
     assert!(
-        bench.lines(Pane::Prompt)[0].starts_with("attempt 1 failed: 429 from"),
+        app.lines(Pane::Prompt)[0].starts_with("attempt 1 failed: 429 from"),
         "{:?}",
-        bench.lines(Pane::Prompt)
+        app.lines(Pane::Prompt)
     );
-    let args = at(&bench, |kind| {
+    let args = at(&app, |kind| {
         matches!(
             kind,
             EventKind::Turn {
@@ -462,30 +457,28 @@ fn a_stream_is_followed_and_its_end_shows_the_verdict() {
             }
         )
     });
-    bench.play(args + 2);
+    app.play(args + 2);
     assert_eq!(
-        bench.lines(Pane::FunctionCall)[0],
+        app.lines(Pane::FunctionCall)[0],
         "receiving the arguments …"
     );
     assert!(
-        bench.model.live_session.trace_panes.call.follow
-            && bench.model.live_session.trace_panes.verdict.follow
+        app.model.live_session.trace_panes.call.follow
+            && app.model.live_session.trace_panes.verdict.follow
     );
-    let ended = at(&bench, |kind| {
-        matches!(kind, EventKind::CellFinished { .. })
-    });
-    bench.play(ended);
-    assert_eq!(bench.lines(Pane::Verdict)[0], "✓ pass 1.00");
+    let ended = at(&app, |kind| matches!(kind, EventKind::CellFinished { .. }));
+    app.play(ended);
+    assert_eq!(app.lines(Pane::Verdict)[0], "✓ pass 1.00");
     assert!(
-        !bench.model.live_session.trace_panes.verdict.follow,
+        !app.model.live_session.trace_panes.verdict.follow,
         "the verdict's line is on top"
     );
 }
 
 #[test]
-fn refusals_and_unread_verdicts_are_told_as_what_they_are() {
-    let mut bench = Bench::whole(BUSY);
-    let unparsed = bench.log.iter().find_map(|event| match &event.kind {
+fn refusals_and_unparsed_verdicts_are_described() {
+    let mut app = TestApp::with_full_log(BUSY);
+    let unparsed = app.log.iter().find_map(|event| match &event.kind {
         EventKind::Turn {
             cell,
             fact: TurnFact::VerdictUnparsed { .. },
@@ -494,9 +487,9 @@ fn refusals_and_unread_verdicts_are_told_as_what_they_are() {
         _ => None,
     });
     assert_eq!(unparsed, Some(CellIx(2)));
-    bench.select("beam-outdated", "faithful");
-    bench.settle();
-    let verdict = bench.lines(Pane::Verdict);
+    app.select("beam-outdated", "faithful");
+    app.settle();
+    let verdict = app.lines(Pane::Verdict);
     assert_eq!(
         verdict[..2],
         ["! unparsed", "the last reply does not call submit_verdict"]
@@ -505,10 +498,10 @@ fn refusals_and_unread_verdicts_are_told_as_what_they_are() {
         verdict.iter().any(|line| line == "no valid verdict"),
         "{verdict:?}"
     );
-    bench.select("beam-quote", "faithful");
-    bench.settle();
-    select_step(&mut bench.model, 1);
-    let call = bench.lines(Pane::FunctionCall);
+    app.select("beam-quote", "faithful");
+    app.settle();
+    select_step(&mut app.model, 1);
+    let call = app.lines(Pane::FunctionCall);
     assert!(
         call.contains(
             &"! refused by rule parse (the arguments are not a JSON object): message for the model"
@@ -517,4 +510,203 @@ fn refusals_and_unread_verdicts_are_told_as_what_they_are() {
         "{call:?}"
     );
     assert_eq!(call[1], "! rejected: it never ran");
+}
+
+#[test]
+fn steps_move_through_cells_of_vote() {
+    let mut app = TestApp::with_full_log(VOTE);
+    let cells = &app.model.live_session.cells;
+    let row = cells
+        .rows
+        .iter()
+        .position(|row| row.slots.len() == 3)
+        .expect("three repeats");
+    let (transcript, eval) = (cells.rows[row].transcript, cells.rows[row].eval);
+    let transcript = cells.transcripts[transcript as usize].id.clone();
+    let eval = cells.evals[eval as usize].id.clone();
+    app.select(&transcript, &eval);
+    app.settle();
+    let votes = |app: &TestApp| app.lines(Pane::Verdict)[1..5].join("\n");
+    assert!(votes(&app).starts_with("by vote"), "{}", votes(&app));
+    assert!(votes(&app).contains("▌#1"), "{}", votes(&app));
+    for _ in 0..20 {
+        move_step_by(&mut app.model, 1);
+        app.send_msg(Msg::TimePassed);
+    }
+    assert_eq!(app.model.live_session.trace_panes.slot, 2);
+    assert!(app.screen().contains("▌#3"), "{}", app.screen());
+}
+
+#[test]
+fn recorded_cell_is_read_by_number_and_by_name() {
+    let run = sample(PAGE);
+    let state = run.read_state().expect("a sample folds");
+    for (number, whole) in (0..).map(CellIx).zip(&state.cells) {
+        let named = CellRef::Name(state.cell_name(number).expect("planned"));
+        for which in [CellRef::Ix(number), named] {
+            let read = reads::read_recorded_cell(&run, &which, &|| false)
+                .expect("nothing newer")
+                .expect("it is there");
+            assert_eq!(read.cell, number);
+            assert_eq!(
+                (&read.state.judge_trace, &read.state.result),
+                (&whole.judge_trace, &whole.result)
+            );
+        }
+    }
+    let nowhere = reads::read_recorded_cell(&run, &CellRef::Ix(CellIx(99)), &|| false)
+        .expect("nothing newer");
+    assert_eq!(
+        nowhere.expect_err("no such cell").as_str(),
+        "run page has no cell number 99"
+    );
+}
+
+#[test]
+fn message_keys_stop_at_both_ends() {
+    let mut app = TestApp::with_full_log(PAGE);
+    app.select("beam-upgrade", "newest");
+    app.settle();
+    let top = |app: &TestApp| {
+        let document = &app.model.live_session.transcript_pane;
+        let doc = document.loaded_document().expect("read");
+        doc.pieces[document.scroll.top.block].message
+    };
+    let mut seen = BTreeMap::new();
+    for _ in 0..20 {
+        move_message_by(&mut app.model, 1);
+        *seen.entry(top(&app)).or_insert(0) += 1;
+    }
+    assert_eq!(
+        seen.keys().copied().collect::<Vec<_>>(),
+        (1..=9).collect::<Vec<_>>()
+    );
+    move_message_by(&mut app.model, -1);
+    assert_eq!(top(&app), 8);
+    move_message_by(&mut app.model, -100);
+    assert_eq!(top(&app), 0);
+}
+
+#[test]
+fn hostile_text_in_every_field_breaks_no_span() {
+    let hostile = "\u{1b}]0;x\u{7}\u{202e}\u{200b}é\u{0}\n\r\u{e0041}";
+    let mut app = TestApp::with_full_log(PAGE);
+    app.select("beam-upgrade", "newest");
+    app.settle();
+    let run = &mut app.model.live_session.runs.by_ticket[0];
+    let state = &mut run.state.cells[2];
+    for turn in &mut state.judge_trace {
+        for call in &mut turn.calls {
+            call.name = hostile.into();
+            call.raw = hostile.repeat(3);
+            call.rejected = Some(CallRejection {
+                rule: hostile.into(),
+                text: hostile.into(),
+            });
+            for hop in &mut call.hops {
+                hop.url = hostile.into();
+                hop.refused = Some(hostile.into());
+            }
+            if let Some(finished) = &mut call.finished {
+                finished.response.text = StoredText::Text(hostile.into());
+                finished.response.content_type = Some(hostile.into());
+            }
+        }
+        if let Some(verdict) = &mut turn.verdict {
+            verdict.reasoning = hostile.into();
+        }
+    }
+    if let Some(verdict) = state
+        .result
+        .as_mut()
+        .and_then(|result| result.verdict.as_mut())
+    {
+        verdict.reasoning = hostile.into();
+        verdict.contradiction = Some(hostile.into());
+        verdict.parts = vec![crate::model::VerdictPart {
+            text: hostile.into(),
+            reasoning: hostile.into(),
+            met: false,
+            count: Some(2),
+            ..crate::model::VerdictPart::default()
+        }];
+        for citation in &mut verdict.citations {
+            citation.source = hostile.into();
+            citation.quote = hostile.into();
+        }
+    }
+    for _ in 0..8 {
+        move_step_by(&mut app.model, -1);
+        go_to_next_reference(&mut app.model);
+        toggle_raw(&mut app.model);
+        app.send_msg(Msg::TimePassed);
+        app.settle();
+        for pane in Pane::ALL {
+            let _spans_are_checked = app.lines(pane);
+        }
+        let screen = app.screen();
+        let marks = |c: char| c != '\n' && (c.is_control() || crate::model::is_invisible(c));
+        assert!(!screen.contains(marks), "{screen}");
+    }
+}
+
+#[test]
+fn each_part_of_a_verdict_is_shown_with_its_reason() {
+    let mut app = TestApp::with_full_log(PAGE);
+    app.select("beam-upgrade", "newest");
+    app.settle();
+    let result = &mut app.model.live_session.runs.by_ticket[0].state.cells[2].result;
+    let result = result.as_mut().expect("it is done");
+    let verdict = result.verdict.as_mut().expect("a verdict");
+    let part = |text: &str, met, count| crate::model::VerdictPart {
+        text: text.to_owned(),
+        reasoning: format!("because of {text}"),
+        met,
+        count,
+        ..crate::model::VerdictPart::default()
+    };
+    verdict.parts = vec![part("names it", true, None), part("slips", false, Some(2))];
+    result.explanation = "1 of 2, told as a text".to_owned();
+    let lines = app.lines(Pane::Verdict);
+    let at = |text: &str| lines.iter().position(|line| line.contains(text));
+    let order = [
+        at("✓ 1. names it"),
+        at("because of names it"),
+        at("✗ 2. slips × 2"),
+        at("because of slips"),
+    ];
+    assert!(
+        order.iter().all(Option::is_some) && order.is_sorted(),
+        "{lines:#?}"
+    );
+    assert_eq!(at("told as a text"), None, "the parts are not told twice");
+}
+
+#[test]
+fn call_of_unknown_turn_does_not_panic() {
+    let mut app = TestApp::with_run(PAGE);
+    app.play(4);
+    let lost = RunEvent {
+        seq: 4,
+        at: crate::model::Millis(9),
+        kind: EventKind::Tool {
+            cell: CellIx(0),
+            turn: TurnIx(3),
+            call: CallIx(2),
+            fact: ToolFact::Started,
+        },
+    };
+    app.log.truncate(4);
+    app.log.push(lost);
+    let events = Arc::new(app.log[4..].to_vec());
+    app.send_msg(Msg::RunEvents {
+        ticket: RunTicket(1),
+        events,
+    });
+    app.select("shop-headphones", "grounded");
+    app.settle();
+    for pane in Pane::ALL {
+        let _no_panic = app.lines(pane);
+    }
+    let _no_panic = app.screen();
 }

@@ -26,7 +26,7 @@ fn press(app: &mut App, keys: &str) -> Vec<Effect> {
     all.collect::<Vec<_>>().concat()
 }
 
-fn told_last(app: &App) -> Option<&str> {
+fn last_notice(app: &App) -> Option<&str> {
     app.notices
         .log
         .last()
@@ -34,29 +34,29 @@ fn told_last(app: &App) -> Option<&str> {
 }
 
 #[test]
-fn a_key_without_meaning_says_where_the_others_stand() {
+fn unknown_key_names_help() {
     let mut app = model(80, 24);
     press(&mut app, "%");
     assert_eq!(
-        told_last(&app),
+        last_notice(&app),
         Some("`%` does nothing here: ? lists the keys")
     );
     press(&mut app, "y z");
     assert_eq!(
-        told_last(&app),
+        last_notice(&app),
         Some("`y z` does nothing here: ? lists the keys")
     );
 }
 
 #[test]
-fn a_key_that_does_nothing_now_says_why() {
+fn unusable_key_shows_reason() {
     let mut app = model(80, 24);
     press(&mut app, "R");
     let why = "no rubric yet: press W to create a workspace around this file";
-    assert_eq!(told_last(&app), Some(why));
+    assert_eq!(last_notice(&app), Some(why));
     press(&mut app, "n");
     let why = "n works only in texts; in the cells, / filters the list";
-    assert_eq!(told_last(&app), Some(why));
+    assert_eq!(last_notice(&app), Some(why));
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn numbers_focus_and_esc_steps_back_but_never_quits() {
 }
 
 #[test]
-fn tab_goes_round_and_l_to_the_right() {
+fn tab_cycles_panes_and_l_moves_right() {
     let mut app = model(120, 40);
     // A file without a rubric has no judging to show next to its transcript.
     app.opened = OpenedItem::Recording;
@@ -88,7 +88,7 @@ fn tab_goes_round_and_l_to_the_right() {
 }
 
 #[test]
-fn q_closes_what_is_on_top_first_and_asks_while_something_runs() {
+fn q_closes_overlay_first_and_asks_during_run() {
     let mut app = model(80, 24);
     app.live_session
         .runs
@@ -105,7 +105,7 @@ fn q_closes_what_is_on_top_first_and_asks_while_something_runs() {
 }
 
 #[test]
-fn ctrl_c_cancels_what_runs_and_only_then_quits() {
+fn ctrl_c_cancels_runs_before_it_quits() {
     let mut app = model(80, 24);
     app.live_session
         .runs
@@ -131,7 +131,7 @@ fn pasted_text_runs_nothing() {
 }
 
 #[test]
-fn a_line_that_is_no_filter_is_not_kept() {
+fn invalid_filter_is_not_kept() {
     let mut app = model(80, 24);
     press(&mut app, "/ o u t c o m e : z enter");
     let problem = match &app.ui.footer_input {
@@ -144,7 +144,7 @@ fn a_line_that_is_no_filter_is_not_kept() {
 }
 
 #[test]
-fn a_prefix_waits_and_esc_leaves_it() {
+fn key_prefix_waits_and_esc_cancels_it() {
     let mut app = model(80, 24);
     app.now = Millis(1000);
     press(&mut app, "y");
@@ -158,7 +158,7 @@ fn a_prefix_waits_and_esc_leaves_it() {
 }
 
 #[test]
-fn help_is_searched_and_runs_what_is_selected() {
+fn help_runs_selected_command() {
     let mut app = model(80, 24);
     press(&mut app, "? t h e m e s enter");
     assert!(matches!(app.overlays[..], [Overlay::Themes { .. }]));
@@ -169,7 +169,7 @@ fn help_is_searched_and_runs_what_is_selected() {
 }
 
 #[test]
-fn a_border_is_dragged_and_a_click_focuses() {
+fn border_drag_resizes_and_click_focuses() {
     let mut app = model(120, 40);
     // A file without a rubric has no judging to show next to its transcript.
     app.opened = OpenedItem::Recording;

@@ -22,7 +22,7 @@ fn found(id: &str) -> TranscriptRef {
     }
 }
 
-fn bare() -> App {
+fn app_with_file() -> App {
     let mut app = model(OpenedItem::TranscriptFile("/t.jsonl".into()));
     let effects = request_initial_data(&mut app);
     assert!(
@@ -49,7 +49,7 @@ fn starter() -> (tempfile::TempDir, Arc<Workspace>) {
 }
 
 #[test]
-fn a_workspace_is_watched_outlined_and_its_board_read() {
+fn opened_workspace_is_watched_and_outlined() {
     let (_dir, workspace) = starter();
     let mut app = model(OpenedItem::Workspace(workspace));
     let effects = request_initial_data(&mut app);
@@ -66,20 +66,20 @@ fn a_workspace_is_watched_outlined_and_its_board_read() {
 }
 
 #[test]
-fn the_demo_says_where_it_is() {
+fn demo_notice_names_its_folder() {
     let (_dir, workspace) = starter();
     let mut demo = (*workspace).clone();
     demo.is_demo = true;
     demo.root = "/data/demo\u{1b}[2J".into();
     let mut app = model(OpenedItem::Workspace(Arc::new(demo)));
     request_initial_data(&mut app);
-    let said = "this is the demo, unpacked at /data/demo␛[2J (yours to edit)";
-    assert_eq!(last(&app), (NoticeLevel::Info, said));
+    let expected_notice = "this is the demo, unpacked at /data/demo␛[2J (yours to edit)";
+    assert_eq!(last(&app), (NoticeLevel::Info, expected_notice));
 }
 
 #[test]
-fn a_file_is_listed_page_by_page_and_ids_used_twice_stay_apart() {
-    let mut app = bare();
+fn file_is_listed_by_pages_with_unique_ids() {
+    let mut app = app_with_file();
     let page = ListingUpdate {
         refs: vec![found("a"), found("a")],
         counted: 5000,
@@ -127,8 +127,8 @@ fn a_file_is_listed_page_by_page_and_ids_used_twice_stay_apart() {
 }
 
 #[test]
-fn a_file_that_holds_nothing_says_why_and_no_workspace_is_made_of_it() {
-    let mut app = bare();
+fn unreadable_file_shows_reason_and_gets_no_workspace() {
+    let mut app = app_with_file();
     let nothing = ListingUpdate {
         page_complete: true,
         fully_counted: true,
@@ -143,18 +143,19 @@ fn a_file_that_holds_nothing_says_why_and_no_workspace_is_made_of_it() {
 }
 
 #[test]
-fn a_workspace_made_around_a_file_is_opened_and_says_where_it_is() {
+fn created_workspace_opens_with_notice() {
     let (_dir, workspace) = starter();
     let root = workspace.root.display().to_string();
-    let mut app = bare();
-    let asked = make_workspace(&mut app);
-    assert!(matches!(&asked[..], [Effect::MakeWorkspace { .. }]));
+    let mut app = app_with_file();
+    let effects = make_workspace(&mut app);
+    assert!(matches!(&effects[..], [Effect::MakeWorkspace { .. }]));
     let effects = handle_workspace_made(&mut app, Ok(workspace));
     assert_eq!(effects.len(), 4);
     assert!(matches!(app.opened, OpenedItem::Workspace(_)));
-    let said = format!("made a workspace in {root}: R judges it, e edits its first rubric");
-    assert_eq!(last(&app), (NoticeLevel::Info, said.as_str()));
-    handle_workspace_made(&mut app, Err("no room".to_owned()));
+    let expected_notice =
+        format!("made a workspace in {root}: R judges it, e edits its first rubric");
+    assert_eq!(last(&app), (NoticeLevel::Info, expected_notice.as_str()));
+    handle_workspace_made(&mut app, Err("no room".into()));
     assert_eq!(last(&app), (NoticeLevel::Error, "no room"));
     assert!(make_workspace(&mut app).is_empty());
 }

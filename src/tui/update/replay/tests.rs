@@ -110,7 +110,7 @@ fn ended(cell: u32, outcome: Outcome) -> EventKind {
 }
 
 /// Returns a run of three transcripts with an event every 100 ms.
-fn story() -> Vec<EventKind> {
+fn recorded_facts() -> Vec<EventKind> {
     vec![
         EventKind::RunStarted(Box::new(header())),
         planned(0),
@@ -152,7 +152,12 @@ fn fed(session: &mut SessionView, ticket: RunTicket, events: &[RunEvent]) -> Vec
         run.state.apply(event);
         if let EventKind::CellsPlanned { first, keys, .. } = &event.kind {
             let rows = first.0..first.0 + u32::try_from(keys.len()).expect("few");
-            run.cell_slots.extend(rows.map(|row| Some((RowId(row), 0))));
+            run.cell_slots.extend(rows.map(|row| {
+                Some(SlotId {
+                    row: RowId(row),
+                    slot: 0,
+                })
+            }));
         }
     }
     Vec::new()
@@ -175,7 +180,14 @@ fn playing(log: Arc<Vec<RunEvent>>) -> App {
         None,
     );
     if replay.cell_slots.iter().all(Option::is_none) {
-        replay.cell_slots = (0..6).map(|row| Some((RowId(row), 0))).collect();
+        replay.cell_slots = (0..6)
+            .map(|row| {
+                Some(SlotId {
+                    row: RowId(row),
+                    slot: 0,
+                })
+            })
+            .collect();
     }
     replay.player.play(Millis(0), PlaybackSpeed::RECORDED);
     replay.session.start_following();
@@ -183,8 +195,8 @@ fn playing(log: Arc<Vec<RunEvent>>) -> App {
     app
 }
 
-fn story_at(position: usize) -> App {
-    let mut app = playing(numbered(story()));
+fn replay_at(position: usize) -> App {
+    let mut app = playing(numbered(recorded_facts()));
     to(&mut app, position);
     app
 }
@@ -212,7 +224,7 @@ fn wake(app: &mut App, now: u64) {
     advance(app, fed);
 }
 
-fn told_so_far(app: &App) -> &RunState {
+fn shown_state(app: &App) -> &RunState {
     &replay(app).session.runs.by_ticket[&RunTicket(1)].state
 }
 
@@ -221,13 +233,16 @@ fn selected(app: &App) -> Option<CellsEntry> {
 }
 
 #[test]
-fn time_tells_the_desk_what_is_due_and_the_end_stands_still() {
-    let mut app = playing(numbered(story()));
+fn due_events_are_fed_and_end_pauses_replay() {
+    let mut app = playing(numbered(recorded_facts()));
     wake(&mut app, 650);
     assert_eq!(replay(&app).shown_events, 7);
     assert_eq!(replay(&app).next_wake(Millis(650)), Some(Millis(700)));
     wake(&mut app, 5000);
-    assert_eq!(*told_so_far(&app), RunState::fold(numbered(story()).iter()));
+    assert_eq!(
+        *shown_state(&app),
+        RunState::fold(numbered(recorded_facts()).iter())
+    );
     assert_eq!(replay(&app).next_wake(Millis(5000)), None);
     assert_eq!(
         replay(&app).player.playback(),
@@ -247,8 +262,8 @@ fn time_tells_the_desk_what_is_due_and_the_end_stands_still() {
 }
 
 #[test]
-fn a_recording_without_an_end_says_so() {
-    let mut kinds = story();
+fn recording_without_end_shows_notice() {
+    let mut kinds = recorded_facts();
     kinds.pop();
     let mut app = playing(numbered(kinds));
     wake(&mut app, 5000);
@@ -261,7 +276,7 @@ fn a_recording_without_an_end_says_so() {
 
 #[test]
 fn seek_while_streaming_keeps_selection_filter_and_places() {
-    let mut app = story_at(9);
+    let mut app = replay_at(9);
     let session = &mut replay_mut(&mut app).session;
     session.focus_decision(CellsEntry::Row(RowId(3)), 0);
     session.cells.filter = "asked".to_owned();
@@ -284,16 +299,16 @@ fn seek_while_streaming_keeps_selection_filter_and_places() {
         ),
         ("asked", true, true)
     );
-    let told = replay(&app).shown_events;
+    let shown_events = replay(&app).shown_events;
     assert_eq!(
-        *told_so_far(&app),
-        RunState::fold(&numbered(story())[..told])
+        *shown_state(&app),
+        RunState::fold(&numbered(recorded_facts())[..shown_events])
     );
 }
 
 #[test]
 fn speed_changes_keep_the_place_and_stay_in_bounds() {
-    let mut app = playing(numbered(story()));
+    let mut app = playing(numbered(recorded_facts()));
     wake(&mut app, 250);
     press(&mut app, UiCommand::Faster);
     let replay_now = replay(&app);
@@ -312,10 +327,13 @@ fn speed_changes_keep_the_place_and_stay_in_bounds() {
 
 #[test]
 fn step_back_takes_one_event_away() {
-    let mut app = story_at(9);
+    let mut app = replay_at(9);
     press(&mut app, UiCommand::StepBack);
     assert_eq!(replay(&app).shown_events, 8);
-    assert_eq!(*told_so_far(&app), RunState::fold(&numbered(story())[..8]));
+    assert_eq!(
+        *shown_state(&app),
+        RunState::fold(&numbered(recorded_facts())[..8])
+    );
     to(&mut app, 0);
     press(&mut app, UiCommand::StepBack);
     let notice = app.notices.log.last().expect("it says so");
@@ -324,7 +342,7 @@ fn step_back_takes_one_event_away() {
 
 #[test]
 fn steps_go_over_an_event_a_turn_and_a_cell() {
-    let mut app = story_at(5);
+    let mut app = replay_at(5);
     press(&mut app, UiCommand::StepEvent);
     assert_eq!(replay(&app).shown_events, 6);
     press(&mut app, UiCommand::StepCell);
@@ -335,8 +353,8 @@ fn steps_go_over_an_event_a_turn_and_a_cell() {
 }
 
 #[test]
-fn next_failure_finds_each_one_of_a_batch_and_each_error_then_says_there_is_none() {
-    let mut app = playing(numbered(story()));
+fn next_failure_finds_each_failure_of_batch() {
+    let mut app = playing(numbered(recorded_facts()));
     let mut seen = Vec::new();
     for _ in 0..4 {
         press(&mut app, UiCommand::NextFailure);
@@ -355,8 +373,8 @@ fn next_failure_finds_each_one_of_a_batch_and_each_error_then_says_there_is_none
 }
 
 #[test]
-fn the_judge_at_work_is_shown_until_one_moves_and_again_after_play() {
-    let mut app = playing(numbered(story()));
+fn live_judge_is_followed_until_user_moves() {
+    let mut app = playing(numbered(recorded_facts()));
     wake(&mut app, 560);
     assert_eq!(selected(&app), Some(CellsEntry::Row(RowId(1))));
     replay_mut(&mut app).session.cells.list.selected = Some(CellsEntry::Row(RowId(4)));
@@ -369,7 +387,7 @@ fn the_judge_at_work_is_shown_until_one_moves_and_again_after_play() {
 }
 
 #[test]
-fn a_large_log_is_told_in_bites_and_the_old_desk_stands_until_the_new_one_is_there() {
+fn large_log_is_fed_in_batches_behind_old_session() {
     let note = |_| EventKind::Note {
         cell: None,
         text: String::new(),
@@ -389,18 +407,18 @@ fn a_large_log_is_told_in_bites_and_the_old_desk_stands_until_the_new_one_is_the
         "it goes on at once"
     );
     assert_eq!(
-        told_so_far(&app).notes.len(),
+        shown_state(&app).notes.len(),
         12_000,
         "the old one is shown"
     );
     while replay(&app).is_seeking() {
         wake(&mut app, 1);
     }
-    assert_eq!(told_so_far(&app).notes.len(), 11_999);
+    assert_eq!(shown_state(&app).notes.len(), 11_999);
 }
 
 #[test]
-fn a_moment_is_typed_in_any_of_three_ways() {
+fn position_can_be_typed_in_three_forms() {
     let length = Millis(150_000);
     let at = |typed| parse_moment(typed, length);
     assert_eq!(at("1:05"), Ok(Millis(65_000)));
@@ -435,11 +453,11 @@ fn a_moment_is_typed_in_any_of_three_ways() {
 }
 
 #[test]
-fn opened_alone_it_plays_or_stands_at_its_end_and_leaving_it_ends_the_program() {
+fn standalone_replay_quits_when_left() {
     let read_as = |opening| {
         let mut app = model(OpenedItem::Recording);
         app.replay_start = opening;
-        let log = Ok(numbered(story()));
+        let log = Ok(numbered(recorded_facts()));
         let run = RunId("x-k3f9".to_owned());
         let effects =
             handle_replay_read(&mut app, run, "/r".into(), log, vec!["line 3".to_owned()]);
@@ -449,8 +467,8 @@ fn opened_alone_it_plays_or_stands_at_its_end_and_leaving_it_ends_the_program() 
     let mut app = read_as(ReplayStart::from_speed(Some(1.0)));
     assert!(replay(&app).is_playing());
     assert_eq!(replay(&app).recorded_at, "2026-11-20 17:02");
-    let told: Vec<_> = app.notices.log.iter().map(|n| n.text.as_str()).collect();
-    assert_eq!(told, ["line 3", "recorded against a scripted server"]);
+    let notices: Vec<_> = app.notices.log.iter().map(|n| n.text.as_str()).collect();
+    assert_eq!(notices, ["line 3", "recorded against a scripted server"]);
     assert_eq!(leave_replay(&mut app), [Effect::Quit]);
     assert_eq!(app.exit_code, Some(0));
 
@@ -467,14 +485,14 @@ fn opened_alone_it_plays_or_stands_at_its_end_and_leaving_it_ends_the_program() 
 }
 
 #[test]
-fn a_log_that_cannot_be_read_is_an_error_and_no_replay() {
+fn unreadable_log_opens_no_replay() {
     let mut app = model(OpenedItem::Recording);
     let run = RunId("x-k3f9".to_owned());
     handle_replay_read(
         &mut app,
         run,
         "/r".into(),
-        Err("no such run".to_owned()),
+        Err("no such run".into()),
         Vec::new(),
     );
     assert!(app.replay.is_none());
@@ -486,8 +504,8 @@ fn a_log_that_cannot_be_read_is_an_error_and_no_replay() {
 }
 
 #[test]
-fn a_replay_from_the_board_goes_back_to_it() {
-    let mut app = story_at(3);
+fn replay_from_cells_returns_to_them() {
+    let mut app = replay_at(3);
     assert!(leave_replay(&mut app).is_empty());
     assert!(app.replay.is_none() && app.exit_code.is_none());
     assert!(open_focused_run(&mut app).is_empty(), "nothing is selected");

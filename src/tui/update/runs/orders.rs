@@ -23,6 +23,7 @@ pub(in crate::tui::update) fn build_workspace_order(
     let workspace = Arc::clone(app.workspace()?);
     let parent = cause.and_then(|cause| {
         Some(ParentRun {
+            // Without an earlier run there is no parent to name.
             run: app.live_session.runs.newest()?.clone(),
             cell: None,
             turn: None,
@@ -48,6 +49,7 @@ pub(in crate::tui::update) fn start_run(
     order: RunOrder,
     save: Option<u64>,
 ) -> Effect {
+    // Tracked at once, so that a second key finds the run although it has no id yet.
     app.live_session.runs.by_ticket.insert(
         order.ticket,
         TrackedRun {
@@ -74,12 +76,13 @@ pub(in crate::tui::update) fn run_focused(app: &mut App) -> Vec<Effect> {
             return Vec::new();
         }
     };
-    let alone = cells.selected_row();
-    let judged = alone.and_then(|row| {
+    // A group may contain hundreds of cells, so its cells come from the cache.
+    let selected_row = cells.selected_row();
+    let judged = selected_row.and_then(|row| {
         let row = cells.row(row)?;
         Some(cells.evals.get(row.eval as usize)?.judged)
     });
-    if alone
+    if selected_row
         .and_then(|row| cells.row(row))
         .is_some_and(CellsRow::is_live)
     {
@@ -94,7 +97,7 @@ pub(in crate::tui::update) fn run_focused(app: &mut App) -> Vec<Effect> {
         Some(true) => CachePolicy::Refresh,
         _ => CachePolicy::Use,
     };
-    let costs = match alone {
+    let costs = match selected_row {
         Some(row) => is_cell_paid(app, row),
         None => is_any_judge_paid(app),
     };
@@ -112,6 +115,7 @@ pub(in crate::tui::update) fn run_all(app: &mut App) -> Vec<Effect> {
     if app
         .live_session
         .runs
+        // A second run over all cells would judge each of them twice.
         .live()
         .any(|(_, run)| run.covers_everything)
     {
@@ -128,6 +132,7 @@ pub(in crate::tui::update) fn run_all(app: &mut App) -> Vec<Effect> {
 
 fn start_or_ask(app: &mut App, order: RunOrder, costs: bool) -> Vec<Effect> {
     if costs {
+        // The order waits here for its preview, which decides if dicta asks.
         app.awaiting_preview.push(order.clone());
         return vec![Effect::PreviewRun(order)];
     }
@@ -192,8 +197,8 @@ fn is_any_judge_paid(app: &App) -> bool {
         // cost.
         return workspace.judges.keys().any(|name| paid(name));
     }
-    let seated = cells.current_judges.iter();
-    seated
+    let current_judges = cells.current_judges.iter();
+    current_judges
         .filter_map(|at| cells.judges.get(*at as usize))
         .any(|(name, _)| paid(name))
 }

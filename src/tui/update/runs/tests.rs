@@ -63,11 +63,11 @@ impl Log {
         let ticket = app.next_ticket();
         let mut log = Self { ticket, seq: 0 };
         let run = header(&format!("20261121T000000Z-{letters}"), EVALS, "v1");
-        log.tell(app, vec![EventKind::RunStarted(Box::new(run))]);
+        log.send_msg(app, vec![EventKind::RunStarted(Box::new(run))]);
         log
     }
 
-    fn tell(&mut self, app: &mut App, kinds: Vec<EventKind>) {
+    fn send_msg(&mut self, app: &mut App, kinds: Vec<EventKind>) {
         let events: Vec<RunEvent> = kinds
             .into_iter()
             .map(|kind| {
@@ -85,7 +85,7 @@ impl Log {
 
     fn plan(&mut self, app: &mut App, id: &str, first: u32, keys: Vec<CellKey>) {
         let transcript = transcript(id);
-        self.tell(
+        self.send_msg(
             app,
             vec![EventKind::CellsPlanned {
                 transcript,
@@ -98,12 +98,12 @@ impl Log {
     fn finish(&mut self, app: &mut App, cell: u32, outcome: Outcome) {
         let result = Box::new(CellResult::new(outcome, "said now"));
         let cell = CellIx(cell);
-        self.tell(app, vec![EventKind::CellFinished { cell, result }]);
+        self.send_msg(app, vec![EventKind::CellFinished { cell, result }]);
     }
 
     fn settle(&mut self, app: &mut App, cell: u32, outcome: Outcome) {
         let result = CellResult::new(outcome, "checked now");
-        self.tell(
+        self.send_msg(
             app,
             vec![EventKind::CellsSettled(vec![SettledCell(
                 CellIx(cell),
@@ -133,7 +133,7 @@ fn last_notice(app: &App) -> &str {
 use Outcome::{Fail, JudgeError, Pass};
 
 #[test]
-fn a_late_result_of_an_older_run_overwrites_nothing() {
+fn late_result_of_older_run_is_ignored() {
     let mut app = model();
     let mut old = Log::new(&mut app, "oldr");
     old.plan(&mut app, "a", 0, keys(EVALS));
@@ -152,7 +152,7 @@ fn a_late_result_of_an_older_run_overwrites_nothing() {
 }
 
 #[test]
-fn a_cancelled_run_leaves_what_it_did_not_judge_as_it_was() {
+fn cancelled_run_restores_unjudged_rows() {
     let mut app = model();
     app.live_session
         .cells
@@ -178,7 +178,7 @@ fn a_cancelled_run_leaves_what_it_did_not_judge_as_it_was() {
 }
 
 #[test]
-fn a_flip_is_told_against_the_newest_verdict_whatever_error_came_between() {
+fn flip_compares_with_newest_verdict_despite_errors() {
     let mut app = model();
     app.live_session
         .cells
@@ -222,7 +222,7 @@ fn a_flip_is_told_against_the_newest_verdict_whatever_error_came_between() {
 }
 
 #[test]
-fn flips_of_a_save_stand_in_its_report_and_those_of_an_older_one_in_none() {
+fn flips_belong_to_report_of_their_save() {
     let mut app = model();
     app.live_session
         .cells
@@ -286,7 +286,7 @@ fn a_split_vote_is_decided_by_the_repeat_planned_for_it() {
 }
 
 #[test]
-fn a_row_that_is_judged_anew_does_not_jump_and_the_cursor_goes_with_it_when_it_does() {
+fn row_judged_again_keeps_place_and_cursor() {
     let mut app = model();
     app.live_session
         .cells
@@ -315,7 +315,7 @@ fn a_row_that_is_judged_anew_does_not_jump_and_the_cursor_goes_with_it_when_it_d
 }
 
 #[test]
-fn the_focused_cell_is_judged_afresh_and_everything_from_past_verdicts() {
+fn focused_run_skips_cache_and_full_run_uses_it() {
     let mut app = model();
     let y = row(&app.live_session.cells, "a/r/y");
     app.live_session.cells.select_row(y);
@@ -341,7 +341,7 @@ fn the_focused_cell_is_judged_afresh_and_everything_from_past_verdicts() {
 }
 
 #[test]
-fn a_judge_that_costs_is_asked_for_with_figures_first() {
+fn paid_run_shows_cost_before_start() {
     let mut app = model();
     let mut paid = JudgeConfig::new("one", ProviderKind::Openai);
     paid.model = "m".into();
@@ -365,7 +365,7 @@ fn a_judge_that_costs_is_asked_for_with_figures_first() {
 }
 
 #[test]
-fn a_run_that_ends_says_what_came_of_it() {
+fn ended_run_shows_summary() {
     let mut app = model();
     let mut log = Log::new(&mut app, "k3f9");
     log.plan(&mut app, "a", 0, keys(EVALS));
@@ -378,7 +378,7 @@ fn a_run_that_ends_says_what_came_of_it() {
         duration_ms: Millis(4100),
         ..RunTotals::default()
     };
-    log.tell(&mut app, vec![EventKind::RunFinished(Box::new(totals))]);
+    log.send_msg(&mut app, vec![EventKind::RunFinished(Box::new(totals))]);
     handle_run_ended(&mut app, log.ticket, None);
     assert_eq!(
         last_notice(&app),
@@ -397,7 +397,7 @@ fn a_run_that_ends_says_what_came_of_it() {
 }
 
 #[test]
-fn only_some_ended_runs_are_kept_and_the_one_that_is_looked_at_always() {
+fn ended_runs_are_dropped_except_shown_one() {
     let mut app = model();
     let mut first = Log::new(&mut app, "frst");
     first.plan(&mut app, "a", 0, keys(EVALS));
@@ -414,7 +414,7 @@ fn only_some_ended_runs_are_kept_and_the_one_that_is_looked_at_always() {
 }
 
 #[test]
-fn time_left_is_told_once_there_is_enough_to_tell_from() {
+fn remaining_time_appears_after_enough_results() {
     let mut run = TrackedRun {
         began_at: Some(Millis(0)),
         ..TrackedRun::default()
@@ -429,7 +429,7 @@ fn time_left_is_told_once_there_is_enough_to_tell_from() {
 }
 
 #[test]
-fn while_results_stream_into_a_large_desk_it_is_not_sorted_with_each() {
+fn large_list_is_not_sorted_for_each_result() {
     let mut app = model();
     let ids: Vec<String> = (0..10_000).map(|n| format!("t{n}")).collect();
     let ids: Vec<&str> = ids.iter().map(String::as_str).collect();

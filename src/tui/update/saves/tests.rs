@@ -9,10 +9,12 @@ use crate::model::Millis;
 use crate::model::{Outcome, RunId};
 use crate::run::{JudgePreview, RunPreview};
 use crate::theme::Theme;
+use crate::tui::run_order::RunOrder;
 use crate::tui::state::cells::{
     CellsRow, EvalInfo, FlipSide, RowBookkeeping, RowFlip, RowId, RowSlot, RowSlotState,
     VerdictInputs,
 };
+use crate::tui::state::runs::RunTicket;
 use crate::tui::update::cost_estimate;
 use crate::tui::update::replayed_evidence;
 use crate::tui::update::save_runs::handle_time_passed;
@@ -49,71 +51,85 @@ const FREE: &str = "judge: rules\n";
 const COSTS: &str =
     "judge: paid\njudges:\n  paid: { provider: gemini, model: m, api_key_env: K }\n";
 
-fn model(workspace: Arc<Workspace>) -> App {
+fn app_with(workspace: Arc<Workspace>) -> App {
     let theme = Theme::bundled("dark").expect("a theme");
     App::new(OpenedItem::Workspace(workspace), Size::new(120, 40), theme)
 }
 
-fn save(app: &mut App, workspace: Arc<Workspace>) -> Vec<String> {
-    let effects = handle_reloaded(app, workspace, &["beam.yaml".into()]);
-    said(effects)
+fn current_workspace(app: &App) -> Arc<Workspace> {
+    Arc::clone(app.workspace().expect("a workspace is open"))
 }
 
-/// Formats effects in words, because most tests check only the kind and the filter of an order.
-fn said(effects: Vec<Effect>) -> Vec<String> {
-    let word = |effect| match effect {
-        Effect::StartRun(order) => match (order.only, order.filter) {
-            (Some(names), _) => format!("run {}", names.join(" ")),
-            (None, filter) => {
-                let filter = filter.unwrap_or_default();
-                match order.cache {
-                    CachePolicy::SkipUncached => format!("decide {filter}"),
-                    _ => format!("run {filter}"),
-                }
-            }
-        },
-        Effect::CancelRun(ticket) => format!("cancel {}", ticket.0),
-        Effect::ComputeOutline { .. } => "outline".to_owned(),
-        Effect::ReadNewestVerdicts { .. } => "board".to_owned(),
-        Effect::PreviewRun(order) => match order.except {
-            Some(name) => format!("preview all but {name}"),
-            None => "preview".to_owned(),
-        },
-        other => format!("{other:?}"),
-    };
-    effects.into_iter().map(word).collect()
+fn save(app: &mut App, workspace: Arc<Workspace>) -> Vec<Effect> {
+    handle_reloaded(app, workspace, &["beam.yaml".into()])
 }
 
-fn after(app: &mut App, at: u64) -> Vec<String> {
+fn advance_to(app: &mut App, at: u64) -> Vec<Effect> {
     app.now = Millis(at);
-    said(handle_time_passed(app))
+    handle_time_passed(app)
 }
+
+/// Returns the effects that each save with changed cells orders first. The past verdicts are decided by `old`.
+fn outline_effects(app: &App, old: &Arc<Workspace>) -> Vec<Effect> {
+    vec![
+        Effect::ComputeOutline {
+            generation: app.generation,
+            workspace: current_workspace(app),
+        },
+        Effect::ReadNewestVerdicts {
+            generation: app.generation,
+            workspace: current_workspace(app),
+            decided_by: Arc::clone(old),
+        },
+    ]
+}
+
+/// Returns an order over everything, with the last ticket.
+fn newest_order(app: &App) -> RunOrder {
+    RunOrder {
+        ticket: RunTicket(app.last_ticket),
+        workspace: current_workspace(app),
+        only: None,
+        filter: None,
+        except: None,
+        judge: None,
+        cache: CachePolicy::Use,
+        replayed_evidence: None,
+        parent: None,
+    }
+}
+
+/// Returns the newest order as a run over one eval.
+fn eval_run(app: &App, filter: &str, cache: CachePolicy) -> Effect {
+    Effect::StartRun(RunOrder {
+        filter: Some(filter.to_owned()),
+        cache,
+        ..newest_order(app)
+    })
+}
+
+const CHECK_FILTER: &str = "rubric:\"beam\" eval:\"says\"";
+const JUDGED_FILTER: &str = "rubric:\"beam\" eval:\"tone\"";
 
 #[test]
 fn broken_save_keeps_last_good_rubric() {
     let good = workspace(&[CHECK], FREE);
-    let mut app = model(Arc::clone(&good));
+    let mut app = app_with(Arc::clone(&good));
     let problem = Diagnostic::error("x", "rubrics/beam.yaml", "no");
-    assert_eq!(
-        said(handle_reload_failed(&mut app, vec![problem])),
-        Vec::<String>::new()
-    );
+    assert_eq!(handle_reload_failed(&mut app, vec![problem]), []);
     assert!(Arc::ptr_eq(app.workspace().expect("one"), &good));
     // The file is as before: the diagnostics disappear, and nothing is judged.
-    assert_eq!(
-        said(handle_reloaded(&mut app, good, &[])),
-        Vec::<String>::new()
-    );
+    assert_eq!(handle_reloaded(&mut app, good, &[]), []);
     assert_eq!(app.saves.problems, []);
-    let told = &app.notices.log.last().expect("a notice").text;
-    assert_eq!(told, "rubrics/beam.yaml loads again");
+    let notice = &app.notices.log.last().expect("a notice").text;
+    assert_eq!(notice, "rubrics/beam.yaml loads again");
 }
 
 #[test]
 fn comment_save_judges_nothing() {
-    let mut app = model(workspace(&[CHECK], FREE));
+    let mut app = app_with(workspace(&[CHECK], FREE));
     let commented = workspace(&["  # why\n", CHECK], FREE);
-    assert_eq!(save(&mut app, commented), Vec::<String>::new());
+    assert_eq!(save(&mut app, commented), []);
     assert_eq!(
         summarize(app.saves.report.as_ref().expect("a report")),
         "saved beam.yaml: nothing to judge again: only comments or layout changed"
@@ -122,12 +138,11 @@ fn comment_save_judges_nothing() {
 }
 
 #[test]
-fn a_removed_eval_is_not_called_a_comment() {
-    let mut app = model(workspace(&[CHECK, &judged("")], FREE));
-    assert_eq!(
-        save(&mut app, workspace(&[CHECK], FREE)),
-        ["outline", "board"]
-    );
+fn removed_eval_is_reported_as_gone() {
+    let mut app = app_with(workspace(&[CHECK, &judged("")], FREE));
+    let old = current_workspace(&app);
+    let saved = save(&mut app, workspace(&[CHECK], FREE));
+    assert_eq!(saved, outline_effects(&app, &old));
     assert_eq!(
         summarize(app.saves.report.as_ref().expect("a report")),
         "saved beam.yaml: 1 eval is gone, nothing to judge again"
@@ -135,36 +150,36 @@ fn a_removed_eval_is_not_called_a_comment() {
 }
 
 #[test]
-fn a_touched_check_is_decided_at_once_and_alone() {
-    let mut app = model(workspace(&[CHECK, &judged("")], FREE));
+fn touched_check_runs_at_once_and_alone() {
+    let mut app = app_with(workspace(&[CHECK, &judged("")], FREE));
     let changed = CHECK.replace("hello", "bye");
+    let old = current_workspace(&app);
     let saved = save(&mut app, workspace(&[&changed, &judged("")], FREE));
-    assert_eq!(
-        saved,
-        ["outline", "board", "run rubric:\"beam\" eval:\"says\""]
-    );
+    let mut expected = outline_effects(&app, &old);
+    expected.push(eval_run(&app, CHECK_FILTER, CachePolicy::Use));
+    assert_eq!(saved, expected);
     assert_eq!(app.saves.next_wake(), None);
 }
 
 #[test]
 fn two_saves_within_300_ms_start_one_judged_run() {
-    let mut app = model(workspace(&[&judged("")], FREE));
-    assert_eq!(
-        save(&mut app, workspace(&[&judged(" and short")], FREE)),
-        ["outline", "board"]
-    );
-    assert_eq!(after(&mut app, 200), Vec::<String>::new());
+    let mut app = app_with(workspace(&[&judged("")], FREE));
+    let old = current_workspace(&app);
+    let saved = save(&mut app, workspace(&[&judged(" and short")], FREE));
+    assert_eq!(saved, outline_effects(&app, &old));
+    assert_eq!(advance_to(&mut app, 200), []);
     save(&mut app, workspace(&[&judged(" and brief")], FREE));
-    assert_eq!(after(&mut app, 300), Vec::<String>::new());
-    assert_eq!(after(&mut app, 500), ["run rubric:\"beam\" eval:\"tone\""]);
-    assert_eq!(after(&mut app, 900), Vec::<String>::new());
+    assert_eq!(advance_to(&mut app, 300), []);
+    let started = advance_to(&mut app, 500);
+    assert_eq!(started, [eval_run(&app, JUDGED_FILTER, CachePolicy::Use)]);
+    assert_eq!(advance_to(&mut app, 900), []);
 }
 
 #[test]
-fn a_run_that_asked_nobody_is_superseded_and_one_that_did_goes_on() {
-    let mut app = model(workspace(&[&judged("")], FREE));
+fn run_without_model_call_is_superseded() {
+    let mut app = app_with(workspace(&[&judged("")], FREE));
     save(&mut app, workspace(&[&judged(" a")], FREE));
-    after(&mut app, 300);
+    advance_to(&mut app, 300);
     let ticket = *app
         .live_session
         .runs
@@ -172,9 +187,12 @@ fn a_run_that_asked_nobody_is_superseded_and_one_that_did_goes_on() {
         .keys()
         .next()
         .expect("a run");
+    let old = current_workspace(&app);
     let saved = save(&mut app, workspace(&[&judged(" b")], FREE));
-    assert_eq!(saved, ["outline", "board", &format!("cancel {}", ticket.0)]);
-    after(&mut app, 600);
+    let mut expected = outline_effects(&app, &old);
+    expected.push(Effect::CancelRun(ticket));
+    assert_eq!(saved, expected);
+    advance_to(&mut app, 600);
     let newest = *app
         .live_session
         .runs
@@ -191,19 +209,19 @@ fn a_run_that_asked_nobody_is_superseded_and_one_that_did_goes_on() {
     let mut cell = crate::event::CellState::default();
     cell.judge_trace.push(crate::event::TurnState::default());
     run.state.cells.push(cell);
+    let old = current_workspace(&app);
     let saved = save(&mut app, workspace(&[&judged(" c")], FREE));
-    assert_eq!(saved, ["outline", "board"]);
+    assert_eq!(saved, outline_effects(&app, &old));
 }
 
 #[test]
 fn a_paused_save_judges_nothing_and_is_counted() {
-    let mut app = model(workspace(&[CHECK], FREE));
+    let mut app = app_with(workspace(&[CHECK], FREE));
     app.saves.paused = true;
     let changed = CHECK.replace("hello", "bye");
-    assert_eq!(
-        save(&mut app, workspace(&[&changed], FREE)),
-        ["outline", "board"]
-    );
+    let old = current_workspace(&app);
+    let saved = save(&mut app, workspace(&[&changed], FREE));
+    assert_eq!(saved, outline_effects(&app, &old));
     assert_eq!(app.saves.unjudged_saves, 1);
 }
 
@@ -248,31 +266,33 @@ fn with_row(app: &mut App, state: RowSlotState) {
 
 #[test]
 fn decide_only_change_costs_no_call() {
-    let mut app = model(workspace(&[&judged("")], COSTS));
+    let mut app = app_with(workspace(&[&judged("")], COSTS));
     with_row(&mut app, RowSlotState::NeverRun);
+    let old = current_workspace(&app);
     let saved = save(&mut app, workspace(&[&judged(", min_score: 0.5")], COSTS));
     assert_eq!(
         saved,
-        ["outline", "board"],
+        outline_effects(&app, &old),
         "nothing is recorded, so nothing is decided"
     );
     app.live_session.cells.rows[0].verdict = Some(side(Outcome::Pass));
+    let old = current_workspace(&app);
     let saved = save(&mut app, workspace(&[&judged(", min_score: 0.7")], COSTS));
-    assert_eq!(
-        saved,
-        ["outline", "board", "decide rubric:\"beam\" eval:\"tone\""],
-        "from past verdicts alone"
-    );
+    let mut expected = outline_effects(&app, &old);
+    expected.push(eval_run(&app, JUDGED_FILTER, CachePolicy::SkipUncached));
+    assert_eq!(saved, expected, "from past verdicts alone");
     // A stale verdict holds again and is decided by the current settings.
     save(
         &mut app,
         workspace(&[&judged(" and short, min_score: 0.7")], COSTS),
     );
     let saved = save(&mut app, workspace(&[&judged(", min_score: 0.7")], COSTS));
-    assert!(
-        saved.contains(&"decide rubric:\"beam\" eval:\"tone\"".to_owned()),
-        "{saved:?}"
-    );
+    // The save also orders a preview, which takes the ticket after that of the run.
+    let decides = |effect: &Effect| {
+        matches!(effect, Effect::StartRun(order)
+            if order.cache == CachePolicy::SkipUncached && order.filter.as_deref() == Some(JUDGED_FILTER))
+    };
+    assert!(saved.iter().any(decides), "{saved:?}");
 }
 
 fn side(outcome: Outcome) -> FlipSide {
@@ -283,42 +303,48 @@ fn side(outcome: Outcome) -> FlipSide {
     }
 }
 
-fn told(app: &App) -> Option<&str> {
+fn not_judged_text(app: &App) -> Option<&str> {
     app.saves.report.as_ref()?.not_judged.as_deref()
 }
 
 #[test]
-fn of_a_judge_that_costs_the_rest_is_only_told() {
-    let mut app = model(workspace(&[&judged("")], COSTS));
+fn paid_judge_gets_only_cost_estimate() {
+    let mut app = app_with(workspace(&[&judged("")], COSTS));
     with_row(&mut app, RowSlotState::NeverRun);
+    let old = current_workspace(&app);
     let saved = save(&mut app, workspace(&[&judged(" and short")], COSTS));
-    assert_eq!(saved, ["outline", "board", "preview"]);
+    let mut expected = outline_effects(&app, &old);
+    expected.push(Effect::PreviewRun(newest_order(&app)));
+    assert_eq!(saved, expected);
     assert_eq!(
-        told(&app),
+        not_judged_text(&app),
         Some("nothing is judged by itself: paid may cost, R asks first")
     );
-    assert_eq!(after(&mut app, 1000), Vec::<String>::new());
-    let of = |cells, cached, cost_usd| JudgePreview {
+    assert_eq!(advance_to(&mut app, 1000), []);
+    let preview = |cells, cached, cost_usd| JudgePreview {
         cells,
         cached,
         cost_usd,
         ..JudgePreview::default()
     };
     let judges = [
-        ("paid".to_owned(), of(14, 2, Some(0.0433))),
-        ("other".to_owned(), of(9, 0, Some(7.0))),
+        ("paid".to_owned(), preview(14, 2, Some(0.0433))),
+        ("other".to_owned(), preview(9, 0, Some(7.0))),
     ];
     let preview = RunPreview {
         judges: judges.into(),
         ..RunPreview::default()
     };
     assert!(cost_estimate::handle_preview(&mut app, Ok(preview)).is_empty());
-    assert_eq!(told(&app), Some("12 cells of paid wait for R: about $0.04"));
+    assert_eq!(
+        not_judged_text(&app),
+        Some("12 cells of paid wait for R: about $0.04")
+    );
 }
 
 #[test]
-fn of_a_judge_that_costs_the_focused_cell_is_judged_and_not_counted_with_the_rest() {
-    let mut app = model(workspace(&[&judged("")], COSTS));
+fn paid_judge_judges_only_focused_cell() {
+    let mut app = app_with(workspace(&[&judged("")], COSTS));
     with_row(&mut app, RowSlotState::NeverRun);
     app.live_session.cells.transcripts = vec![crate::model::TranscriptRef {
         part: 0,
@@ -330,21 +356,32 @@ fn of_a_judge_that_costs_the_focused_cell_is_judged_and_not_counted_with_the_res
     }];
     app.live_session.cells.list.selected =
         Some(crate::tui::state::cells::CellsEntry::Row(RowId(0)));
+    let old = current_workspace(&app);
     let saved = save(&mut app, workspace(&[&judged(" and short")], COSTS));
-    assert_eq!(saved, ["outline", "board", "preview all but t/beam/tone"]);
+    let mut expected = outline_effects(&app, &old);
+    expected.push(Effect::PreviewRun(RunOrder {
+        except: Some("t/beam/tone".to_owned()),
+        ..newest_order(&app)
+    }));
+    assert_eq!(saved, expected);
     // A preview that failed has no figures.
     assert!(cost_estimate::handle_preview(&mut app, Err("no".into())).is_empty());
     assert_eq!(
-        told(&app),
+        not_judged_text(&app),
         Some("only the focused cell is judged again: paid may cost, R asks first")
     );
-    assert_eq!(after(&mut app, 300), ["run t/beam/tone"]);
+    let started = advance_to(&mut app, 300);
+    let order = RunOrder {
+        only: Some(Arc::new(vec!["t/beam/tone".to_owned()])),
+        ..newest_order(&app)
+    };
+    assert_eq!(started, [Effect::StartRun(order)]);
 }
 
 #[test]
-fn judges_of_a_save_are_given_the_same_pages_unless_it_is_turned_off() {
+fn save_runs_replay_evidence_unless_turned_off() {
     const TOOLS: &str = "judge: rules\njudges:\n  free: { provider: rules, tools: [fetch_url] }\n";
-    let given = |app: &mut App, at| {
+    let replayed_runs = |app: &mut App, at| {
         app.now = Millis(at);
         let orders = handle_time_passed(app)
             .into_iter()
@@ -354,7 +391,7 @@ fn judges_of_a_save_are_given_the_same_pages_unless_it_is_turned_off() {
             });
         orders.collect::<Vec<_>>()
     };
-    let mut app = model(workspace(&[&judged("")], TOOLS));
+    let mut app = app_with(workspace(&[&judged("")], TOOLS));
     with_row(&mut app, RowSlotState::NeverRun);
     let id = |letters: &str| RunId(format!("20261121T000000Z-{letters}"));
     let cells = &mut app.live_session.cells;
@@ -366,28 +403,28 @@ fn judges_of_a_save_are_given_the_same_pages_unless_it_is_turned_off() {
     save(&mut app, workspace(&[&judged(" and short")], TOOLS));
     let both = "20261121T000000Z-bbbb,20261121T000000Z-aaaa";
     assert_eq!(
-        given(&mut app, 300),
+        replayed_runs(&mut app, 300),
         [Some(both.to_owned())],
         "newest first"
     );
 
     replayed_evidence::toggle_replayed_evidence(&mut app);
-    let told = &app.notices.log.last().expect("a notice").text;
-    assert!(told.contains("fetch their pages again"), "{told}");
+    let notice = &app.notices.log.last().expect("a notice").text;
+    assert!(notice.contains("fetch their pages again"), "{notice}");
     save(&mut app, workspace(&[&judged(" and clear")], TOOLS));
-    assert_eq!(given(&mut app, 600), [None]);
+    assert_eq!(replayed_runs(&mut app, 600), [None]);
 
     // A run that dicta.yaml names has priority.
     replayed_evidence::toggle_replayed_evidence(&mut app);
     let named = format!("{TOOLS}frozen: kvqa\n");
     save(&mut app, workspace(&[&judged(" and calm")], &named));
-    let orders = given(&mut app, 900);
+    let orders = replayed_runs(&mut app, 900);
     assert!(orders.iter().all(Option::is_none), "{orders:?}");
 }
 
 #[test]
-fn a_save_written_in_pieces_is_told_as_one() {
-    let mut app = model(workspace(&[CHECK, &judged("")], FREE));
+fn save_written_in_pieces_is_one_report() {
+    let mut app = app_with(workspace(&[CHECK, &judged("")], FREE));
     with_row(&mut app, RowSlotState::NeverRun);
     let tone = &mut app.live_session.cells;
     tone.evals[0].id = "tone".into();
@@ -395,11 +432,11 @@ fn a_save_written_in_pieces_is_told_as_one() {
         crate::model::decide_cells(&[crate::model::CellResult::new(Outcome::Pass, "")]);
     let changed = CHECK.replace("hello", "bye");
     // The first piece of the file loads without the last eval.
+    let old = current_workspace(&app);
     let saved = save(&mut app, workspace(&[&changed], FREE));
-    assert_eq!(
-        saved,
-        ["outline", "board", "run rubric:\"beam\" eval:\"says\""]
-    );
+    let mut expected = outline_effects(&app, &old);
+    expected.push(eval_run(&app, CHECK_FILTER, CachePolicy::Use));
+    assert_eq!(saved, expected);
     let report = app.saves.report.as_mut().expect("a report");
     report.add_flip(RowFlip {
         row: RowId(0),
@@ -408,8 +445,13 @@ fn a_save_written_in_pieces_is_told_as_one() {
         agrees_with_label: Some(true),
     });
     app.now = Millis(300);
+    let old = current_workspace(&app);
     let saved = save(&mut app, workspace(&[&changed, &judged("")], FREE));
-    assert_eq!(saved, ["outline", "board"], "what came back is as it was");
+    assert_eq!(
+        saved,
+        outline_effects(&app, &old),
+        "the restored eval is as it was"
+    );
     assert_eq!(app.saves.next_wake(), None);
     assert_eq!(
         summarize(app.saves.report.as_ref().expect("a report")),
@@ -428,25 +470,25 @@ fn a_save_written_in_pieces_is_told_as_one() {
 }
 
 #[test]
-fn an_eval_that_waits_and_is_taken_away_is_not_judged() {
-    let mut app = model(workspace(&[CHECK, &judged("")], FREE));
+fn removed_pending_eval_is_not_judged() {
+    let mut app = app_with(workspace(&[CHECK, &judged("")], FREE));
     save(&mut app, workspace(&[CHECK, &judged(" and short")], FREE));
     assert!(app.saves.next_wake().is_some());
     save(&mut app, workspace(&[CHECK], FREE));
-    assert_eq!(after(&mut app, 1000), Vec::<String>::new());
+    assert_eq!(advance_to(&mut app, 1000), []);
 }
 
 #[test]
-fn auto_off_holds_what_waits_too() {
-    let mut app = model(workspace(&[&judged("")], FREE));
+fn auto_off_drops_pending_judging() {
+    let mut app = app_with(workspace(&[&judged("")], FREE));
     save(&mut app, workspace(&[&judged(" and short")], FREE));
     toggle_auto_judging(&mut app);
-    assert_eq!(after(&mut app, 1000), Vec::<String>::new());
+    assert_eq!(advance_to(&mut app, 1000), []);
     assert_eq!(app.saves.unjudged_saves, 1);
     toggle_auto_judging(&mut app);
-    let said = &app.notices.log.last().expect("a notice").text;
+    let notice = &app.notices.log.last().expect("a notice").text;
     assert_eq!(
-        said,
+        notice,
         "auto is on; 1 save came meanwhile: R judges what is stale"
     );
     save(&mut app, workspace(&[&judged(" and brief")], FREE));
@@ -454,8 +496,8 @@ fn auto_off_holds_what_waits_too() {
 }
 
 #[test]
-fn a_deleted_rubric_is_called_deleted() {
-    let mut app = model(workspace(&[CHECK], FREE));
+fn deleted_rubric_is_reported_as_deleted() {
+    let mut app = app_with(workspace(&[CHECK], FREE));
     let mut without = Workspace::clone(&workspace(&[CHECK], FREE));
     without.rubrics.clear();
     without
