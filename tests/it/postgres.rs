@@ -368,10 +368,14 @@ async fn a_login_that_fails_says_no_secret_and_one_that_works_says_what_is_there
         "{there}"
     );
     let wrong_tool = tool(&source, "SELECT * FROM nowhere", &[]).expect("reads");
-    let told = source.probe(&cx()).await.expect_err("a bad statement");
+    let failure = source
+        .probe(&cx())
+        .await
+        .expect_err("a bad statement")
+        .to_string();
     assert!(
-        told.ends_with("tool `t`: 42P01 relation \"nowhere\" does not exist"),
-        "{told}"
+        failure.ends_with("tool `t`: 42P01 relation \"nowhere\" does not exist"),
+        "{failure}"
     );
     drop(wrong_tool);
 
@@ -413,8 +417,8 @@ async fn a_login_that_fails_says_no_secret_and_one_that_works_says_what_is_there
             Ok(expected) => assert_eq!(answer, expected, "{keys}"),
             Err(why) => {
                 assert_eq!(answer, "Error: cannot connect to the database", "{keys}");
-                let told = source.probe(&cx()).await.expect_err("refused");
-                assert!(told.to_lowercase().contains(why), "{told}");
+                let failure = source.probe(&cx()).await.expect_err("refused").to_string();
+                assert!(failure.to_lowercase().contains(why), "{failure}");
             }
         }
     }
@@ -439,8 +443,11 @@ async fn a_login_that_fails_says_no_secret_and_one_that_works_says_what_is_there
         let answer = ask(&source, "SELECT 1", "{}").await;
         assert_eq!(answer.text, format!("Error: {model}"));
         assert_eq!(answer.transient, keys.get("port").is_some());
-        let told = source.probe(&cx()).await.expect_err("refused");
-        assert!(told.contains(person) && !told.contains("wr0ng"), "{told}");
+        let failure = source.probe(&cx()).await.expect_err("refused").to_string();
+        assert!(
+            failure.contains(person) && !failure.contains("wr0ng"),
+            "{failure}"
+        );
     }
 }
 

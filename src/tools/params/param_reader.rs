@@ -46,6 +46,7 @@ pub(super) fn read_tool_params(
     groups: &[&'static str],
     cx: &ParamsCx<'_>,
 ) -> ToolParams {
+    // Each parameter with its place, since the checks across parameters report errors there.
     let mut read: Vec<(ToolParam, String)> = Vec::new();
     for group in groups {
         for (at, mut entry) in fields
@@ -81,6 +82,7 @@ fn read_param(
     if !fields.is_mapping() {
         return None;
     }
+    // `text` reports an empty name as an error, so the presence of the keys is recorded first.
     let before = fields.has("name") && fields.has("description");
     let name = fields.text("name");
     if !fields.has("name") {
@@ -101,6 +103,7 @@ fn read_param(
         let why = "a template parameter is a string, integer, float, boolean or array";
         fields.error("type", "value", why);
     }
+    // A default that its own rules reject would fail every call without the argument.
     if let Some(default) = &default
         && let Err(why) = shape.check_and_convert(default, &mut ConversionCx::default())
     {
@@ -118,6 +121,7 @@ fn read_param(
         );
     }
     let name = name.filter(|_| before)?;
+    // A warning only: the toolbox and some providers allow such names.
     if !name
         .chars()
         .all(|c| c.is_ascii_alphanumeric() || "_.-".contains(c))
@@ -152,6 +156,7 @@ fn refuse_unsupported(fields: &mut MappingDecoder<'_>) {
             continue;
         }
         let written = fields.value(key);
+        // `false` asks for nothing, so it is accepted.
         if written != Some(&Value::Bool(false)) {
             fields.error_at_key(key, "unsupported", format!("{key} is not supported: {why}"));
         }
@@ -159,6 +164,7 @@ fn refuse_unsupported(fields: &mut MappingDecoder<'_>) {
 }
 
 fn read_claim_refs(fields: &mut MappingDecoder<'_>, cx: &ParamsCx<'_>) -> Vec<ClaimRef> {
+    // The toolbox knows both words; the older one is still accepted.
     if fields.has("authServices") && fields.has("authSources") {
         fields.error(
             "authSources",
@@ -300,6 +306,7 @@ fn read_items_spec(fields: &mut MappingDecoder<'_>, group: &'static str) -> Opti
     if !inner.is_mapping() {
         return None;
     }
+    // Not used, but read so that it is a known key.
     inner.text("name");
     let description = inner.text_or_empty("description");
     for key in ["default", "required"] {
@@ -480,6 +487,7 @@ fn read_value_matcher(
                 format_go_quoted(&node)
             )),
         },
+        // YAML reads an unquoted `1` as a number, but a string parameter only has texts.
         (JsonNode::Literal(plain), ValueType::Text) => {
             let printed = super::value_filter::format_go_number(plain);
             let why = format!(
@@ -488,6 +496,7 @@ fn read_value_matcher(
             Ok((ValueMatcher::Equal(JsonNode::Text(printed)), Some(why)))
         }
         (JsonNode::Literal(plain), ValueType::Integer) if is_number_literal(plain) => {
+            // `2.0` in a list equals the integer 2.
             let is_whole = parse_whole_number(plain).is_some()
                 || parse_finite_float(plain).is_some_and(|x| x.fract() == 0.0);
             if is_whole {

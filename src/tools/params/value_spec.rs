@@ -122,6 +122,7 @@ impl ValueSpec {
         value: &JsonNode,
         cx: &mut ConversionCx,
     ) -> Result<JsonNode, String> {
+        // Only with `coerce: true`; otherwise a wrong type is an error.
         let lenient = if cx.coerce {
             coerce_value(&self.of, value)
         } else {
@@ -138,12 +139,14 @@ impl ValueSpec {
             });
         }
         let value = lenient.as_ref().unwrap_or(value);
+        // The order decides which message a value with several problems gets.
         let value = self.check_type(value)?;
         self.filter.check_value(&value)?;
         self.check_bounds(&value)?;
         match (&self.of, value) {
             (ValueType::Array(items), JsonNode::List(list)) => convert_items(items, &list, cx),
             (ValueType::Map(of), JsonNode::Object(pairs)) => convert_map_values(*of, pairs, cx),
+            // Escaping comes last, so that the rules see the raw value.
             (_, JsonNode::Text(text)) => Ok(JsonNode::Text(match self.escape {
                 Some(escape) => escape.apply(&text),
                 None => text,
@@ -168,6 +171,7 @@ impl ValueSpec {
             (ValueType::Float, JsonNode::Literal(number))
                 if is_number_literal(number) && parse_finite_float(number).is_some() =>
             {
+                // Drivers take the type from the text, so a whole number gets a decimal point.
                 let dot = if number.contains(['.', 'e', 'E']) {
                     ""
                 } else {
@@ -236,6 +240,7 @@ fn convert_map_values(
             }
             None => check_numbers_fit(&value).map(|()| value),
         };
+        // The key comes from the model and may be very long.
         let key_shown: String = key.chars().take(80).collect();
         let read =
             read.map_err(|why| format!("unable to parse value for key {key_shown:?}: {why}"))?;
@@ -311,11 +316,13 @@ fn coerce_to_integer(plain: &str) -> Option<String> {
     // Beyond 2^53 a float no longer identifies an integer.
     let x = parse_finite_float(plain)
         .filter(|x| x.fract() == 0.0 && x.abs() <= 9_007_199_254_740_992.0)?;
+    // Adding zero turns `-0` into `0`.
     Some(format!("{:.0}", x + 0.0))
 }
 
 /// Returns the JSON number in a text.
 fn coerce_to_number(text: &str) -> Option<&str> {
+    // The text must be a JSON number, so that `1_000` or ` 0x10` is not read as one.
     let text = text.trim();
     let is_json = serde_json::from_str::<&serde_json::value::RawValue>(text).is_ok();
     (is_json && is_number_literal(text)).then_some(text)

@@ -65,7 +65,8 @@ impl FileTool {
 fn compute_tool_digest(definition: &ToolDefinition, claims: &VerifiedClaims) -> Digest {
     let decl = definition.decl.digest();
     let work = definition.executor.as_ref().map(|work| work.digest());
-    let mut whom = claims.0.clone();
+    let mut whom = claims.by_service.clone();
+    // Claims that change with each token would make every recorded tool response unusable.
     for claims in whom.values_mut() {
         claims.retain(|name, _| !PER_TOKEN_CLAIMS.contains(&name.as_str()));
     }
@@ -118,6 +119,7 @@ impl Tool for FileTool {
             return Err(self.new_rejection("broken", &why));
         }
         let name = &definition.decl.name;
+        // A call without authorization is rejected, whatever its arguments are.
         self.claims
             .authorize_tool(name, &definition.auth_required)?;
         let (values, coerced) = match &definition.input {
@@ -131,6 +133,7 @@ impl Tool for FileTool {
             }
         };
         let work = definition.executor.as_ref();
+        // After binding, because the check is about the values that would be sent.
         if let Some(why) = work.and_then(|work| work.explain_unsendable(&values)) {
             return Err(Rejection {
                 rule: "schema".to_owned(),

@@ -71,7 +71,8 @@ pub(in crate::workspace) fn read_tool_uses(
             found.push(format!("the tool `{}` is listed twice", tool.name));
         } else if tool.name != INLINE_SERVER || deps.toolbox.inline_server(&tool.settings).is_some()
         {
-            found = tools::check_tool_entry(&tool, &deps);
+            let errors = tools::check_tool_entry(&tool, &deps);
+            found = errors.iter().map(ToString::to_string).collect();
             uses.push(tool);
         } else {
             // The server's problem has already been reported.
@@ -91,7 +92,7 @@ pub(in crate::workspace) fn read_tool_uses(
         .all(|tool| tool.errors.is_empty());
     if is_good && whole {
         for why in tools::check_tools(&uses, &deps) {
-            fields.error("tools", "tools", why);
+            fields.error("tools", "tools", why.to_string());
         }
     }
     uses
