@@ -121,6 +121,7 @@ impl AddressGuard {
         // Each hop runs through all checks again: a public page may redirect to a private address.
         let mut redirects: u8 = 0;
         loop {
+            // One round per hop: check, resolve, dial, and record the hop.
             let mut hop = new_hop(&next);
             // The counter is checked before the request, so the refused hop is recorded but not dialled.
             let ended = if redirects > limits.redirects {

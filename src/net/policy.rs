@@ -230,6 +230,7 @@ impl AddressPolicy {
             .host()
             .map(|h| h.to_owned())
             .ok_or_else(|| HopRefusal::new(GuardRule::Parse, "URL has no hostname"))?;
+        // The rules by order of strength: user info, deny list, local names, port.
         let name = normalize_host(&host);
         // Only http and https reach this line, and both have a default port.
         let port = url.port_or_known_default().unwrap_or(HTTPS_PORT);

@@ -49,6 +49,7 @@ pub struct FetchUrl {
 impl FetchUrl {
     /// Builds the tool from a judge's `tools:` entry. Reads `ca_file`. Returns all problems at once, as sentences.
     pub fn new(entry: &JudgeTool, resolver: Arc<dyn Resolver>) -> Result<Self, Vec<String>> {
+        // The settings decide what the guard allows.
         let settings = FetchUrlConfig::read(&entry.settings)?;
         let mut guard = AddressGuard::new(settings.policy.clone(), resolver);
         // The file is read when the tool is built, so that a missing file is an error before the run.
@@ -75,6 +76,7 @@ impl FetchUrl {
             deadline: self.config.timeout,
             ..FetchLimits::default()
         };
+        // Each hop becomes an event, so that a recording shows where a judge connected.
         let facts = CallHopSink { cx, call };
         // A status other than 2xx is an error for the model, without the body, which is not the page.
         match self.guard.get(url, &cx.clock, limits, &facts).await {
@@ -130,6 +132,7 @@ impl FetchUrl {
             SeenRule::Url if !seen.has_url(url) => format!(
                 "Error: refusing to fetch {url} (no transcript, rubric or fetched page names this URL); \
                  fetch_url's setting `seen: {}` would admit it",
+                // The strictest setting that would allow the URL.
                 if seen.has_host(&host) { "host" } else { "off" }
             ),
             _ => return Ok(()),

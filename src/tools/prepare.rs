@@ -91,6 +91,7 @@ pub fn parse_arguments(name: &str, raw: &str) -> Result<ParsedToolArguments, Rej
             node.describe_type()
         )));
     }
+    // One spelling for equal arguments, so that they have one key in recordings.
     let canonical = node.to_compact_json();
     let rewritten = canonical != raw;
     let canonical = RawJson::parse(&canonical).map_err(|error| reject(error.to_string()))?;

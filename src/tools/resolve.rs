@@ -154,6 +154,7 @@ async fn open_with_strictness(
     // Tools of files that leave parts to their source are completed first.
     let missing = remote_decl::fetch_remote_decls(declared_ones.flatten(), &deps.toolbox, cx).await;
     problems.extend(missing.into_iter().map(source_failed));
+    // Then the sources that declare their own tools are asked.
     let mut found = Vec::new();
     for what in &chosen {
         let ToolUseTarget::Source {
@@ -186,6 +187,7 @@ async fn open_with_strictness(
     if !problems.is_empty() {
         return Err(ToolErrors(problems));
     }
+    // All tools are known now, so conflicts between them are certain.
     let mut all = declared_definitions(&chosen);
     all.extend(found.iter().flat_map(|found| found.tools.iter().cloned()));
     if strictness == Strictness::Judge {

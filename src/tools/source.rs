@@ -59,6 +59,7 @@ pub trait ToolSource: Send + Sync {
         remote: &'a str,
         _cx: &'a CallCx,
     ) -> BoxFuture<'a, Result<OwnToolDecl, String>> {
+        // Most sources declare no tools, so this default is an error for a tool that expects one.
         let why = format!("it has no tools of its own, so none called `{remote}`");
         Box::pin(std::future::ready(Err(why)))
     }

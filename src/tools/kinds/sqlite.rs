@@ -100,6 +100,7 @@ impl ToolSource for SqliteSource {
         Box::pin(async move {
             let tools = self.tool_queries.fixed_queries();
             let looked = execution::run_with_connection(self, cx, move |db| {
+                // Tables of SQLite itself begin with `sqlite_`.
                 let count = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'";
                 let tables: i64 = db
                     .conn

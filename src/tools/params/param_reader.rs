@@ -92,11 +92,13 @@ fn read_param(
     if !fields.has("description") {
         fields.error_at_mapping("missing", "parameter is missing 'description' field");
     }
+    // The value: whether it is required, and where it comes from.
     let required = fields.boolean("required");
     let copied = fields.text("valueFromParam");
     let claims = read_claim_refs(fields, cx);
     refuse_unsupported(fields);
     let default = fields.value("default").and_then(yaml_to_node);
+    // The type and its rules.
     let mut shape = read_value_spec(fields, group)?;
     shape.description = description.unwrap_or_default();
     if group == TEMPLATE_PARAMETERS && matches!(shape.of, ValueType::Map(_)) {
@@ -113,6 +115,7 @@ fn read_param(
             format!("unable to parse the default: {why}"),
         );
     }
+    // A parameter has one source, so a copy of a claim would be ambiguous.
     if copied.is_some() && !claims.is_empty() {
         fields.error(
             "valueFromParam",
@@ -213,6 +216,7 @@ fn read_value_spec(fields: &mut MappingDecoder<'_>, group: &'static str) -> Opti
     let of = read_value_type(fields, group);
     let is_number = matches!(of, Some(ValueType::Integer | ValueType::Float));
     let is_integer = matches!(of, Some(ValueType::Integer));
+    // Read for every type, so that a misplaced key gets a message about its purpose.
     let [low, high] = ["minValue", "maxValue"].map(|key| {
         let written = fields.value(key)?;
         if of.is_some() && !is_number {
@@ -232,6 +236,7 @@ fn read_value_spec(fields: &mut MappingDecoder<'_>, group: &'static str) -> Opti
     }
     let escape = read_escape(fields, of.as_ref(), group);
     let anchored = fields.boolean("anchored").unwrap_or(false);
+    // The lists come last, because their entries depend on the type and on `anchored`.
     let [allowed, excluded] = ["allowedValues", "excludedValues"]
         .map(|key| read_value_matchers(fields, key, of.as_ref(), anchored));
     let shape = ValueSpec {
@@ -265,6 +270,7 @@ fn read_value_type(fields: &mut MappingDecoder<'_>, group: &'static str) -> Opti
                 .iter()
                 .find(|(word, _)| *word == other)
                 .map(|(_, t)| *t);
+            // A type of another language or schema gets its equivalent as a suggestion.
             let near = alias.or_else(|| find_nearest(other, TYPE_NAMES));
             let hint = near.map_or_else(
                 || format!("; there are {}", TYPE_NAMES.join(", ")),
@@ -408,6 +414,7 @@ fn read_escape(
     let escape = fields.choice("escape", &DelimiterEscape::NAMES)?;
     match of {
         Some(ValueType::Text) | None => {}
+        // An array is never a text, but its items may be.
         Some(ValueType::Array(_)) => {
             fields.error_at_key(
                 "escape",

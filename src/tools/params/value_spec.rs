@@ -128,6 +128,7 @@ impl ValueSpec {
         } else {
             None
         };
+        // The record shows each conversion, because the tool gets another value than the model wrote.
         if let Some(read) = &lenient {
             cx.changes.push(ArgumentChange {
                 path: cx.path.clone(),
@@ -231,6 +232,7 @@ fn convert_map_values(
     pairs: Vec<(String, JsonNode)>,
     cx: &mut ConversionCx,
 ) -> Result<JsonNode, String> {
+    // Without `valueType`, values may have any type.
     let untyped_spec = of.map(|scalar| ValueSpec::without_rules(scalar.into()));
     let mut converted = Vec::with_capacity(pairs.len());
     for (key, value) in pairs {
@@ -330,6 +332,7 @@ fn coerce_to_number(text: &str) -> Option<&str> {
 
 fn coerce_to_boolean(text: &str) -> Option<bool> {
     match text.trim().to_ascii_lowercase().as_str() {
+        // YAML's words for booleans, and the common short ones.
         "true" | "yes" | "on" | "y" | "t" | "1" => Some(true),
         "false" | "no" | "off" | "n" | "f" | "0" => Some(false),
         _ => None,

@@ -168,6 +168,7 @@ impl JsonRepairer<'_> {
             } else {
                 self.rest()
             };
+            // Text between the objects is left out, and the log records it once.
             let prose = between.trim_matches(|c| is_blank(c) || matches!(c, ',' | ';' | '`'));
             // A closing tag such as `</tool_call>` is not prose.
             if !prose.is_empty()

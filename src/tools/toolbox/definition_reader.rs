@@ -86,6 +86,7 @@ impl ToolDefinitionReader<'_> {
     fn read_definition(&mut self) -> (ToolDefinition, ToolOrigin) {
         // Every check runs, so that one pass reports all problems of the tool.
         self.check_name();
+        // The kind decides which source the tool needs and which keys it has.
         let kind = self.fields.text("type");
         let name = &self.entry.name;
         if kind.is_none() && !self.fields.has("type") {
@@ -113,6 +114,7 @@ impl ToolDefinitionReader<'_> {
             self.fields.error_at_mapping("missing", message);
         }
         let description = self.fields.text("description").unwrap_or_default();
+        // The kinds of the tool and of its source must match, or the source would misread the keys.
         if let (Some(kind), Some(known), Some(source)) = (&kind, known, &source)
             && known.source != source.kind()
         {
@@ -127,6 +129,7 @@ impl ToolDefinitionReader<'_> {
             .zip(source.as_ref())
             .is_some_and(|(k, s)| k.source == s.kind());
         let source = source.filter(|_| fits);
+        // The arguments: parameters or a schema.
         let auth: Vec<&str> = self.cx.auth.keys().map(String::as_str).collect();
         let cx = ParamsCx {
             auth: &auth,
@@ -143,6 +146,7 @@ impl ToolDefinitionReader<'_> {
         // The services of claims count as needed, even if `authRequired` does not list them.
         let mut services = auth_required.clone();
         collect_claim_services(&self.entry.doc.value, &mut services);
+        // A tool that may change data is never reused, whatever `cache` says.
         let hint = self.read_annotations();
         let mut definition = ToolDefinition {
             decl: ToolDeclaration {
@@ -164,6 +168,7 @@ impl ToolDefinitionReader<'_> {
         };
         self.refuse_unsupported();
         if let Some(source) = source {
+            // The source reads last, because it takes the remaining keys.
             definition.executor = source.read_tool(name, &mut self.fields, &input);
             self.has_read_all_keys = true;
         }
@@ -185,6 +190,7 @@ impl ToolDefinitionReader<'_> {
             self.problems
                 .error(self.entry.name_span.clone(), "id", message);
         };
+        // The strictest rule among the providers.
         if name.is_empty() || name.len() > MAX_NAME || !name.chars().all(plain) {
             report(format!(
                 "`{name}` is not a valid tool name: use letters, digits, `_` and `-`, at most {MAX_NAME}"

@@ -64,6 +64,7 @@ impl FileTool {
 /// Returns the digest of everything that determines the responses. It includes the claims if the tool uses them.
 fn compute_tool_digest(definition: &ToolDefinition, claims: &VerifiedClaims) -> Digest {
     let decl = definition.decl.digest();
+    // Everything that changes responses: the declaration, the code, the conversion and the user.
     let work = definition.executor.as_ref().map(|work| work.digest());
     let mut whom = claims.by_service.clone();
     // Claims that change with each token would make every recorded tool response unusable.
@@ -114,6 +115,7 @@ impl Tool for FileTool {
 
     fn prepare(&self, canonical: &RawJson, _seen: &SeenUrls) -> Result<ValidatedCall, Rejection> {
         let definition = &self.definition;
+        // A broken tool is opened only if a person tries it alone.
         if !definition.errors.is_empty() {
             let why = format!("cannot be used: {}", definition.errors.join("; "));
             return Err(self.new_rejection("broken", &why));

@@ -69,6 +69,7 @@ impl Toolbox {
             substituted_files: fillings,
             ..
         } = filling;
+        // The substituted document keeps the places of dicta.yaml for messages.
         let made = doc.with_value(filled, pairs);
         // Substituted values are secrets by their position, whatever the names of their variables are.
         for found in secrets::find_secrets(&made.value) {

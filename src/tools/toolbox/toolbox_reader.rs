@@ -111,6 +111,7 @@ impl ToolboxReader {
                         self.keep_secrets(found.secrets.into_iter());
                     }
                 }
+                // Messages quote the source, so secrets are masked before the entries are read.
                 masked_source = filled
                     .mask_ranges(masked_source.to_string(), &starred)
                     .into();

@@ -115,6 +115,7 @@ impl JudgedMessages {
         for leaf in leaves {
             let size = leaf.text.len();
             let _infallible = write!(out, "{}, {size} bytes", leaf.label);
+            // A part without text has no preview.
             if size > 0 {
                 let _infallible = write!(out, ": {}", quote_preview(&leaf.text, PREVIEW_CHARS));
             }
@@ -317,6 +318,7 @@ impl TranscriptTool {
                 return Err(format!("there is no message {message}: {}", last()));
             }
             let size = read::message_size(&self.messages, message);
+            // The start of an empty message is valid, so that a judge can read that it is empty.
             if args.from > 0 && args.from >= size {
                 return Err(format!(
                     "message {message} ends before byte {}: it has {size} bytes",
@@ -326,6 +328,7 @@ impl TranscriptTool {
         } else if args.from > 0 && args.from >= self.messages.message_count {
             return Err(format!("there is no message {}: {}", args.from, last()));
         }
+        // Compiled here to reject an invalid pattern before the call, and again in the call.
         if self.spec.decl.name == SEARCH_TRANSCRIPT {
             search::compile_search_pattern(args)?;
         }

@@ -38,6 +38,7 @@ pub(super) fn read_message(messages: &JudgedMessages, args: &TranscriptToolArgs)
         if passed {
             continue;
         }
+        // The limit is used up, and this part has text.
         if given >= limit && begins < ends {
             break;
         }

@@ -65,6 +65,7 @@ pub(super) async fn search_transcript(
         Ok(pattern) => pattern,
         Err(why) => return ToolResponse::error(why),
     };
+    // The search ends at the number of matches, the size of the response, or the time.
     let limit = args.limit.unwrap_or(DEFAULT_MATCH_LIMIT);
     let ends = cx.clock.now() + MAX_SEARCH_TIME;
     let mut found = SearchMatches::default();
@@ -130,6 +131,7 @@ pub(super) async fn search_transcript(
             break;
         }
     }
+    // The first line states the number of matches, the last one how to continue.
     let head = match (found.total, stopped) {
         (0, None) => "no place found".to_owned(),
         (1, _) => "1 place found".to_owned(),

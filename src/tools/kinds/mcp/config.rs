@@ -122,6 +122,7 @@ pub(super) fn read_mcp_config(keys: &mut ConfigKeys<'_, '_>, folder: &Path) -> O
             read_endpoint(keys, &url).map(McpAddress::Endpoint)
         }
     };
+    // The settings that both kinds of server have.
     let timeout = read_duration(keys, "timeout", DEFAULT_TIMEOUT);
     let start = read_duration(keys, "startTimeout", DEFAULT_START_TIMEOUT);
     let allow = keys.value("allow").map(|list| {

@@ -152,6 +152,7 @@ impl McpServer {
     ) -> Result<McpConnection, McpConnectError> {
         let tracker = Arc::new(RequestTracker::default());
         let limit = self.config.start_timeout;
+        // The transport and the handshake, within one time limit.
         let (session, notes) = match &self.config.address {
             McpAddress::Program(program) => {
                 let (stdio, notes) =
@@ -194,6 +195,7 @@ impl McpServer {
                 }
             }
         };
+        // The result of the handshake: a session, an error, or no reply in time.
         let failed = match session {
             Some(Ok(service)) => {
                 return Ok(McpConnection {

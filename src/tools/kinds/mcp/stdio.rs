@@ -160,6 +160,7 @@ pub(super) fn start_program(
             program.command
         )));
     };
+    // From here on the group owns the process, and dropping it ends the program.
     let notes = Arc::new(ProcessNotes::default());
     let process_group = ProcessGroup::new(child, Arc::clone(&notes.exit))
         .ok_or_else(|| McpFailure::transient(format!("`{}` ended at once", program.command)))?;
