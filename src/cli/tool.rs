@@ -243,7 +243,7 @@ async fn open_judge_tools(
         Some(entry) => open_single_tool(entry, &deps, call_cx).await,
         None => tools::open_tools(&judge.tools, &deps, call_cx).await,
     };
-    opened.map_err(|problems| CommandError::usage(problems.join("; ")))
+    opened.map_err(|problems| CommandError::usage(problems.to_string()))
 }
 
 /// Opens the tool of that name, from a tools file or from a source that has its own tools. An unknown name is not a
@@ -270,7 +270,7 @@ async fn open_standalone_tool(
                 Ok(set) => known.extend(set.decls().into_iter().map(|decl| decl.name)),
                 Err(problems) => cx.streams.print_stderr(&format!(
                     "can't list the tools of source `{name}`: {}",
-                    problems.join("; ")
+                    problems
                 )),
             }
         }
@@ -294,7 +294,7 @@ async fn open_standalone_tool(
         settings: indexmap::IndexMap::new(),
     };
     let opened = open_single_tool(&entry, deps, call_cx).await;
-    let opened = opened.map_err(|problems| CommandError::usage(problems.join("; ")))?;
+    let opened = opened.map_err(|problems| CommandError::usage(problems.to_string()))?;
     Ok(opened.into())
 }
 

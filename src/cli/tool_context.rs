@@ -12,9 +12,9 @@ use super::error::CommandError;
 use crate::diag::Diagnostic;
 use crate::event::{CallCx, Emitter, EventKind, MemoryBlobs, RedactedEvent, Redactor, ToolFact};
 use crate::model::{CellIx, Hop, TurnIx};
-use crate::net::{Resolver, ResolverOverrides, SystemResolver, parse_resolve_entry};
+use crate::net::{HostOverride, OverridingResolver, Resolver, SystemResolver, parse_resolve_entry};
 use crate::tools::toolbox::Toolbox;
-use crate::tools::{ToolDeps, ToolSet, open_single_tool};
+use crate::tools::{ToolDeps, ToolErrors, ToolSet, open_single_tool};
 use crate::workspace;
 
 /// The dependencies of tools, and the diagnostics of the files that declare them.
@@ -36,7 +36,7 @@ impl ToolContext {
         let resolver = if resolve.is_empty() {
             system
         } else {
-            Arc::new(ResolverOverrides::new(&resolve, system))
+            Arc::new(OverridingResolver::new(&resolve, system))
         };
         let root = match path {
             // A wrong path must not fall back to the current folder.
@@ -65,9 +65,7 @@ impl ToolContext {
 }
 
 /// Parses the `--resolve` arguments.
-pub(super) fn parse_resolve_args(
-    texts: &[String],
-) -> Result<Vec<(String, u16, std::net::IpAddr)>, CommandError> {
+pub(super) fn parse_resolve_args(texts: &[String]) -> Result<Vec<HostOverride>, CommandError> {
     let mut resolve = Vec::new();
     for text in texts {
         let read = parse_resolve_entry(text);
@@ -133,7 +131,7 @@ pub(super) async fn open_source_tools(
     name: &str,
     deps: &ToolDeps,
     cx: &CallCx,
-) -> Result<ToolSet, Vec<String>> {
+) -> Result<ToolSet, ToolErrors> {
     let entry = crate::model::JudgeTool {
         name: name.to_owned(),
         settings: indexmap::IndexMap::new(),

@@ -124,7 +124,10 @@ async fn probe_sources(deps: &ToolDeps, cx: &CallCx) -> Vec<ToolProbe> {
         .iter()
         .map(|(name, source)| async move {
             let began = cx.clock.now();
-            let found = with_timeout(cx, source.probe(cx)).await;
+            let found = with_timeout(cx, async {
+                source.probe(cx).await.map_err(|error| error.to_string())
+            })
+            .await;
             ToolProbe {
                 subject: format!("source {name}"),
                 name: name.clone(),
@@ -149,7 +152,7 @@ async fn probe_servers(deps: &ToolDeps, judges: &[&JudgeConfig], cx: &CallCx) ->
         let began = cx.clock.now();
         let opened = async {
             let opened = tools::open_single_tool(entry, deps, cx).await;
-            opened.map_err(|problems| problems.join("; "))
+            opened.map_err(|errors| errors.to_string())
         };
         let found = with_timeout(cx, opened).await.map(|set| {
             let names = set.decls().into_iter().map(|decl| decl.name);
@@ -183,7 +186,7 @@ async fn probe_judge_tools(
         let began = cx.clock.now();
         let opened = async {
             let opened = tools::open_tools(&judge.tools, deps, cx).await;
-            opened.map_err(|problems| problems.join("; "))
+            opened.map_err(|errors| errors.to_string())
         };
         let why = with_timeout(cx, opened).await.err()?;
         Some(ToolProbe {

@@ -19,7 +19,7 @@ use crate::report::wrap_line;
 use crate::tools::source::{SourceProvided, ToolDefinition};
 use crate::tools::toolbox::{FileTool, Toolbox};
 use crate::tools::{
-    Tool, ToolDeps, ToolSet, VerifiedClaims, built_in_tool_decls, open_single_tool,
+    Tool, ToolDeps, ToolErrors, ToolSet, VerifiedClaims, built_in_tool_decls, open_single_tool,
 };
 use crate::workspace::{self, Workspace};
 
@@ -154,7 +154,7 @@ async fn collect_rows(
                         row.decl = opened.decl().clone();
                     }
                 }
-                Err(why) => problems.push(format!("tool `{name}`: {}", why.join("; "))),
+                Err(why) => problems.push(format!("tool `{name}`: {}", why)),
             }
         }
         rows.push(row);
@@ -170,10 +170,7 @@ async fn collect_rows(
                     rows.push(ToolRow::from_opened(&**tool, name, judges, &groups));
                 }
             }
-            Err(why) => problems.push(format!(
-                "can't list the tools of source `{name}`: {}",
-                why.join("; ")
-            )),
+            Err(why) => problems.push(format!("can't list the tools of source `{name}`: {}", why)),
         }
     }
     for judge in judges {
@@ -194,8 +191,7 @@ async fn collect_rows(
                 }
                 Err(why) => problems.push(format!(
                     "can't list the server tools of judge `{}`: {}",
-                    judge.name,
-                    why.join("; ")
+                    judge.name, why
                 )),
             }
         }
@@ -204,12 +200,12 @@ async fn collect_rows(
 }
 
 async fn with_timeout(
-    opening: impl Future<Output = Result<ToolSet, Vec<String>>>,
+    opening: impl Future<Output = Result<ToolSet, ToolErrors>>,
     cx: &CallCx,
-) -> Result<ToolSet, Vec<String>> {
+) -> Result<ToolSet, String> {
     tokio::select! {
-        opened = opening => opened,
-        () = cx.clock.sleep(OPEN_TIMEOUT) => Err(vec![format!("no response within {OPEN_TIMEOUT}")]),
+        opened = opening => opened.map_err(|errors| errors.to_string()),
+        () = cx.clock.sleep(OPEN_TIMEOUT) => Err(format!("no response within {OPEN_TIMEOUT}")),
     }
 }
 

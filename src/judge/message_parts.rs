@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use super::delimiter::{Delimiter, escape_name};
 use crate::model::{MessageRole, Transcript, TranscriptMessage, TranscriptPart, count_invisible};
-use crate::tools::transcript_tools::{JudgedMessages, MessagePart};
+use crate::tools::transcript_tools::{JudgedMessages, LineDelimiter, MessagePart};
 
 /// The most characters shown of a part of an unknown kind.
 const MAX_OTHER_CHARS: usize = 2000;
@@ -19,7 +19,10 @@ pub fn collect_judged_messages(transcript: &Transcript<'_>) -> JudgedMessages {
     JudgedMessages {
         parts: label_message_parts(&transcript.messages, None, false),
         message_count: transcript.messages.len(),
-        delimiter: ("<<<".to_owned(), ">>>".to_owned()),
+        delimiter: LineDelimiter {
+            start: "<<<".to_owned(),
+            end: ">>>".to_owned(),
+        },
     }
 }
 

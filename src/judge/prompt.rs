@@ -16,7 +16,7 @@ use super::{message_parts, transcript_summary};
 use crate::handlers::JudgeRequest;
 use crate::model::SUBMIT_VERDICT;
 use crate::model::{Digest, HistoryBlock, HistoryItem, MessageRole, ToolDeclaration, VerdictMode};
-use crate::tools::transcript_tools::JudgedMessages;
+use crate::tools::transcript_tools::{JudgedMessages, LineDelimiter};
 
 /// The inputs of a prompt that don't depend on the cell.
 #[derive(Debug, Clone, Copy)]
@@ -241,7 +241,10 @@ fn render_blocks(
             let judged_messages = JudgedMessages {
                 parts: pieces,
                 message_count: end,
-                delimiter: (format!("<<<{} ", delimiter.as_str()), ">>>".to_owned()),
+                delimiter: LineDelimiter {
+                    start: format!("<<<{} ", delimiter.as_str()),
+                    end: ">>>".to_owned(),
+                },
             };
             user.push_str(&transcript_summary::render_summary(
                 &judged_messages,

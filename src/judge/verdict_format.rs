@@ -50,7 +50,9 @@ impl VerdictFormat {
     pub fn from_params(params: &JudgedParams, allow_na: bool) -> Self {
         Self {
             allow_na,
-            scale: params.scale.map(|scale| ScoreRange::new(scale.low, scale.high)),
+            scale: params
+                .scale
+                .map(|scale| ScoreRange::new(scale.low, scale.high)),
             needs_score: params.min_score.is_some() || params.max_score.is_some(),
             parts: PartsFormat::from_parts(&params.parts_spec),
         }

@@ -11,42 +11,54 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 
-/// Network, prefix length in bits, and the name of the range.
-type Ipv4Range = ([u8; 4], u32, &'static str);
-/// The first three segments of the network, the prefix length in bits, and the name of the range.
-type Ipv6Range = ([u16; 3], u32, &'static str);
+/// A range of addresses that are not public. `N` is the beginning of the network: 4 octets or 3 segments.
+struct ClosedRange<N> {
+    network: N,
+    /// The prefix length in bits.
+    prefix_len: u32,
+    name: &'static str,
+}
+
+/// Creates a range, so that a table has one line per range.
+const fn range<N: Copy>(network: N, prefix_len: u32, name: &'static str) -> ClosedRange<N> {
+    ClosedRange {
+        network,
+        prefix_len,
+        name,
+    }
+}
 
 /// The IPv4 ranges that are not public. Everything else in IPv4 is public.
-const CLOSED_IPV4_RANGES: [Ipv4Range; 19] = [
-    ([0, 0, 0, 0], 8, "this network"),
-    ([10, 0, 0, 0], 8, "private"),
-    ([100, 64, 0, 0], 10, "carrier NAT"),
-    ([127, 0, 0, 0], 8, "loopback"),
-    ([169, 254, 0, 0], 16, "link-local"),
-    ([172, 16, 0, 0], 12, "private"),
-    ([192, 0, 0, 0], 24, "protocol assignments"),
-    ([192, 0, 2, 0], 24, "documentation"),
-    ([192, 31, 196, 0], 24, "AS112"),
-    ([192, 52, 193, 0], 24, "AMT"),
-    ([192, 88, 99, 0], 24, "6to4 relay"),
-    ([192, 168, 0, 0], 16, "private"),
-    ([192, 175, 48, 0], 24, "AS112"),
-    ([198, 18, 0, 0], 15, "benchmarking"),
-    ([198, 51, 100, 0], 24, "documentation"),
-    ([203, 0, 113, 0], 24, "documentation"),
-    ([224, 0, 0, 0], 4, "multicast"),
-    ([240, 0, 0, 0], 4, "reserved"),
+const CLOSED_IPV4_RANGES: [ClosedRange<[u8; 4]>; 19] = [
+    range([0, 0, 0, 0], 8, "this network"),
+    range([10, 0, 0, 0], 8, "private"),
+    range([100, 64, 0, 0], 10, "carrier NAT"),
+    range([127, 0, 0, 0], 8, "loopback"),
+    range([169, 254, 0, 0], 16, "link-local"),
+    range([172, 16, 0, 0], 12, "private"),
+    range([192, 0, 0, 0], 24, "protocol assignments"),
+    range([192, 0, 2, 0], 24, "documentation"),
+    range([192, 31, 196, 0], 24, "AS112"),
+    range([192, 52, 193, 0], 24, "AMT"),
+    range([192, 88, 99, 0], 24, "6to4 relay"),
+    range([192, 168, 0, 0], 16, "private"),
+    range([192, 175, 48, 0], 24, "AS112"),
+    range([198, 18, 0, 0], 15, "benchmarking"),
+    range([198, 51, 100, 0], 24, "documentation"),
+    range([203, 0, 113, 0], 24, "documentation"),
+    range([224, 0, 0, 0], 4, "multicast"),
+    range([240, 0, 0, 0], 4, "reserved"),
     // Not in a registry: the host side of virtual machines in Azure.
-    ([168, 63, 129, 16], 32, "cloud host"),
+    range([168, 63, 129, 16], 32, "cloud host"),
 ];
 
 /// The closed ranges inside `2000::/3`. Everything outside of it is closed anyway.
-const CLOSED_IPV6_RANGES: [Ipv6Range; 5] = [
-    ([0x2001, 0, 0], 23, "protocol assignments, Teredo"),
-    ([0x2001, 0xdb8, 0], 32, "documentation"),
-    ([0x2002, 0, 0], 16, "6to4"),
-    ([0x2620, 0x4f, 0x8000], 48, "AS112"),
-    ([0x3fff, 0, 0], 20, "documentation"),
+const CLOSED_IPV6_RANGES: [ClosedRange<[u16; 3]>; 5] = [
+    range([0x2001, 0, 0], 23, "protocol assignments, Teredo"),
+    range([0x2001, 0xdb8, 0], 32, "documentation"),
+    range([0x2002, 0, 0], 16, "6to4"),
+    range([0x2620, 0x4f, 0x8000], 48, "AS112"),
+    range([0x3fff, 0, 0], 20, "documentation"),
 ];
 
 /// Returns the IPv4 address inside a mapped or NAT64 address, and any other address unchanged.
@@ -65,8 +77,9 @@ pub fn unwrap_embedded_ipv4(ip: IpAddr) -> IpAddr {
 /// public.
 pub fn find_closed_range(ip: IpAddr) -> Option<String> {
     match unwrap_embedded_ipv4(ip) {
-        IpAddr::V4(v4) => find_closed_ipv4(v4).map(|(net, bits, what)| {
-            let net = Ipv4Addr::from(*net);
+        IpAddr::V4(v4) => find_closed_ipv4(v4).map(|range| {
+            let (what, bits) = (range.name, range.prefix_len);
+            let net = Ipv4Addr::from(range.network);
             match ip {
                 IpAddr::V4(_) => format!("{what} ({net}/{bits})"),
                 IpAddr::V6(_) => format!("{what} ({v4} inside, {net}/{bits})"),
@@ -76,11 +89,11 @@ pub fn find_closed_range(ip: IpAddr) -> Option<String> {
     }
 }
 
-fn find_closed_ipv4(ip: Ipv4Addr) -> Option<&'static Ipv4Range> {
+fn find_closed_ipv4(ip: Ipv4Addr) -> Option<&'static ClosedRange<[u8; 4]>> {
     let bits = u32::from(ip);
     CLOSED_IPV4_RANGES
         .iter()
-        .find(|(net, len, _)| (bits ^ u32::from_be_bytes(*net)) >> (32 - len) == 0)
+        .find(|range| (bits ^ u32::from_be_bytes(range.network)) >> (32 - range.prefix_len) == 0)
 }
 
 fn find_closed_ipv6(ip: Ipv6Addr) -> Option<String> {
@@ -97,12 +110,11 @@ fn find_closed_ipv6(ip: Ipv6Addr) -> Option<String> {
         };
         return Some(what.to_owned());
     }
-    CLOSED_IPV6_RANGES
-        .iter()
-        .find_map(|([a, b, c], len, what)| {
-            let net = Ipv6Addr::new(*a, *b, *c, 0, 0, 0, 0, 0);
-            ((bits ^ u128::from(net)) >> (128 - len) == 0).then(|| format!("{what} ({net}/{len})"))
-        })
+    CLOSED_IPV6_RANGES.iter().find_map(|range| {
+        let ([a, b, c], len, what) = (range.network, range.prefix_len, range.name);
+        let net = Ipv6Addr::new(a, b, c, 0, 0, 0, 0, 0);
+        ((bits ^ u128::from(net)) >> (128 - len) == 0).then(|| format!("{what} ({net}/{len})"))
+    })
 }
 
 /// Returns `true` if the address belongs to this machine: a route to it then starts at it. Sends nothing, because
@@ -255,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn the_public_neighbours_of_closed_blocks_stay_open() {
+    fn public_neighbours_of_closed_ranges_are_open() {
         let open = [
             "1.0.0.0",
             "9.255.255.255",
@@ -309,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn the_whole_ipv4_space_agrees_with_a_table_written_another_way() {
+    fn all_ipv4_networks_agree_with_an_independent_table() {
         // By /24: everything closed but the one /32 covers whole /24s.
         let closed = |a: u32, b: u32, c: u32| match (a, b, c) {
             (100, b, _) => (64..128).contains(&b),
@@ -348,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn the_machine_knows_its_own_addresses() {
+    fn own_addresses_are_recognized() {
         assert!(is_own_address("127.0.0.1".parse().unwrap()));
         assert!(!is_own_address("192.0.2.7".parse().unwrap()));
     }

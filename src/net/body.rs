@@ -62,10 +62,12 @@ impl BodyCollector {
         let sink = DecodedSink {
             bytes: Vec::new(),
             max: max_decoded,
+            // No limit until the first gzip chunk arrives; plain bodies have no ratio to check.
             allowance: u64::MAX,
             full: false,
             bomb: false,
         };
+        // Only what dicta asks for: another encoding could hide an expansion that dicta does not count.
         let decode = match encoding.map(|e| e.trim().to_ascii_lowercase()).as_deref() {
             None | Some("" | "identity") => BodyDecoder::Plain(sink),
             Some("gzip" | "x-gzip") => BodyDecoder::Gzip(Box::new(MultiGzDecoder::new(sink))),
@@ -81,6 +83,7 @@ impl BodyCollector {
     /// Takes a chunk as it came from the wire. `ratio` is the number of bytes that one byte may become, beyond the
     /// first MiB.
     pub(super) fn push(&mut self, chunk: &[u8], ratio: u64) -> Result<ReadMore, BodyError> {
+        // Bytes beyond the wire cap are dropped, so a page at the cap is usable but truncated.
         let room = self.max_wire_bytes - self.wire_bytes;
         let taken = usize::try_from(room).map_or(chunk.len(), |room| room.min(chunk.len()));
         self.wire_bytes += taken as u64;
@@ -116,10 +119,12 @@ impl BodyCollector {
             && self.wire_bytes > 0
             && !decoder.get_ref().full
         {
+            // The end of the stream writes the rest and checks the checksum of gzip.
             let ended = decoder.try_finish();
             let sink = decoder.get_ref();
             if sink.bomb {
                 return Err(BodyError::DecompressionBomb);
+                // A truncated body has no valid end, so only a complete one is checked.
             }
             if !sink.full {
                 ended.map_err(|_| BodyError::InvalidEncoding)?;
@@ -143,11 +148,13 @@ impl BodyCollector {
 impl Write for DecodedSink {
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
         let room = self.max - self.bytes.len();
+        // The first bytes of a body that is too long are usable, so they are kept.
         if buf.len() > room {
             self.bytes.extend_from_slice(&buf[..room]);
             self.full = true;
             return Err(io::ErrorKind::WriteZero.into());
         }
+        // A bomb is refused whole, because its content is an attack and not a page.
         if (self.bytes.len() + buf.len()) as u64 > self.allowance {
             self.bomb = true;
             return Err(io::ErrorKind::WriteZero.into());
@@ -184,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_and_gzip_bodies_arrive_whole_however_they_are_split() {
+    fn plain_and_gzip_bodies_are_complete_for_any_split() {
         let text = "the newest release is 2.69.0\n".repeat(50);
         for step in [1, 7, 4096] {
             for (encoding, wire) in [
@@ -202,13 +209,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_cut_and_says_so() {
+    fn long_body_is_truncated_and_marked() {
         let body = take(None, &vec![b'x'; (1 << 20) + 1], 5000).expect("cut, not refused");
         assert_eq!((body.bytes.len(), body.truncated), (1 << 20, true));
     }
 
     #[test]
-    fn a_bomb_is_refused_before_it_fills_the_memory() {
+    fn decompression_bomb_is_refused_early() {
         let bomb = gzip(&vec![0; 64 << 20]);
         let mut body = BodyCollector::new(Some("gzip"), 2 << 20, 128 << 20).expect("gzip");
         assert_eq!(body.push(&bomb, 100), Err(BodyError::DecompressionBomb));
@@ -233,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn only_one_layer_of_gzip_is_taken() {
+    fn only_one_gzip_layer_is_accepted() {
         for other in ["br", "deflate", "zstd", "gzip, gzip", "gzip;q=1"] {
             assert!(BodyCollector::new(Some(other), 1, 1).is_none(), "{other}");
         }

@@ -57,6 +57,7 @@ where
     }
 
     fn call(&mut self, target: R) -> Self::Future {
+        // The call starts here and not in the future, because `inner` cannot be borrowed across the await.
         let connecting = self.inner.call(target);
         let ConnectDeadline { clock, limit } = self.deadline.clone();
         Box::pin(async move {

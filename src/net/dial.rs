@@ -36,6 +36,7 @@ pub async fn dial(
             Ok(ip) => Ok(vec![ip]),
             Err(_) => resolver.lookup(host, port).await,
         };
+        // The error of the last address that failed replaces those of the earlier ones.
         let mut why = "the name has no address".to_owned();
         match found {
             Err(error) => why = error.to_string(),
@@ -58,6 +59,7 @@ pub async fn dial(
             why,
         })
     };
+    // One limit covers the lookup and all addresses, because the caller waits for the whole.
     let connected = with_timeout(clock, limit, connecting).await;
     connected.unwrap_or_else(|| Err(connect_timeout_error(label, limit)))
 }
@@ -125,7 +127,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_configured_host_is_dialled_wherever_it_is_and_its_addresses_in_turn() {
+    async fn configured_host_is_dialled_at_each_address_in_turn() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         // No server listens at the first one.
@@ -141,19 +143,19 @@ mod tests {
             assert_eq!(stream.peer_addr().unwrap().ip().to_string(), "127.0.0.1");
         }
         let nowhere = dial("db.test", port, &Names(Some(vec![])), &clock, limit).await;
-        let told = nowhere.unwrap_err().to_string();
-        assert!(told.ends_with("the name has no address"), "{told}");
+        let failure = nowhere.unwrap_err().to_string();
+        assert!(failure.ends_with("the name has no address"), "{failure}");
     }
 
     #[tokio::test]
-    async fn a_resolver_that_never_answers_costs_the_limit_and_no_more() {
+    async fn unresponsive_resolver_fails_at_the_time_limit() {
         let clock = FakeClock::new();
         let names = Names(None);
         let limit = Millis::from_secs(5);
         let dialling = dial("db.test", 5432, &names, &clock, limit);
         let over = async { clock.advance(limit) };
         let (ended, ()) = tokio::join!(dialling, over);
-        let told = ended.unwrap_err();
-        assert!(told.is_transient() && told.to_string().contains("db.test:5432"));
+        let failure = ended.unwrap_err();
+        assert!(failure.is_transient() && failure.to_string().contains("db.test:5432"));
     }
 }

@@ -121,6 +121,7 @@ pub(super) fn classify_error(error: &reqwest::Error, host: &str) -> NetError {
     let mut protocol = false;
     let mut link: Option<&(dyn StdError + 'static)> = error.source();
     while let Some(cause) = link {
+        // The connect deadline first: reqwest reports it as an ordinary connect error.
         if let Some(ConnectTimedOut(after)) = cause.downcast_ref() {
             return NetError::Timeout {
                 host,
@@ -128,6 +129,7 @@ pub(super) fn classify_error(error: &reqwest::Error, host: &str) -> NetError {
                 after: *after,
             };
         }
+        // A TLS error before its I/O wrapper, because it names the cause more exactly.
         if let Some(tls) = cause.downcast_ref::<rustls::Error>() {
             return NetError::Tls {
                 host,
@@ -141,6 +143,7 @@ pub(super) fn classify_error(error: &reqwest::Error, host: &str) -> NetError {
                     why: tls.to_string(),
                 };
             }
+            // hyper reports a broken chunk or header as one of these kinds.
             protocol |= matches!(
                 io.kind(),
                 io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput
@@ -154,6 +157,7 @@ pub(super) fn classify_error(error: &reqwest::Error, host: &str) -> NetError {
     }
     let why = innermost;
     if error.is_connect() {
+        // The order matters: a failed connect can also contain an I/O error of these kinds.
         NetError::Connect { host, why }
     } else if protocol {
         NetError::Protocol { host, why }
@@ -180,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tls_error_is_found_however_deep_it_is_wrapped() {
+    fn nested_tls_error_is_found() {
         let tls = || rustls::Error::General("no trust".to_owned());
         let once = io::Error::new(io::ErrorKind::InvalidData, tls());
         assert_eq!(find_tls_error(&once), Some(&tls()));
@@ -191,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_may_pass_by_itself_is_transient() {
+    fn only_temporary_errors_are_transient() {
         let host = || "a.test:443".to_owned();
         let why = String::new;
         assert!(

@@ -5,7 +5,7 @@
 use thiserror::Error;
 
 use super::NetError;
-use super::refusal::AddressRefusal;
+use super::refusal::HopRefusal;
 use crate::model::Millis;
 
 /// The limits on time and size of one guarded fetch.
@@ -40,6 +40,7 @@ impl Default for FetchLimits {
             connect: Millis::from_secs(5),
             headers: Millis::from_secs(10),
             redirects: 5,
+            // The wire limit counts compressed bytes, so the decoded limit is higher.
             wire_bytes: 2 << 20,
             decoded_bytes: 8 << 20,
             max_expansion: 100,
@@ -53,7 +54,7 @@ impl Default for FetchLimits {
 pub enum FetchError {
     /// The guard refused a hop and dialled nothing for it.
     #[error("{0}")]
-    Refused(AddressRefusal),
+    Refused(HopRefusal),
     /// The deadline of the whole fetch passed.
     #[error("timeout")]
     Timeout,
@@ -86,6 +87,7 @@ impl FetchError {
         match self {
             FetchError::PhaseTimeout { .. } => true,
             FetchError::Net(error) => error.is_transient(),
+            // The whole deadline and every refusal stay the same on a second try.
             _ => false,
         }
     }

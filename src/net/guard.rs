@@ -12,11 +12,11 @@ use rustls::pki_types::CertificateDer;
 use super::deadline::FetchDeadline;
 use super::error::classify_error;
 use super::fetch::{FetchError, FetchLimits};
-use super::guarded_request::{GuardedRequest, PreparedRequest, find_redirect};
+use super::guarded_request::{GuardedRequest, PreparedRequest, RefusedRedirect, find_redirect};
 use super::page::FetchReply;
 use super::pinned_client;
 use super::policy::{AddressPolicy, CheckedUrl};
-use super::refusal::{AddressRefusal, GuardRule};
+use super::refusal::{GuardRule, HopRefusal};
 use super::resolve::Resolver;
 use super::tls::{self, TlsConfigError};
 use super::{NetError, WaitPhase};
@@ -63,6 +63,7 @@ impl AddressGuard {
 
     /// Returns a warning for the screen if the policy opens more than the fixed rules.
     pub fn policy_warning(&self) -> Option<String> {
+        // The warning appears next to the tool, so it names each exception in words that a user set.
         let hosts: Vec<String> = self.policy.allow.iter().map(ToString::to_string).collect();
         let mut parts = Vec::new();
         for origin in &self.policy.origins {
@@ -114,14 +115,18 @@ impl AddressGuard {
             clock: Arc::clone(clock),
             at: clock.now() + limits.deadline,
         };
+        // Prepared before the first hop, because an invalid header must not cause a connection.
         let mut request = PreparedRequest::prepare(asking)?;
         let mut next = asking.url.to_owned();
+        // Each hop runs through all checks again: a public page may redirect to a private address.
         let mut redirects: u8 = 0;
         loop {
+            // One round per hop: check, resolve, dial, and record the hop.
             let mut hop = new_hop(&next);
+            // The counter is checked before the request, so the refused hop is recorded but not dialled.
             let ended = if redirects > limits.redirects {
                 let why = format!("more than {}", limits.redirects);
-                Err(FetchError::Refused(AddressRefusal::new(
+                Err(FetchError::Refused(HopRefusal::new(
                     GuardRule::Redirects,
                     why,
                 )))
@@ -131,10 +136,12 @@ impl AddressGuard {
             };
             if let Err(FetchError::Refused(refusal)) = &ended {
                 hop.refused = Some(refusal.to_string());
+                // An address that the guard refused is more useful in the record than one that it dialled.
                 hop.address = refusal.address.or(hop.address);
             }
             hops.record_hop(hop).await;
             let (target, reply) = ended?;
+            // A write is not repeated at another address; the caller gets the redirect as the reply.
             let to = if request.follows_redirects() {
                 find_redirect(&target, reply.status(), reply.headers())
             } else {
@@ -152,17 +159,18 @@ impl AddressGuard {
                     });
                 }
                 Some(Ok(to)) => {
+                    // Another origin must not receive the secrets of this one.
                     if !target.is_origin_of(&to) {
                         request.drop_headers_and_body();
                     }
                     next = to;
                     redirects = redirects.saturating_add(1);
                 }
-                Some(Err((written, refusal))) => {
+                Some(Err(RefusedRedirect { url, refusal })) => {
                     let refused = Some(refusal.to_string());
                     hops.record_hop(Hop {
                         refused,
-                        ..new_hop(&written)
+                        ..new_hop(&url)
                     })
                     .await;
                     return Err(FetchError::Refused(refusal));
@@ -183,6 +191,8 @@ impl AddressGuard {
         let addresses = self
             .resolve_addresses(&target, deadline, limits.lookup)
             .await?;
+        // One private address refuses the whole name, so that a rebinding name cannot mix public and private
+        // ones.
         for ip in &addresses {
             self.policy
                 .check_address(&target, *ip)
@@ -192,6 +202,7 @@ impl AddressGuard {
         let waited = deadline.run_phase(limits.headers, "the reply's headers", dialling);
         let reply = waited.await??;
         hop.status = Some(reply.status().as_u16());
+        // The limit guards the memory of the caller; hyper has its own limit on the number of headers.
         let size: usize = reply
             .headers()
             .iter()
@@ -220,6 +231,7 @@ impl AddressGuard {
         let looked_up = deadline.run_phase(limit, "the name's addresses", lookup);
         let why = match looked_up.await? {
             Ok(mut found) if !found.is_empty() => {
+                // Some resolvers repeat an address, and each repetition would use up one of the dials.
                 let mut known = std::collections::HashSet::new();
                 found.retain(|ip| known.insert(*ip));
                 return Ok(found);
@@ -227,9 +239,9 @@ impl AddressGuard {
             Ok(_) => "the name has no address".to_owned(),
             Err(error) => error.to_string(),
         };
-        Err(FetchError::Refused(AddressRefusal {
+        Err(FetchError::Refused(HopRefusal {
             host: Some(target.host_label()),
-            ..AddressRefusal::new(GuardRule::Resolve, why)
+            ..HopRefusal::new(GuardRule::Resolve, why)
         }))
     }
 
@@ -248,8 +260,11 @@ impl AddressGuard {
         let mut failed = FetchError::Timeout;
         for (done, ip) in addresses.iter().take(tries).enumerate() {
             hop.address = Some(*ip);
+            // The time left is divided among the remaining addresses, so that one dead address cannot use all
+            // of it.
             let left = deadline.time_left();
             let connect = Millis(left.0 / (tries - done) as u64).min(limits.connect);
+            // A new client per address, because a client could otherwise choose another address by itself.
             let client = pinned_client::build_pinned_client(
                 target,
                 *ip,
@@ -263,13 +278,15 @@ impl AddressGuard {
                 // This cannot happen while the client is pinned. If it ever does, dicta uses nothing of the reply.
                 Ok(_) => {
                     let why = format!("the connection went elsewhere than {ip}");
-                    return Err(FetchError::Refused(AddressRefusal::new(
+                    return Err(FetchError::Refused(HopRefusal::new(
                         GuardRule::Address,
                         why,
                     )));
                 }
                 Err(error) => classify_error(&error, &target.host_label()),
             };
+            // Only an address that was never reached is worth another one; the server may already act on a
+            // sent request.
             let unreached = matches!(
                 error,
                 NetError::Connect { .. }
@@ -294,9 +311,11 @@ impl AddressGuard {
     }
 
     async fn tls_config(&self, target: &CheckedUrl) -> Result<ClientConfig, FetchError> {
+        // The policy has already opened this origin for http.
         if target.url.scheme() == "http" {
             return Ok(tls::config_without_roots());
         }
+        // The closure outlives this call, so it owns its copies.
         let ready = Arc::clone(&self.config);
         let roots = self.roots.clone();
         let build = move || {
@@ -307,6 +326,7 @@ impl AddressGuard {
                     } else {
                         tls::system_config_with(&roots)
                     };
+                    // A resumed session would link a judge's requests to earlier ones.
                     config.map(tls::without_resumption)
                 })
                 .clone()

@@ -7,7 +7,7 @@ use reqwest::{Method, StatusCode};
 use super::NetError;
 use super::llm::build_header_map;
 use super::policy::{CheckedUrl, check_raw_text, has_userinfo};
-use super::refusal::{AddressRefusal, GuardRule};
+use super::refusal::{GuardRule, HopRefusal};
 
 /// A request. Its headers and body go only to the origin of `url`. A redirect to another origin, and every hop after
 /// it, goes without them, even a hop back to the first origin.
@@ -40,6 +40,7 @@ impl PreparedRequest {
         let bad = |why: String| NetError::BadUrl { why };
         let method = Method::from_bytes(asking.method.as_bytes())
             .ok()
+            // CONNECT would open a tunnel past the guard, and TRACE echoes the headers with their secrets.
             .filter(|m| *m != Method::CONNECT && *m != Method::TRACE)
             .ok_or_else(|| bad(format!("the method `{}` is not supported", asking.method)))?;
         let mut headers = build_header_map(asking.headers)?;
@@ -53,6 +54,7 @@ impl PreparedRequest {
                 "the header `{name}` cannot be set: it belongs to the connection"
             )));
         }
+        // A server may choose the format by this header; a source's own header has priority.
         headers.entry(header::ACCEPT).or_insert(ACCEPT);
         // Server-sent events are read as they arrive, and a gzip decoder would hold them back.
         let events = headers
@@ -64,6 +66,7 @@ impl PreparedRequest {
         Ok(Self {
             method,
             headers,
+            // A redirect sends the body again, so the request owns it.
             body: asking.body.map(Bytes::copy_from_slice),
         })
     }
@@ -122,34 +125,43 @@ pub fn is_connection_header(name: &str) -> bool {
         .any(|c| c.eq_ignore_ascii_case(name))
 }
 
+/// A redirect that the guard does not follow.
+pub(super) struct RefusedRedirect {
+    /// The target as far as it is readable.
+    pub(super) url: String,
+    pub(super) refusal: HopRefusal,
+}
+
 /// Returns the full URL that a reply redirects to, or the refusal with the URL as far as it is readable. `None` if
 /// the reply is not a redirect.
 pub(super) fn find_redirect(
     from: &CheckedUrl,
     status: StatusCode,
     headers: &HeaderMap,
-) -> Option<Result<String, (String, AddressRefusal)>> {
+) -> Option<Result<String, RefusedRedirect>> {
+    // 304 and 300 have no target to follow.
     if !matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308) {
         return None;
     }
     let location = headers.get(header::LOCATION)?;
     let text = String::from_utf8_lossy(location.as_bytes()).into_owned();
+    // The same check as for a model's URL, because the server's text is untrusted too.
     if let Err(refusal) = check_raw_text(&text) {
-        return Some(Err((text, refusal)));
+        return Some(Err(RefusedRedirect { url: text, refusal }));
     }
     // Joining drops an empty user name, so the check comes first.
     if has_userinfo(&text) {
-        let refusal = AddressRefusal::new(
+        let refusal = HopRefusal::new(
             GuardRule::Userinfo,
             "user names and passwords in URLs are refused",
         );
-        return Some(Err((text, refusal)));
+        return Some(Err(RefusedRedirect { url: text, refusal }));
     }
     Some(match from.url.join(&text) {
         Ok(url) => Ok(url.into()),
-        Err(error) => Err((
-            text,
-            AddressRefusal::new(GuardRule::Parse, error.to_string()),
-        )),
+        Err(error) => Err(RefusedRedirect {
+            url: text,
+            refusal: HopRefusal::new(GuardRule::Parse, error.to_string()),
+        }),
     })
 }

@@ -34,12 +34,21 @@ impl Default for ReplyLimits {
     /// 5 s, 120 s, 60 s, 64 MiB.
     fn default() -> Self {
         Self {
+            // Five seconds to connect, but two minutes for the first byte: a model thinks before it streams.
             connect: Millis::from_secs(5),
             first_byte: Millis::from_secs(120),
             idle: Millis::from_secs(60),
             total_bytes: 64 << 20,
         }
     }
+}
+
+/// The settings that distinguish HTTP clients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct ClientKey {
+    https: bool,
+    /// The connect deadline.
+    connect: Millis,
 }
 
 /// A client for the endpoints that the user configured. Cheap to clone; clones share connections.
@@ -51,7 +60,7 @@ impl Default for ReplyLimits {
 pub struct LlmClient {
     clock: Arc<dyn Clock>,
     /// By (is https, connect limit): a limit belongs to a client's connector, and plain http needs no roots.
-    clients: Arc<Mutex<HashMap<(bool, Millis), reqwest::Client>>>,
+    clients: Arc<Mutex<HashMap<ClientKey, reqwest::Client>>>,
 }
 
 impl fmt::Debug for LlmClient {
@@ -99,16 +108,18 @@ impl LlmClient {
         limits: ReplyLimits,
     ) -> Result<LlmResponse, NetError> {
         let url = parse_endpoint(url)?;
+        // The header map marks all values as sensitive, since they may be keys.
         let headers = build_header_map(headers)?;
         let host = format_host_port(&url);
+        // One client per scheme and connect limit, so that requests share connections.
         let client = self
             .build_http_client(url.scheme() == "https", limits.connect, &host)
             .await?;
-        let asking = match body {
+        let request = match body {
             Some(body) => client.post(url).body(body),
             None => client.get(url),
         };
-        let sending = asking.headers(headers).send();
+        let sending = request.headers(headers).send();
         let reply = match with_timeout(&*self.clock, limits.first_byte, sending).await {
             Some(Ok(reply)) => reply,
             Some(Err(error)) => return Err(classify_error(&error, &host)),
@@ -136,7 +147,8 @@ impl LlmClient {
         connect: Millis,
         host: &str,
     ) -> Result<reqwest::Client, NetError> {
-        if let Some(client) = self.lock_clients().get(&(https, connect)) {
+        let key = ClientKey { https, connect };
+        if let Some(client) = self.lock_clients().get(&key) {
             return Ok(client.clone());
         }
         let config = if https {
@@ -144,6 +156,7 @@ impl LlmClient {
             tokio::task::spawn_blocking(tls::system_config)
                 .await
                 .unwrap_or_else(|error| Err(error.into()))
+        // Local servers such as Ollama use http; loading the system's roots would only delay them.
         } else {
             Ok(tls::config_without_roots())
         };
@@ -168,14 +181,10 @@ impl LlmClient {
             .build()
             .map_err(|error| failed(error.to_string()))?;
         // Two first calls at the same time may both build one. The first stays, so that they share connections.
-        Ok(self
-            .lock_clients()
-            .entry((https, connect))
-            .or_insert(client)
-            .clone())
+        Ok(self.lock_clients().entry(key).or_insert(client).clone())
     }
 
-    fn lock_clients(&self) -> std::sync::MutexGuard<'_, HashMap<(bool, Millis), reqwest::Client>> {
+    fn lock_clients(&self) -> std::sync::MutexGuard<'_, HashMap<ClientKey, reqwest::Client>> {
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -200,6 +209,7 @@ impl LlmResponse {
     /// Returns the next piece of the body, or `None` at its end. A body that ends early is an error if the server
     /// sent a length or chunks. Without either, dicta cannot recognize a cut.
     pub async fn next_chunk(&mut self) -> Result<Option<Bytes>, NetError> {
+        // The headers already arrived, but a model may think before it sends the first byte of the body.
         let (what, limit) = if self.received == 0 {
             (WaitPhase::FirstByte, self.limits.first_byte)
         } else {
@@ -218,6 +228,7 @@ impl LlmResponse {
         };
         if let Some(chunk) = &chunk {
             self.received += chunk.len() as u64;
+            // The limit counts bytes on the wire, because the client asks for no compression.
             if self.received > self.limits.total_bytes {
                 return Err(NetError::TooLarge {
                     host: self.host.clone(),
@@ -262,6 +273,7 @@ pub(super) fn build_header_map(headers: &[(String, String)]) -> Result<HeaderMap
         let bad = || NetError::BadHeader { name: name.clone() };
         let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?;
         let mut value = HeaderValue::from_str(value).map_err(|_| bad())?;
+        // Sensitive values appear as `Sensitive` in debug output.
         value.set_sensitive(true);
         map.append(key, value);
     }

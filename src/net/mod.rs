@@ -39,7 +39,9 @@ pub use guarded_request::{GuardedRequest, is_connection_header};
 pub use llm::{LlmClient, LlmResponse, ReplyLimits};
 pub use page::{BodyStream, FetchReply};
 pub use policy::{AddressPolicy, HostRule, HostSyntaxError, normalize_host};
-pub use refusal::{AddressRefusal, GuardRule};
-pub use resolve::{Resolver, ResolverOverrides, SystemResolver, parse_resolve_entry};
+pub use refusal::{GuardRule, HopRefusal};
+pub use resolve::{
+    HostOverride, OverridingResolver, Resolver, SystemResolver, parse_resolve_entry,
+};
 pub use tls::TlsConfigError;
 pub use unverified::unverified_tls_config;

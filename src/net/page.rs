@@ -44,6 +44,7 @@ impl FetchReply {
 
     /// Reads the body up to the caps, before the deadline of the fetch.
     pub async fn read_body(mut self) -> Result<FetchedBody, FetchError> {
+        // The encoding decides before the first byte is read, so an unknown one costs no traffic.
         let encoding = self.content_encoding();
         let mut body = BodyCollector::new(
             encoding.as_deref(),
@@ -62,6 +63,7 @@ impl FetchReply {
                 Ok(None) => break,
                 Ok(Some(chunk)) => {
                     if body.push(&chunk, self.limits.max_expansion).map_err(sort)? == ReadMore::No {
+                        // The rest of the body stays unread; dropping the reply closes the connection.
                         break;
                     }
                 }
@@ -76,6 +78,7 @@ impl FetchReply {
     /// encoded body is refused.
     pub fn into_stream(self, idle: Millis, total: u64) -> Result<BodyStream, FetchError> {
         if let Some(encoding) = self.content_encoding()
+            // An empty value means no encoding, as `identity` does.
             && !matches!(encoding.trim(), "" | "identity")
         {
             return Err(FetchError::UnsupportedEncoding(encoding));
@@ -91,6 +94,7 @@ impl FetchReply {
     }
 
     fn content_encoding(&self) -> Option<String> {
+        // A header may occur several times, and two encodings are two layers.
         let all: Vec<String> = self
             .reply
             .headers()
@@ -136,6 +140,7 @@ impl BodyStream {
                 }));
             }
         };
+        // The total counts over all events, because a server can stream without end.
         self.received += chunk.as_ref().map_or(0, |c| c.len() as u64);
         if self.received > self.total {
             return Err(FetchError::Net(NetError::TooLarge {

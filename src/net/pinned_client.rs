@@ -21,15 +21,21 @@ pub(super) fn build_pinned_client(
     clock: &Arc<dyn Clock>,
     connect: Millis,
 ) -> Result<reqwest::Client, NetError> {
+    // Each setting removes a way in which the client could reach another address than the checked one.
     reqwest::Client::builder()
         .tls_backend_preconfigured(config)
         .https_only(target.url.scheme() == "https")
+        // A proxy from the environment would resolve the name itself.
         .no_proxy()
+        // The guard follows redirects itself, with all checks for each hop.
         .redirect(reqwest::redirect::Policy::none())
+        // A retry by the client would not appear as a hop.
         .retry(reqwest::retry::never())
         .referer(false)
+        // HTTP/2 could reuse the connection for another host of the same certificate.
         .http1_only()
         .http1_max_headers(100)
+        // No idle connections: the next request needs its own check.
         .pool_max_idle_per_host(0)
         .user_agent(USER_AGENT)
         .dns_resolver(PinnedResolver {

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use thiserror::Error;
 use url::{Host, Url};
 
-use super::refusal::{AddressRefusal, GuardRule};
+use super::refusal::{GuardRule, HopRefusal};
 
 /// The largest length of a URL, in bytes.
 const MAX_URL: usize = 2048;
@@ -89,6 +89,8 @@ pub struct HostRule {
 impl HostRule {
     /// Parses `host`, `host:port`, `10.0.0.1:8443`, `[::1]`, `[::1]:8443` or `::1`.
     pub fn parse(text: &str) -> Result<Self, HostSyntaxError> {
+        // A host pattern or URL here is a misunderstanding, so it is an error and not a rule that never
+        // matches.
         if text.contains("//")
             || text.contains(['/', '@', '*', '?', '#'])
             || text.contains(char::is_whitespace)
@@ -97,6 +99,7 @@ impl HostRule {
                 text: text.to_owned(),
             });
         }
+        // An IPv6 address contains colons, so it comes before the search for a port.
         if let Ok(ip) = text.parse::<IpAddr>() {
             return Ok(Self {
                 host: ip.to_string(),
@@ -104,6 +107,7 @@ impl HostRule {
             });
         }
         let (host, port) = match text.rsplit_once(':') {
+            // The brackets belong to the host: `[::1]` has no port.
             Some((_, port)) if port.ends_with(']') => (text, None),
             Some((host, port)) => {
                 let port = port.parse::<u16>().ok().filter(|p| *p > 0);
@@ -128,6 +132,7 @@ impl HostRule {
 
     fn covers(&self, name: &str) -> bool {
         let below = name.strip_suffix(self.host.as_str());
+        // A rule for `example.org` also covers its subdomains, but not `badexample.org`.
         below.is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
     }
 }
@@ -146,6 +151,7 @@ pub fn normalize_host<S: AsRef<str>>(host: &Host<S>) -> String {
     match host {
         Host::Domain(name) => {
             let name = name.as_ref();
+            // A trailing dot names the same host in DNS.
             name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
         }
         Host::Ipv4(ip) => ip.to_string(),
@@ -202,10 +208,11 @@ fn format_host_label(name: &str, port: u16) -> String {
 
 impl AddressPolicy {
     /// Checks the text and the parts of a URL in this order: raw text, parse, scheme, userinfo, name, port.
-    pub(super) fn check_url(&self, text: &str) -> Result<CheckedUrl, AddressRefusal> {
+    pub(super) fn check_url(&self, text: &str) -> Result<CheckedUrl, HopRefusal> {
+        // The raw text comes first, because the URL parser drops characters that hide the real host.
         check_raw_text(text)?;
         let mut url = Url::parse(text)
-            .map_err(|error| AddressRefusal::new(GuardRule::Parse, error.to_string()))?;
+            .map_err(|error| HopRefusal::new(GuardRule::Parse, error.to_string()))?;
         // Compared exactly: another spelling of the host, such as one with a trailing dot, is another origin.
         let opened = self.origins.contains(&url.origin());
         if url.scheme() != "https" && !opened {
@@ -214,22 +221,25 @@ impl AddressPolicy {
                 url.scheme()
             );
             let host = url.host().map(|h| normalize_host(&h));
-            return Err(AddressRefusal {
+            return Err(HopRefusal {
                 host,
-                ..AddressRefusal::new(GuardRule::Scheme, why)
+                ..HopRefusal::new(GuardRule::Scheme, why)
             });
         }
         let host = url
             .host()
             .map(|h| h.to_owned())
-            .ok_or_else(|| AddressRefusal::new(GuardRule::Parse, "URL has no hostname"))?;
+            .ok_or_else(|| HopRefusal::new(GuardRule::Parse, "URL has no hostname"))?;
+        // The rules by order of strength: user info, deny list, local names, port.
         let name = normalize_host(&host);
+        // Only http and https reach this line, and both have a default port.
         let port = url.port_or_known_default().unwrap_or(HTTPS_PORT);
-        let refuse = |rule, why: String, allowable| AddressRefusal {
+        let refuse = |rule, why: String, allowable| HopRefusal {
             host: Some(format_host_label(&name, port)),
             allowable,
-            ..AddressRefusal::new(rule, why)
+            ..HopRefusal::new(rule, why)
         };
+        // The raw text is checked too, because the parser drops an empty user name.
         if has_userinfo(text) || !url.username().is_empty() || url.password().is_some() {
             return Err(refuse(
                 GuardRule::Userinfo,
@@ -237,8 +247,10 @@ impl AddressPolicy {
                 false,
             ));
         }
+        // A rule without a port allows port 443 only.
         let allowed = |r: &HostRule| r.host == name && r.port.unwrap_or(HTTPS_PORT) == port;
         let exempt = opened || self.allow.iter().any(allowed);
+        // A deny rule without a port covers all ports.
         let denied = |r: &&HostRule| r.covers(&name) && r.port.is_none_or(|p| p == port);
         if let Some(rule) = self.deny.iter().find(denied) {
             return Err(refuse(
@@ -247,6 +259,7 @@ impl AddressPolicy {
                 false,
             ));
         }
+        // Refused before the lookup: a local name is closed, whatever address it resolves to.
         if let (Host::Domain(domain), false) = (&host, exempt)
             && let Some(why) = explain_local_name(&name, domain)
         {
@@ -260,6 +273,7 @@ impl AddressPolicy {
             Host::Ipv4(ip) => Some(IpAddr::V4(ip)),
             Host::Ipv6(ip) => Some(IpAddr::V6(ip)),
         };
+        // The fragment stays with the client and is never sent.
         url.set_fragment(None);
         Ok(CheckedUrl {
             url,
@@ -271,7 +285,7 @@ impl AddressPolicy {
     }
 
     /// Returns the refusal of a URL that needs no lookup; `None` if no rule refuses it so far.
-    pub fn find_refusal(&self, url: &str) -> Option<AddressRefusal> {
+    pub fn find_refusal(&self, url: &str) -> Option<HopRefusal> {
         let judged = self.check_url(url).and_then(|target| {
             let literal = target.literal;
             literal.map_or(Ok(()), |ip| self.check_address(&target, ip))
@@ -280,17 +294,14 @@ impl AddressPolicy {
     }
 
     /// Checks an address: it must be public, not this machine's own, and not denied.
-    pub(super) fn check_address(
-        &self,
-        target: &CheckedUrl,
-        ip: IpAddr,
-    ) -> Result<(), AddressRefusal> {
-        let refuse = |why: String, allowable| AddressRefusal {
+    pub(super) fn check_address(&self, target: &CheckedUrl, ip: IpAddr) -> Result<(), HopRefusal> {
+        let refuse = |why: String, allowable| HopRefusal {
             host: Some(target.host_label()),
             address: Some(ip),
             allowable,
-            ..AddressRefusal::new(GuardRule::Address, why)
+            ..HopRefusal::new(GuardRule::Address, why)
         };
+        // A rule for an IPv4 address also covers it inside an IPv6 address.
         let text = super::address::unwrap_embedded_ipv4(ip).to_string();
         if self
             .deny
@@ -306,6 +317,7 @@ impl AddressPolicy {
         if let Some(why) = super::address::find_closed_range(ip) {
             return Err(refuse(format!("{ip} is {why}"), true));
         }
+        // A public address of this machine would reach local services that trust it.
         if [ip, super::address::unwrap_embedded_ipv4(ip)]
             .into_iter()
             .any(super::address::is_own_address)
@@ -317,8 +329,8 @@ impl AddressPolicy {
 }
 
 /// Refuses characters and shapes that URL parsers silently drop, fold or read differently.
-pub(super) fn check_raw_text(text: &str) -> Result<(), AddressRefusal> {
-    let refuse = |why: String| Err(AddressRefusal::new(GuardRule::RawText, why));
+pub(super) fn check_raw_text(text: &str) -> Result<(), HopRefusal> {
+    let refuse = |why: String| Err(HopRefusal::new(GuardRule::RawText, why));
     if text.len() > MAX_URL {
         return refuse(format!("longer than {MAX_URL} bytes"));
     }
@@ -337,6 +349,7 @@ pub(super) fn check_raw_text(text: &str) -> Result<(), AddressRefusal> {
             return refuse(format!("invisible character U+{code:04X}"));
         }
     }
+    // The URL parser repairs `https:host` and `https:///host`, so the text would hide its host from a reader.
     for scheme in ["https:", "http:"] {
         let Some(head) = text.get(..scheme.len()) else {
             continue;

@@ -46,7 +46,7 @@ impl GuardRule {
 
 /// A refusal of one hop. Nothing was dialled for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AddressRefusal {
+pub struct HopRefusal {
     /// The rule that refused.
     pub rule: GuardRule,
     /// The reason in a few words: `10.0.0.1 is private (10.0.0.0/8)`.
@@ -59,7 +59,7 @@ pub struct AddressRefusal {
     pub allowable: bool,
 }
 
-impl AddressRefusal {
+impl HopRefusal {
     pub(super) fn new(rule: GuardRule, why: impl Into<String>) -> Self {
         Self {
             rule,
@@ -71,7 +71,7 @@ impl AddressRefusal {
     }
 }
 
-impl fmt::Display for AddressRefusal {
+impl fmt::Display for HopRefusal {
     /// Writes the text of a hop's `refused` field: `unresolvable`, or `address: 10.0.0.1 is private (10.0.0.0/8)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.rule {

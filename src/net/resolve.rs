@@ -28,27 +28,41 @@ impl Resolver for SystemResolver {
     }
 }
 
+/// One entry of `--resolve`: a fixed address of a host and port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostOverride {
+    /// The normalized host.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+    /// The address that replaces the resolver's answer.
+    pub address: IpAddr,
+}
+
 /// Fixed addresses for some names, and another resolver for the rest. The guard checks fixed addresses as well.
 #[derive(Clone)]
-pub struct ResolverOverrides {
+pub struct OverridingResolver {
     fixed: HashMap<(String, u16), Vec<IpAddr>>,
     fallback: Arc<dyn Resolver>,
 }
 
-impl ResolverOverrides {
+impl OverridingResolver {
     /// Creates overrides from `--resolve` entries as [`parse_resolve_entry`] returns them. Entries of one host and
     /// port accumulate.
-    pub fn new(entries: &[(String, u16, IpAddr)], fallback: Arc<dyn Resolver>) -> Self {
+    pub fn new(entries: &[HostOverride], fallback: Arc<dyn Resolver>) -> Self {
         let mut fixed: HashMap<(String, u16), Vec<IpAddr>> = HashMap::new();
-        for (host, port, address) in entries {
-            let host = HostRule::parse(host).map_or_else(|_| host.clone(), |rule| rule.host);
-            fixed.entry((host, *port)).or_default().push(*address);
+        for entry in entries {
+            let rule = HostRule::parse(&entry.host);
+            // The guard asks for normalized names, so an entry that is not normalized would never match.
+            let host = rule.map_or_else(|_| entry.host.clone(), |rule| rule.host);
+            let key = (host, entry.port);
+            fixed.entry(key).or_default().push(entry.address);
         }
         Self { fixed, fallback }
     }
 }
 
-impl Resolver for ResolverOverrides {
+impl Resolver for OverridingResolver {
     fn lookup<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
         match self.fixed.get(&(host.to_owned(), port)) {
             Some(found) => Box::pin(std::future::ready(Ok(found.clone()))),
@@ -59,10 +73,11 @@ impl Resolver for ResolverOverrides {
 
 /// Parses curl's `HOST:PORT:ADDRESS`. Brackets around the address are optional, and HOST is normalized like the host
 /// of a URL. Commas separate several addresses, as in curl.
-pub fn parse_resolve_entry(text: &str) -> Result<Vec<(String, u16, IpAddr)>, HostSyntaxError> {
+pub fn parse_resolve_entry(text: &str) -> Result<Vec<HostOverride>, HostSyntaxError> {
     let bad = || HostSyntaxError::BadResolveEntry {
         text: text.to_owned(),
     };
+    // An IPv6 address in brackets contains colons, so its end is searched first.
     let (host, rest) = match text.strip_prefix('[') {
         Some(inner) => inner.split_once("]:").ok_or_else(bad)?,
         None => text.split_once(':').ok_or_else(bad)?,
@@ -70,6 +85,7 @@ pub fn parse_resolve_entry(text: &str) -> Result<Vec<(String, u16, IpAddr)>, Hos
     let (port, addresses) = rest.split_once(':').ok_or_else(bad)?;
     let port = port.parse::<u16>().map_err(|_| bad())?;
     let rule = HostRule::parse(host).map_err(|_| bad())?;
+    // The port follows the host as its own part, so the host must not have a second one.
     if rule.port.is_some() {
         return Err(bad());
     }
@@ -77,12 +93,16 @@ pub fn parse_resolve_entry(text: &str) -> Result<Vec<(String, u16, IpAddr)>, Hos
         .split(',')
         .map(|address| {
             let address = address.trim();
-            let bare = address
+            let unbracketed = address
                 .strip_prefix('[')
                 .and_then(|a| a.strip_suffix(']'))
                 .unwrap_or(address);
-            let ip = bare.parse().map_err(|_| bad())?;
-            Ok((rule.host.clone(), port, ip))
+            let address = unbracketed.parse().map_err(|_| bad())?;
+            Ok(HostOverride {
+                host: rule.host.clone(),
+                port,
+                address,
+            })
         })
         .collect()
 }
@@ -92,11 +112,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn resolve_entries_read_as_in_curl() {
+    fn resolve_entries_are_parsed_as_in_curl() {
         let one = |t: &str| {
             parse_resolve_entry(t).map(|v| {
                 v.into_iter()
-                    .map(|(h, p, a)| (h, p, a.to_string()))
+                    .map(|entry| (entry.host, entry.port, entry.address.to_string()))
                     .collect::<Vec<_>>()
             })
         };
@@ -126,18 +146,20 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn overrides_of_a_host_accumulate_and_leave_others_alone() {
+    async fn overrides_accumulate_per_host_and_port() {
         struct Nothing;
         impl Resolver for Nothing {
             fn lookup<'a>(&'a self, _: &'a str, _: u16) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
                 Box::pin(std::future::ready(Ok(vec![])))
             }
         }
-        let entries = [
-            ("A.test".to_owned(), 443, "1.1.1.1".parse().unwrap()),
-            ("a.test".to_owned(), 443, "1.0.0.1".parse().unwrap()),
-        ];
-        let resolver = ResolverOverrides::new(&entries, Arc::new(Nothing));
+        let entries =
+            [("A.test", "1.1.1.1"), ("a.test", "1.0.0.1")].map(|(host, address)| HostOverride {
+                host: host.to_owned(),
+                port: 443,
+                address: address.parse().unwrap(),
+            });
+        let resolver = OverridingResolver::new(&entries, Arc::new(Nothing));
         assert_eq!(resolver.lookup("a.test", 443).await.unwrap().len(), 2);
         assert_eq!(resolver.lookup("a.test", 8443).await.unwrap().len(), 0);
         assert_eq!(resolver.lookup("b.test", 443).await.unwrap().len(), 0);

@@ -73,6 +73,7 @@ pub(super) fn config_without_roots() -> ClientConfig {
 
 /// Returns a configuration with the system's roots. Reads files the first time, so call it where blocking is allowed.
 pub(super) fn system_config() -> Result<ClientConfig, TlsConfigError> {
+    // Reading the system's roots takes long, so it happens once per process.
     static SYSTEM: OnceLock<Result<Arc<Verifier>, TlsConfigError>> = OnceLock::new();
     let verifier = SYSTEM.get_or_init(|| {
         Verifier::new(crypto_provider())
@@ -133,6 +134,7 @@ fn finish_config(
     config: rustls::ConfigBuilder<ClientConfig, rustls::client::WantsClientCert>,
 ) -> ClientConfig {
     let mut config = config.with_no_client_auth();
+    // Both HTTP clients use `http1_only`, so dicta offers no other protocol.
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     config.resumption = Resumption::in_memory_sessions(32);
     config

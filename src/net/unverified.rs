@@ -13,6 +13,7 @@ use super::tls;
 /// so only the user's own setting for their server may lead here.
 pub fn unverified_tls_config() -> ClientConfig {
     let mut config = tls::config_without_roots();
+    // A database does not speak HTTP, so the configuration offers no protocol (ALPN).
     config.alpn_protocols.clear();
     config
         .dangerous()

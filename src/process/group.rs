@@ -43,6 +43,7 @@ pub struct ProcessGroup {
 impl ProcessGroup {
     /// Supervises a process that leads a group of its own. Returns `None` if the process has ended already.
     pub fn new(child: Child, exit: Arc<ProcessExit>) -> Option<Self> {
+        // Registered before anything can fail, so that the group ends with dicta.
         let group = GroupId::from_leader(child.id()?)?;
         reaper::register(group);
         Some(Self {
@@ -60,6 +61,7 @@ impl ProcessGroup {
             return;
         };
         let clock = SystemClock::new();
+        // A server ends by itself when its standard input closes; signals are for those that do not.
         if let Some(Ok(status)) = with_timeout(&clock, STDIN_CLOSED_GRACE, child.wait()).await {
             // The cell is empty: only this function sets it, and it takes `child` at its end.
             let _was_empty = self.exit.status.set(status);
@@ -89,6 +91,7 @@ impl Drop for ProcessGroup {
         let Some(child) = self.child.take() else {
             return;
         };
+        // Ending the group takes time, and a destructor must not block the runtime.
         match tokio::runtime::Handle::try_current() {
             Ok(runtime) if !self.was_dropped => {
                 let mut copy = Self {

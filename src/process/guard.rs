@@ -27,6 +27,7 @@ static GUARD_AVAILABLE: OnceLock<bool> = OnceLock::new();
 #[must_use]
 pub fn run_if_guard() -> Option<ExitCode> {
     let mut arguments = std::env::args_os().skip(1);
+    // The guard is dicta's own program, started with this argument.
     if arguments.next().is_some_and(|first| first == GUARD_ARG) {
         return Some(become_program(arguments));
     }
@@ -46,6 +47,7 @@ pub(super) fn guarded_command(program: &Path) -> Command {
             .arg(program);
         return command;
     }
+    // Without the guard, the program may outlive a dicta that is killed.
     Command::new(program)
 }
 
@@ -61,6 +63,7 @@ fn become_program(mut arguments: impl Iterator<Item = impl AsRef<OsStr>>) -> Exi
     let Some(program) = arguments.next() else {
         return ExitCode::from(NOT_STARTED);
     };
+    // The kernel kills the program when dicta ends, even after SIGKILL.
     let death_signal = set_parent_process_death_signal(Some(Signal::KILL));
     // The parent may have died before this request; then no signal comes.
     let orphaned = getppid().map(rustix::process::Pid::as_raw_pid) != parent;

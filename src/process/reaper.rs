@@ -51,6 +51,7 @@ fn lock_live_groups() -> MutexGuard<'static, Vec<GroupId>> {
 /// Adds a group to those that end with dicta.
 pub(super) fn register(group: GroupId) {
     lock_live_groups().push(group);
+    // Listening to signals changes their default action, so it starts only when a program runs.
     start_signal_watcher();
 }
 
@@ -81,7 +82,9 @@ impl Drop for ProcessReaper {
 ///
 /// Blocks for about a second at most, and not at all without groups. For code that ends dicta without returning.
 pub fn reap_process_groups() {
+    // Two callers at the same time would send signals twice; the second waits for the first.
     let _reaping = STATE.reaping.lock().unwrap_or_else(PoisonError::into_inner);
+    // The list is emptied, so that a later call has nothing left to end.
     let mut groups = std::mem::take(&mut *lock_live_groups());
     for (signal, grace) in TERMINATION_STEPS {
         for group in &groups {
@@ -163,6 +166,7 @@ fn start_signal_watcher() {
 )]
 async fn exit_on_signal() {
     let (Ok(mut hangup), Ok(mut interrupt), Ok(mut terminate)) = (
+        // Without the listeners, the default action of the signals ends dicta.
         signal(SignalKind::hangup()),
         signal(SignalKind::interrupt()),
         signal(SignalKind::terminate()),
@@ -176,6 +180,7 @@ async fn exit_on_signal() {
             _ = interrupt.recv() => 130,
             _ = terminate.recv() => 143,
         };
+        // A command that handles the signals ends the groups itself.
         if STATE.exit_signal_handlers.load(Ordering::SeqCst) == 0 {
             STATE.exiting_on_signal.store(true, Ordering::SeqCst);
             reap_process_groups();

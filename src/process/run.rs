@@ -96,11 +96,13 @@ pub fn run_program(
     let child = guard::guarded_command(command.program)
         .args(command.arguments)
         .current_dir(command.folder)
+        // Only the given variables: keys of judges must not reach the program.
         .env_clear()
         .envs(command.env.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
+        // The program leads its own group, so that its child processes end with it.
         .process_group(0)
         .spawn()
         .map_err(ProgramError::Start)?;
@@ -109,6 +111,7 @@ pub fn run_program(
         if is_cancelled() {
             return Ok(ProgramExit::Cancelled);
         }
+        // The clock starts at zero, so its time is the time that has passed.
         let left = command.timeout.0.saturating_sub(clock.now().0);
         if left == 0 {
             return Ok(ProgramExit::TimedOut { stderr: pipes.err });
@@ -198,6 +201,7 @@ impl<'j> ProgramPipes<'j> {
             out: Vec::new(),
             err: Vec::new(),
         };
+        // One thread serves all three pipes, so none of them may block it.
         for pipe in pipes.descriptors() {
             fcntl_setfl(pipe, fcntl_getfl(pipe)? | OFlags::NONBLOCK)?;
         }
@@ -220,6 +224,7 @@ impl<'j> ProgramPipes<'j> {
         } else {
             CLOSING_POLL_MILLIS
         };
+        // The wait is short, because no pipe reports a cancellation or the program's end.
         let nanos = i64::try_from(left.min(longest) * 1_000_000).unwrap_or(1_000_000);
         let timeout = Timespec {
             tv_sec: 0,
@@ -232,6 +237,7 @@ impl<'j> ProgramPipes<'j> {
             .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
             .chain(stdin.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::OUT)))
             .collect();
+        // A signal interrupts the wait; the caller's loop then checks everything again.
         match poll(&mut fds, Some(&timeout)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
             Err(why) => Err(why.into()),
@@ -254,6 +260,7 @@ impl<'j> ProgramPipes<'j> {
                 Err(why) => return Err(why),
             }
         }
+        // The closed pipe marks the end of the input for the program.
         self.stdin = None;
         Ok(())
     }
@@ -264,6 +271,7 @@ impl<'j> ProgramPipes<'j> {
             self.out.extend_from_slice(bytes);
             self.out.len() <= MAX_STDOUT_BYTES
         })?;
+        // Four times the kept size per round, so that a long error text does not delay the loop.
         let mut rounds = MAX_STDERR_BYTES / CHUNK_BYTES * 4;
         read_pipe(&mut self.stderr, |bytes| {
             self.err.extend_from_slice(bytes);
@@ -286,6 +294,7 @@ impl<'j> ProgramPipes<'j> {
                 stderr: self.err,
             };
         }
+        // An ended process has either an exit code or a signal.
         let description = match (status.code(), status.signal()) {
             (Some(code), _) => format!("ended with exit code {code}"),
             (None, Some(signal)) => format!("was ended by signal {signal}"),

@@ -172,7 +172,9 @@ fn render_prompt(
     let body = engine
         .first_request_body(&request)
         .map_err(|error| error.to_string())?;
-    let cache_key = engine.cache_key(&request).map_err(|error| error.to_string())?;
+    let cache_key = engine
+        .cache_key(&request)
+        .map_err(|error| error.to_string())?;
     Ok(Some(RenderedPrompt {
         name,
         body,

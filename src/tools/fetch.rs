@@ -15,7 +15,7 @@ use crate::clock::BoxFuture;
 use crate::event::CallCx;
 use crate::model::{CallIx, JudgeTool, Millis, RawJson, Rejection, ToolDeclaration, ToolResponse};
 use crate::net::{
-    AddressGuard, AddressRefusal, FetchError, FetchLimits, GuardRule, Resolver, normalize_host,
+    AddressGuard, FetchError, FetchLimits, GuardRule, HopRefusal, Resolver, normalize_host,
 };
 use crate::schema::CompiledSchema;
 
@@ -49,8 +49,10 @@ pub struct FetchUrl {
 impl FetchUrl {
     /// Builds the tool from a judge's `tools:` entry. Reads `ca_file`. Returns all problems at once, as sentences.
     pub fn new(entry: &JudgeTool, resolver: Arc<dyn Resolver>) -> Result<Self, Vec<String>> {
+        // The settings decide what the guard allows.
         let settings = FetchUrlConfig::read(&entry.settings)?;
         let mut guard = AddressGuard::new(settings.policy.clone(), resolver);
+        // The file is read when the tool is built, so that a missing file is an error before the run.
         if let Some(path) = &settings.ca_file {
             let bad = |why: String| vec![format!("fetch_url: ca_file {}: {why}", path.display())];
             let pem = std::fs::read(path).map_err(|error| bad(error.to_string()))?;
@@ -74,7 +76,9 @@ impl FetchUrl {
             deadline: self.config.timeout,
             ..FetchLimits::default()
         };
+        // Each hop becomes an event, so that a recording shows where a judge connected.
         let facts = CallHopSink { cx, call };
+        // A status other than 2xx is an error for the model, without the body, which is not the page.
         match self.guard.get(url, &cx.clock, limits, &facts).await {
             Ok(page) if (200..300).contains(&page.status) => {
                 match http_response::read_tool_response(page, self.config.max_bytes, cx).await {
@@ -128,6 +132,7 @@ impl FetchUrl {
             SeenRule::Url if !seen.has_url(url) => format!(
                 "Error: refusing to fetch {url} (no transcript, rubric or fetched page names this URL); \
                  fetch_url's setting `seen: {}` would admit it",
+                // The strictest setting that would allow the URL.
                 if seen.has_host(&host) { "host" } else { "off" }
             ),
             _ => return Ok(()),
@@ -177,6 +182,7 @@ impl Tool for FetchUrl {
                 return ToolResponse::error("missing required arg 'url' (string)");
             };
             tokio::select! {
+                // Cancellation first, so that a cancelled run does not wait for a ready page.
                 biased;
                 () = cx.cancel.cancelled() => ToolResponse::error(format_args!("cancelled while fetching {url}")),
                 answer = self.fetch(&url, call, cx) => answer,
@@ -196,7 +202,7 @@ fn parse_url_argument(values: &RawJson) -> Option<String> {
 }
 
 /// Formats a refusal for the language model, in evalbench's words where evalbench has them.
-fn explain_refusal(url: &str, refusal: &AddressRefusal) -> String {
+fn explain_refusal(url: &str, refusal: &HopRefusal) -> String {
     let why = &refusal.why;
     let host = refusal.host.as_deref();
     match refusal.rule {
@@ -206,6 +212,7 @@ fn explain_refusal(url: &str, refusal: &AddressRefusal) -> String {
             "refusing to fetch '{}' (unresolvable: {why})",
             host.unwrap_or(url)
         ),
+        // The setting appears only if it would help: some refusals have no exception.
         rule => {
             let admit = match host {
                 Some(host) if refusal.allowable => {

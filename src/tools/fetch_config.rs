@@ -67,6 +67,7 @@ const MAX_MAX_BYTES: u64 = 2 << 20;
 impl FetchUrlConfig {
     /// Reads the settings of a judge's `tools:` entry. Returns all problems at once, as sentences.
     pub(super) fn read(settings: &IndexMap<String, Value>) -> Result<Self, Vec<String>> {
+        // All problems are collected, so that a user can fix them at once.
         let mut read = Self::default();
         let mut problems = Vec::new();
         for (key, value) in settings {
@@ -81,6 +82,7 @@ impl FetchUrlConfig {
                     _ => problems.push(bad("a number of bytes from 1 to 2097152")),
                 },
                 "timeout_s" => match value.as_f64().filter(|s| *s > 0.0 && *s <= MAX_TIMEOUT_S) {
+                    // A timeout below one millisecond would round to zero and always expire.
                     Some(secs) => read.timeout = Millis::from_secs_f64(secs).max(Millis(1)),
                     None => problems.push(bad("a number of seconds above 0, at most 600")),
                 },
@@ -148,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_are_read_and_default_to_the_written_policy() {
+    fn settings_override_the_default_policy() {
         let plain = read(serde_json::json!({})).unwrap();
         assert_eq!(
             (plain.max_bytes, plain.timeout, plain.seen_rule),
@@ -169,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn every_problem_is_told_at_once_with_the_nearest_name() {
+    fn all_setting_problems_are_reported_with_suggestions() {
         let problems = read(serde_json::json!({"timeout": 3, "max_bytes": 0, "seen": "maybe", "allow_hosts": "a.b", "deny_hosts": ["https://x", 3], "zzz": 1})).unwrap_err();
         assert_eq!(
             problems,

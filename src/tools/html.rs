@@ -25,7 +25,7 @@ use html5ever::tokenizer::{
 };
 use url::Url;
 
-use layout::MarkdownWriter;
+use layout::{MarkdownWriter, OpenLink, SkippedElement};
 
 /// The size of the pieces fed to the tokenizer, in bytes. The conversion checks `stop` between two pieces.
 const CHUNK_BYTES: usize = 16 << 10;
@@ -39,13 +39,16 @@ pub(super) fn render_html_as_markdown(
     stop: &AtomicBool,
 ) -> Option<RenderedPage> {
     let sink = MarkdownSink(RefCell::new(MarkdownWriter::new(max, base.cloned())));
+    // The default options report no parse errors: pages with errors are ordinary.
     let tokenizer = Tokenizer::new(sink, TokenizerOpts::default());
     let queue = BufferQueue::default();
     let mut rest = html;
     while !rest.is_empty() {
+        // Checked once per chunk, because the tokenizer cannot be interrupted.
         if stop.load(Ordering::Relaxed) {
             return None;
         }
+        // A chunk ends at a character boundary, since the tokenizer takes UTF-8.
         let (piece, tail) = rest.split_at(rest.floor_char_boundary(CHUNK_BYTES));
         queue.push_back(StrTendril::from_slice(piece));
         // The tokenizer returns at the end of each script, so that a browser could run it. Continue instead.
@@ -85,6 +88,7 @@ impl TokenSink for MarkdownSink {
         let mut writer = self.0.borrow_mut();
         match token {
             Token::TagToken(tag) if tag.kind == TagKind::StartTag => {
+                // Skipped elements contain no shown text, so their elements have no style to track.
                 if writer.skipped_element.is_none() {
                     writer.hidden_text.open_element(&tag);
                 }
@@ -94,15 +98,17 @@ impl TokenSink for MarkdownSink {
                 if writer.skipped_element.is_none() {
                     writer.hidden_text.close_element(&tag.name);
                 }
+                // The end tag may clear `skipped_element`, so the second check sees the element around it.
                 writer.close_tag(&tag.name);
                 if writer.skipped_element.is_none() {
                     writer.hidden_text.end_skipped_element(&tag.name);
                 }
             }
             Token::CharacterTokens(text) => {
-                if matches!(&writer.skipped_element, Some((name, _)) if name == "style") {
+                if matches!(&writer.skipped_element, Some(skipped) if skipped.name == "style") {
                     writer.hidden_text.push_css(&text);
                 }
+                // A title is not part of the page's body, so it cannot hide text there.
                 let counts = writer.skipped_element.is_none() && !writer.in_title;
                 writer.is_hidden = counts && writer.hidden_text.count_if_hidden(&text);
                 writer.write_text(&text);
@@ -117,15 +123,19 @@ impl TokenSink for MarkdownSink {
 impl MarkdownWriter {
     fn open_tag(&mut self, tag: &Tag) -> TokenSinkResult<()> {
         let name = &*tag.name;
-        if let Some((skipped, depth)) = &mut self.skipped_element {
-            if skipped == name && !tag.self_closing {
-                *depth += 1;
+        if let Some(skipped) = &mut self.skipped_element {
+            // Only the same element nests; other tags inside are text for the browser.
+            if skipped.name == name && !tag.self_closing {
+                skipped.depth += 1;
             }
             return TokenSinkResult::Continue;
         }
         match name {
             "script" | "style" | "noframes" | "noembed" | "iframe" => {
-                self.skipped_element = Some((name.to_owned(), 1));
+                self.skipped_element = Some(SkippedElement {
+                    name: name.to_owned(),
+                    depth: 1,
+                });
                 let kind = if name == "script" {
                     RawKind::ScriptData
                 } else {
@@ -134,9 +144,13 @@ impl MarkdownWriter {
                 return TokenSinkResult::RawData(kind);
             }
             "noscript" | "template" | "svg" if !tag.self_closing => {
-                self.skipped_element = Some((name.to_owned(), 1));
+                self.skipped_element = Some(SkippedElement {
+                    name: name.to_owned(),
+                    depth: 1,
+                });
             }
             "title" => {
+                // Only the first title counts, as in a browser.
                 self.in_title = self.title.is_empty();
                 return TokenSinkResult::RawData(RawKind::Rcdata);
             }
@@ -185,8 +199,8 @@ impl MarkdownWriter {
             "tr" => self.start_row(),
             "td" | "th" => {
                 let span = |name| {
-                    let said = find_attribute(tag, name)?;
-                    said.trim().parse::<usize>().ok()
+                    let written = find_attribute(tag, name)?;
+                    written.trim().parse::<usize>().ok()
                 };
                 let (columns, rows) = (span("colspan"), span("rowspan"));
                 self.start_cell(name == "th", columns.unwrap_or(1), rows.unwrap_or(1));
@@ -197,10 +211,14 @@ impl MarkdownWriter {
                 }
             }
             "a" => {
+                // HTML closes an open link when another one begins.
                 self.end_link();
                 self.open_link = find_attribute(tag, "href")
                     .and_then(|to| self.resolve_link(&to))
-                    .map(|to| (to, None));
+                    .map(|url| OpenLink {
+                        url,
+                        text_start: None,
+                    });
             }
             _ if is_block_element(name) => self.request_line_breaks(1),
             _ => {}
@@ -209,10 +227,10 @@ impl MarkdownWriter {
     }
 
     fn close_tag(&mut self, name: &str) {
-        if let Some((skipped, depth)) = &mut self.skipped_element {
-            if skipped == name {
-                *depth -= 1;
-                if *depth == 0 {
+        if let Some(skipped) = &mut self.skipped_element {
+            if skipped.name == name {
+                skipped.depth -= 1;
+                if skipped.depth == 0 {
                     self.skipped_element = None;
                 }
             }

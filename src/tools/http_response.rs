@@ -25,6 +25,7 @@ pub(super) async fn read_tool_response(
     let announced = reply.announced_size();
     let url = reply.url.clone();
     let ends = cx.clock.now() + reply.time_left();
+    // An announced binary body is not read at all.
     if page_text::BodyKind::from_content_type(content_type.as_deref())
         == page_text::BodyKind::Binary
         && let Some(size) = announced
@@ -33,10 +34,12 @@ pub(super) async fn read_tool_response(
     }
     let body = reply.read_body().await?;
     let size = body.bytes.len();
+    // The raw body is stored with the run, even if the judge receives only a part of it.
     let stored = cx
         .out
         .store_blob(&body.bytes[..size.min(MAX_RAW_BYTES)])
         .await;
+    // At least a short time for the conversion, even if the download used up the deadline.
     let patience = (ends - cx.clock.now()).max(MIN_EXTRACT_TIME);
     let clock: &dyn Clock = &*cx.clock;
     let kind = content_type.as_deref();
@@ -49,6 +52,7 @@ pub(super) async fn read_tool_response(
         });
     };
     let (text, truncated) =
+        // A body that was cut on the wire ends with a notice as well.
         page_text::truncate_body(shown.text, max, body.truncated.then_some(size));
     Ok(ToolResponse {
         text,

@@ -33,6 +33,7 @@ pub(super) enum JsonNode {
 impl JsonNode {
     /// Parses strict JSON. A duplicate key keeps its first position and last value, and adds a change to `changes`.
     pub(super) fn parse(text: &str, changes: &mut Vec<ArgumentChange>) -> Result<Self, String> {
+        // serde_json checks the syntax first, so the code below may assume valid JSON.
         let _is_json: &RawValue = serde_json::from_str(text).map_err(|error| error.to_string())?;
         let mut reader = JsonTreeBuilder {
             rest: text,
@@ -41,6 +42,7 @@ impl JsonNode {
             omitted_duplicates: 0,
         };
         let node = reader.read_value(0)?;
+        // Duplicate keys are changes, because only the last value of each one is kept.
         changes.extend(
             reader
                 .duplicate_key_pointers
@@ -89,6 +91,7 @@ impl JsonNode {
             JsonNode::Object(pairs) => {
                 pairs.sort_by(|a, b| a.0.cmp(&b.0));
                 for (_, value) in pairs {
+                    // Moves the value out without a copy; the empty list only fills the place.
                     let inner = std::mem::replace(value, JsonNode::List(Vec::new()));
                     *value = inner.with_sorted_keys();
                 }
@@ -158,6 +161,7 @@ impl JsonTreeBuilder<'_> {
         let mark = self.path.len();
         if self.eat_after_blanks('[') {
             let mut list = Vec::new();
+            // Commas and colons are skipped without a check, because the text is valid JSON.
             while !self.eat_after_blanks(']') {
                 let _infallible = write!(self.path, "/{}", list.len());
                 list.push(self.read_value(depth + 1)?);
@@ -176,6 +180,7 @@ impl JsonTreeBuilder<'_> {
                 self.path
                     .push_str(&key.replace('~', "~0").replace('/', "~1"));
                 let value = self.read_value(depth + 1)?;
+                // `insert` keeps the place of the first occurrence and the last value, as JavaScript does.
                 if object.insert(key, value).is_some() {
                     self.note_duplicate_key();
                 }
@@ -203,6 +208,7 @@ impl JsonTreeBuilder<'_> {
     }
 
     fn note_duplicate_key(&mut self) {
+        // A key that occurs three times is one change.
         if self.duplicate_key_pointers.contains(&self.path) {
             return;
         }
@@ -246,11 +252,13 @@ const MAX_INDENT: usize = 32;
 /// Formats JSON for reading, with numbers and order as written. Returns `None` if the text is not JSON. Stops soon
 /// after `max` bytes. Takes one pass without a tree, so the cost is linear however deep the nesting is.
 pub(crate) fn pretty_print_json(text: &str, max: usize) -> Option<String> {
+    // Only valid JSON is formatted; other text is shown as written.
     serde_json::from_str::<IgnoredAny>(text).ok()?;
     let mut out = String::new();
     let mut depth: usize = 0;
     let mut rest = text.trim_start();
     while let Some(first) = rest.chars().next() {
+        // The caller cuts the text at `max`, so more would be wasted.
         if out.len() > max {
             break;
         }
@@ -261,10 +269,12 @@ pub(crate) fn pretty_print_json(text: &str, max: usize) -> Option<String> {
                 taken = find_string_end(rest);
                 let quoted = &rest[..taken];
                 match serde_json::from_str::<String>(quoted) {
+                    // Decoding and encoding turns escapes such as `\u0041` into readable text.
                     Ok(text_value) => write_json_string(&mut out, &text_value),
                     Err(_) => out.push_str(quoted),
                 }
             }
+            // An empty object or list stays on one line.
             '{' | '[' if behind.starts_with(['}', ']']) => {
                 out.push(first);
                 out.push_str(&behind[..1]);
@@ -299,6 +309,7 @@ pub(crate) fn pretty_print_json(text: &str, max: usize) -> Option<String> {
 
 fn write_line_break(out: &mut String, depth: usize) {
     out.push('\n');
+    // Deeper levels keep the same indent, so that nesting cannot multiply the size.
     for _ in 0..depth.min(MAX_INDENT) {
         out.push_str("  ");
     }
@@ -328,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_order_and_text_survive() {
+    fn numbers_order_and_texts_are_preserved() {
         let cases = [
             (
                 r#" { "n" : 12345678901234567890123 , "f" : 1.50, "e":1E5, "z":-0 } "#,
@@ -348,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_stands_twice_is_told() {
+    fn duplicate_key_is_reported() {
         let mut changes = Vec::new();
         let node =
             JsonNode::parse(r#"{"a":{"x/y":1,"b":0,"x/y":3,"x/y":2}}"#, &mut changes).unwrap();
@@ -360,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_strict_json_is_refused() {
+    fn invalid_json_is_refused() {
         for text in [
             "",
             " ",
@@ -379,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn the_digest_ignores_spelling_but_not_numbers() {
+    fn digest_ignores_spelling_but_not_numbers() {
         let digest = |t: &str| canonical_sorted_digest(&RawJson::parse(t).unwrap());
         assert_eq!(
             digest(r#"{"a":1,"b":{"d":2,"c":3}}"#),
@@ -415,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn laying_out_deep_json_makes_no_bomb() {
+    fn pretty_printing_deep_json_stays_small() {
         let deep = "[".repeat(500_000) + &"1,".repeat(500_000) + "1" + &"]".repeat(500_000);
         let shown = pretty_print_json(&deep, 50_000).expect("it is JSON");
         assert!(shown.len() < 51_000, "{}", shown.len());

@@ -8,6 +8,7 @@
 //! [`built_in_tool_decls`]. A tool opens network connections only through [`crate::net::AddressGuard`].
 
 mod auth;
+mod error;
 mod fetch;
 mod fetch_config;
 mod html;
@@ -37,6 +38,7 @@ use crate::model::{
 };
 
 pub use auth::{AuthCx, AuthService, VerifiedClaims, verify_auth_services};
+pub use error::{ProbeError, ToolError, ToolErrors};
 pub use fetch::{FETCH_URL, FetchUrl};
 pub use json::canonical_sorted_digest;
 pub(crate) use json::pretty_print_json;
@@ -148,7 +150,7 @@ pub fn is_built_in_tool(name: &str) -> bool {
 pub struct ToolDeps {
     /// The addresses of `--resolve HOST:PORT:ADDRESS`, as in curl; [`crate::net::parse_resolve_entry`] reads them. The
     /// address guard still checks each one.
-    pub host_overrides: Vec<(String, u16, std::net::IpAddr)>,
+    pub host_overrides: Vec<crate::net::HostOverride>,
     /// A tool that replaces all tools of a judge. `dicta check --connect` sets it, so that it calls none of them.
     pub stub_tool: Option<Arc<dyn Tool>>,
     /// The declarations of the workspace's tools files.

@@ -43,6 +43,7 @@ impl BodyKind {
             "application/json" | "text/json" => BodyKind::Json,
             t if t.ends_with("+json") => BodyKind::Json,
             "application/xml" | "application/x-ndjson" | "application/jsonl" => BodyKind::Text,
+            // SVG and RSS are XML and readable as text.
             t if t.ends_with("+xml") || t.starts_with("text/") => BodyKind::Text,
             _ => BodyKind::Binary,
         }
@@ -86,6 +87,7 @@ pub(super) async fn extract_page_text(
 ) -> Option<PageText> {
     let kind = BodyKind::from_content_type(content_type);
     let text = decode_body(&bytes, content_type, kind);
+    // Three signs of a binary body: its type, a NUL, or bytes that are not UTF-8 under an unknown type.
     if kind == BodyKind::Binary
         // No text format contains NUL, but binary formats do, whatever the server declares.
         || text.contains('\0')
@@ -96,6 +98,7 @@ pub(super) async fn extract_page_text(
     if kind == BodyKind::Json {
         return Some(json::pretty_print_json(&text, max).unwrap_or(text).into());
     }
+    // Some servers send HTML under another text type.
     let is_html = kind == BodyKind::Html
         || text[..text.floor_char_boundary(200)]
             .to_ascii_lowercase()
@@ -112,6 +115,7 @@ pub(super) async fn extract_page_text(
         html::render_html_as_markdown(&html, base.as_ref(), MAX_LAYOUT_BYTES, &stopped)
     });
     let rendered = with_timeout(clock, patience, work).await;
+    // Set after the time limit as well as after success; a finished renderer ignores it.
     stop.store(true, Ordering::Relaxed);
     let why = match rendered {
         Some(Ok(Some(html::RenderedPage {
@@ -128,6 +132,7 @@ pub(super) async fn extract_page_text(
         Some(Ok(None)) | None => "the page's HTML could not be read in time",
         Some(Err(_)) => "the page's HTML could not be read",
     };
+    // The source is better than nothing, and the first line explains it to the judge.
     Some(format!("[{why}; this is its source]\n\n{source}").into())
 }
 
@@ -152,6 +157,7 @@ pub(crate) fn find_hidden_ranges(
     else {
         return Vec::new();
     };
+    // Both texts come from the same page, but the shown one may be cut or changed by `max`.
     let pairs = read.text.bytes().zip(shown.bytes());
     let same = pairs.take_while(|(one, other)| one == other).count();
     let same = shown.floor_char_boundary(same);
@@ -174,7 +180,9 @@ fn decode_body(bytes: &[u8], content_type: Option<&str>, kind: BodyKind) -> Stri
         let found = pattern.captures(text)?;
         Encoding::for_label(found.get(1)?.as_bytes())
     };
+    // The HTML standard looks for the encoding in the first 1024 bytes.
     let head = &bytes[..bytes.len().min(1024)];
+    // The byte order mark has priority over the header, and the header over the document.
     let encoding = Encoding::for_bom(bytes)
         .map(|(encoding, _)| encoding)
         .or_else(|| label(&HEADER, content_type?.as_bytes()))
@@ -235,7 +243,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn text_json_and_xml_are_shown_and_nothing_else() {
+    async fn only_text_json_and_xml_are_extracted() {
         for (kind, body, expected) in [
             (Some("text/plain"), "a  b", Some("a  b")),
             (Some("TEXT/CSV; header=present"), "a,b", Some("a,b")),
@@ -263,7 +271,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_charset_is_honoured_wherever_it_stands() {
+    async fn charset_is_found_in_header_and_document() {
         for (kind, body, expected) in [
             ("text/plain; charset=ISO-8859-1", &b"caf\xe9"[..], "café"),
             ("text/plain", b"\xef\xbb\xbfcaf\xc3\xa9", "café"),
@@ -281,7 +289,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_page_without_text_shows_its_source_and_says_so() {
+    async fn page_without_text_returns_its_source_with_a_notice() {
         let app = "<html><title>App</title><script>boot()</script></html>";
         let shown = shown(app.as_bytes(), Some("text/html")).await.unwrap();
         assert_eq!(
@@ -291,7 +299,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_page_made_to_take_for_ever_is_given_up_and_shown_as_source() {
+    async fn page_that_renders_too_long_returns_its_source() {
         // Looking for attributes that stand twice costs the square of their number.
         let mut page = "<html><a ".to_owned();
         for n in 0..60_000 {
@@ -316,7 +324,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_a_browser_hides_is_found_again_in_what_was_shown() {
+    async fn hidden_ranges_are_found_in_the_returned_text() {
         let page = "<title>T</title><p>seen<p style='display:none'>ghost <b>gh\u{200b}ost</b><p>a <a href=/x>far</a> link \
                     <p>seen <span hidden>and gone</span> on <a href=https://b.example>link</a>";
         let kind = Some("text/html");
@@ -333,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_is_cut_at_a_character_and_marked() {
+    fn truncation_ends_at_a_character_with_a_notice() {
         let (text, was_cut) = truncate_body("ä".repeat(10), 5, None);
         assert_eq!(
             (text.as_str(), was_cut),

@@ -50,6 +50,7 @@ pub fn parse_arguments(name: &str, raw: &str) -> Result<ParsedToolArguments, Rej
         mut changes,
         was_truncated: closed,
         has_duplicate_keys: mut twice,
+        // Some models send an empty text for a call without arguments.
     } = if raw.is_empty() {
         RepairedJson {
             node: JsonNode::Object(Vec::new()),
@@ -63,6 +64,7 @@ pub fn parse_arguments(name: &str, raw: &str) -> Result<ParsedToolArguments, Rej
             reject(format!("could not parse them as JSON: {why}: {head}{dots}"))
         })?
     };
+    // Some models encode the arguments as JSON twice or more often.
     while let JsonNode::Text(inner) = &node {
         let mut inner_changes = Vec::new();
         let read = JsonNode::parse(inner, &mut inner_changes).map_err(|why| {
@@ -79,6 +81,7 @@ pub fn parse_arguments(name: &str, raw: &str) -> Result<ParsedToolArguments, Rej
         changes.append(&mut inner_changes);
         node = read;
     }
+    // Some models send null for a call without arguments.
     if matches!(&node, JsonNode::Literal(text) if text == "null") {
         node = JsonNode::Object(Vec::new());
     }
@@ -88,6 +91,7 @@ pub fn parse_arguments(name: &str, raw: &str) -> Result<ParsedToolArguments, Rej
             node.describe_type()
         )));
     }
+    // One spelling for equal arguments, so that they have one key in recordings.
     let canonical = node.to_compact_json();
     let rewritten = canonical != raw;
     let canonical = RawJson::parse(&canonical).map_err(|error| reject(error.to_string()))?;
@@ -125,6 +129,7 @@ pub(super) fn check_schema_as_written(
         Ok(node) => to_representable_value(node),
         Err(why) => return reject_schema_errors(name, vec![(String::new(), why)]),
     };
+    // The check of a schema may take very long on hostile arguments, so its cost is limited.
     if let Err(why) = schema.check_cost(&value) {
         return reject_schema_errors(name, vec![(String::new(), why.to_string())]);
     }
@@ -191,6 +196,7 @@ fn truncate_for_echo(text: &str) -> (&str, &'static str) {
 pub fn prepare_call(set: &ToolSet, name: &str, raw: &str, seen: &SeenUrls) -> PreparedCall {
     let parsed = parse_arguments(name, raw);
     let outcome = match (set.get(name), &parsed) {
+        // The arguments are parsed even for an unknown tool, so that the record shows them.
         (None, _) => Err(reject_unknown_tool(set, name)),
         (Some(_), Err(rejection)) => Err(rejection.clone()),
         (Some(tool), Ok(arguments)) => tool.prepare(&arguments.canonical, seen),
@@ -260,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_holds_json_is_read_again_strictly_at_any_depth() {
+    fn json_inside_text_is_parsed_at_any_depth() {
         assert_eq!(
             canonical(r#""{\"a\":1}""#),
             Ok((r#"{"a":1}"#.to_owned(), 1, true))
@@ -280,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_an_object_is_rejected_with_its_kind() {
+    fn non_object_arguments_are_rejected_with_their_type() {
         for (raw, kind) in [
             ("[1, 2, 3]", "an array"),
             ("1", "a number"),
@@ -293,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn unparsable_text_is_rejected_and_shown_back_in_part() {
+    fn unparsable_arguments_are_rejected_with_a_preview() {
         for raw in [
             " ",
             "\n",
@@ -339,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_handed_on_as_written_may_hold_numbers_that_no_program_can() {
+    fn unchanged_arguments_may_contain_numbers_beyond_f64() {
         let check = |schema: serde_json::Value, text: &str| {
             let schema = CompiledSchema::compile(&schema).unwrap();
             let checked = check_schema_as_written("t", &schema, &RawJson::parse(text).unwrap());
@@ -361,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_nearly_right_is_told_which_one_is() {
+    fn misspelled_tool_name_gets_a_suggestion() {
         let text = unknown_tool_rejection("fetch_ulr", &["fetch_url", "orders"]).text;
         assert_eq!(
             text,
@@ -370,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_tool_is_named_beside_those_there_are() {
+    fn unknown_tool_lists_available_tools() {
         let call = prepare_call(
             &ToolSet::default(),
             "fetch",

@@ -14,12 +14,13 @@ use super::source::{SourceProvided, ToolDefinition, ToolSource};
 use super::token_claims::{required_services, verify_tool_claims};
 use super::toolbox::{ALLOW_SETTING, FileTool, INLINE_SERVER, Toolbox};
 use super::{
-    FETCH_URL, FetchUrl, Tool, ToolDeps, ToolSet, remote_decl, tool_names, transcript_tools,
+    FETCH_URL, FetchUrl, Tool, ToolDeps, ToolError, ToolErrors, ToolSet, remote_decl, tool_names,
+    transcript_tools,
 };
 use crate::diag::find_nearest;
 use crate::event::{CallCx, EventKind};
 use crate::model::JudgeTool;
-use crate::net::{Resolver, ResolverOverrides, SystemResolver};
+use crate::net::{OverridingResolver, Resolver, SystemResolver};
 
 /// The meaning of an entry of `tools:`.
 enum ToolUseTarget {
@@ -37,6 +38,13 @@ enum ToolUseTarget {
     },
 }
 
+/// The own tools of a source.
+struct DiscoveredTools {
+    tools: Vec<Arc<ToolDefinition>>,
+    /// The source's warning.
+    badge: Option<String>,
+}
+
 /// The strictness of the checks between tools.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Strictness {
@@ -46,12 +54,13 @@ enum Strictness {
     SingleTool,
 }
 
-/// Returns all problems of a judge's `tools:` that dicta can find without a connection, as sentences.
+/// Returns all problems of a judge's `tools:` that dicta can find without a connection.
 ///
 /// Reads files that settings name (`ca_file`). A relative path starts at the current directory, so the caller makes
 /// paths of a file absolute first.
-pub fn check_tools(uses: &[JudgeTool], deps: &ToolDeps) -> Vec<String> {
+pub fn check_tools(uses: &[JudgeTool], deps: &ToolDeps) -> Vec<ToolError> {
     let (chosen, mut problems) = resolve_tool_uses(uses, deps, Strictness::Judge);
+    // A broken entry would cause misleading errors in the checks between tools.
     if problems.is_empty() {
         let asks = chosen
             .iter()
@@ -62,27 +71,31 @@ pub fn check_tools(uses: &[JudgeTool], deps: &ToolDeps) -> Vec<String> {
 }
 
 /// Returns the problems of one entry, except those of its tools file.
-pub fn check_tool_entry(entry: &JudgeTool, deps: &ToolDeps) -> Vec<String> {
+pub fn check_tool_entry(entry: &JudgeTool, deps: &ToolDeps) -> Vec<ToolError> {
     resolve_tool_uses(std::slice::from_ref(entry), deps, Strictness::SingleTool).1
 }
 
 /// Builds a judge's tools without opening a connection: sources are not asked and tokens are not verified. Returns
-/// every problem at once, as sentences.
-pub fn build_tools(uses: &[JudgeTool], deps: &ToolDeps) -> Result<ToolSet, Vec<String>> {
+/// every problem at once.
+pub fn build_tools(uses: &[JudgeTool], deps: &ToolDeps) -> Result<ToolSet, ToolErrors> {
+    // Resolved a second time, because the checks above do not return the targets.
     let mut problems = check_tools(uses, deps);
     let (chosen, _) = resolve_tool_uses(uses, deps, Strictness::Judge);
     for what in &chosen {
         match what {
             ToolUseTarget::Source { name, .. } => {
-                problems.push(format!("{name}: its tools are known once it was asked"));
+                problems.push(unusable_entry(
+                    name,
+                    "its tools are known once it was asked",
+                ));
             }
             ToolUseTarget::Definitions(tools) => {
                 let left = tools
                     .iter()
                     .filter(|tool| tool.from_source != SourceProvided::default());
                 problems.extend(left.map(|tool| {
-                    let name = &tool.decl.name;
-                    format!("{name}: what it takes is known once its source was asked")
+                    let reason = "what it takes is known once its source was asked";
+                    unusable_entry(&tool.decl.name, reason)
                 }));
             }
             ToolUseTarget::BuiltIn(_) | ToolUseTarget::TranscriptTool => {}
@@ -96,7 +109,7 @@ pub fn build_tools(uses: &[JudgeTool], deps: &ToolDeps) -> Result<ToolSet, Vec<S
             &deps.toolbox,
         ))
     } else {
-        Err(problems)
+        Err(ToolErrors(problems))
     }
 }
 
@@ -105,7 +118,7 @@ pub async fn open_tools(
     uses: &[JudgeTool],
     deps: &ToolDeps,
     cx: &CallCx,
-) -> Result<ToolSet, Vec<String>> {
+) -> Result<ToolSet, ToolErrors> {
     open_with_strictness(uses, deps, cx, Strictness::Judge).await
 }
 
@@ -114,7 +127,7 @@ pub async fn open_single_tool(
     entry: &JudgeTool,
     deps: &ToolDeps,
     cx: &CallCx,
-) -> Result<ToolSet, Vec<String>> {
+) -> Result<ToolSet, ToolErrors> {
     open_with_strictness(
         std::slice::from_ref(entry),
         deps,
@@ -129,17 +142,19 @@ async fn open_with_strictness(
     deps: &ToolDeps,
     cx: &CallCx,
     strictness: Strictness,
-) -> Result<ToolSet, Vec<String>> {
+) -> Result<ToolSet, ToolErrors> {
     let (mut chosen, mut problems) = resolve_tool_uses(uses, deps, strictness);
     if !problems.is_empty() {
-        return Err(problems);
+        return Err(ToolErrors(problems));
     }
     let declared_ones = chosen.iter_mut().filter_map(|what| match what {
         ToolUseTarget::Definitions(tools) => Some(tools),
         _ => None,
     });
-    problems
-        .extend(remote_decl::fetch_remote_decls(declared_ones.flatten(), &deps.toolbox, cx).await);
+    // Tools of files that leave parts to their source are completed first.
+    let missing = remote_decl::fetch_remote_decls(declared_ones.flatten(), &deps.toolbox, cx).await;
+    problems.extend(missing.into_iter().map(source_failed));
+    // Then the sources that declare their own tools are asked.
     let mut found = Vec::new();
     for what in &chosen {
         let ToolUseTarget::Source {
@@ -154,26 +169,32 @@ async fn open_with_strictness(
             Ok(tools) => match filter_allowed_tools(name, tools, allow.as_deref()) {
                 // With `allow`, the user named the tools, so a broken one is an error.
                 Ok(tools) if allow.is_none() && strictness == Strictness::Judge => {
-                    found.push((drop_broken_tools(name, tools, cx).await, source.badge()));
+                    let tools = drop_broken_tools(name, tools, cx).await;
+                    let badge = source.badge();
+                    found.push(DiscoveredTools { tools, badge });
                 }
-                Ok(tools) => found.push((tools, source.badge())),
+                Ok(tools) => {
+                    let badge = source.badge();
+                    found.push(DiscoveredTools { tools, badge });
+                }
                 Err(why) => problems.push(why),
             },
             // The failure already names the server.
-            Err(why) if why.contains(&format!("`{name}`")) => problems.push(why),
-            Err(why) => problems.push(format!("{name}: {why}")),
+            Err(why) if why.contains(&format!("`{name}`")) => problems.push(source_failed(why)),
+            Err(why) => problems.push(source_failed(format!("{name}: {why}"))),
         }
     }
     if !problems.is_empty() {
-        return Err(problems);
+        return Err(ToolErrors(problems));
     }
+    // All tools are known now, so conflicts between them are certain.
     let mut all = declared_definitions(&chosen);
-    all.extend(found.iter().flat_map(|(tools, _)| tools.iter().cloned()));
+    all.extend(found.iter().flat_map(|found| found.tools.iter().cloned()));
     if strictness == Strictness::Judge {
         problems = check_tools_fit_together(&all, &chosen, false);
     }
     if !problems.is_empty() {
-        return Err(problems);
+        return Err(ToolErrors(problems));
     }
     // Verify tokens last: it may send requests, which are useless if the tools have errors.
     let claims = verify_tool_claims(&all, &deps.toolbox, &new_resolver(deps), cx).await;
@@ -204,7 +225,7 @@ fn new_resolver(deps: &ToolDeps) -> Arc<dyn Resolver> {
     if deps.host_overrides.is_empty() {
         Arc::new(SystemResolver)
     } else {
-        Arc::new(ResolverOverrides::new(
+        Arc::new(OverridingResolver::new(
             &deps.host_overrides,
             Arc::new(SystemResolver),
         ))
@@ -215,7 +236,7 @@ fn resolve_tool_uses(
     uses: &[JudgeTool],
     deps: &ToolDeps,
     strictness: Strictness,
-) -> (Vec<ToolUseTarget>, Vec<String>) {
+) -> (Vec<ToolUseTarget>, Vec<ToolError>) {
     let resolver = new_resolver(deps);
     let (mut chosen, mut problems, mut unknown) = (Vec::new(), Vec::new(), Vec::new());
     for (at, entry) in uses.iter().enumerate() {
@@ -223,12 +244,13 @@ fn resolve_tool_uses(
         if entry.name != INLINE_SERVER
             && uses[..at].iter().any(|earlier| earlier.name == entry.name)
         {
-            problems.push(format!("tool `{}` is listed twice", entry.name));
+            let name = entry.name.clone();
+            problems.push(ToolError::ListedTwice { name });
             continue;
         }
         match resolve_tool_use(entry, &deps.toolbox, &resolver) {
             Some(Ok(ToolUseTarget::Definitions(tools))) if strictness == Strictness::Judge => {
-                problems.extend(tools.iter().filter_map(|tool| explain_broken_tool(tool)));
+                problems.extend(tools.iter().filter_map(|tool| broken_tool_error(tool)));
                 chosen.push(ToolUseTarget::Definitions(tools));
             }
             Some(Ok(what)) => chosen.push(what),
@@ -237,14 +259,18 @@ fn resolve_tool_uses(
         }
     }
     if !unknown.is_empty() {
-        problems.push(tool_names::explain_unknown_tools(&unknown, &deps.toolbox));
+        let message = tool_names::explain_unknown_tools(&unknown, &deps.toolbox);
+        problems.push(ToolError::UnknownNames { message });
     }
     (chosen, problems)
 }
 
-fn explain_broken_tool(tool: &ToolDefinition) -> Option<String> {
-    let why = tool.errors.join("; ");
-    (!why.is_empty()).then(|| format!("tool `{}` is broken: {why}", tool.decl.name))
+fn broken_tool_error(tool: &ToolDefinition) -> Option<ToolError> {
+    let reason = tool.errors.join("; ");
+    (!reason.is_empty()).then(|| ToolError::BrokenDeclaration {
+        tool: tool.decl.name.clone(),
+        reason,
+    })
 }
 
 /// Finds the meaning of an entry; `None` if its name is unknown.
@@ -252,24 +278,27 @@ fn resolve_tool_use(
     entry: &JudgeTool,
     toolbox: &Toolbox,
     resolver: &Arc<dyn Resolver>,
-) -> Option<Result<ToolUseTarget, Vec<String>>> {
+) -> Option<Result<ToolUseTarget, Vec<ToolError>>> {
     let name = entry.name.as_str();
     if name == FETCH_URL {
         let tool = FetchUrl::new(entry, Arc::clone(resolver));
-        return Some(tool.map(|tool| ToolUseTarget::BuiltIn(Arc::new(tool))));
+        let tool = tool.map(|tool| ToolUseTarget::BuiltIn(Arc::new(tool)));
+        // The settings' problems are already sentences with the tool's name.
+        let to_errors = |texts: Vec<String>| texts.into_iter().map(invalid_settings).collect();
+        return Some(tool.map_err(to_errors));
     }
     if transcript_tools::is_transcript_tool(name) {
         let is_plain = entry.settings.is_empty();
-        let has_none = || vec![format!("{name}: it has no settings")];
         return Some(if is_plain {
             Ok(ToolUseTarget::TranscriptTool)
         } else {
-            Err(has_none())
+            Err(vec![unusable_entry(name, "it has no settings")])
         });
     }
     if name == INLINE_SERVER {
         return Some(resolve_inline_server(entry, toolbox));
     }
+    // The same name in two roles is an error, because a judge's `tools:` could mean either.
     let tool = toolbox.tools.get(name);
     let set = toolbox.sets.get(name);
     let source = toolbox
@@ -280,9 +309,8 @@ fn resolve_tool_use(
         (Some(tool), None, None) => Some(if entry.settings.is_empty() {
             Ok(ToolUseTarget::Definitions(vec![Arc::clone(tool)]))
         } else {
-            Err(vec![format!(
-                "{name}: a tool of a tools file has no settings here; set them in its file"
-            )])
+            let reason = "a tool of a tools file has no settings here; set them in its file";
+            Err(vec![unusable_entry(name, reason)])
         }),
         (None, Some(set), None) => Some(resolve_tool_set(entry, set, toolbox)),
         (None, None, Some(source)) => {
@@ -295,10 +323,9 @@ fn resolve_tool_use(
         (None, None, None) => {
             // A known source without its own tools cannot be listed in `tools:`.
             let source = toolbox.sources.get(name)?;
-            Some(Err(vec![format!(
-                "{name}: it is a source of kind {}; name its tools, or a toolset",
-                source.kind()
-            )]))
+            let kind = source.kind();
+            let reason = format!("it is a source of kind {kind}; name its tools, or a toolset");
+            Some(Err(vec![unusable_entry(name, reason)]))
         }
         _ => {
             let what = [
@@ -307,10 +334,9 @@ fn resolve_tool_use(
                 source.map(|_| "a source"),
             ];
             let what: Vec<&str> = what.into_iter().flatten().collect();
-            Some(Err(vec![format!(
-                "{name}: it is {}; give them different names",
-                what.join(" and ")
-            )]))
+            let what = what.join(" and ");
+            let reason = format!("it is {what}; give them different names");
+            Some(Err(vec![unusable_entry(name, reason)]))
         }
     }
 }
@@ -318,18 +344,19 @@ fn resolve_tool_use(
 fn resolve_inline_server(
     entry: &JudgeTool,
     toolbox: &Toolbox,
-) -> Result<ToolUseTarget, Vec<String>> {
+) -> Result<ToolUseTarget, Vec<ToolError>> {
     let allow = parse_allow_list(&entry.name, &entry.settings).map_err(|why| vec![why])?;
+    // The workspace's reader created the source, since only it knows the environment and the folder.
     match toolbox.inline_server(&entry.settings) {
         Some(source) => Ok(ToolUseTarget::Source {
             name: INLINE_SERVER.to_owned(),
             source: Arc::clone(source),
             allow,
         }),
-        None => Err(vec![
-            "mcp: this server is in no workspace that was read; name a source of kind mcp instead"
-                .to_owned(),
-        ]),
+        None => Err(vec![unusable_entry(
+            INLINE_SERVER,
+            "this server is in no workspace that was read; name a source of kind mcp instead",
+        )]),
     }
 }
 
@@ -337,7 +364,7 @@ fn resolve_tool_set(
     entry: &JudgeTool,
     set: &[String],
     toolbox: &Toolbox,
-) -> Result<ToolUseTarget, Vec<String>> {
+) -> Result<ToolUseTarget, Vec<ToolError>> {
     let allow = parse_allow_only(entry)?;
     let name = &entry.name;
     let mut tools = Vec::new();
@@ -345,7 +372,7 @@ fn resolve_tool_set(
         match toolbox.tools.get(tool).filter(|_| set.contains(tool)) {
             Some(tool) => tools.push(Arc::clone(tool)),
             None => {
-                return Err(vec![explain_missing_tool(
+                return Err(vec![missing_tool_error(
                     name,
                     tool,
                     set.iter().map(String::as_str),
@@ -356,30 +383,44 @@ fn resolve_tool_set(
     Ok(ToolUseTarget::Definitions(tools))
 }
 
-fn explain_missing_tool<'k>(
-    of: &str,
+fn missing_tool_error<'k>(
+    owner: &str,
     tool: &str,
     known: impl Iterator<Item = &'k str> + Clone,
-) -> String {
+) -> ToolError {
     if let Some(near) = find_nearest(tool, known.clone()) {
-        return format!("{of}: it has no tool `{tool}`; did you mean `{near}`?");
+        let reason = format!("it has no tool `{tool}`; did you mean `{near}`?");
+        return unusable_entry(owner, reason);
     }
     let known: Vec<&str> = known.collect();
-    format!(
-        "{of}: it has no tool `{tool}`; it has: {}",
-        known.join(", ")
-    )
+    let known = known.join(", ");
+    unusable_entry(owner, format!("it has no tool `{tool}`; it has: {known}"))
+}
+
+fn unusable_entry(entry: &str, reason: impl Into<String>) -> ToolError {
+    ToolError::UnusableEntry {
+        entry: entry.to_owned(),
+        reason: reason.into(),
+    }
+}
+
+fn invalid_settings(message: String) -> ToolError {
+    ToolError::InvalidSettings { message }
+}
+
+fn source_failed(message: String) -> ToolError {
+    ToolError::SourceFailed { message }
 }
 
 /// Reads `allow`, the only setting of toolsets and sources.
-fn parse_allow_only(entry: &JudgeTool) -> Result<Option<Vec<String>>, Vec<String>> {
+fn parse_allow_only(entry: &JudgeTool) -> Result<Option<Vec<String>>, Vec<ToolError>> {
     let unknown = entry.settings.keys().filter(|key| *key != ALLOW_SETTING);
-    let mut problems: Vec<String> = unknown
+    let mut problems: Vec<ToolError> = unknown
         .map(|key| {
-            format!(
-                "{}: unknown setting `{key}`; there is `{ALLOW_SETTING}`",
-                entry.name
-            )
+            let name = &entry.name;
+            invalid_settings(format!(
+                "{name}: unknown setting `{key}`; there is `{ALLOW_SETTING}`"
+            ))
         })
         .collect();
     match parse_allow_list(&entry.name, &entry.settings) {
@@ -395,7 +436,7 @@ fn parse_allow_only(entry: &JudgeTool) -> Result<Option<Vec<String>>, Vec<String
 fn parse_allow_list(
     name: &str,
     settings: &IndexMap<String, Value>,
-) -> Result<Option<Vec<String>>, String> {
+) -> Result<Option<Vec<String>>, ToolError> {
     let Some(written) = settings.get(ALLOW_SETTING) else {
         return Ok(None);
     };
@@ -405,9 +446,9 @@ fn parse_allow_list(
     });
     match names {
         Some(names) if !names.is_empty() => Ok(Some(names)),
-        _ => Err(format!(
+        _ => Err(invalid_settings(format!(
             "{name}: {ALLOW_SETTING} is a list of names of tools"
-        )),
+        ))),
     }
 }
 
@@ -416,7 +457,7 @@ fn filter_allowed_tools(
     name: &str,
     tools: Vec<Arc<ToolDefinition>>,
     allow: Option<&[String]>,
-) -> Result<Vec<Arc<ToolDefinition>>, String> {
+) -> Result<Vec<Arc<ToolDefinition>>, ToolError> {
     let Some(allow) = allow else {
         return Ok(tools);
     };
@@ -433,7 +474,7 @@ fn filter_allowed_tools(
             let found = named.or_else(|| tools.iter().find(|tool| remote(tool)));
             found
                 .cloned()
-                .ok_or_else(|| explain_missing_tool(name, wanted, known()))
+                .ok_or_else(|| missing_tool_error(name, wanted, known()))
         })
         .collect()
 }
@@ -452,13 +493,14 @@ fn check_tools_fit_together(
     all: &[Arc<ToolDefinition>],
     chosen: &[ToolUseTarget],
     asks: bool,
-) -> Vec<String> {
+) -> Vec<ToolError> {
     let mut problems = Vec::new();
     let name = |tool: &Arc<ToolDefinition>| tool.decl.name.clone();
     let built_in = chosen.iter().filter_map(|what| match what {
         ToolUseTarget::BuiltIn(tool) => Some(tool.decl().name.clone()),
         _ => None,
     });
+    // Transcript tools are not in the list; `is_built_in_tool` covers their names.
     let mut names: Vec<String> = built_in.collect();
     for (at, tool) in all.iter().enumerate() {
         // Two toolsets may contain the same tool; that is not a conflict.
@@ -466,26 +508,26 @@ fn check_tools_fit_together(
         if all[..at].iter().any(is_same) {
             continue;
         }
+        // Also without listing them: a built-in name must not mean something else.
         let is_taken = super::is_built_in_tool(&tool.decl.name) || names.contains(&tool.decl.name);
         if is_taken {
-            problems.push(format!(
-                "two tools are called `{}`: take one of them away, or give it another name (an MCP server's: its `prefix`)",
-                tool.decl.name
-            ));
+            let name = tool.decl.name.clone();
+            problems.push(ToolError::DuplicateName { name });
         }
-        problems.extend(explain_broken_tool(tool).filter(|why| !problems.contains(why)));
+        problems.extend(broken_tool_error(tool).filter(|why| !problems.contains(why)));
         names.push(name(tool));
     }
+    // With a source that was not asked yet, its tools may be the missing ones.
     for tool in all.iter().filter(|_| !asks) {
         for before in tool
             .prerequisites
             .iter()
             .filter(|before| !names.contains(before))
         {
-            let why = format!(
-                "`{}` comes after `{before}`, which this judge does not have: add it to its `tools:`",
-                tool.decl.name
-            );
+            let why = ToolError::MissingPrerequisite {
+                tool: tool.decl.name.clone(),
+                prerequisite: before.clone(),
+            };
             if !problems.contains(&why) {
                 problems.push(why);
             }
@@ -497,7 +539,7 @@ fn check_tools_fit_together(
 /// Builds each tool once, in the order of `tools:`.
 fn assemble_tool_set(
     chosen: Vec<ToolUseTarget>,
-    found: &[(Vec<Arc<ToolDefinition>>, Option<String>)],
+    found: &[DiscoveredTools],
     claims: &VerifiedClaims,
     toolbox: &Toolbox,
 ) -> ToolSet {
@@ -505,12 +547,11 @@ fn assemble_tool_set(
     let mut found = found.iter();
     let file_tool = |definition: &Arc<ToolDefinition>, badge: Option<String>| -> Arc<dyn Tool> {
         let services: Vec<&str> = required_services(definition, toolbox).collect();
-        let mut own = claims.clone();
-        own.0
-            .retain(|service, _| services.contains(&service.as_str()));
-        Arc::new(FileTool::new(Arc::clone(definition), own, badge))
+        let claims = claims.for_services(&services);
+        Arc::new(FileTool::new(Arc::clone(definition), claims, badge))
     };
     for what in chosen {
+        // The order of `tools:` is the order in which the model sees the tools.
         let tools: Vec<Arc<dyn Tool>> = match what {
             ToolUseTarget::BuiltIn(tool) => vec![tool],
             ToolUseTarget::TranscriptTool => Vec::new(),
@@ -520,15 +561,17 @@ fn assemble_tool_set(
                     .map(|tool| file_tool(tool, source_badge(tool, toolbox)))
                     .collect()
             }
+            // `found` has one element per source, in the same order as the targets.
             ToolUseTarget::Source { .. } => {
                 let tools = found
                     .next()
                     .into_iter()
-                    .flat_map(|(tools, badge)| tools.iter().map(move |tool| (tool, badge.clone())));
+                    .flat_map(|found| found.tools.iter().map(|tool| (tool, found.badge.clone())));
                 tools.map(|(tool, badge)| file_tool(tool, badge)).collect()
             }
         };
         for tool in tools {
+            // Two toolsets may contain the same tool; the first one counts.
             if set.get(&tool.decl().name).is_none() {
                 set.tools.push(tool);
             }

@@ -25,6 +25,7 @@ impl SeenUrls {
     /// Is generous about the end of a name. The rule must prevent invented hosts, not hosts that a text contains.
     pub fn add_text(&mut self, text: &str) {
         self.add_urls(text);
+        // A host may appear without a scheme, as in `docs.example.org`.
         for word in text.split(|c: char| !(c.is_alphanumeric() || matches!(c, '-' | '.' | '_'))) {
             let word = word.trim_matches(['.', '-', '_']);
             if is_host_like(word)
@@ -68,13 +69,14 @@ impl SeenUrls {
                         '"' | '\'' | '<' | '>' | '`' | '\\' | '|' | '^' | '{' | '}'
                     )
             };
-            let whole = &from[..from.find(ends).unwrap_or(from.len())];
-            let scheme = whole.get(..scheme).unwrap_or_default();
+            let candidate = &from[..from.find(ends).unwrap_or(from.len())];
+            let scheme = candidate.get(..scheme).unwrap_or_default();
             let is_web =
                 scheme.eq_ignore_ascii_case("https") || scheme.eq_ignore_ascii_case("http");
-            if is_web && whole.len() <= MAX_URL {
-                self.add_url(whole);
-                self.add_url(without_trailing_punctuation(whole));
+            if is_web && candidate.len() <= MAX_URL {
+                // Both forms: the last character may belong to the URL or to the sentence.
+                self.add_url(candidate);
+                self.add_url(without_trailing_punctuation(candidate));
             }
             rest = &rest[at + 3..];
         }
@@ -113,6 +115,7 @@ fn without_trailing_punctuation(url: &str) -> &str {
         let closes = |open: char, close: char| {
             url.ends_with(close) && url.matches(close).count() > url.matches(open).count()
         };
+        // Sentences end after URLs, and brackets may surround them.
         let shorter = if url.ends_with(['.', ',', ';', ':', '!', '?', '*', '_', '…', '”', '’', '»'])
             || closes('(', ')')
             || closes('[', ']')
@@ -137,9 +140,11 @@ fn is_host_like(word: &str) -> bool {
     let Some((_, top)) = word.rsplit_once('.') else {
         return false;
     };
+    // 253 characters is the limit of DNS.
     if word.len() > 253 || word.split('.').any(str::is_empty) {
         return false;
     }
+    // A top-level domain is letters only, so `1.5` and `file.v2` are not hosts.
     let is_name = top.chars().count() >= 2
         && (top.chars().all(char::is_alphabetic) || top.starts_with("xn--"));
     is_name || word.parse::<std::net::Ipv4Addr>().is_ok()
@@ -205,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_names_further_hosts_but_an_echo_does_not() {
+    fn response_adds_new_hosts_but_not_echoed_ones() {
         let mut seen = seen("see a.example");
         let asked = r#"{"q":"https:\/\/\u0065vil.example/leak a.example"}"#;
         let answer = "nothing for https://evil.example/leak at a.example, but see b.example";
@@ -216,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_spellings_name_the_host_they_mean() {
+    fn unusual_spellings_are_normalized_to_their_host() {
         assert!(seen("https://0x7f000001/").has_host("127.0.0.1"));
         assert!(seen("https://good.example@evil.example/").has_host("evil.example"));
         assert!(seen("HTTPS://UPPER.example./x").has_host("upper.example"));

@@ -6,8 +6,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::ValidatedCall;
 use super::params::ToolParams;
+use super::{ProbeError, ValidatedCall};
 use crate::clock::BoxFuture;
 use crate::diag::yaml::MappingDecoder;
 use crate::event::CallCx;
@@ -39,8 +39,8 @@ pub trait ToolSource: Send + Sync {
         fields: &mut MappingDecoder<'_>,
         input: &ToolInput,
     ) -> Option<Arc<dyn ToolExecutor>>;
-    /// Tests the source once with little effort. Returns a summary (`SQLite 3.50, 4 tables`) or an error text.
-    fn probe<'a>(&'a self, cx: &'a CallCx) -> BoxFuture<'a, Result<String, String>>;
+    /// Tests the source once with little effort. Returns a summary (`SQLite 3.50, 4 tables`) or the failure.
+    fn probe<'a>(&'a self, cx: &'a CallCx) -> BoxFuture<'a, Result<String, ProbeError>>;
     /// Returns true if the source declares tools itself ([`Self::discover_tools`]). The source's name in a judge's
     /// `tools:` then selects all of them.
     fn has_own_tools(&self) -> bool {
@@ -59,6 +59,7 @@ pub trait ToolSource: Send + Sync {
         remote: &'a str,
         _cx: &'a CallCx,
     ) -> BoxFuture<'a, Result<OwnToolDecl, String>> {
+        // Most sources declare no tools, so this default is an error for a tool that expects one.
         let why = format!("it has no tools of its own, so none called `{remote}`");
         Box::pin(std::future::ready(Err(why)))
     }

@@ -15,6 +15,7 @@ pub(super) async fn verify_tool_claims(
     resolver: &Arc<dyn Resolver>,
     cx: &CallCx,
 ) -> VerifiedClaims {
+    // A service is verified once, even if several tools need it.
     let mut services: Vec<&str> = Vec::new();
     for definition in definitions {
         for service in required_services(definition, toolbox) {
@@ -28,6 +29,7 @@ pub(super) async fn verify_tool_claims(
         .filter_map(|name| Some((name.to_owned(), Arc::clone(toolbox.auth.get(name)?))))
         .collect();
     let (claims, mut problems) = auth::verify_auth_services(&services, &cx.clock, resolver).await;
+    // One note is enough: the same token is usually missing for all tools.
     if problems.is_empty() {
         let mut definitions = definitions.iter();
         problems.extend(

@@ -44,6 +44,7 @@ pub async fn execute_tool_call(
             first_failure: None,
         };
     }
+    // A random delay, so that parallel calls do not all return at the same moment.
     let wait = Millis(fastrand::u64(RETRY_DELAY_MS.0..=RETRY_DELAY_MS.1));
     tokio::select! {
         biased;

@@ -36,6 +36,7 @@ pub fn list_tool_names(toolbox: &Toolbox) -> Vec<String> {
         .iter()
         .filter(|(_, source)| source.has_own_tools());
     names.extend(discovers.map(|(name, _)| name.clone()));
+    // Sorted for the message; a source and a toolset may have the same name.
     names.sort();
     names.dedup();
     names

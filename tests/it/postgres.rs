@@ -368,10 +368,14 @@ async fn failed_login_shows_no_secret() {
         "{there}"
     );
     let wrong_tool = tool(&source, "SELECT * FROM nowhere", &[]).expect("reads");
-    let error_text = source.probe(&cx()).await.expect_err("a bad statement");
+    let failure = source
+        .probe(&cx())
+        .await
+        .expect_err("a bad statement")
+        .to_string();
     assert!(
-        error_text.ends_with("tool `t`: 42P01 relation \"nowhere\" does not exist"),
-        "{error_text}"
+        failure.ends_with("tool `t`: 42P01 relation \"nowhere\" does not exist"),
+        "{failure}"
     );
     drop(wrong_tool);
 
@@ -413,8 +417,8 @@ async fn failed_login_shows_no_secret() {
             Ok(expected) => assert_eq!(answer, expected, "{keys}"),
             Err(why) => {
                 assert_eq!(answer, "Error: cannot connect to the database", "{keys}");
-                let error_text = source.probe(&cx()).await.expect_err("refused");
-                assert!(error_text.to_lowercase().contains(why), "{error_text}");
+                let failure = source.probe(&cx()).await.expect_err("refused").to_string();
+                assert!(failure.to_lowercase().contains(why), "{failure}");
             }
         }
     }
@@ -439,10 +443,10 @@ async fn failed_login_shows_no_secret() {
         let answer = ask(&source, "SELECT 1", "{}").await;
         assert_eq!(answer.text, format!("Error: {model}"));
         assert_eq!(answer.transient, keys.get("port").is_some());
-        let error_text = source.probe(&cx()).await.expect_err("refused");
+        let failure = source.probe(&cx()).await.expect_err("refused").to_string();
         assert!(
-            error_text.contains(person) && !error_text.contains("wr0ng"),
-            "{error_text}"
+            failure.contains(person) && !failure.contains("wr0ng"),
+            "{failure}"
         );
     }
 }

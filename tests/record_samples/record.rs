@@ -25,7 +25,7 @@ use std::sync::Arc;
 use dicta::clock::{BoxFuture, Clock, SystemClock};
 use dicta::handlers::EvalTypeRegistry;
 use dicta::model::{Millis, RunId, WallTime};
-use dicta::net::{Resolver, ResolverOverrides, SystemResolver};
+use dicta::net::{OverridingResolver, Resolver, SystemResolver};
 use dicta::run::{self, CachePolicy, DecisionFilter, RunOptions};
 use dicta::tools::ToolDeps;
 use dicta::workspace::{self, Env};
@@ -116,7 +116,7 @@ async fn record(
         problems.join("\n")
     })?;
     let system: Arc<dyn Resolver> = Arc::new(SystemResolver);
-    let resolver: Arc<dyn Resolver> = Arc::new(ResolverOverrides::new(&web.resolve(), system));
+    let resolver: Arc<dyn Resolver> = Arc::new(OverridingResolver::new(&web.resolve(), system));
     // Once more, but with names that resolve to this program.
     workspace.tools = workspace::load_tools(&demo, &env, &resolver).0;
     let options = RunOptions {

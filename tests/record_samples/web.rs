@@ -29,8 +29,12 @@ impl Web {
     }
 
     /// What `--resolve` would say.
-    pub(crate) fn resolve(&self) -> Vec<(String, u16, IpAddr)> {
-        let entry = |host: &String| (host.clone(), HTTPS, IpAddr::from(ADDRESS));
+    pub(crate) fn resolve(&self) -> Vec<dicta::net::HostOverride> {
+        let entry = |host: &String| dicta::net::HostOverride {
+            host: host.clone(),
+            port: HTTPS,
+            address: IpAddr::from(ADDRESS),
+        };
         self.hosts.iter().map(entry).collect()
     }
 }

@@ -10,7 +10,7 @@ fn rule(text: &str) -> Option<GuardRule> {
 }
 
 #[test]
-fn the_first_rule_that_refuses_names_itself() {
+fn refusal_names_the_first_matching_rule() {
     let cases = [
         ("https://a b.example.org/", GuardRule::RawText),
         ("https:\\\\example.org/", GuardRule::RawText),
@@ -56,7 +56,7 @@ fn the_first_rule_that_refuses_names_itself() {
 }
 
 #[test]
-fn an_allowed_host_opens_exactly_its_port() {
+fn allowed_host_opens_only_its_port() {
     let policy = AddressPolicy {
         allow: [
             "127.0.0.1:8443",
@@ -100,7 +100,7 @@ fn an_allowed_host_opens_exactly_its_port() {
 }
 
 #[test]
-fn denied_hosts_cover_what_is_below_them_and_their_addresses() {
+fn denied_host_covers_subdomains_and_addresses() {
     let policy = AddressPolicy {
         allow: vec![HostRule::parse("evil.example").unwrap()],
         deny: ["evil.example", "93.184.216.34"]
@@ -127,7 +127,7 @@ fn denied_hosts_cover_what_is_below_them_and_their_addresses() {
 }
 
 #[test]
-fn host_rules_read_every_spelling_of_a_host_and_nothing_else() {
+fn host_rules_accept_every_spelling_of_a_host() {
     let parsed = |t: &str| HostRule::parse(t).map(|r| (r.host, r.port));
     assert_eq!(
         parsed("Beam.Apache.org."),

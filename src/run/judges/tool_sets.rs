@@ -148,7 +148,8 @@ async fn open_tool_set(
         });
     }
     let opened = tokio::select! {
-        opened = tools::open_tools(&config.tools, deps, cx) => opened,
+        opened = tools::open_tools(&config.tools, deps, cx) => opened
+            .map_err(|errors| errors.0.iter().map(ToString::to_string).collect()),
         () = cx.clock.sleep(MAX_OPEN_TIME) => Err(vec![format!("its tools did not open within {MAX_OPEN_TIME}")]),
     };
     let opened = opened.and_then(|set| match find_missing_predecessors(&set) {

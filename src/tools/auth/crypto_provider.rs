@@ -30,6 +30,7 @@ fn refuse_signer(_: &Algorithm, _: &EncodingKey) -> Result<Box<dyn JwtSigner>> {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the crate's signature")]
 fn new_verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerifier>> {
     let how = find_ring_algorithm(*algorithm).ok_or(ErrorKind::UnsupportedAlgorithm)?;
+    // The key's family is checked again here, so that this provider is safe without its caller.
     if key.family() != algorithm.family() {
         return Err(ErrorKind::InvalidKeyFormat.into());
     }
@@ -48,6 +49,7 @@ enum RingAlgorithm {
 
 fn find_ring_algorithm(algorithm: Algorithm) -> Option<RingAlgorithm> {
     Some(match algorithm {
+        // 2048 bits is the lower limit for RSA keys.
         Algorithm::RS256 => RingAlgorithm::Rsa(&signature::RSA_PKCS1_2048_8192_SHA256),
         Algorithm::RS384 => RingAlgorithm::Rsa(&signature::RSA_PKCS1_2048_8192_SHA384),
         Algorithm::RS512 => RingAlgorithm::Rsa(&signature::RSA_PKCS1_2048_8192_SHA512),
@@ -77,6 +79,7 @@ impl Verifier<Vec<u8>> for RingVerifier {
             (RingAlgorithm::Other(how), DecodingKeyKind::SecretOrDer(key)) => {
                 UnparsedPublicKey::new(how, key).verify(message, signature)
             }
+            // A key of another kind than its algorithm cannot verify anything.
             _ => return Err(Error::new()),
         };
         verified.map_err(|_| Error::new())
@@ -91,6 +94,7 @@ impl JwtVerifier for RingVerifier {
 
 /// Removes leading zeros, which some servers publish and ring refuses.
 fn strip_leading_zeros(number: &[u8]) -> &[u8] {
+    // ring refuses numbers with leading zeros, which some key sets contain.
     let from = number.iter().position(|byte| *byte != 0);
     &number[from.unwrap_or(number.len())..]
 }

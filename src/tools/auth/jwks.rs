@@ -37,6 +37,8 @@ impl JwksSource {
                 let url = format!("{server}/.well-known/openid-configuration");
                 let document = fetch_json(&url, guard, clock).await?;
                 let issuer = document["issuer"].as_str().unwrap_or_default();
+                // OpenID Connect Discovery 4.3 requires the same issuer, so that one server cannot speak for
+                // another.
                 if issuer.trim_end_matches('/') != server {
                     return Err(format!("{url} is about another issuer"));
                 }
@@ -50,20 +52,22 @@ impl JwksSource {
 }
 
 fn read_key_file(path: &Path) -> Result<Vec<Jwk>, String> {
-    let shown = path.display().to_string();
-    let bad = |why: &dyn std::fmt::Display| format!("its keys cannot be read: {shown}: {why}");
+    let name = path.display().to_string();
+    let bad = |why: &dyn std::fmt::Display| format!("its keys cannot be read: {name}: {why}");
     let text = read_regular_file(path, MAX_KEY_FILE).map_err(|why| bad(&why))?;
     let value: Value = serde_json::from_str(&text).map_err(|error| bad(&error))?;
-    parse_key_set(&value, &shown)
+    parse_key_set(&value, &name)
 }
 
 /// Reads a regular file of at most `max` bytes. A pipe is refused, because reading it could block forever.
 pub(super) fn read_regular_file(path: &Path, max: usize) -> Result<String, String> {
     let read = || -> std::io::Result<String> {
+        // A pipe would block forever.
         if !std::fs::metadata(path)?.is_file() {
             return Err(std::io::Error::other("not a file"));
         }
         let mut text = String::new();
+        // One byte more than the limit shows that the file is larger, without reading all of it.
         let limit = u64::try_from(max).unwrap_or(u64::MAX).saturating_add(1);
         std::fs::File::open(path)?
             .take(limit)
@@ -81,6 +85,7 @@ fn parse_key_set(value: &Value, from: &str) -> Result<Vec<Jwk>, String> {
     let listed = value["keys"]
         .as_array()
         .ok_or_else(|| format!("{from} is not a JWKS: it has no list `keys`"))?;
+    // Keys of unknown types are skipped, because a service may publish keys for other uses.
     let known = listed
         .iter()
         .filter_map(|key| serde_json::from_value(key.clone()).ok());
@@ -92,6 +97,7 @@ async fn fetch_json(
     guard: &AddressGuard,
     clock: &Arc<dyn Clock>,
 ) -> Result<Value, String> {
+    // The guard's own limits are for pages; a key set is small.
     let limits = FetchLimits {
         wire_bytes: MAX_KEY_FILE as u64,
         decoded_bytes: MAX_KEY_FILE,

@@ -38,8 +38,13 @@ pub struct AuthService {
 
 /// The place of a token.
 enum TokenSource {
-    /// An environment variable with its value, if it is set.
-    Env(String, Option<String>),
+    /// An environment variable.
+    Env {
+        variable: String,
+        /// Its value when the file was read; `None` if it was not set.
+        token: Option<String>,
+    },
+    /// A file, which is read for each verification.
     File(std::path::PathBuf),
 }
 
@@ -47,15 +52,16 @@ impl AuthService {
     /// Returns the texts that dicta must never record.
     pub fn secrets(&self) -> Vec<String> {
         match &self.token {
-            TokenSource::Env(_, Some(token)) => vec![token.clone()],
-            TokenSource::Env(_, None) | TokenSource::File(_) => Vec::new(),
+            TokenSource::Env { token, .. } => token.iter().cloned().collect(),
+            // A file's token is read for each verification and is never kept.
+            TokenSource::File(_) => Vec::new(),
         }
     }
 
     /// Explains how a user supplies a token.
     pub fn explain_token_setup(&self) -> String {
         match &self.token {
-            TokenSource::Env(name, _) => format!("put one into {name}"),
+            TokenSource::Env { variable, .. } => format!("put one into {variable}"),
             TokenSource::File(path) => format!("write one to {}", path.display()),
         }
     }
@@ -74,27 +80,33 @@ impl fmt::Debug for AuthService {
 ///
 /// With a clock, an expired token counts as absent ([`Self::get`]). [`Self::for_services`] selects some services.
 #[derive(Clone, Default)]
-pub struct VerifiedClaims(
-    pub IndexMap<String, Map<String, Value>>,
-    pub Option<Arc<dyn Clock>>,
-);
+pub struct VerifiedClaims {
+    /// The claims by the names of their services.
+    pub by_service: IndexMap<String, Map<String, Value>>,
+    /// The clock that decides whether a token has expired; `None` ignores the expiry.
+    pub clock: Option<Arc<dyn Clock>>,
+}
 
 impl VerifiedClaims {
     /// Returns the claims of these services only.
     #[must_use]
     pub fn for_services(&self, services: &[&str]) -> Self {
-        let mut own = self.clone();
-        own.0.retain(|name, _| services.contains(&name.as_str()));
-        own
+        // The clock stays, so that the selected claims expire as well.
+        let mut selected = self.clone();
+        selected
+            .by_service
+            .retain(|name, _| services.contains(&name.as_str()));
+        selected
     }
 
     /// Returns the claims of a service's token if it was verified and has not expired.
     pub fn get(&self, service: &str) -> Option<&Map<String, Value>> {
-        let claims = self.0.get(service)?;
+        let claims = self.by_service.get(service)?;
         let now = self
-            .1
+            .clock
             .as_ref()
             .map(|clock| verify::now_in_seconds(&**clock));
+        // An unreadable clock counts as expired: it must not extend a token.
         let expired = match (now, claims.get("exp").and_then(Value::as_f64)) {
             (Some(now), Some(exp)) => !now.is_some_and(|now| exp > now),
             _ => false,
@@ -120,14 +132,17 @@ impl VerifiedClaims {
 impl From<IndexMap<String, Map<String, Value>>> for VerifiedClaims {
     /// Creates claims that never expire.
     fn from(claims: IndexMap<String, Map<String, Value>>) -> Self {
-        Self(claims, None)
+        Self {
+            by_service: claims,
+            clock: None,
+        }
     }
 }
 
 impl fmt::Debug for VerifiedClaims {
     /// Formats only the names of services, because claims are personal data.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.0.keys()).finish()
+        f.debug_list().entries(self.by_service.keys()).finish()
     }
 }
 

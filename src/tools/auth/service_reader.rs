@@ -38,12 +38,14 @@ impl AuthService {
         cx: &AuthCx<'_>,
     ) -> Option<Self> {
         for key in UNSUPPORTED_KEYS {
+            // `false` asks for nothing, so it is accepted.
             if fields.has(key) && fields.value(key) != Some(&serde_json::Value::Bool(false)) {
                 let why =
                     format!("{key} is not supported: dicta verifies tokens and serves no requests");
                 fields.error_at_key(key, "unsupported", why);
             }
         }
+        // Both readers run before the first early return, so that one pass reports all problems.
         let token = read_token_source(name, fields, cx);
         let keys = read_keys(fields, cx);
         match kind {
@@ -79,9 +81,11 @@ fn read_generic_service(
 ) -> Option<AuthService> {
     let audience = read_required_text(fields, "audience");
     let issuer = fields.text("issuer");
+    // Read before the required key returns, so that the decoder knows the key.
     let server = fields.text("authorizationServer");
     let audience = audience?;
     let server = server.map(|server| server.trim_end_matches('/').to_owned());
+    // The keys decide what counts as a valid token, so they must not travel unencrypted.
     if let Some(server) = &server
         && !server.starts_with("https://")
     {
@@ -136,6 +140,7 @@ fn read_required_text(fields: &mut MappingDecoder<'_>, key: &'static str) -> Opt
 )]
 fn read_keys(fields: &mut MappingDecoder<'_>, cx: &AuthCx<'_>) -> Option<Option<JwksSource>> {
     if !fields.has("jwks") {
+        // Makes the key known to the decoder, so that it is in the suggestions for a misspelled one.
         fields.value("jwks");
         return Some(None);
     }
@@ -173,11 +178,12 @@ fn read_token_source(
         return Some(TokenSource::File(path));
     }
     let env = env.unwrap_or_else(|| token_variable_name(name));
+    // A value from a file or shell often ends with a line break.
     let value = (cx.env)(&env).map(|token| token.trim().to_owned());
-    Some(TokenSource::Env(
-        env,
-        value.filter(|token| !token.is_empty()),
-    ))
+    Some(TokenSource::Env {
+        variable: env,
+        token: value.filter(|token| !token.is_empty()),
+    })
 }
 
 /// Returns the environment variable for a service's token: `my-google` becomes `MY_GOOGLE_TOKEN`. The toolbox's HTTP

@@ -113,7 +113,7 @@ fn with_rsa(header: &Value, claims: &Value) -> Result<Map<String, Value>, String
 }
 
 #[test]
-fn tokens_of_every_family_are_verified() {
+fn tokens_of_every_algorithm_family_are_verified() {
     let key = rsa();
     let keys = json!([{"kty": "oct", "k": "AAAA"}, {"kty": "new"}, rsa_jwk(&key)]);
     let pss = signed(
@@ -154,7 +154,7 @@ fn tokens_of_every_family_are_verified() {
 }
 
 #[test]
-fn a_token_does_not_choose_how_it_is_verified() {
+fn token_cannot_choose_its_verification_algorithm() {
     let key = rsa();
     let modulus = RsaPublicKeyComponents::<Vec<u8>>::from(key.public()).n;
     // The old trick: sign symmetrically with what everybody knows.
@@ -187,7 +187,7 @@ fn a_token_does_not_choose_how_it_is_verified() {
 }
 
 #[test]
-fn a_refusal_says_why_and_never_what() {
+fn refusal_states_the_reason_without_the_token() {
     let header = json!({"alg": "RS256", "kid": "k1"});
     let mut cases = vec![
         (
@@ -261,11 +261,11 @@ fn service(yaml: &str, kind: &str, folder: &Path) -> (Option<AuthService>, Vec<S
 }
 
 #[test]
-fn services_are_read_strictly() {
+fn auth_services_report_invalid_keys() {
     let folder = Path::new("/w");
-    let (google, told) = service("{clientId: c}", "google", folder);
+    let (google, messages) = service("{clientId: c}", "google", folder);
     let google = google.expect("read");
-    assert_eq!(told, Vec::<String>::new());
+    assert_eq!(messages, Vec::<String>::new());
     assert_eq!((google.audience.as_str(), google.issuers.len()), ("c", 2));
     assert_eq!(
         google.keys,
@@ -331,13 +331,16 @@ fn services_are_read_strictly() {
             "not both",
         ),
     ] {
-        let (_, told) = service(yaml, kind, folder);
-        assert!(told.iter().any(|t| t.contains(part)), "{yaml}: {told:?}");
+        let (_, messages) = service(yaml, kind, folder);
+        assert!(
+            messages.iter().any(|t| t.contains(part)),
+            "{yaml}: {messages:?}"
+        );
     }
 }
 
 #[tokio::test]
-async fn tokens_from_files_are_verified_and_expire() {
+async fn file_tokens_are_verified_and_expire() {
     let folder = tempfile::tempdir().unwrap();
     let key = rsa();
     let keys = json!({"keys": [rsa_jwk(&key)]}).to_string();
@@ -355,8 +358,8 @@ async fn tokens_from_files_are_verified_and_expire() {
         let yaml = format!(
             "{{audience: me, issuer: 'https://issuer.example', jwks: keys.json, tokenFile: {file}}}"
         );
-        let (read, told) = service(&yaml, "generic", folder.path());
-        assert_eq!(told, Vec::<String>::new());
+        let (read, messages) = service(&yaml, "generic", folder.path());
+        assert_eq!(messages, Vec::<String>::new());
         services.insert(
             file.to_owned(),
             Arc::new(AuthService {
@@ -383,7 +386,7 @@ async fn tokens_from_files_are_verified_and_expire() {
     let clock: Arc<dyn Clock> = Arc::new(fake.clone());
     let resolver: Arc<dyn Resolver> = Arc::new(SystemResolver);
     let (claims, problems) = verify_auth_services(&services, &clock, &resolver).await;
-    assert_eq!(claims.0.keys().collect::<Vec<_>>(), ["good"]);
+    assert_eq!(claims.by_service.keys().collect::<Vec<_>>(), ["good"]);
     assert_eq!(
         claims.get("good").and_then(|c| c["sub"].as_str()),
         Some("ada")

@@ -28,7 +28,9 @@ pub(super) fn verify_token_claims(
     keys: &[Jwk],
     expected: &ExpectedClaims<'_>,
 ) -> Result<Map<String, Value>, String> {
+    // The JWT crate panics without a provider.
     crypto_provider::install_crypto_provider();
+    // The length comes first, because the parser decodes the whole text.
     if token.len() > MAX_TOKEN {
         return Err(format!("it is longer than {MAX_TOKEN} bytes"));
     }
@@ -38,15 +40,18 @@ pub(super) fn verify_token_claims(
         }
         _ => "it is not a signed JWT: three parts with dots between them".to_owned(),
     })?;
+    // RFC 7515 requires a verifier to refuse critical extensions that it does not know.
     if header.crit.is_some() {
         return Err("it asks for extensions (`crit`) that are unknown here".to_owned());
     }
     let algorithm = header.alg;
+    // Refused before any key is used, so that a public key cannot serve as an HMAC secret.
     if algorithm.family() == AlgorithmFamily::Hmac {
         return Err(format!(
             "{algorithm:?} is not supported, because anyone who can verify such a signature can create one; supported: {SUPPORTED_ALGORITHMS}"
         ));
     }
+    // Without `kid`, each key of the service is a candidate.
     let named = |key: &&Jwk| header.kid.is_none() || key.common.key_id == header.kid;
     let named: Vec<&Jwk> = keys.iter().filter(named).collect();
     if named.is_empty() {
@@ -62,6 +67,7 @@ pub(super) fn verify_token_claims(
     if fitting.is_empty() {
         return Err(format!("the service has no key for {algorithm:?}"));
     }
+    // A service may publish several keys of one kind while it replaces them.
     let mut why = String::new();
     for key in fitting {
         match verify_signature(token, key, algorithm, expected) {
@@ -86,6 +92,7 @@ fn is_key_for_algorithm(key: &Jwk, algorithm: Algorithm) -> bool {
         }
         _ => false,
     };
+    // RFC 7517: `alg` and `use` of a key are optional restrictions.
     let named = key.common.key_algorithm.as_ref();
     of_kind
         && named.is_none_or(|named| named.to_string() == format!("{algorithm:?}"))
@@ -101,6 +108,7 @@ fn verify_signature(
     let mut validation = Validation::new(algorithm);
     // This module checks the times itself with dicta's clock; the crate would use the system's clock.
     validation.validate_exp = false;
+    // `exp` is required, because a token that never expires would stay valid after a leak.
     validation.set_required_spec_claims(&["exp", "iss", "aud"]);
     validation.set_issuer(expected.issuers);
     validation.set_audience(&[expected.audience]);
@@ -110,11 +118,13 @@ fn verify_signature(
 
 fn check_token_times(claims: &Map<String, Value>, now: f64) -> Result<(), String> {
     let seconds = |name: &str| claims.get(name).and_then(Value::as_f64);
+    // No leeway for `exp`: an expired token is refused at once.
     match seconds("exp") {
         None => return Err("its `exp` is not a time".to_owned()),
         Some(exp) if exp <= now => return Err("it has expired".to_owned()),
         Some(_) => {}
     }
+    // Leeway for `nbf`, because the clocks of the issuer and this machine differ.
     if claims.contains_key("nbf") && seconds("nbf").is_none_or(|from| from > now + CLOCK_LEEWAY_S) {
         return Err("it is not valid yet".to_owned());
     }

@@ -28,6 +28,7 @@ pub async fn verify_auth_services(
     clock: &Arc<dyn Clock>,
     resolver: &Arc<dyn Resolver>,
 ) -> (VerifiedClaims, Vec<String>) {
+    // The default policy: key servers are public, and no setting opens a private one.
     let guard = AddressGuard::new(AddressPolicy::default(), Arc::clone(resolver));
     verify_auth_services_with_guard(services, clock, &guard).await
 }
@@ -38,6 +39,7 @@ pub(super) async fn verify_auth_services_with_guard(
     clock: &Arc<dyn Clock>,
     guard: &AddressGuard,
 ) -> (VerifiedClaims, Vec<String>) {
+    // All services at once, because each may wait for its key server.
     let verifications = services.values().map(|service| async {
         (
             &service.name,
@@ -54,7 +56,13 @@ pub(super) async fn verify_auth_services_with_guard(
             Err(why) => problems.push(format!("auth service `{name}`: {why}")),
         }
     }
-    (VerifiedClaims(verified, Some(Arc::clone(clock))), problems)
+    (
+        VerifiedClaims {
+            by_service: verified,
+            clock: Some(Arc::clone(clock)),
+        },
+        problems,
+    )
 }
 
 async fn verify_auth_service(
@@ -62,6 +70,7 @@ async fn verify_auth_service(
     clock: &Arc<dyn Clock>,
     guard: &AddressGuard,
 ) -> Result<Option<Map<String, Value>>, String> {
+    // No token is not an error: the tools that need the service reject their calls.
     let Some(token) = service.token.read_token()? else {
         return Ok(None);
     };
@@ -81,7 +90,7 @@ async fn verify_auth_service(
 impl TokenSource {
     fn read_token(&self) -> Result<Option<String>, String> {
         match self {
-            Self::Env(_, token) => Ok(token.clone()),
+            Self::Env { token, .. } => Ok(token.clone()),
             Self::File(path) => {
                 let text = read_regular_file(path, MAX_TOKEN_FILE).map_err(|why| {
                     format!("its token cannot be read: {}: {why}", path.display())
@@ -96,7 +105,7 @@ impl TokenSource {
 impl std::fmt::Display for TokenSource {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Env(name, _) => f.write_str(name),
+            Self::Env { variable, .. } => f.write_str(variable),
             Self::File(path) => path.display().fmt(f),
         }
     }

@@ -77,9 +77,12 @@ impl StyleRules {
         let declarations = StyleDeclarations::parse(body);
         for head in heads.split(',').map(str::trim) {
             let simple = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '#');
+            // Only a tag, class or id, alone or as tag with one of them. Other selectors depend on the
+            // element's ancestors.
             let marks = head.matches(['.', '#']).count();
             if !head.is_empty() && head.chars().all(simple) && marks <= 1 {
                 let tag = head.find(['.', '#']).unwrap_or(head.len());
+                // HTML compares tag names without case, but classes and ids with case.
                 let key = head[..tag].to_ascii_lowercase() + &head[tag..];
                 self.by_selector
                     .entry(key)
@@ -105,6 +108,7 @@ impl StyleRules {
                 all.override_with(declarations);
             }
         };
+        // The order of specificity: a tag, then a class, then an id.
         add(tag);
         for class in class.split_ascii_whitespace() {
             add(&format!(".{class}"));
@@ -142,6 +146,7 @@ impl StyleDeclarations {
             .split(';')
             .filter_map(|declarations| declarations.split_once(':'))
         {
+            // A simplification: `!important` does not change which declaration wins.
             let value = value.trim().trim_end_matches("!important").trim();
             match name.trim() {
                 "display" => declarations.display_none = Some(value == "none"),
@@ -160,6 +165,7 @@ impl StyleDeclarations {
                 }
                 "background" | "background-color" => {
                     declarations.background = match value {
+                        // These values let the background of the element around it show through.
                         "transparent" | "none" | "inherit" => declarations.background,
                         value => {
                             Some(parse_colour(value).map_or(Background::Unknown, Background::Known))
@@ -167,6 +173,8 @@ impl StyleDeclarations {
                     };
                 }
                 "background-clip" | "-webkit-background-clip" => {
+                    // Text in the color `transparent` with a clipped background is a common visible gradient
+                    // effect.
                     declarations.background_clipped = Some(true);
                 }
                 "background-image" => declarations.background = Some(Background::Unknown),
@@ -234,6 +242,7 @@ pub(super) fn parse_colour(value: &str) -> Option<u32> {
         _ => {}
     }
     if let Some(hex) = value.strip_prefix('#') {
+        // Hexadecimal colors have 3, 6 or 8 digits; the last two of 8 are the opacity.
         let n = u32::from_str_radix(hex, 16).ok()?;
         return match hex.len() {
             3 => Some((n >> 8) * 0x0011_0000 + (n >> 4 & 15) * 0x1100 + (n & 15) * 0x11),
@@ -246,6 +255,7 @@ pub(super) fn parse_colour(value: &str) -> Option<u32> {
         .strip_prefix("rgba")
         .or_else(|| value.strip_prefix("rgb"))?;
     let inner = inner.trim().strip_prefix('(')?.strip_suffix(')')?;
+    // Both the older form with commas and the newer one with spaces and a slash.
     let mut all = inner.split([',', ' ', '/']).filter(|n| !n.is_empty());
     let mut next = || all.next()?.parse::<u8>().ok().map(u32::from);
     Some(next()? << 16 | next()? << 8 | next()?)

@@ -57,13 +57,14 @@ impl HiddenTextCounter {
 
     /// Counts a text if a browser does not show it. Returns true in that case.
     pub(super) fn count_if_hidden(&mut self, text: &str) -> bool {
-        let shown = self.current_style();
-        let same = match (shown.colour, shown.background) {
+        let style = self.current_style();
+        let same = match (style.colour, style.background) {
             (Some(colour), Background::Known(ground)) => colour == ground,
+            // A page without any background is white, so white text on it is invisible.
             (Some(WHITE), Background::Unset) => !self.may_paint_background,
             _ => false,
         };
-        let hides = shown.is_hidden || same;
+        let hides = style.is_hidden || same;
         if hides {
             self.count += text.chars().filter(|c| !c.is_whitespace()).count() as u64;
         }
@@ -72,21 +73,23 @@ impl HiddenTextCounter {
 
     pub(super) fn open_element(&mut self, tag: &Tag) {
         let name = &*tag.name;
+        // The rules of an external style sheet are unknown, so it may paint any background.
         let sheet = name == "link"
             && find_attribute(tag, "rel")
                 .is_some_and(|rel| rel.to_ascii_lowercase().contains("stylesheet"));
         self.may_paint_background |= sheet;
+        // Void elements have no end tag and would stay open forever.
         if is_void_element(name) || (name == "svg" && tag.self_closing) {
             return;
         }
         self.close_implied(name);
-        let shown = self
+        let style = self
             .current_style()
             .for_child(tag, self.may_paint_background, &self.rules);
         *self.open_counts.entry(name.to_owned()).or_default() += 1;
         self.open.push(OpenElement {
             name: name.to_owned(),
-            style: shown,
+            style,
         });
     }
 
@@ -110,6 +113,8 @@ impl HiddenTextCounter {
                     | "h5"
                     | "h6"
             );
+        // Simplified from the HTML standard: the elements that a start tag closes, and those that stop the
+        // search.
         let (closed, stop): (&[&str], &[&str]) = match name {
             "li" => (&["li"], &["ul", "ol", "menu", "dir"]),
             "dt" | "dd" => (&["dt", "dd"], &["dl"]),
@@ -137,6 +142,7 @@ impl HiddenTextCounter {
     }
 
     pub(super) fn close_element(&mut self, name: &str) {
+        // The counter avoids a search through all open elements for an end tag without a start tag.
         if self.open_counts.get(name).is_none_or(|open| *open == 0) {
             return;
         }
@@ -155,6 +161,7 @@ impl HiddenTextCounter {
         if name == "style" {
             self.may_paint_background |= self.rules.parse_pending_css();
         }
+        // Elements inside a skipped element are not tracked, so the skipped one is the last open one.
         if self.open.last().is_some_and(|open| open.name == name) && is_skipped_element(name) {
             self.close_from(self.open.len() - 1);
         }
@@ -173,6 +180,7 @@ impl ComputedStyle {
     fn for_child(mut self, tag: &Tag, sheets: bool, rules: &StyleRules) -> Self {
         self.is_hidden |= find_attribute(tag, "hidden").is_some();
         let (class, id) = (find_attribute(tag, "class"), find_attribute(tag, "id"));
+        // A rule that dicta does not understand may paint this element.
         if sheets && (class.is_some() || id.is_some()) && self.background == Background::Unset {
             self.background = Background::Unknown;
         }
@@ -185,6 +193,7 @@ impl ComputedStyle {
             self.colour = parse_colour(&declarations);
         }
         let class = class.unwrap_or_default();
+        // The `style` attribute overrides the style sheets.
         let mut declarations = rules.matching_declarations(&tag.name, &class, id.as_deref());
         if let Some(style) = find_attribute(tag, "style") {
             declarations.override_with(&StyleDeclarations::parse(&style));
@@ -242,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_element_hides_by_its_own_word_is_counted() {
+    fn text_hidden_by_attributes_and_styles_is_counted() {
         for html in [
             "<p>seen<div style=\"display:none\">ghost</div>seen",
             "<p style=\"x:1; DISPLAY : None !important\">ghost<p>seen",
@@ -276,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_is_not_counted() {
+    fn visible_text_is_not_counted() {
         for html in [
             "<html><head><style>.b{background:#00f}</style></head><body><a class=b style='color:#fff'>seen</a>",
             "<p style='color:white;background:#123456'>seen",
@@ -300,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_made_to_take_for_ever_does_not() {
+    fn hostile_page_is_counted_in_bounded_time() {
         let mut page = String::new();
         for _ in 0..50_000 {
             let _infallible = write!(page, "<span><div></p></span x>");

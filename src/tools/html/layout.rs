@@ -28,6 +28,28 @@ const MAX_URL: usize = 2048;
 /// The depth at which list indentation stops growing.
 const MAX_INDENT: usize = 8;
 
+/// An element whose content is not shown.
+pub(super) struct SkippedElement {
+    /// The element's name.
+    pub(super) name: String,
+    /// The number of open elements of this name.
+    pub(super) depth: usize,
+}
+
+/// A link that is not closed yet.
+pub(super) struct OpenLink {
+    pub(super) url: String,
+    /// The start of its text in the output, once it has visible text.
+    pub(super) text_start: Option<usize>,
+}
+
+/// A link of the current block.
+struct BlockLink {
+    url: String,
+    /// The range of its text in the output.
+    range: Range<usize>,
+}
+
 /// The text so far, and the pending white space before the next word.
 pub(super) struct MarkdownWriter {
     pub(super) out: String,
@@ -37,7 +59,7 @@ pub(super) struct MarkdownWriter {
     /// True if the page contained a `base` element with an address.
     pub(super) has_base_element: bool,
     /// The name of the element whose content is left out, and the number of open elements of that name.
-    pub(super) skipped_element: Option<(String, usize)>,
+    pub(super) skipped_element: Option<SkippedElement>,
     pub(super) title: String,
     pub(super) in_title: bool,
     /// The number of open `pre` elements.
@@ -51,9 +73,9 @@ pub(super) struct MarkdownWriter {
     /// The text at the start of the next line, such as `- `.
     pub(super) line_prefix: String,
     /// The target of the open link, and the start of its text once there is any.
-    pub(super) open_link: Option<(String, Option<usize>)>,
+    pub(super) open_link: Option<OpenLink>,
     /// The links of the block with the ranges of their texts.
-    block_links: Vec<(String, Range<usize>)>,
+    block_links: Vec<BlockLink>,
     /// The start of the block after its prefix.
     block_start: usize,
     /// The detector of hidden text.
@@ -96,8 +118,10 @@ impl MarkdownWriter {
     }
 
     pub(super) fn request_paragraph_break(&mut self) {
+        // Inside a list, a blank line would separate the items.
         if self.lists.is_empty() {
             self.request_line_breaks(2);
+        // A paragraph right after the item's mark stays on its line.
         } else if self.line_prefix.is_empty() {
             self.request_line_breaks(1);
         }
@@ -119,6 +143,7 @@ impl MarkdownWriter {
 
     pub(super) fn start_item(&mut self) {
         self.request_line_breaks(1);
+        // Deeply nested lists keep this indent, so that a hostile page cannot multiply its size.
         self.line_prefix = "  ".repeat(self.lists.len().saturating_sub(1).min(MAX_INDENT));
         match self.lists.last_mut() {
             Some(Some(number)) => {
@@ -130,6 +155,7 @@ impl MarkdownWriter {
     }
 
     pub(super) fn write_text(&mut self, text: &str) {
+        // Text of scripts and styles is not part of the page.
         if self.skipped_element.is_some() {
             return;
         }
@@ -140,6 +166,7 @@ impl MarkdownWriter {
             }
             return;
         }
+        // White space in `pre` elements is kept as written.
         if self.pre_depth > 0 {
             self.start_line();
             self.write_piece(text);
@@ -167,18 +194,22 @@ impl MarkdownWriter {
     fn write_piece(&mut self, text: &str) {
         let from = self.out.len();
         self.push_within_limit(text);
-        if let Some((_, at @ None)) = &mut self.open_link
+        // The link's range begins at its first visible text.
+        if let Some(link) = &mut self.open_link
+            && link.text_start.is_none()
             && !text.trim().is_empty()
         {
-            *at = Some(from);
+            link.text_start = Some(from);
         }
         if !self.is_hidden {
             return;
         }
+        // Only the visible part is marked, without the white space around it.
         let blank = self.out[from..].len() - self.out[from..].trim_start().len();
         let (start, end) = (from + blank, from + self.out[from..].trim_end().len());
         match self.hidden_ranges.last_mut() {
             _ if start >= end => {}
+            // Two hidden pieces with only white space between them are one range.
             Some(last) if self.out[last.end..start].trim().is_empty() => last.end = end,
             _ => self.hidden_ranges.push(start..end),
         }
@@ -210,15 +241,21 @@ impl MarkdownWriter {
     /// Ends the block and writes its links.
     pub(super) fn end_block(&mut self) {
         // A link that contains several blocks belongs to the first one.
-        if matches!(self.open_link, Some((_, Some(_)))) {
+        if self
+            .open_link
+            .as_ref()
+            .is_some_and(|link| link.text_start.is_some())
+        {
             self.end_link();
         }
         let links = std::mem::take(&mut self.block_links);
         if links.is_empty() || self.out.len() > self.max_bytes {
             return;
         }
+        // The links follow the text directly.
         self.out.truncate(self.out.trim_end().len());
-        if let [(to, at)] = &links[..]
+        // A block that is exactly one link becomes `[text](url)`; in other blocks the links follow the text.
+        if let [BlockLink { url: to, range: at }] = &links[..]
             && at.start == self.block_start
             && at.end >= self.out.len()
             && !self.out[at.start..].contains('\n')
@@ -227,8 +264,9 @@ impl MarkdownWriter {
             let _infallible = write!(self.out, "]({to})");
             return;
         }
+        // Links must not appear inside a code block, so they begin a new line.
         let is_code = self.out[self.block_start.min(self.out.len())..].contains('\n');
-        for (n, (to, at)) in links.iter().enumerate() {
+        for (n, BlockLink { url: to, range: at }) in links.iter().enumerate() {
             let label = &self.out[at.start..at.end.min(self.out.len())];
             let label = &label[..label.floor_char_boundary(MAX_LINK_TEXT)];
             let label = label.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -240,6 +278,7 @@ impl MarkdownWriter {
     /// Inserts a text before text that was just written, and moves the hidden ranges.
     fn insert_at(&mut self, at: usize, text: &str) {
         self.out.insert_str(at, text);
+        // Hidden ranges after the insertion move with the text.
         for mark in self
             .hidden_ranges
             .iter_mut()
@@ -261,6 +300,7 @@ impl MarkdownWriter {
     }
 
     pub(super) fn set_base(&mut self, to: &str) {
+        // Only the first `base` counts, even if its URL is invalid.
         if !std::mem::replace(&mut self.has_base_element, true)
             && let Some(url) = self.base.as_ref().and_then(|base| base.join(to).ok())
         {
@@ -269,6 +309,7 @@ impl MarkdownWriter {
     }
 
     pub(super) fn resolve_link(&self, to: &str) -> Option<String> {
+        // A link within the page leads to no other page.
         if to.trim_start().starts_with('#') {
             return None;
         }
@@ -281,8 +322,13 @@ impl MarkdownWriter {
     }
 
     pub(super) fn end_link(&mut self) {
-        if let Some((to, Some(from))) = self.open_link.take() {
-            let known = |(known, _): &(String, _)| *known == to;
+        if let Some(OpenLink {
+            url,
+            text_start: Some(from),
+        }) = self.open_link.take()
+        {
+            // Menus and repeated links would fill the page, so a recent URL is not listed again.
+            let is_known = |known: &BlockLink| known.url == url;
             let end = self.out.trim_end().len();
             let fits = from < end && self.block_links.len() < MAX_BLOCK_LINKS;
             if fits
@@ -291,15 +337,19 @@ impl MarkdownWriter {
                     .iter()
                     .rev()
                     .take(MAX_LINK_LOOKBACK)
-                    .any(known)
+                    .any(is_known)
             {
-                self.block_links.push((to, from..end));
+                self.block_links.push(BlockLink {
+                    url,
+                    range: from..end,
+                });
             }
         }
     }
 
     /// Returns the whole text and its hidden ranges.
     pub(super) fn finish(mut self) -> (String, Vec<Range<usize>>) {
+        // A page may end without closing its tables.
         while !self.tables.is_empty() {
             self.end_table();
         }
@@ -315,6 +365,7 @@ impl MarkdownWriter {
             text.push_str(&title);
             text.push_str("\n\n");
         }
+        // The text loses its leading blank lines, so the marks move by the same amount.
         let blank = body.len() - body.trim_start_matches('\n').len();
         let moved = |at: usize| text.len() + at.clamp(blank, body.len()) - blank;
         let marks = self

@@ -10,7 +10,7 @@ fn text(html: &str) -> String {
 }
 
 #[test]
-fn a_page_becomes_readable_text_with_verbatim_sentences() {
+fn page_becomes_markdown_with_unchanged_sentences() {
     let page = r##"<!doctype html><html><head><title>Beam &amp; Downloads</title><style>p{x:"</p>"}</style><script>if (a<b) alert("<p>no</p>")</script></head>
         <body><nav><a href="/">Home</a> <a href="#top">Top</a></nav>
         <h1>Apache <b>Beam</b></h1><p>The newest&nbsp;release is <a href="../2.69.0/">2.69.0</a>,
@@ -53,7 +53,7 @@ s2";
 }
 
 #[test]
-fn odd_pages_lose_nothing_that_can_be_read() {
+fn malformed_pages_keep_all_visible_text() {
     assert_eq!(text("plain text, no tags"), "plain text, no tags");
     assert_eq!(text("<p>a<p>b"), "a\n\nb");
     assert_eq!(text("</div></ul>x<li>y"), "x\n- y");
@@ -72,13 +72,13 @@ fn odd_pages_lose_nothing_that_can_be_read() {
 }
 
 #[test]
-fn links_count_from_the_base_the_page_names_first() {
+fn relative_links_use_the_first_base_element() {
     let page = "<base href=/docs/><base href=https://evil.example/><a href=x>X</a>";
     assert_eq!(text(page), "[X](https://beam.apache.org/docs/x)");
 }
 
 #[test]
-fn links_stand_behind_what_holds_them_with_their_whole_address() {
+fn links_follow_their_block_with_full_url() {
     for (html, expected) in [
         (
             "<ul><li><a href=/a>One</a><li>see <a href=b>Two</a> and <a href=//c.example/?q=1&amp;r=2#f>Three</a>.</ul>",
@@ -123,7 +123,7 @@ fn links_stand_behind_what_holds_them_with_their_whole_address() {
 }
 
 #[test]
-fn tables_are_rows_and_columns() {
+fn data_tables_become_markdown_tables() {
     for (html, expected) in [
         (
             "<p>t<table><caption>Releases</caption><thead><tr><td>V<td>Date</thead><tbody><tr><td><a href=/1>1</a></td> <td><p>a</p><p>b|c</p></td></tr></tbody></table>z",
@@ -163,7 +163,7 @@ fn tables_are_rows_and_columns() {
 }
 
 #[test]
-fn what_is_hidden_is_marked_in_links_and_tables_too() {
+fn hidden_text_is_marked_in_links_and_tables() {
     let page = "<p>a <a href=/x hidden>gone</a> b<table><tr><th>k<th>v<tr><td>1<td style='display:none'>no |  such</table><p>c \
                 <span hidden>last</span><p>d<p><a href=/y><b hidden>whole</b></a>";
     let base = Url::parse("https://beam.apache.org/").unwrap();
@@ -182,7 +182,7 @@ fn what_is_hidden_is_marked_in_links_and_tables_too() {
 }
 
 #[test]
-fn hostile_nesting_costs_no_more_than_its_length() {
+fn deep_nesting_renders_in_linear_time() {
     for tag in [
         "div",
         "b",
@@ -203,7 +203,7 @@ fn hostile_nesting_costs_no_more_than_its_length() {
 }
 
 #[test]
-fn it_stops_when_told_to() {
+fn renderer_stops_when_flag_is_set() {
     assert_eq!(
         render_html_as_markdown("<p>x", None, 100, &AtomicBool::new(true)),
         None

@@ -15,6 +15,7 @@ pub(super) fn parse_go_duration(text: &str) -> Option<Millis> {
             .unwrap_or(rest.len());
         let unit = match &rest[..end] {
             "ns" => 1e-9,
+            // Go accepts both the micro sign and the Greek letter.
             "us" | "µs" | "μs" => 1e-6,
             "ms" => 1e-3,
             "s" => 1.0,
@@ -33,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_read_as_go_writes_them() {
+    fn go_durations_are_parsed() {
         for (text, millis) in [
             ("30s", 30_000),
             ("1m30s", 90_000),

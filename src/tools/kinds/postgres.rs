@@ -20,6 +20,7 @@ use crate::clock::BoxFuture;
 use crate::diag::yaml::MappingDecoder;
 use crate::event::CallCx;
 use crate::model::{CallIx, Digest, ToolResponse};
+use crate::tools::ProbeError;
 use crate::tools::ValidatedCall;
 use crate::tools::source::{SourceCx, ToolExecutor, ToolInput, ToolSource};
 use config::PostgresConfig;
@@ -76,6 +77,7 @@ impl ToolSource for PostgresSource {
         input: &ToolInput,
     ) -> Option<Arc<dyn ToolExecutor>> {
         let query = SqlQuery::read(fields, input)?;
+        // A template is checked again for each call, when its text is known.
         let refused = query
             .fixed_statement()
             .and_then(|text| statement_rules::explain_refused_statement(text, self.is_writable()));
@@ -91,11 +93,13 @@ impl ToolSource for PostgresSource {
         }))
     }
 
-    fn probe<'a>(&'a self, cx: &'a CallCx) -> BoxFuture<'a, Result<String, String>> {
+    fn probe<'a>(&'a self, cx: &'a CallCx) -> BoxFuture<'a, Result<String, ProbeError>> {
         Box::pin(async move {
             let (there, bad) =
-                execution::probe_pool(&self.pool, &self.tool_queries.fixed_queries(), cx).await?;
-            probe_result(there, &bad)
+                execution::probe_pool(&self.pool, &self.tool_queries.fixed_queries(), cx)
+                    .await
+                    .map_err(ProbeError::unusable)?;
+            probe_result(there, bad)
         })
     }
 }
@@ -136,6 +140,7 @@ impl PostgresTool {
         prepared: &ValidatedCall,
         cx: &CallCx,
     ) -> Result<ToolResponse, SqlFailure> {
+        // Inserted values may change the first word.
         let (text, values) = self.query.prepare_statement(prepared)?;
         if let Some(why) =
             statement_rules::explain_refused_statement(&text, self.source.is_writable())

@@ -9,6 +9,7 @@ use crate::clock::BoxFuture;
 use crate::diag::yaml::MappingDecoder;
 use crate::event::CallCx;
 use crate::model::{CallIx, Digest, ToolResponse};
+use crate::tools::ProbeError;
 use crate::tools::ValidatedCall;
 use crate::tools::source::{SourceKind, ToolExecutor, ToolInput, ToolSource};
 
@@ -45,7 +46,7 @@ impl ToolSource for Calendar {
         let short = fields.boolean("short").unwrap_or(false);
         Some(Arc::new(Weekday { short }))
     }
-    fn probe<'a>(&'a self, _cx: &'a CallCx) -> BoxFuture<'a, Result<String, String>> {
+    fn probe<'a>(&'a self, _cx: &'a CallCx) -> BoxFuture<'a, Result<String, ProbeError>> {
         Box::pin(async { Ok("the Gregorian calendar".to_owned()) })
     }
 }

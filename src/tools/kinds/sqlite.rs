@@ -18,6 +18,7 @@ use crate::clock::BoxFuture;
 use crate::diag::yaml::MappingDecoder;
 use crate::event::CallCx;
 use crate::model::{CallIx, Digest, Millis, ToolResponse};
+use crate::tools::ProbeError;
 use crate::tools::ValidatedCall;
 use crate::tools::source::{SourceCx, ToolExecutor, ToolInput, ToolSource};
 
@@ -46,11 +47,13 @@ pub(super) fn read(
         fields.error_at_mapping("missing", "a sqlite source needs `database`, a file");
     }
     let written = fields.text("database")?;
+    // SQLite may read `file:` as a URI with options, which change how it opens the file.
     if written.contains('\0') || written.starts_with("file:") {
         fields.error("database", "value", "database must be the path of a file");
         return None;
     }
     let path = (written != IN_MEMORY_PATH).then(|| cx.folder.join(&written));
+    // A warning only: another program may create the file before the run.
     if let Some(path) = path.as_ref().filter(|path| !path.is_file()) {
         let why = format!("there is no file {} yet", path.display());
         fields.warning("database", "missing-file", why);
@@ -93,10 +96,11 @@ impl ToolSource for SqliteSource {
         }))
     }
 
-    fn probe<'a>(&'a self, cx: &'a CallCx) -> BoxFuture<'a, Result<String, String>> {
+    fn probe<'a>(&'a self, cx: &'a CallCx) -> BoxFuture<'a, Result<String, ProbeError>> {
         Box::pin(async move {
             let tools = self.tool_queries.fixed_queries();
             let looked = execution::run_with_connection(self, cx, move |db| {
+                // Tables of SQLite itself begin with `sqlite_`.
                 let count = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'";
                 let tables: i64 = db
                     .conn
@@ -112,7 +116,8 @@ impl ToolSource for SqliteSource {
                 Ok((tables, bad))
             })
             .await;
-            let (tables, bad) = looked.map_err(|failure| failure.message().to_owned())?;
+            let (tables, bad) =
+                looked.map_err(|failure| ProbeError::unusable(failure.message()))?;
             let noun = if tables == 1 { "table" } else { "tables" };
             let mode = if self.writable {
                 "writable"
@@ -120,7 +125,7 @@ impl ToolSource for SqliteSource {
                 "read-only"
             };
             let version = rusqlite::version();
-            probe_result(format!("SQLite {version}, {tables} {noun}, {mode}"), &bad)
+            probe_result(format!("SQLite {version}, {tables} {noun}, {mode}"), bad)
         })
     }
 }

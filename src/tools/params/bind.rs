@@ -9,10 +9,18 @@ use crate::tools::json::JsonNode;
 enum ParamValueSource<'a> {
     /// The language model's argument.
     Argument(&'a JsonNode),
-    /// The default of the file. The flag is true if the arguments contained `null`.
-    Default(&'a JsonNode, bool),
-    /// A claim of a verified token, with its name.
-    Claim(JsonNode, &'a str),
+    /// The default of the file.
+    Default {
+        value: &'a JsonNode,
+        /// True if the arguments contained `null`.
+        was_null: bool,
+    },
+    /// A claim of a verified token.
+    Claim {
+        value: JsonNode,
+        /// The name of the claim.
+        field: &'a str,
+    },
     Nothing,
 }
 
@@ -46,6 +54,7 @@ impl ToolParams {
             arguments: &arguments,
             claims,
         };
+        // All parameters are checked, so that a model can correct every mistake at once.
         let (mut values, mut coerced, mut failed) = (Vec::new(), Vec::new(), Vec::new());
         for param in self.all_params() {
             match binding.bind_param(param, coerce, &mut coerced) {
@@ -96,7 +105,7 @@ impl<'a> ParamBinder<'a> {
             ParamValueSource::Argument(value) => {
                 param.spec.check_and_convert(value, &mut conversion)
             }
-            ParamValueSource::Default(value, was_null) => {
+            ParamValueSource::Default { value, was_null } => {
                 // The author wrote the default with its type, so no conversion applies.
                 conversion.coerce = false;
                 if coerce && *was_null {
@@ -107,7 +116,7 @@ impl<'a> ParamBinder<'a> {
                 }
                 param.spec.check_and_convert(value, &mut conversion)
             }
-            ParamValueSource::Claim(value, field) => {
+            ParamValueSource::Claim { value, field } => {
                 // `coerce` corrects mistakes of the language model; a claim is not one.
                 conversion.coerce = false;
                 // The claim is hidden from the language model, so the error must not contain its value.
@@ -121,19 +130,24 @@ impl<'a> ParamBinder<'a> {
         }
         taken.map_err(|why| ParamError {
             message: format!("unable to parse value for {:?}: {why}", param.name),
-            is_auth: matches!(given, ParamValueSource::Claim(..)),
+            is_auth: matches!(given, ParamValueSource::Claim { .. }),
         })
     }
 
     fn find_value(&self, param: &'a ToolParam) -> Result<ParamValueSource<'a>, ParamError> {
+        // A parameter that a claim fills ignores the model's argument, which could forge the claim.
         if !param.claim_refs.is_empty() {
             return self.find_claim(param);
         }
         let argument = self.arguments.iter().find(|(key, _)| *key == param.name);
+        // A model may write null for a parameter that it leaves out.
         let is_null = |node: &JsonNode| matches!(node, JsonNode::Literal(word) if word == "null");
         match (argument, &param.default) {
             (Some((_, value)), _) if !is_null(value) => Ok(ParamValueSource::Argument(value)),
-            (was, Some(default)) => Ok(ParamValueSource::Default(default, was.is_some())),
+            (written, Some(default)) => Ok(ParamValueSource::Default {
+                value: default,
+                was_null: written.is_some(),
+            }),
             _ if param.required => Err(ParamError {
                 message: format!("parameter {:?} is required", param.name),
                 is_auth: false,
@@ -151,6 +165,7 @@ impl<'a> ParamBinder<'a> {
             ),
             is_auth: true,
         };
+        // The services in the order of the file; the first one with a verified token fills the parameter.
         let verified = param.claim_refs.iter().find_map(|claim| {
             let found = self.claims.get(&claim.service)?;
             Some((found, claim.field.as_str()))
@@ -163,7 +178,7 @@ impl<'a> ParamBinder<'a> {
                 Err(refuse(format!("no field named {field} in claims")))
             }
             Some(value) => JsonNode::parse(&value.to_string(), &mut Vec::new())
-                .map(|node| ParamValueSource::Claim(node, field))
+                .map(|value| ParamValueSource::Claim { value, field })
                 .map_err(refuse),
         }
     }
@@ -172,6 +187,7 @@ impl<'a> ParamBinder<'a> {
     /// cycles.
     fn find_copied_value(&self, name: &str) -> Option<ParamValueSource<'a>> {
         let mut source = self.params.all_params().find(|param| param.name == name)?;
+        // The bound ends a cycle; the reader reports cycles, but such a tool still exists.
         for _ in 0..self.params.all_params().count() {
             match &source.copied_from {
                 None => return self.find_value(source).ok(),

@@ -75,6 +75,7 @@ pub(super) fn check_templates(
              escape, or bounds",
             param.name
         );
+        // On a writable source, inserted text may change data, so the author must allow it by name.
         if cx.writable {
             let why = format!(
                 "{why}; on a writable source this is an error unless `allowUncheckedTemplates: [{}]` allows it",

@@ -25,17 +25,17 @@ pub(super) fn find_overbroad_patterns(shape: &ValueSpec) -> Vec<(usize, String)>
                     .iter()
                     .find_map(|sample| find_overbroad_value(shape, sample))?;
                 let written = &pattern.source;
-                let bare = written.trim_start_matches('^').trim_end_matches('$');
+                let unanchored = written.trim_start_matches('^').trim_end_matches('$');
                 let fixed = if written.contains('|') {
                     format!("^(?:{written})$")
                 } else {
-                    format!("^{bare}$")
+                    format!("^{unanchored}$")
                 };
-                let (shown, fixed) = (truncate_value_text(written), truncate_value_text(&fixed));
+                let (source, fixed) = (truncate_value_text(written), truncate_value_text(&fixed));
                 Some((
                     at,
                     format!(
-                        "`{shown}` also admits `{witness}`; write `{fixed}` or `anchored: true`"
+                        "`{source}` also admits `{witness}`; write `{fixed}` or `anchored: true`"
                     ),
                 ))
             }
@@ -50,6 +50,8 @@ fn find_overbroad_value(shape: &ValueSpec, sample: &str) -> Option<String> {
         ValueType::Text => {
             let mut all: Vec<String> = SAMPLE_WORDS
                 .iter()
+                // Words that contain the sample show in a familiar way what an unanchored pattern also
+                // admits.
                 .filter(|word| word.contains(sample) && sample.len() > 2)
                 .map(|word| (*word).to_owned())
                 .collect();
@@ -58,6 +60,7 @@ fn find_overbroad_value(shape: &ValueSpec, sample: &str) -> Option<String> {
                 format!("{sample}-old"),
                 format!("x{sample}"),
                 format!("{sample}x"),
+                // An example of an injection through an unanchored pattern.
                 format!("{sample}; --"),
                 format!("{sample} 1"),
             ]);
@@ -80,6 +83,7 @@ fn find_overbroad_value(shape: &ValueSpec, sample: &str) -> Option<String> {
             ValueType::Text => JsonNode::Text(text.clone()),
             _ => JsonNode::Literal(text.clone()),
         };
+        // Another entry of the list may allow the value on purpose.
         let is_known = shape.filter.allowed.iter().any(|entry| match entry {
             ValueMatcher::Pattern(pattern) => pattern.matches_whole(text),
             ValueMatcher::Equal(same) => *same == node,

@@ -46,6 +46,7 @@ pub(super) fn read_tool_params(
     groups: &[&'static str],
     cx: &ParamsCx<'_>,
 ) -> ToolParams {
+    // Each parameter with its place, since the checks across parameters report errors there.
     let mut read: Vec<(ToolParam, String)> = Vec::new();
     for group in groups {
         for (at, mut entry) in fields
@@ -81,6 +82,7 @@ fn read_param(
     if !fields.is_mapping() {
         return None;
     }
+    // `text` reports an empty name as an error, so the presence of the keys is recorded first.
     let before = fields.has("name") && fields.has("description");
     let name = fields.text("name");
     if !fields.has("name") {
@@ -90,17 +92,20 @@ fn read_param(
     if !fields.has("description") {
         fields.error_at_mapping("missing", "parameter is missing 'description' field");
     }
+    // The value: whether it is required, and where it comes from.
     let required = fields.boolean("required");
     let copied = fields.text("valueFromParam");
     let claims = read_claim_refs(fields, cx);
     refuse_unsupported(fields);
     let default = fields.value("default").and_then(yaml_to_node);
+    // The type and its rules.
     let mut shape = read_value_spec(fields, group)?;
     shape.description = description.unwrap_or_default();
     if group == TEMPLATE_PARAMETERS && matches!(shape.of, ValueType::Map(_)) {
         let why = "a template parameter is a string, integer, float, boolean or array";
         fields.error("type", "value", why);
     }
+    // A default that its own rules reject would fail every call without the argument.
     if let Some(default) = &default
         && let Err(why) = shape.check_and_convert(default, &mut ConversionCx::default())
     {
@@ -110,6 +115,7 @@ fn read_param(
             format!("unable to parse the default: {why}"),
         );
     }
+    // A parameter has one source, so a copy of a claim would be ambiguous.
     if copied.is_some() && !claims.is_empty() {
         fields.error(
             "valueFromParam",
@@ -118,6 +124,7 @@ fn read_param(
         );
     }
     let name = name.filter(|_| before)?;
+    // A warning only: the toolbox and some providers allow such names.
     if !name
         .chars()
         .all(|c| c.is_ascii_alphanumeric() || "_.-".contains(c))
@@ -152,6 +159,7 @@ fn refuse_unsupported(fields: &mut MappingDecoder<'_>) {
             continue;
         }
         let written = fields.value(key);
+        // `false` asks for nothing, so it is accepted.
         if written != Some(&Value::Bool(false)) {
             fields.error_at_key(key, "unsupported", format!("{key} is not supported: {why}"));
         }
@@ -159,6 +167,7 @@ fn refuse_unsupported(fields: &mut MappingDecoder<'_>) {
 }
 
 fn read_claim_refs(fields: &mut MappingDecoder<'_>, cx: &ParamsCx<'_>) -> Vec<ClaimRef> {
+    // The toolbox knows both words; the older one is still accepted.
     if fields.has("authServices") && fields.has("authSources") {
         fields.error(
             "authSources",
@@ -207,6 +216,7 @@ fn read_value_spec(fields: &mut MappingDecoder<'_>, group: &'static str) -> Opti
     let of = read_value_type(fields, group);
     let is_number = matches!(of, Some(ValueType::Integer | ValueType::Float));
     let is_integer = matches!(of, Some(ValueType::Integer));
+    // Read for every type, so that a misplaced key gets a message about its purpose.
     let [low, high] = ["minValue", "maxValue"].map(|key| {
         let written = fields.value(key)?;
         if of.is_some() && !is_number {
@@ -226,6 +236,7 @@ fn read_value_spec(fields: &mut MappingDecoder<'_>, group: &'static str) -> Opti
     }
     let escape = read_escape(fields, of.as_ref(), group);
     let anchored = fields.boolean("anchored").unwrap_or(false);
+    // The lists come last, because their entries depend on the type and on `anchored`.
     let [allowed, excluded] = ["allowedValues", "excludedValues"]
         .map(|key| read_value_matchers(fields, key, of.as_ref(), anchored));
     let shape = ValueSpec {
@@ -259,6 +270,7 @@ fn read_value_type(fields: &mut MappingDecoder<'_>, group: &'static str) -> Opti
                 .iter()
                 .find(|(word, _)| *word == other)
                 .map(|(_, t)| *t);
+            // A type of another language or schema gets its equivalent as a suggestion.
             let near = alias.or_else(|| find_nearest(other, TYPE_NAMES));
             let hint = near.map_or_else(
                 || format!("; there are {}", TYPE_NAMES.join(", ")),
@@ -300,6 +312,7 @@ fn read_items_spec(fields: &mut MappingDecoder<'_>, group: &'static str) -> Opti
     if !inner.is_mapping() {
         return None;
     }
+    // Not used, but read so that it is a known key.
     inner.text("name");
     let description = inner.text_or_empty("description");
     for key in ["default", "required"] {
@@ -401,6 +414,7 @@ fn read_escape(
     let escape = fields.choice("escape", &DelimiterEscape::NAMES)?;
     match of {
         Some(ValueType::Text) | None => {}
+        // An array is never a text, but its items may be.
         Some(ValueType::Array(_)) => {
             fields.error_at_key(
                 "escape",
@@ -480,6 +494,7 @@ fn read_value_matcher(
                 format_go_quoted(&node)
             )),
         },
+        // YAML reads an unquoted `1` as a number, but a string parameter only has texts.
         (JsonNode::Literal(plain), ValueType::Text) => {
             let printed = super::value_filter::format_go_number(plain);
             let why = format!(
@@ -488,6 +503,7 @@ fn read_value_matcher(
             Ok((ValueMatcher::Equal(JsonNode::Text(printed)), Some(why)))
         }
         (JsonNode::Literal(plain), ValueType::Integer) if is_number_literal(plain) => {
+            // `2.0` in a list equals the integer 2.
             let is_whole = parse_whole_number(plain).is_some()
                 || parse_finite_float(plain).is_some_and(|x| x.fract() == 0.0);
             if is_whole {

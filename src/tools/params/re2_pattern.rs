@@ -31,13 +31,14 @@ impl Re2Pattern {
     pub(super) fn parse(written: &str, anchored: bool) -> Result<Self, String> {
         let translated = translate_re2(written)?;
         let regex = compile_regex(&translated)?;
-        let whole = compile_regex(&format!(r"\A(?:{translated})\z"))?;
+        // `\A` and `\z` match only the ends of the text, even under the flag `m`.
+        let whole_regex = compile_regex(&format!(r"\A(?:{translated})\z"))?;
         let hir = regex_syntax::parse(&translated)
             .map_err(|error| last_error_line(&error.to_string()))?;
         Ok(Self {
             source: written.to_owned(),
             regex,
-            whole_regex: whole,
+            whole_regex,
             anchored,
             hir,
         })
@@ -58,6 +59,7 @@ impl Re2Pattern {
 
     /// Returns the only text that the pattern matches, if there is only one.
     pub(super) fn only_match(&self) -> Option<String> {
+        // A pattern such as `^active$` admits one value, so the schema can list it.
         let mut parts = match self.hir.kind() {
             HirKind::Concat(parts) => parts.iter().collect(),
             _ => vec![&self.hir],
@@ -79,6 +81,7 @@ impl Re2Pattern {
             return None;
         };
         let text = String::from_utf8(literal.0.to_vec()).ok()?;
+        // Two anchors do not prove the end: `$` under `m` also matches before a line break.
         let admits_no_more = self.anchored
             || (anchors == 2
                 && !self.matches(&format!("{text}x"))
@@ -90,6 +93,7 @@ impl Re2Pattern {
     pub(super) fn sample_matches(&self) -> Vec<String> {
         let mut found = Vec::new();
         let mut hir = &self.hir;
+        // Groups around the whole pattern do not change what it matches.
         while let HirKind::Capture(capture) = hir.kind() {
             hir = &capture.sub;
         }
@@ -101,6 +105,7 @@ impl Re2Pattern {
             }
             _ => found.push(sample_match(hir)),
         }
+        // A sample of a pattern with anchors or word boundaries may not match, so it is dropped.
         found.retain(|text| !text.is_empty() && self.matches_whole(text));
         found
     }
@@ -113,10 +118,12 @@ fn sample_match(hir: &Hir) -> String {
         HirKind::Literal(literal) => String::from_utf8_lossy(&literal.0).into_owned(),
         HirKind::Class(class) => sample_char_of_class(class).to_string(),
         HirKind::Repetition(repetition) => {
+            // At least one repetition, because an empty sample shows nothing.
             let wanted = repetition
                 .min
                 .max(1)
                 .min(repetition.max.unwrap_or(1).max(repetition.min));
+            // Long repetitions would make a sample unreadable.
             sample_match(&repetition.sub).repeat(wanted.min(64) as usize)
         }
         HirKind::Capture(capture) => sample_match(&capture.sub),
@@ -126,7 +133,7 @@ fn sample_match(hir: &Hir) -> String {
 }
 
 fn sample_char_of_class(class: &Class) -> char {
-    let has = |c: char| match class {
+    let contains = |c: char| match class {
         Class::Unicode(class) => class.iter().any(|r| r.start() <= c && c <= r.end()),
         Class::Bytes(class) => class
             .iter()
@@ -142,7 +149,7 @@ fn sample_char_of_class(class: &Class) -> char {
     // Prefer characters that make a sample easy to read in a message.
     ['a', '1', 'A', '_', '-', ' ']
         .into_iter()
-        .find(|c| has(*c))
+        .find(|c| contains(*c))
         .or(first)
         .unwrap_or('a')
 }
@@ -205,10 +212,12 @@ impl Re2Translator {
         let mut last = LastToken::Other;
         while let Some(c) = self.peek(0) {
             let was = std::mem::replace(&mut last, LastToken::Other);
+            // Each arm is a place where RE2 and the crate `regex` differ.
             match c {
                 '\\' => self.translate_escape(false)?,
                 '[' => self.translate_class()?,
                 '(' if self.peek(1) == Some('?') => self.translate_group()?,
+                // `*?` is one lazy repetition, but `**` is an error in RE2.
                 '?' if was == LastToken::Repeat => {
                     self.push(1);
                     last = LastToken::Lazy;
@@ -254,6 +263,7 @@ impl Re2Translator {
 
     /// Returns the length of a repetition such as `{2,3}`; any other brace is literal.
     fn repetition_len(&self) -> Result<Option<usize>, String> {
+        // RE2 reads braces that are not a repetition as plain text; the crate reports an error.
         let body: String = self.chars[self.at + 1..]
             .iter()
             .take_while(|c| **c != '}')
@@ -290,6 +300,7 @@ impl Re2Translator {
             return Err("atomic groups are not supported (RE2)".to_owned());
         }
         self.push(2);
+        // The group has a name, which both dialects write in the same way.
         if matches!(self.peek(0), Some('P' | '<')) {
             return Ok(());
         }
@@ -308,6 +319,7 @@ impl Re2Translator {
             return Err("it ends in a backslash".to_owned());
         };
         match c {
+            // In RE2 these classes are ASCII only; in the crate they contain all of Unicode.
             'd' | 'w' | 's' | 'D' | 'W' | 'S' => {
                 let set = match c.to_ascii_lowercase() {
                     'd' => "0-9",
@@ -321,6 +333,7 @@ impl Re2Translator {
                 };
                 self.replace(2, &with);
             }
+            // RE2's word boundaries are ASCII as well.
             'b' if !in_class => self.replace(2, r"(?-u:\b)"),
             'B' if !in_class => self.replace(2, r"(?-u:\B)"),
             'Q' if !in_class => self.translate_quoted(),
@@ -365,6 +378,7 @@ impl Re2Translator {
             .take(3)
             .take_while(|c| ('0'..='7').contains(*c))
             .collect();
+        // A single digit except 0 is a backreference.
         if digits.len() == 1 && !digits.starts_with('0') {
             return Err("backreferences are not supported (RE2)".to_owned());
         }
@@ -383,6 +397,7 @@ impl Re2Translator {
         loop {
             match self.peek(0) {
                 None => return Err("a class `[` without `]`".to_owned()),
+                // `]` directly after the opening bracket is a plain character.
                 Some(']') if !is_start => {
                     self.push(1);
                     return Ok(());
@@ -396,6 +411,7 @@ impl Re2Translator {
                         None => self.push_escaped(),
                     }
                 }
+                // The crate gives these characters a meaning in classes, such as `&&` for an intersection.
                 Some('[' | ']' | '&' | '~') => self.push_escaped(),
                 Some('-') if is_start => self.push_escaped(),
                 Some('-') if self.peek(1) == Some('-') => self.replace(2, r"-\-"),

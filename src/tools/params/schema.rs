@@ -18,15 +18,15 @@ const NOT_PORTABLE: &[&str] = &[
 impl ToolParams {
     /// Returns the JSON Schema of the arguments, with rules and without hidden parameters.
     pub fn schema(&self) -> Value {
-        let shown: Vec<&ToolParam> = self
+        let visible: Vec<&ToolParam> = self
             .all_params()
             .filter(|param| !param.is_hidden())
             .collect();
-        let properties: Map<String, Value> = shown
+        let properties: Map<String, Value> = visible
             .iter()
             .map(|param| (param.name.clone(), property_schema(param)))
             .collect();
-        let required: Vec<&str> = shown
+        let required: Vec<&str> = visible
             .iter()
             .filter(|param| param.is_required_of_model())
             .map(|param| param.name.as_str())
@@ -43,6 +43,7 @@ fn property_schema(param: &ToolParam) -> Value {
     let mut schema = value_schema(&param.spec);
     if let Some(default) = &param.default
         && let Ok(default) = serde_json::from_str(&default.to_compact_json())
+    // A number beyond `f64` has no place in a schema, so such a default is not shown.
     {
         schema.insert("default".to_owned(), default);
     }
@@ -94,6 +95,7 @@ fn add_filter_to_schema(shape: &ValueSpec, schema: &mut Map<String, Value>) -> V
         }
     }
     let allowed = &shape.filter.allowed;
+    // From the most exact form to the least: a list of values, one pattern, a sentence.
     if let Some(values) = enum_values(shape) {
         schema.insert("enum".to_owned(), Value::Array(values));
     } else if let Some(pattern) = find_single_pattern(shape) {
@@ -141,9 +143,11 @@ fn find_single_pattern(shape: &ValueSpec) -> Option<String> {
         return None;
     };
     let written = &pattern.source;
+    // JSON Schema uses JavaScript's patterns, which lack these parts of RE2.
     if NOT_PORTABLE.iter().any(|part| written.contains(part)) {
         return None;
     }
+    // An alternation binds less tightly than anchors, so `^a|b$` is not anchored as a whole.
     let is_whole = written.starts_with('^') && written.ends_with('$') && !written.contains('|');
     Some(if pattern.anchored && !is_whole {
         format!("^(?:{written})$")

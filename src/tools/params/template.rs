@@ -38,6 +38,7 @@ impl Template {
         let known: Vec<KnownName<'_>> = params.template.iter().map(known_name_of).collect();
         TemplateParser {
             text,
+            // Only template parameters: a bound parameter in the text would be a different mistake.
             known: Some(&known),
             bound_params: &params.bound,
             allows_json: false,
@@ -123,11 +124,20 @@ impl Template {
     }
 }
 
-/// A name that may be inserted, with the type of its value if that is known.
-pub type KnownName<'a> = (&'a str, Option<&'a ValueSpec>);
+/// A name that a template may insert.
+#[derive(Debug, Clone, Copy)]
+pub struct KnownName<'a> {
+    /// The name.
+    pub name: &'a str,
+    /// The type of the value; `None` if the file does not declare it.
+    pub spec: Option<&'a ValueSpec>,
+}
 
 fn known_name_of(param: &ToolParam) -> KnownName<'_> {
-    (&param.name, Some(&param.spec))
+    KnownName {
+        name: &param.name,
+        spec: Some(&param.spec),
+    }
 }
 
 fn explain_missing_value(name: &str) -> String {
@@ -135,6 +145,7 @@ fn explain_missing_value(name: &str) -> String {
 }
 
 fn format_inserted(name: &str, value: &JsonNode, how: InsertFormat) -> Result<String, String> {
+    // A model's value is inserted in the form in which Go's templates print it.
     match (how, value) {
         (InsertFormat::Json, value) => Ok(value.to_compact_json()),
         (InsertFormat::Plain, JsonNode::Text(text)) => Ok(text.clone()),
@@ -176,6 +187,7 @@ enum TemplateAction {
 
 impl TemplateParser<'_> {
     fn parse_template(&self) -> Result<Template, String> {
+        // The loop follows Go's `text/template`: plain text, then an action in braces.
         let mut pieces: Vec<TemplatePiece> = Vec::new();
         let (mut at, mut trim) = (0, false);
         loop {
@@ -193,6 +205,7 @@ impl TemplateParser<'_> {
             let body = &self.text[inside..];
             let close = self.find_action_end(at + open, body)?;
             let (action, left, right) = self.parse_action(at + open, &body[..close])?;
+            // `{{-` removes the white space before the action, and `-}}` that after it.
             if left {
                 plain = plain.trim_end_matches(GO_TRIM_CHARS);
             }
@@ -206,6 +219,7 @@ impl TemplateParser<'_> {
 
     /// Finds the `}}` of an action; one inside a comment belongs to the comment.
     fn find_action_end(&self, at: usize, body: &str) -> Result<usize, String> {
+        // Only a comment may contain closing braces.
         let head = body.strip_prefix("- ").unwrap_or(body).trim_start();
         let from = match head.strip_prefix("/*") {
             Some(comment) => {
@@ -224,6 +238,7 @@ impl TemplateParser<'_> {
 
     fn parse_action(&self, at: usize, body: &str) -> Result<(TemplateAction, bool, bool), String> {
         let (body, left) = match body.strip_prefix('-') {
+            // A minus without a space belongs to the action, as in Go.
             Some(rest) if rest.starts_with(GO_TRIM_CHARS) => (rest, true),
             _ => (body, false),
         };
@@ -254,6 +269,7 @@ impl TemplateParser<'_> {
             }
             _ => return Err(self.error_at(at, &self.explain_unsupported(body))),
         };
+        // Go requires a name after the dot; a digit at its beginning is a number.
         let name = &field[1..];
         let is_name = !name.starts_with(|c: char| c.is_ascii_digit())
             && !name.is_empty()
@@ -279,17 +295,19 @@ impl TemplateParser<'_> {
     }
 
     fn check_insert(&self, at: usize, name: &str, how: InsertFormat) -> Result<(), String> {
+        // A schema declares the arguments, so any name may exist.
         let Some(known) = self.known else {
             return Ok(());
         };
-        let Some((_, shape)) = known.iter().find(|(known, _)| *known == name) else {
+        let Some(KnownName { spec: shape, .. }) = known.iter().find(|known| known.name == name)
+        else {
             if self.bound_params.iter().any(|param| param.name == name) {
                 let why = format!(
                     "`{name}` is bound, not inserted: declare it under templateParameters, or use a placeholder"
                 );
                 return Err(self.error_at(at, &why));
             }
-            let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+            let names: Vec<&str> = known.iter().map(|known| known.name).collect();
             let why = match find_nearest(name, names.iter().copied()) {
                 Some(near) => format!("unknown name `{name}`; did you mean `{near}`?"),
                 None if names.is_empty() => {
@@ -302,6 +320,7 @@ impl TemplateParser<'_> {
         let Some(shape) = shape else {
             return Ok(());
         };
+        // Each combination that cannot be printed gets a message with the right form.
         let why = match (how, shape.value_type()) {
             (InsertFormat::Array, ValueType::Array(items))
                 if matches!(items.value_type(), ValueType::Text) =>

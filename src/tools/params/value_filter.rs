@@ -33,6 +33,7 @@ impl ValueFilter {
         }
         let printed = format_for_patterns(value);
         let matches = |entry: &&ValueMatcher| entry.matches(value, printed.as_deref());
+        // Without allowed values, everything is allowed that is not excluded.
         if !self.allowed.is_empty() && !self.allowed.iter().any(|e| matches(&e)) {
             let listed = format_matchers(&self.allowed);
             return Err(format!(
@@ -93,9 +94,11 @@ fn format_for_patterns(value: &JsonNode) -> Option<String> {
 /// Compares deeply; numbers by value, keys in any order.
 fn is_equal_value(a: &JsonNode, b: &JsonNode) -> bool {
     match (a, b) {
+        // `1` and `1.0` are the same number in JSON, so their texts are not compared.
         (JsonNode::Literal(a), JsonNode::Literal(b))
             if is_number_literal(a) && is_number_literal(b) =>
         {
+            // `i128` holds every 64-bit integer exactly; floats would round large ones.
             match (a.parse::<i128>(), b.parse::<i128>()) {
                 (Ok(a), Ok(b)) => a == b,
                 _ => parse_finite_float(a).is_some_and(|a| parse_finite_float(b) == Some(a)),
@@ -105,6 +108,7 @@ fn is_equal_value(a: &JsonNode, b: &JsonNode) -> bool {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_equal_value(a, b))
         }
         (JsonNode::Object(a), JsonNode::Object(b)) => {
+            // The order of keys does not matter in JSON.
             let in_b = |key: &str, value: &JsonNode| {
                 b.iter().any(|(k, v)| k == key && is_equal_value(value, v))
             };
@@ -126,6 +130,7 @@ pub(super) fn format_go_number(plain: &str) -> String {
     let scientific = format!("{x:e}");
     let (digits, power) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let power: i32 = power.parse().unwrap_or(0);
+    // Go prints very small and very large floats with an exponent of at least two digits.
     if x != 0.0 && !(-4..GO_EXPONENT_FROM).contains(&power) {
         let sign = if power < 0 { '-' } else { '+' };
         format!("{digits}e{sign}{:02}", power.abs())
@@ -151,6 +156,7 @@ pub(super) fn format_go_quoted(value: &JsonNode) -> String {
 /// Formats a value like Go's `%v`.
 pub(super) fn format_go_plain(value: &JsonNode) -> String {
     match value {
+        // A blank text is quoted, because it would be invisible in the message.
         JsonNode::Text(text) if text.trim().is_empty() => {
             format!("{:?}", truncate_value_text(text))
         }

@@ -122,11 +122,13 @@ impl ValueSpec {
         value: &JsonNode,
         cx: &mut ConversionCx,
     ) -> Result<JsonNode, String> {
+        // Only with `coerce: true`; otherwise a wrong type is an error.
         let lenient = if cx.coerce {
             coerce_value(&self.of, value)
         } else {
             None
         };
+        // The record shows each conversion, because the tool gets another value than the model wrote.
         if let Some(read) = &lenient {
             cx.changes.push(ArgumentChange {
                 path: cx.path.clone(),
@@ -138,12 +140,14 @@ impl ValueSpec {
             });
         }
         let value = lenient.as_ref().unwrap_or(value);
+        // The order decides which message a value with several problems gets.
         let value = self.check_type(value)?;
         self.filter.check_value(&value)?;
         self.check_bounds(&value)?;
         match (&self.of, value) {
             (ValueType::Array(items), JsonNode::List(list)) => convert_items(items, &list, cx),
             (ValueType::Map(of), JsonNode::Object(pairs)) => convert_map_values(*of, pairs, cx),
+            // Escaping comes last, so that the rules see the raw value.
             (_, JsonNode::Text(text)) => Ok(JsonNode::Text(match self.escape {
                 Some(escape) => escape.apply(&text),
                 None => text,
@@ -168,6 +172,7 @@ impl ValueSpec {
             (ValueType::Float, JsonNode::Literal(number))
                 if is_number_literal(number) && parse_finite_float(number).is_some() =>
             {
+                // Drivers take the type from the text, so a whole number gets a decimal point.
                 let dot = if number.contains(['.', 'e', 'E']) {
                     ""
                 } else {
@@ -227,6 +232,7 @@ fn convert_map_values(
     pairs: Vec<(String, JsonNode)>,
     cx: &mut ConversionCx,
 ) -> Result<JsonNode, String> {
+    // Without `valueType`, values may have any type.
     let untyped_spec = of.map(|scalar| ValueSpec::without_rules(scalar.into()));
     let mut converted = Vec::with_capacity(pairs.len());
     for (key, value) in pairs {
@@ -236,6 +242,7 @@ fn convert_map_values(
             }
             None => check_numbers_fit(&value).map(|()| value),
         };
+        // The key comes from the model and may be very long.
         let key_shown: String = key.chars().take(80).collect();
         let read =
             read.map_err(|why| format!("unable to parse value for key {key_shown:?}: {why}"))?;
@@ -311,11 +318,13 @@ fn coerce_to_integer(plain: &str) -> Option<String> {
     // Beyond 2^53 a float no longer identifies an integer.
     let x = parse_finite_float(plain)
         .filter(|x| x.fract() == 0.0 && x.abs() <= 9_007_199_254_740_992.0)?;
+    // Adding zero turns `-0` into `0`.
     Some(format!("{:.0}", x + 0.0))
 }
 
 /// Returns the JSON number in a text.
 fn coerce_to_number(text: &str) -> Option<&str> {
+    // The text must be a JSON number, so that `1_000` or ` 0x10` is not read as one.
     let text = text.trim();
     let is_json = serde_json::from_str::<&serde_json::value::RawValue>(text).is_ok();
     (is_json && is_number_literal(text)).then_some(text)
@@ -323,6 +332,7 @@ fn coerce_to_number(text: &str) -> Option<&str> {
 
 fn coerce_to_boolean(text: &str) -> Option<bool> {
     match text.trim().to_ascii_lowercase().as_str() {
+        // YAML's words for booleans, and the common short ones.
         "true" | "yes" | "on" | "y" | "t" | "1" => Some(true),
         "false" | "no" | "off" | "n" | "f" | "0" => Some(false),
         _ => None,

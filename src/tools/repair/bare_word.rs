@@ -24,6 +24,7 @@ pub(super) enum BareWord {
     Text,
 }
 
+// Spellings of Python and JavaScript.
 pub(super) fn classify_word(word: &str) -> BareWord {
     match word {
         "true" | "false" | "null" => return BareWord::ValidJson,
@@ -33,6 +34,7 @@ pub(super) fn classify_word(word: &str) -> BareWord {
         _ => {}
     }
     let unsigned = word.strip_prefix(['-', '+']).unwrap_or(word);
+    // JSON has no such numbers; the value becomes text.
     if matches!(unsigned, "NaN" | "nan" | "Infinity" | "inf") {
         return BareWord::NotFinite;
     }
@@ -62,6 +64,7 @@ fn normalize_number(word: &str) -> Option<String> {
         let digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
         at > 0 && digit(at - 1) && digit(at + 1)
     };
+    // Python allows underscores between digits only.
     if (0..bytes.len()).any(|at| bytes[at] == b'_' && !between_digits(at)) {
         return None;
     }
@@ -72,6 +75,7 @@ fn normalize_number(word: &str) -> Option<String> {
     };
     let zero = if plain.starts_with('.') { "0" } else { "" };
     let plain = match plain.split_once('.') {
+        // JSON requires a digit after the point and before it.
         Some((whole, "")) => format!("{sign}{zero}{whole}.0"),
         Some((whole, behind)) if behind.starts_with(['e', 'E']) => {
             format!("{sign}{zero}{whole}.0{behind}")
@@ -115,6 +119,7 @@ impl JsonRepairer<'_> {
         let mut inner = 0_usize;
         while let Some(c) = self.peek() {
             match c {
+                // A word such as `f(x)[0]` may contain brackets; only an unmatched one ends it.
                 '{' | '[' if self.at > from => inner += 1,
                 '}' | ']' if inner > 0 => inner -= 1,
                 '}' => return,
@@ -134,6 +139,7 @@ impl JsonRepairer<'_> {
                     self.at += gap;
                     continue;
                 }
+                // A code fence or token of a chat template ends the text of the model.
                 '`' | '<' if is_end(self.rest()) || token_len(self.rest()).is_some() => return,
                 _ => {}
             }
@@ -176,19 +182,19 @@ impl JsonRepairer<'_> {
         if newline && (starts_with_bare_key(next) || next.starts_with(['}', ']'])) {
             return true;
         }
-        let whole = self.is_literal_since(from);
+        let is_literal = self.is_literal_since(from);
         match place {
             TextPosition::Item => {
                 QuoteStyle::parse_opening(next)
                     .is_some_and(|(quote, _)| quote == QuoteStyle::Double)
                     || newline && QuoteStyle::parse_opening(next).is_some()
-                    || whole
+                    || is_literal
                         && next.starts_with(|c: char| {
                             c.is_ascii_digit() || matches!(c, '-' | '{' | '[' | '\'')
                         })
             }
             TextPosition::Value | TextPosition::Top => {
-                starts_with_key_and_colon(next) || whole && starts_with_bare_key(next)
+                starts_with_key_and_colon(next) || is_literal && starts_with_bare_key(next)
             }
         }
     }

@@ -85,6 +85,7 @@ impl<'t> JsonRepairer<'t> {
             let rest = self.rest();
             let passed = blank_len(rest);
             if passed > 0 {
+                // JSON allows only these four blanks, so others are a repair.
                 if !rest.as_bytes()[..passed]
                     .iter()
                     .all(|byte| b" \t\r\n".contains(byte))
@@ -109,6 +110,7 @@ impl<'t> JsonRepairer<'t> {
 
 /// Returns true if the JSON ends before `rest`.
 pub(super) fn is_end(rest: &str) -> bool {
+    // A code fence or a closing tag ends the JSON; an opening tag may be part of a text.
     rest.is_empty()
         || rest.starts_with("```")
         || rest
@@ -142,6 +144,7 @@ pub(super) fn token_len(rest: &str) -> Option<usize> {
         if QuoteStyle::parse_opening(rest).is_some() {
             return None;
         }
+        // A token of a chat template is short, so a `|>` far away is not its end.
         let near = take_bytes(inside, 44);
         return near.find("|>").map(|at| at + 4);
     }
@@ -184,6 +187,7 @@ fn after_quoted_text(rest: &str) -> Option<&str> {
             at += rest[at..].chars().next().map_or(0, char::len_utf8);
         }
     }
+    // A text that the input cuts counts as complete, because no key can follow it.
     (at >= rest.len()).then_some("")
 }
 
@@ -227,6 +231,7 @@ pub(super) fn starts_with_bare_key(rest: &str) -> bool {
     let behind = near.trim_start_matches(is_word_char);
     let starts = near.starts_with(|c: char| c.is_alphabetic() || matches!(c, '_' | '$'));
     let behind = trim_blanks_start(behind);
+    // `https://` is a URL and not a key.
     starts && behind.starts_with(is_colon) && !behind.starts_with("://")
 }
 

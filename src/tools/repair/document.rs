@@ -11,6 +11,7 @@ use crate::tools::json::JsonNode;
 
 impl JsonRepairer<'_> {
     pub(super) fn read_document(&mut self) -> Result<JsonNode, String> {
+        // The order matters: a code fence may follow the thoughts, and tags may follow the fence.
         self.skip_thoughts()?;
         self.enter_code_fence();
         self.skip_blanks();
@@ -19,6 +20,7 @@ impl JsonRepairer<'_> {
         let Some(first) = rest.chars().next() else {
             return Err("it holds no JSON".to_owned());
         };
+        // A single literal such as `null` is a complete document.
         if let Some(node) = self.read_lone_literal() {
             return Ok(node);
         }
@@ -81,6 +83,7 @@ impl JsonRepairer<'_> {
     /// Enters the code fence if the text does not begin with JSON.
     fn enter_code_fence(&mut self) {
         let rest = self.rest();
+        // A fence inside a value must not be taken for one around it.
         if rest.starts_with(['{', '[']) || QuoteStyle::parse_opening(rest).is_some() {
             return;
         }
@@ -117,6 +120,7 @@ impl JsonRepairer<'_> {
     /// Reads a text that consists of one literal or number.
     fn read_lone_literal(&mut self) -> Option<JsonNode> {
         let word = self.rest().trim_end_matches(is_blank);
+        // A longer word is prose.
         if word.len() > 60 || matches!(classify_word(word), BareWord::Text) {
             return None;
         }
@@ -129,6 +133,7 @@ impl JsonRepairer<'_> {
             self.at += at;
             let inside = &self.rest()[1..];
             let inside = &inside[blank_len(inside)..];
+            // A brace in prose is not an object; a key, a bracket or the end must follow.
             if is_end(inside)
                 || inside.starts_with(['}', '{'])
                 || QuoteStyle::parse_opening(inside).is_some()
@@ -144,6 +149,7 @@ impl JsonRepairer<'_> {
     /// Returns `first`, or the last of several objects with the same keys, because each corrects the one before.
     /// Objects with different keys are an error, because choosing one would be a guess.
     fn read_last_object(&mut self, first: JsonNode) -> Result<JsonNode, String> {
+        // Of several objects with the same keys, the last one counts.
         let mut kept = first;
         let mut keys = sorted_keys(&kept);
         loop {
@@ -162,6 +168,7 @@ impl JsonRepairer<'_> {
             } else {
                 self.rest()
             };
+            // Text between the objects is left out, and the log records it once.
             let prose = between.trim_matches(|c| is_blank(c) || matches!(c, ',' | ';' | '`'));
             // A closing tag such as `</tool_call>` is not prose.
             if !prose.is_empty()

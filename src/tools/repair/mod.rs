@@ -46,10 +46,12 @@ pub(super) struct RepairedJson {
 
 /// Parses `raw`, or returns a short reason.
 pub(super) fn repair_json(raw: &str) -> Result<RepairedJson, String> {
+    // Valid JSON is never repaired, whatever it contains.
     let strict = match parse_strictly(raw, Vec::new()) {
         Ok(read) => return Ok(read),
         Err(why) => why,
     };
+    // An empty text has no value that a repair could find.
     if raw.trim().is_empty() {
         return Err(strict);
     }
@@ -95,6 +97,7 @@ fn replace_lone_surrogates(raw: &str) -> Option<RepairedJson> {
         rest = &rest[at..];
         let mut taken = 1 + rest[1..].chars().next().map_or(0, char::len_utf8);
         match unit(rest) {
+            // JSON writes characters beyond U+FFFF as two escapes.
             Some(0xd800..=0xdbff) if matches!(unit(&rest[6..]), Some(0xdc00..=0xdfff)) => {
                 // A complete pair: two escapes of six characters.
                 taken = 12;
@@ -125,6 +128,7 @@ fn replace_lone_surrogates(raw: &str) -> Option<RepairedJson> {
 /// Parses `{\"a\": 1}`: JSON in a JSON string that lost its quotes.
 fn parse_unquoted_text(raw: &str) -> Option<RepairedJson> {
     let text = raw.trim();
+    // Only text that begins like an escaped object, so that prose is not taken for it.
     let escaped = text.starts_with('{') && text[1..].trim_start().starts_with("\\\"");
     let JsonNode::Text(inner) = JsonNode::parse(&format!("\"{text}\""), &mut Vec::new())
         .ok()

@@ -55,11 +55,13 @@ impl QuoteStyle {
                     .map(|token| token.len());
             }
             QuoteStyle::Triple(one) => {
+                // Exactly three: the first of four quotes belongs to the text.
                 return (c == one && rest.chars().take(3).filter(|c| *c == one).count() == 3)
                     .then_some(3);
             }
         };
         let length = c.len_utf8();
+        // An apostrophe inside a word, as in `don't`, does not close the text.
         let apostrophe = matches!(self, QuoteStyle::Single | QuoteStyle::SmartSingle)
             && before.is_some_and(char::is_alphanumeric)
             && rest[length..].starts_with(char::is_alphanumeric);

@@ -171,6 +171,7 @@ pub(super) struct RepairLog(Vec<RepairCount>);
 
 impl RepairLog {
     pub(super) fn add(&mut self, kind: RepairKind, path: &[RepairPathStep]) {
+        // A linear search: there are few kinds.
         let at = self.0.iter().position(|tally| tally.kind == kind);
         let at = at.unwrap_or_else(|| {
             self.0.push(RepairCount {
@@ -183,6 +184,7 @@ impl RepairLog {
         });
         let tally = &mut self.0[at];
         tally.count += 1;
+        // These kinds apply to the whole text, or their places are already too many.
         if kind.has_no_location() || tally.has_more_locations {
             return;
         }

@@ -63,7 +63,7 @@ fn cases(table: &str) -> Vec<Case> {
     cases
 }
 
-fn told(arguments: &ParsedToolArguments) -> Vec<String> {
+fn change_texts(arguments: &ParsedToolArguments) -> Vec<String> {
     let line = |change: &ArgumentChange| match change.path.as_str() {
         "" => change.what.clone(),
         path => format!("{path}: {}", change.what),
@@ -72,7 +72,7 @@ fn told(arguments: &ParsedToolArguments) -> Vec<String> {
 }
 
 #[test]
-fn every_case_of_the_tables_has_its_outcome() {
+fn repair_tables_have_expected_outcomes() {
     let mut wrong = String::new();
     let mut count = 0;
     for (name, table) in TABLES {
@@ -83,7 +83,7 @@ fn every_case_of_the_tables_has_its_outcome() {
             let right = match &read {
                 Ok(read) => {
                     case.canonical.as_deref() == Some(read.canonical.get())
-                        && case.changes == told(read)
+                        && case.changes == change_texts(read)
                         && case.closed == read.was_truncated
                         && case.twice == read.has_duplicate_keys
                 }
@@ -100,7 +100,7 @@ fn every_case_of_the_tables_has_its_outcome() {
                     Ok(read) => format!(
                         "> {}\n~ {}\nclosed {} twice {}",
                         read.canonical.get(),
-                        told(read).join("\n~ "),
+                        change_texts(read).join("\n~ "),
                         read.was_truncated,
                         read.has_duplicate_keys
                     ),
@@ -115,7 +115,7 @@ fn every_case_of_the_tables_has_its_outcome() {
 }
 
 #[test]
-fn what_is_read_is_strict_json_and_needs_no_second_repair() {
+fn repaired_json_is_valid_and_stable() {
     for (_, table) in TABLES {
         for case in cases(table) {
             if let Some(canonical) = case.canonical {
@@ -231,7 +231,7 @@ proptest! {
 }
 
 #[test]
-fn hostile_texts_are_read_or_refused_in_one_pass() {
+fn hostile_texts_are_repaired_in_linear_time() {
     const SIZE: usize = 1 << 20;
     let filled = |unit: &str| unit.repeat(SIZE / unit.len());
     let after =

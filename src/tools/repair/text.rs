@@ -23,6 +23,7 @@ impl JsonRepairer<'_> {
     pub(super) fn read_text(&mut self, place: TextPosition) -> String {
         let mut text = self.read_quoted_text(place);
         loop {
+            // Python and JavaScript join texts with `+`.
             let behind = &self.rest()[blank_len(self.rest())..];
             let next = behind.strip_prefix('+').map(|next| {
                 let next = next.trim_start_matches(is_blank);
@@ -55,6 +56,7 @@ impl JsonRepairer<'_> {
                 return out;
             };
             let before = self.text[from..self.at].chars().next_back();
+            // The quote counts as the end only if what follows could follow a text in JSON.
             if let Some(length) = quote.closing_len(self.rest(), before) {
                 if matches!(quote, QuoteStyle::Triple(_)) || self.is_closing_quote(length, place) {
                     self.at += length;
@@ -70,6 +72,7 @@ impl JsonRepairer<'_> {
             } else if c == '\\' {
                 self.read_escape(&mut out);
             } else {
+                // JSON does not allow raw control characters, but models write line breaks.
                 if c < ' ' {
                     self.log_repair(RepairKind::ControlCharacter);
                 }
@@ -83,6 +86,7 @@ impl JsonRepairer<'_> {
     fn find_opening_quote(&mut self) -> Option<(QuoteStyle, usize)> {
         let rest = self.rest();
         for (three, one) in [("\"\"\"", '"'), ("'''", '\'')] {
+            // Looked up once: without a second triple quote, three quotes are an empty text and a quote.
             if !self.no_triple_quote_ahead
                 && let Some(inside) = rest.strip_prefix(three)
             {
@@ -97,6 +101,7 @@ impl JsonRepairer<'_> {
 
     /// Removes brackets from the end of an unended text if they match the open brackets.
     fn give_back_brackets(&mut self, out: &mut String) {
+        // A text that is cut at the end may have swallowed the brackets of its objects and lists.
         let mut inner = out.trim_end();
         for open in &self.open_brackets {
             let bracket = match open {
@@ -129,6 +134,7 @@ impl JsonRepairer<'_> {
         }
         let in_object = self.is_within(OpenBracket::Object);
         match c {
+            // A bracket inside a text is followed by more text, so the rest decides.
             '}' if in_object => closes_before_bracket(rest, self.open_brackets.len() == 1),
             ']' if self.is_within(OpenBracket::List) => closes_before_bracket(rest, false),
             // The wrong bracket instead of `}`.
@@ -182,6 +188,7 @@ impl JsonRepairer<'_> {
     fn ends_before_next_key(&mut self, out: &mut String) -> bool {
         let text = out.trim_end();
         let comma = text.ends_with(',');
+        // A line break or comma before a key shows that the quote opens the key.
         if !(comma || out[text.len()..].contains('\n')) || !starts_with_quoted_key(self.rest()) {
             return false;
         }
@@ -226,6 +233,7 @@ impl JsonRepairer<'_> {
             let all = digits.bytes().all(|b| b.is_ascii_hexdigit());
             char::from_u32(u32::from_str_radix(digits, 16).ok().filter(|_| all)?)
         };
+        // Escapes of Python.
         let named = match c {
             'x' => hex(1, 2).map(|c| (c, 3)),
             'U' => hex(1, 8).map(|c| (c, 9)),
@@ -259,6 +267,7 @@ impl JsonRepairer<'_> {
             }
             return cut;
         };
+        // Two halves of a surrogate pair make one character.
         let second = (0xd800..0xdc00)
             .contains(&first)
             .then(|| unit(&rest[6..]))

@@ -50,6 +50,7 @@ impl JsonRepairer<'_> {
     /// Skips a string prefix such as Python's `r"…"`.
     fn skip_string_prefix(&mut self) {
         let rest = self.rest();
+        // Python's prefixes of texts: bytes, raw, Unicode and format.
         if rest.starts_with(['b', 'r', 'u', 'f']) && rest[1..].starts_with(['"', '\'']) {
             self.log_repair(RepairKind::StringPrefix);
             self.at += 1;
@@ -248,6 +249,7 @@ impl JsonRepairer<'_> {
             self.at += c.len_utf8();
             colon = true;
         }
+        // Ruby and PHP write `=>`, and models also write `=`.
         if !colon && (self.eat("=>") || self.eat("=")) {
             self.log_repair(RepairKind::OtherColon);
             colon = true;
@@ -282,6 +284,7 @@ impl JsonRepairer<'_> {
             return Ok(self.clean_node(word));
         }
         self.skip_blanks();
+        // Without a value, the key gets an empty text.
         let missing = match self.peek() {
             None => true,
             Some(c) if is_comma(c) || matches!(c, '}' | ']') => true,
@@ -309,6 +312,7 @@ impl JsonRepairer<'_> {
     /// Skips to a value such as `#fff`, which is not a comment.
     fn skip_to_hash_value(&mut self) -> bool {
         let rest = self.rest();
+        // A color such as `#fff` begins like a comment.
         let word = &rest[rest.len() - rest.trim_start_matches([' ', '\t']).len()..];
         let Some(name) = word.strip_prefix('#') else {
             return false;
@@ -403,6 +407,7 @@ impl JsonRepairer<'_> {
             }
             let rest = self.rest();
             let quoted = QuoteStyle::parse_opening(rest).is_some();
+            // A key inside a list means that the list or an object lost a bracket.
             let is_key = if quoted {
                 starts_with_key_and_colon(rest)
             } else {
@@ -431,6 +436,7 @@ impl JsonRepairer<'_> {
         let from = self.at;
         self.path.push(RepairPathStep::Index(items.len()));
         let read = self.read_value(TextPosition::Item);
+        // Empty texts and nulls are dropped from lists, and the log names them.
         let kind = match &read {
             Ok(JsonNode::Text(text)) if clean_text(text.clone()).text.is_empty() => {
                 Some(RepairKind::DroppedEmptyText)
@@ -456,6 +462,7 @@ impl JsonRepairer<'_> {
 
     /// Returns true if this closing brace ends a list, because the outermost object continues after it.
     fn brace_ends_list(&self) -> bool {
+        // The brace ends the list only if a key of the same object follows.
         let objects = self
             .open_brackets
             .iter()

@@ -70,13 +70,19 @@ fn cx() -> CallCx {
     }
 }
 
+/// Returns the texts of errors.
+fn texts_of(errors: &[ToolError]) -> Vec<String> {
+    errors.iter().map(ToString::to_string).collect()
+}
+
 async fn names_of(written: &[&str]) -> Result<Vec<String>, Vec<String>> {
-    let set = open_tools(&uses(written), &deps(), &cx()).await?;
+    let opened = open_tools(&uses(written), &deps(), &cx()).await;
+    let set = opened.map_err(|errors| texts_of(&errors.0))?;
     Ok(set.decls().into_iter().map(|decl| decl.name).collect())
 }
 
 #[tokio::test]
-async fn a_judge_names_tools_sets_and_sources() {
+async fn judge_may_list_tools_toolsets_and_sources() {
     for (written, expected) in [
         (
             &["fetch_url", "two", "one"][..],
@@ -95,7 +101,7 @@ async fn a_judge_names_tools_sets_and_sources() {
 }
 
 #[tokio::test]
-async fn what_does_not_fit_is_said_before_anybody_is_asked() {
+async fn conflicts_are_reported_without_a_connection() {
     for (written, expected) in [
         (
             &["fetch_ulr", "one", "tow", "quite_another"][..],
@@ -125,7 +131,7 @@ async fn what_does_not_fit_is_said_before_anybody_is_asked() {
             "tool `broken` is broken: t.yaml:15:51: unknown key `sais`; did you mean `says`?",
         ),
     ] {
-        let found = check_tools(&uses(written), &deps());
+        let found = texts_of(&check_tools(&uses(written), &deps()));
         assert_eq!(found, [expected], "{written:?}");
         assert_eq!(names_of(written).await, Err(vec![expected.to_owned()]));
     }
@@ -134,13 +140,13 @@ async fn what_does_not_fit_is_said_before_anybody_is_asked() {
         settings: IndexMap::from([("seen".to_owned(), serde_json::json!("url"))]),
     };
     assert_eq!(
-        check_tools(&[odd], &deps()),
+        texts_of(&check_tools(&[odd], &deps())),
         ["both: unknown setting `seen`; there is `allow`"]
     );
 }
 
 #[tokio::test]
-async fn what_only_a_server_knows_is_said_when_it_was_asked() {
+async fn conflicts_with_server_tools_are_reported_after_discovery() {
     for (written, expected) in [
         (
             &["served:read_fil"][..],
@@ -157,7 +163,7 @@ async fn what_only_a_server_knows_is_said_when_it_was_asked() {
         ),
     ] {
         assert_eq!(
-            check_tools(&uses(written), &deps()),
+            texts_of(&check_tools(&uses(written), &deps())),
             Vec::<String>::new(),
             "{written:?}"
         );
@@ -166,7 +172,7 @@ async fn what_only_a_server_knows_is_said_when_it_was_asked() {
 }
 
 #[tokio::test]
-async fn a_servers_tool_that_cannot_be_called_keeps_the_others_from_nobody() {
+async fn broken_server_tool_does_not_block_the_others() {
     assert_eq!(names_of(&["odd"]).await, Ok(vec!["add".to_owned()]));
     assert_eq!(names_of(&["odd:add"]).await, Ok(vec!["add".to_owned()]));
     let why = names_of(&["odd:add.two"]).await.unwrap_err().join("\n");
@@ -174,7 +180,7 @@ async fn a_servers_tool_that_cannot_be_called_keeps_the_others_from_nobody() {
 }
 
 #[tokio::test]
-async fn one_tool_alone_can_be_tried_and_a_broken_one_says_why() {
+async fn single_tool_opens_and_broken_one_rejects_calls() {
     let tried = |name: &'static str| async move {
         let set = open_single_tool(&uses(&[name])[0], &deps(), &cx())
             .await
@@ -213,16 +219,16 @@ async fn one_tool_alone_can_be_tried_and_a_broken_one_says_why() {
 }
 
 #[tokio::test]
-async fn what_a_file_leaves_out_of_a_sources_own_tool_the_source_says() {
+async fn source_completes_declaration_that_file_omits() {
     let set = open_tools(&uses(&["read", "theirs"]), &deps(), &cx())
         .await
         .expect("it is there");
-    let told: Vec<(&str, &str)> = set
+    let tools: Vec<(&str, &str)> = set
         .tools
         .iter()
         .map(|tool| (tool.decl().name.as_str(), tool.decl().description.as_str()))
         .collect();
-    assert_eq!(told, [("theirs", "read_file, its own"), ("half", "Ours.")]);
+    assert_eq!(tools, [("theirs", "read_file, its own"), ("half", "Ours.")]);
     let prepared = |name: &str, json: &str| {
         let prepared = prepare_call(&set, name, json, &SeenUrls::default());
         prepared
@@ -245,6 +251,7 @@ async fn what_a_file_leaves_out_of_a_sources_own_tool_the_source_says() {
         Err(vec!["tool `gone`: it has no tool `reed_file`".to_owned()])
     );
     let why = build_tools(&uses(&["theirs"]), &deps()).err();
+    let why = why.map(|errors| texts_of(&errors.0));
     assert_eq!(
         why,
         Some(vec![
@@ -254,7 +261,7 @@ async fn what_a_file_leaves_out_of_a_sources_own_tool_the_source_says() {
 }
 
 #[test]
-fn whom_a_tool_is_called_for_is_part_of_its_digest() {
+fn token_subject_is_part_of_tool_digest() {
     let deps = deps();
     let tool = Arc::clone(&deps.toolbox.tools["private"]);
     let digest = |sub: &str, exp: u64| {
@@ -268,7 +275,7 @@ fn whom_a_tool_is_called_for_is_part_of_its_digest() {
 }
 
 #[test]
-fn a_badge_is_the_sources() {
+fn tool_has_the_badge_of_its_source() {
     let set = build_tools(&uses(&["one"]), &deps()).expect("built");
     assert_eq!(set.badges(), ["echo: repeats its input"]);
     assert!(set.tools[0].is_cached() && set.tools[0].is_read_only());

@@ -80,12 +80,12 @@ fn prepared(canonical: &RawJson) -> ValidatedCall {
     }
 }
 
-struct Bench {
+struct ToolTest {
     clock: FakeClock,
     cancel: CancellationToken,
 }
 
-impl Bench {
+impl ToolTest {
     fn new() -> Self {
         Self {
             clock: FakeClock::new(),
@@ -135,14 +135,14 @@ impl Bench {
 }
 
 #[tokio::test]
-async fn a_failure_of_a_moment_is_tried_once_more_after_a_wait() {
+async fn transient_failure_is_retried_once_after_a_delay() {
     for (failures, calls, text) in [
         (0, 1, "found"),
         (1, 2, "found"),
         (2, 2, "Error: HTTP 503, try 2"),
     ] {
         let tool = Flaky::new(failures);
-        let (called, waits, _) = Bench::new().call(&tool).await;
+        let (called, waits, _) = ToolTest::new().call(&tool).await;
         assert_eq!((tool.calls(), called.response.text.as_str()), (calls, text));
         let retried = (failures > 0).then(|| "Error: HTTP 503, try 1".to_owned());
         assert_eq!(called.first_failure, retried);
@@ -155,12 +155,12 @@ async fn a_failure_of_a_moment_is_tried_once_more_after_a_wait() {
 }
 
 #[tokio::test]
-async fn what_may_change_something_is_never_called_twice() {
+async fn writing_tool_is_never_retried() {
     let tool = Flaky {
         read_only: false,
         ..Flaky::new(1)
     };
-    let (called, waits, _) = Bench::new().call(&tool).await;
+    let (called, waits, _) = ToolTest::new().call(&tool).await;
     assert_eq!(
         (tool.calls(), called.first_failure, waits.len()),
         (1, None, 0)
@@ -169,22 +169,22 @@ async fn what_may_change_something_is_never_called_twice() {
 }
 
 #[tokio::test]
-async fn who_cancels_does_not_wait_for_the_second_try() {
-    let bench = Bench::new();
-    bench.cancel.cancel();
+async fn cancellation_skips_the_retry() {
+    let test = ToolTest::new();
+    test.cancel.cancel();
     let tool = Flaky::new(1);
-    let (called, _, _) = bench.call(&tool).await;
+    let (called, _, _) = test.call(&tool).await;
     assert_eq!((tool.calls(), called.first_failure), (1, None));
     assert_eq!(called.response.text, "Error: HTTP 503, try 1");
 }
 
 #[tokio::test]
-async fn a_panic_is_an_error_without_details_for_the_model_and_a_note_with_them_for_the_log() {
+async fn panic_details_go_to_the_log_and_not_to_the_model() {
     let tool = Flaky {
         panics: true,
         ..Flaky::new(0)
     };
-    let (called, _, notes) = Bench::new().call(&tool).await;
+    let (called, _, notes) = ToolTest::new().call(&tool).await;
     assert_eq!(called.response.text, "Error: the tool `find` crashed");
     assert!(called.response.is_error);
     assert_eq!(notes, ["the tool `find` crashed: secret details"]);

@@ -58,6 +58,7 @@ pub(super) fn define_tool(
         has_read_all_keys: is_whole,
         ..
     } = reading;
+    // After an earlier error the kind's keys are unread, so an unknown key would be a false report.
     if is_whole {
         fields.finish();
     }
@@ -83,7 +84,9 @@ struct ToolDefinitionReader<'a> {
 
 impl ToolDefinitionReader<'_> {
     fn read_definition(&mut self) -> (ToolDefinition, ToolOrigin) {
+        // Every check runs, so that one pass reports all problems of the tool.
         self.check_name();
+        // The kind decides which source the tool needs and which keys it has.
         let kind = self.fields.text("type");
         let name = &self.entry.name;
         if kind.is_none() && !self.fields.has("type") {
@@ -111,6 +114,7 @@ impl ToolDefinitionReader<'_> {
             self.fields.error_at_mapping("missing", message);
         }
         let description = self.fields.text("description").unwrap_or_default();
+        // The kinds of the tool and of its source must match, or the source would misread the keys.
         if let (Some(kind), Some(known), Some(source)) = (&kind, known, &source)
             && known.source != source.kind()
         {
@@ -125,6 +129,7 @@ impl ToolDefinitionReader<'_> {
             .zip(source.as_ref())
             .is_some_and(|(k, s)| k.source == s.kind());
         let source = source.filter(|_| fits);
+        // The arguments: parameters or a schema.
         let auth: Vec<&str> = self.cx.auth.keys().map(String::as_str).collect();
         let cx = ParamsCx {
             auth: &auth,
@@ -132,13 +137,16 @@ impl ToolDefinitionReader<'_> {
         };
         let of_request = kind.as_deref() == Some("http");
         let (mut input, mut schema) = self.read_input(of_request, &cx);
+        // Until the source is asked, any object is accepted.
         if left.input {
             schema = serde_json::json!({"type": "object"});
             input = CompiledSchema::compile(&schema).map_or(input, ToolInput::Schema);
         }
         let auth_required = self.read_auth_required();
+        // The services of claims count as needed, even if `authRequired` does not list them.
         let mut services = auth_required.clone();
         collect_claim_services(&self.entry.doc.value, &mut services);
+        // A tool that may change data is never reused, whatever `cache` says.
         let hint = self.read_annotations();
         let mut definition = ToolDefinition {
             decl: ToolDeclaration {
@@ -153,12 +161,14 @@ impl ToolDefinitionReader<'_> {
             coerce: self.fields.boolean("coerce").unwrap_or(false),
             max_calls: self
                 .fields
+                // Before `finish`, which would otherwise report these keys as unknown.
                 .integer("maxCalls", 1..=MAX_CALLS)
                 .and_then(|n| u32::try_from(n).ok()),
             ..ToolDefinition::default()
         };
         self.refuse_unsupported();
         if let Some(source) = source {
+            // The source reads last, because it takes the remaining keys.
             definition.executor = source.read_tool(name, &mut self.fields, &input);
             self.has_read_all_keys = true;
         }
@@ -180,11 +190,13 @@ impl ToolDefinitionReader<'_> {
             self.problems
                 .error(self.entry.name_span.clone(), "id", message);
         };
+        // The strictest rule among the providers.
         if name.is_empty() || name.len() > MAX_NAME || !name.chars().all(plain) {
             report(format!(
                 "`{name}` is not a valid tool name: use letters, digits, `_` and `-`, at most {MAX_NAME}"
             ));
         }
+        // The judge's own functions must stay unambiguous.
         if name == SUBMIT_VERDICT || crate::tools::is_built_in_tool(name) {
             report(format!("`{name}` is built in; give this tool another name"));
         }
@@ -202,6 +214,7 @@ impl ToolDefinitionReader<'_> {
         let source = match self.cx.sources.get(&name) {
             Some(Ok(source)) => Some(Arc::clone(source)),
             Some(Err(why)) => {
+                // The source's error is reported at the source, so the tool only refers to it.
                 self.outside_errors
                     .push(format!("its source `{name}` cannot be used: {why}"));
                 None
@@ -274,6 +287,7 @@ impl ToolDefinitionReader<'_> {
         }
         let read_only = hints.boolean("readOnlyHint");
         hints.finish();
+        // A missing hint does not forbid reuse; the source decides then.
         read_only != Some(false)
     }
 
@@ -297,6 +311,7 @@ impl ToolDefinitionReader<'_> {
                 continue;
             }
             self.fields.ignore_key(key);
+            // An empty list restricts nothing.
             let asks = !matches!(self.entry.doc.value.get(key), Some(Value::Array(list)) if list.is_empty());
             if asks {
                 let message = format!(
@@ -309,6 +324,7 @@ impl ToolDefinitionReader<'_> {
 }
 
 fn compile_input_schema(written: &Value) -> Result<CompiledSchema, String> {
+    // Providers require an object at the top of a tool's schema.
     match written.get("type") {
         Some(Value::String(kind)) if kind == "object" => {
             CompiledSchema::compile(written).map_err(|error| error.to_string())
@@ -324,6 +340,7 @@ fn compile_input_schema(written: &Value) -> Result<CompiledSchema, String> {
 /// Collects the auth services whose claims fill a parameter.
 fn collect_claim_services(tool: &Value, services: &mut Vec<String>) {
     let params = tool.as_object().into_iter().flatten();
+    // A property named like a key in `inputSchema` is not a parameter.
     let params = params.filter(|(key, _)| *key != "inputSchema");
     let params = params.filter_map(|(_, list)| list.as_array()).flatten();
     for param in params {

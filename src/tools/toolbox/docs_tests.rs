@@ -60,7 +60,7 @@ fn cx() -> CallCx {
 }
 
 #[test]
-fn every_tools_file_of_the_docs_loads_without_a_word() {
+fn tools_files_of_the_docs_load_without_problems() {
     let folder = tempfile::tempdir().expect("a folder");
     let keys = folder.path().join("keys.json");
     std::fs::write(keys, r#"{"keys": []}"#).expect("written");
@@ -71,20 +71,20 @@ fn every_tools_file_of_the_docs_loads_without_a_word() {
     assert!(files.len() > 4, "{}", files.len());
     for block in files {
         let (_, problems) = loaded(block, folder.path());
-        let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
-        assert_eq!(told, Vec::<String>::new(), "{block}");
+        let messages: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        assert_eq!(messages, Vec::<String>::new(), "{block}");
     }
 }
 
 #[test]
-fn the_recipe_of_the_docs_is_compiled_here() {
+fn recipe_of_the_docs_equals_compiled_file() {
     let shown = blocks("rust");
     let compiled = include_str!("../kinds/recipe.rs");
     assert_eq!(shown, [compiled], "docs/tools.md shows kinds/recipe.rs");
 }
 
 #[tokio::test]
-async fn the_recipe_of_the_docs_answers() {
+async fn recipe_of_the_docs_returns_a_weekday() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = tools_files().pop().expect("the recipe's is the last");
     let (toolbox, _) = loaded(file, folder.path());

@@ -7,6 +7,7 @@ use crate::diag::yaml::MappingDecoder;
 use crate::event::CallCx;
 use crate::model::{CallIx, Digest, ToolDeclaration, ToolResponse};
 use crate::schema::CompiledSchema;
+use crate::tools::ProbeError;
 use crate::tools::ValidatedCall;
 use crate::tools::source::{
     OwnToolDecl, SourceCx, SourceKind, ToolDefinition, ToolExecutor, ToolInput, ToolSource,
@@ -34,7 +35,7 @@ struct Echo {
 }
 
 #[derive(Debug)]
-struct Says(String);
+struct EchoTool(String);
 
 #[expect(clippy::unnecessary_wraps, reason = "its type is `ReadSource`")]
 fn read(fields: &mut MappingDecoder<'_>, _cx: &SourceCx<'_>) -> Option<Arc<dyn ToolSource>> {
@@ -61,9 +62,9 @@ impl ToolSource for Echo {
         fields: &mut MappingDecoder<'_>,
         _input: &ToolInput,
     ) -> Option<Arc<dyn ToolExecutor>> {
-        Some(Arc::new(Says(fields.text("says")?)))
+        Some(Arc::new(EchoTool(fields.text("says")?)))
     }
-    fn probe<'a>(&'a self, _cx: &'a CallCx) -> BoxFuture<'a, Result<String, String>> {
+    fn probe<'a>(&'a self, _cx: &'a CallCx) -> BoxFuture<'a, Result<String, ProbeError>> {
         Box::pin(std::future::ready(Ok("echo".to_owned())))
     }
     fn has_own_tools(&self) -> bool {
@@ -80,7 +81,7 @@ impl ToolSource for Echo {
                     description: "its own".to_owned(),
                     schema: serde_json::json!({"type": "object"}),
                 },
-                executor: Some(Arc::new(Says(name.clone()))),
+                executor: Some(Arc::new(EchoTool(name.clone()))),
                 // Like the tool of an MCP server with a name that no language model can call.
                 errors: name
                     .contains('.')
@@ -103,7 +104,7 @@ impl ToolSource for Echo {
         _cx: &'a CallCx,
     ) -> BoxFuture<'a, Result<OwnToolDecl, String>> {
         let schema = serde_json::json!({"type": "object", "required": ["own"]});
-        let said = if self.own.iter().any(|own| own == remote) {
+        let declared = if self.own.iter().any(|name| name == remote) {
             CompiledSchema::compile(&schema)
                 .map_err(|error| error.to_string())
                 .map(|input| OwnToolDecl {
@@ -114,11 +115,11 @@ impl ToolSource for Echo {
         } else {
             Err(format!("it has no tool `{remote}`"))
         };
-        Box::pin(std::future::ready(said))
+        Box::pin(std::future::ready(declared))
     }
 }
 
-impl ToolExecutor for Says {
+impl ToolExecutor for EchoTool {
     fn digest(&self) -> Digest {
         Digest::hash_bytes(self.0.as_bytes())
     }

@@ -39,8 +39,14 @@ struct SubstitutedPlaceholder {
     from_env: bool,
 }
 
-/// A variable without a value and default, with the place of its placeholder.
-pub(super) type UnsetVariable = (String, SourceSpan);
+/// A variable without a value and default.
+#[derive(Debug)]
+pub(super) struct UnsetVariable {
+    /// The variable's name.
+    pub(super) name: String,
+    /// The place of its placeholder in the original.
+    pub(super) span: SourceSpan,
+}
 
 /// Substitutes the environment's variables. A placeholder without a value stays and is reported.
 pub(super) fn substitute_env(
@@ -51,15 +57,25 @@ pub(super) fn substitute_env(
     let (mut holes, mut unset) = (Vec::new(), Vec::new());
     let mut from = 0;
     let lines = find_line_starts(original);
-    while let Some((written, name, default)) = next_placeholder(original, from) {
+    while let Some(ranges) = next_placeholder(original, from) {
+        let PlaceholderRanges {
+            placeholder: written,
+            name,
+            default,
+        } = ranges;
         text.push_str(&original[from..written.start]);
         let held = env(&original[name.clone()]);
+        // An empty variable counts as set.
         let value = match (&held, &default) {
             (Some(held), _) => held.clone(),
             (None, Some(default)) => original[default.clone()].to_owned(),
             (None, None) => {
                 let span = span_of_bytes(original, &lines, written.clone());
-                unset.push((original[name.clone()].to_owned(), span));
+                unset.push(UnsetVariable {
+                    name: original[name.clone()].to_owned(),
+                    span,
+                });
+                // The placeholder stays, so that the text keeps its places and the error points to it.
                 original[written.clone()].to_owned()
             }
         };
@@ -85,9 +101,14 @@ pub(super) fn substitute_env(
     (filled, unset)
 }
 
-type PlaceholderRanges = (Range<usize>, Range<usize>, Option<Range<usize>>);
+/// The byte ranges of a placeholder and its parts.
+struct PlaceholderRanges {
+    placeholder: Range<usize>,
+    name: Range<usize>,
+    default: Option<Range<usize>>,
+}
 
-/// Finds the next `${NAME}` or `${NAME:default}`: the ranges of the whole, the name and the default.
+/// Finds the next `${NAME}` or `${NAME:default}`.
 fn next_placeholder(text: &str, mut from: usize) -> Option<PlaceholderRanges> {
     loop {
         let start = from + text[from..].find("${")?;
@@ -99,15 +120,25 @@ fn next_placeholder(text: &str, mut from: usize) -> Option<PlaceholderRanges> {
         let after = name + len;
         let rest = &text[after..];
         if len > 0 && rest.starts_with('}') {
-            return Some((start..after + 1, name..after, None));
+            return Some(PlaceholderRanges {
+                placeholder: start..after + 1,
+                name: name..after,
+                default: None,
+            });
         }
+        // A default may contain colons, but no closing brace.
         if len > 0
             && rest.starts_with(':')
             && let Some(end) = rest.find('}')
         {
             let default = after + 1..after + end;
-            return Some((start..after + end + 1, name..after, Some(default)));
+            return Some(PlaceholderRanges {
+                placeholder: start..after + end + 1,
+                name: name..after,
+                default: Some(default),
+            });
         }
+        // `$1` and `${a-b}` are not placeholders, and statements may contain them.
         from = name;
     }
 }
@@ -134,6 +165,7 @@ impl SubstitutedFile {
     /// Converts a place in the substituted text to the original. A place in a replacement becomes that of its
     /// placeholder.
     pub(super) fn original_span(&self, span: &SourceSpan) -> SourceSpan {
+        // A span without a line has no place in the file.
         if span.line == 0 || self.placeholders.is_empty() {
             return span.clone();
         }
@@ -158,19 +190,20 @@ impl SubstitutedFile {
     }
 
     fn original_offset(&self, offset: usize, is_end: bool) -> usize {
+        // Placeholders are in the order of the text, so the search stops after the offset.
         let mut back = offset;
         for hole in &self.placeholders {
-            let (stands, written) = (&hole.substituted_range, &hole.original_range);
+            let (substituted, written) = (&hole.substituted_range, &hole.original_range);
             let inside = if is_end {
-                stands.start < offset && offset <= stands.end
+                substituted.start < offset && offset <= substituted.end
             } else {
-                stands.start <= offset && offset < stands.end
+                substituted.start <= offset && offset < substituted.end
             };
             if inside {
                 return if is_end { written.end } else { written.start };
             }
-            if stands.end <= offset && (offset > stands.start || stands.is_empty()) {
-                back = written.end + (offset - stands.end);
+            if substituted.end <= offset && (offset > substituted.start || substituted.is_empty()) {
+                back = written.end + (offset - substituted.end);
             } else {
                 break;
             }
@@ -227,6 +260,7 @@ impl SubstitutedFile {
     /// Replaces values by their placeholders; the name of a variable is not a secret.
     fn restore_placeholders(&self, mut text: String) -> String {
         for hole in &self.placeholders {
+            // The name and the brackets are restored; only the default may be secret.
             let head_end = hole
                 .default_range
                 .as_ref()
@@ -255,11 +289,11 @@ impl SubstitutedFile {
     pub(super) fn relocate_diagnostic(
         &self,
         mut problem: Diagnostic,
-        shown: &Arc<str>,
+        masked_source: &Arc<str>,
     ) -> Diagnostic {
         if let Some(span) = &mut problem.span {
             *span = self.original_span(span);
-            problem.source = Some(Arc::clone(shown));
+            problem.source = Some(Arc::clone(masked_source));
         }
         self.redact_diagnostic(problem)
     }
@@ -267,6 +301,7 @@ impl SubstitutedFile {
     /// Replaces values that may be secret in a diagnostic by their variables.
     pub(super) fn redact_diagnostic(&self, mut problem: Diagnostic) -> Diagnostic {
         for hole in self.placeholders.iter().filter(|hole| hole.may_be_secret()) {
+            // A message may quote the value with escapes.
             let escaped = format!("{:?}", hole.value);
             let escaped = escaped.trim_matches('"');
             for value in [hole.value.as_str(), escaped] {

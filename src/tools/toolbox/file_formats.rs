@@ -91,8 +91,11 @@ pub(super) fn looks_like_toolbox(value: &Value) -> bool {
         return false;
     };
     match map.get("kind").and_then(Value::as_str) {
+        // The flat form: one document per entry, with `kind` for the section.
         Some(kind) => SECTIONS.iter().any(|(_, kinds, _)| kinds.contains(&kind)),
         None => {
+            // A rubric also has keys of its own; all keys must be sections, so that no other file is taken
+            // for a toolbox.
             !map.contains_key("evals")
                 && map.iter().any(|(key, value)| {
                     value.is_object() && SECTIONS.iter().any(|(k, ..)| k == key)
@@ -142,6 +145,7 @@ fn read_nested_entries(
                     explain_unknown_key("key", key, &names.collect::<Vec<_>>()),
                 );
             }
+            // An empty section is an ordinary leftover of editing.
             (_, Value::Null) => {}
             (Some((.., None)), _) => {
                 problems.warning(doc.key_span(&at), "unsupported", explain_ignored(key));
@@ -183,6 +187,7 @@ fn read_nested_entry(
         (EntrySection::Set, Value::Array(_)) => {
             let tools = made.copy_value(value, at, "/tools", true);
             made.moved_pointers
+                // The pointer of the list itself, so that messages about its entries show the right place.
                 .push(("/tools".to_owned(), at.to_owned()));
             Value::Object(Map::from_iter([("tools".to_owned(), tools)]))
         }
@@ -254,6 +259,7 @@ fn read_flat_entry(
     let mut made = RelocatedValue::default();
     let mut value = Map::new();
     for (key, inner) in map {
+        // These keys address the entry and are not part of it.
         if key != "kind" && key != "name" {
             let at = format!("/{}", escape_pointer_step(key));
             value.insert(key.clone(), made.copy_value(inner, &at, &at, false));
@@ -287,10 +293,13 @@ impl RelocatedValue {
         self.moved_pointers.push((to.to_owned(), from.to_owned()));
         match value {
             Value::Object(map) => {
+                // The nested form writes `kind` where the flat form writes `type`; the readers know only
+                // `type`.
                 let here = rename && !map.contains_key("type");
                 let entries = map.iter().map(|(key, inner)| {
                     let renamed = here && key == "kind" && inner.is_string();
                     let new = if renamed { "type" } else { key.as_str() };
+                    // Keys in free-form values are data of the user, so they keep their names.
                     let deeper = rename && !FREE_FORM_KEYS.contains(&key.as_str());
                     let (from, to) = (
                         format!("{from}/{}", escape_pointer_step(key)),

@@ -64,8 +64,10 @@ impl FileTool {
 /// Returns the digest of everything that determines the responses. It includes the claims if the tool uses them.
 fn compute_tool_digest(definition: &ToolDefinition, claims: &VerifiedClaims) -> Digest {
     let decl = definition.decl.digest();
+    // Everything that changes responses: the declaration, the code, the conversion and the user.
     let work = definition.executor.as_ref().map(|work| work.digest());
-    let mut whom = claims.0.clone();
+    let mut whom = claims.by_service.clone();
+    // Claims that change with each token would make every recorded tool response unusable.
     for claims in whom.values_mut() {
         claims.retain(|name, _| !PER_TOKEN_CLAIMS.contains(&name.as_str()));
     }
@@ -113,11 +115,13 @@ impl Tool for FileTool {
 
     fn prepare(&self, canonical: &RawJson, _seen: &SeenUrls) -> Result<ValidatedCall, Rejection> {
         let definition = &self.definition;
+        // A broken tool is opened only if a person tries it alone.
         if !definition.errors.is_empty() {
             let why = format!("cannot be used: {}", definition.errors.join("; "));
             return Err(self.new_rejection("broken", &why));
         }
         let name = &definition.decl.name;
+        // A call without authorization is rejected, whatever its arguments are.
         self.claims
             .authorize_tool(name, &definition.auth_required)?;
         let (values, coerced) = match &definition.input {
@@ -131,6 +135,7 @@ impl Tool for FileTool {
             }
         };
         let work = definition.executor.as_ref();
+        // After binding, because the check is about the values that would be sent.
         if let Some(why) = work.and_then(|work| work.explain_unsendable(&values)) {
             return Err(Rejection {
                 rule: "schema".to_owned(),

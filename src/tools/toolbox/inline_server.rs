@@ -8,7 +8,8 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 use serde_json::Value;
 
-use super::env_placeholders::{SubstitutedFile, substitute_env};
+use super::env_placeholders::{SubstitutedFile, UnsetVariable, substitute_env};
+use super::secrets::FoundSecret;
 use super::toolbox_reader::ToolboxCx;
 use super::{Toolbox, kind_lookup, secrets};
 use crate::diag::has_errors;
@@ -40,6 +41,7 @@ impl Toolbox {
         cx: &ToolboxCx<'_>,
     ) {
         let key = server_key(settings);
+        // Several judges may list the same server; it is started once.
         if self.inline_servers.contains_key(&key) {
             return;
         }
@@ -53,7 +55,8 @@ impl Toolbox {
             moved_pointers: vec![(String::new(), at.to_owned())],
             substituted_files: Vec::new(),
         };
-        for (pointer, _) in secrets::find_secrets(&written) {
+        // dicta.yaml is shared and recorded, so a secret in it would spread.
+        for FoundSecret { pointer, .. } in secrets::find_secrets(&written) {
             let text = written.pointer(&pointer).and_then(Value::as_str);
             if text.is_none_or(|text| !text.contains("${")) {
                 let message = "a secret does not belong in this file: write ${NAME}, a variable that holds it";
@@ -66,15 +69,17 @@ impl Toolbox {
             substituted_files: fillings,
             ..
         } = filling;
+        // The substituted document keeps the places of dicta.yaml for messages.
         let made = doc.with_value(filled, pairs);
-        for (_, secrets) in secrets::find_secrets(&made.value) {
-            self.secrets.extend(secrets);
+        // Substituted values are secrets by their position, whatever the names of their variables are.
+        for found in secrets::find_secrets(&made.value) {
+            self.secrets.extend(found.secrets);
         }
         for filled in &fillings {
             self.secrets.extend(filled.secrets().map(str::to_owned));
         }
-        let own = DiagnosticCollector::from_doc(&made);
-        let mut fields = MappingDecoder::new(&made, "", &own);
+        let server_problems = DiagnosticCollector::from_doc(&made);
+        let mut fields = MappingDecoder::new(&made, "", &server_problems);
         let source = kind_lookup::find_source_kind(INLINE_SERVER)
             .map_err(|why| fields.error_at_mapping("kind", why))
             .ok()
@@ -86,12 +91,14 @@ impl Toolbox {
                     resolver: &cx.resolver,
                 };
                 let source = read(&mut fields, &cx);
+                // Reports the unknown keys.
                 fields.finish();
                 source
             });
-        let found = own.into_sorted();
+        let found = server_problems.into_sorted();
         let is_good = !has_errors(&found);
         for problem in found {
+            // A message may quote a value that came from the environment.
             problems.push(
                 fillings
                     .iter()
@@ -107,9 +114,11 @@ impl Toolbox {
 
 /// Returns the key of a server: its settings without those of the judge.
 fn server_key(settings: &IndexMap<String, Value>) -> String {
-    let own = settings.iter().filter(|(name, _)| *name != ALLOW_SETTING);
-    let own: serde_json::Map<String, Value> = own.map(|(k, v)| (k.clone(), v.clone())).collect();
-    Value::Object(own).to_string()
+    let server_settings = settings.iter().filter(|(name, _)| *name != ALLOW_SETTING);
+    let server_settings: serde_json::Map<String, Value> = server_settings
+        .map(|(k, v)| (k.clone(), v.clone()))
+        .collect();
+    Value::Object(server_settings).to_string()
 }
 
 /// Settings under substitution from the environment, with the places of their parts.
@@ -142,7 +151,7 @@ impl SettingsSubstitution<'_> {
             }
             Value::String(text) if text.contains("${") => {
                 let (filled, unset) = substitute_env(&Arc::from(text.as_str()), self.cx.env);
-                for (name, _) in unset {
+                for UnsetVariable { name, .. } in unset {
                     let message =
                         format!("${{{name}}} is not set in the environment, and has no default");
                     self.problems

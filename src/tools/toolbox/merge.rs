@@ -23,6 +23,7 @@ pub(super) fn merge_entries(
             kept.push(entry);
             continue;
         };
+        // Several files may contain the same source, since each of them may be used alone.
         if entry.section == EntrySection::Source && entry.doc.value == other.doc.value {
             continue;
         }
@@ -59,6 +60,7 @@ pub(super) fn read_tool_set(
     let mut tools = Vec::new();
     for (name, at) in fields.texts("tools").unwrap_or_default() {
         if known.contains(&name.as_str()) {
+            // A name that is listed twice is harmless.
             if !tools.contains(&name) {
                 tools.push(name);
             }
@@ -71,6 +73,7 @@ pub(super) fn read_tool_set(
         };
         problems.error(entry.doc.span(&at), "unknown-tool", message);
     }
+    // Ignored before `finish`, which would report the key as unknown.
     if fields.has("prompts") {
         fields.ignore_key("prompts");
         fields.warning(

@@ -29,6 +29,7 @@ pub(super) fn check_prerequisites(
         for (index, before) in definition.prerequisites.iter().enumerate() {
             let is_known =
                 known.contains(&before.as_str()) || crate::tools::is_built_in_tool(before);
+            // A source that declares its own tools may have the missing one.
             if !is_known && !discovers {
                 found.push((
                     format!("/after/{index}"),
@@ -53,6 +54,7 @@ pub(super) fn check_prerequisites(
 /// Returns the path from a tool back to itself, if there is one.
 fn find_cycle<'n>(start: &'n str, after: &'n HashMap<&str, Vec<String>>) -> Option<Vec<&'n str>> {
     let mut seen: Vec<&str> = Vec::new();
+    // A search over all paths; each tool is entered once, so it ends.
     let mut ways = vec![vec![start]];
     while let Some(way) = ways.pop() {
         let last = way.last().copied().unwrap_or(start);

@@ -4,8 +4,13 @@ use serde_json::Value;
 
 use crate::model::{escape_pointer_step, is_secret_name};
 
-/// The JSON pointer of a value in a file, and the secret texts in it.
-pub(super) type FoundSecret = (String, Vec<String>);
+/// A value of a file that contains secrets.
+pub(super) struct FoundSecret {
+    /// The JSON pointer of the value.
+    pub(super) pointer: String,
+    /// The secret texts in it.
+    pub(super) secrets: Vec<String>,
+}
 
 /// The parts of a tool or source that are schemas or texts for the language model. A key named `key` in them is not a
 /// secret.
@@ -53,12 +58,18 @@ fn collect_secrets(
         Value::String(text) => {
             let secrets = find_secrets_in_text(text, key);
             if !secrets.is_empty() {
-                found.push((at.clone(), secrets));
+                found.push(FoundSecret {
+                    pointer: at.clone(),
+                    secrets,
+                });
             }
         }
         // A password may look like a number.
         Value::Number(number) if key.is_some_and(is_secret_key) => {
-            found.push((at.clone(), vec![number.to_string()]));
+            found.push(FoundSecret {
+                pointer: at.clone(),
+                secrets: vec![number.to_string()],
+            });
         }
         _ => {}
     }
@@ -78,8 +89,8 @@ fn find_secrets_in_text(text: &str, key: Option<&str>) -> Vec<String> {
     if key.is_some_and(is_secret_key) {
         secrets.push(text.to_owned());
         // `Bearer x`: the scheme is not a secret.
-        let bare = text.split_whitespace().next_back();
-        secrets.extend(bare.filter(|bare| *bare != text).map(str::to_owned));
+        let last_word = text.split_whitespace().next_back();
+        secrets.extend(last_word.filter(|word| *word != text).map(str::to_owned));
     }
     if let Some((flag, value)) = text.split_once('=')
         && flag.starts_with('-')
@@ -110,7 +121,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn secrets_are_found_by_where_they_stand() {
+    fn secrets_are_found_by_their_position() {
         let entry = json!({
             "host": "h", "user": "me", "password": "pw-1", "tokenEnv": "MY_TOKEN", "keyFile": "/k",
             "headers": {"Authorization": "Bearer abc", "Accept": "text/plain"},
@@ -121,7 +132,7 @@ mod tests {
         });
         let found: Vec<String> = find_secrets(&entry)
             .into_iter()
-            .map(|(at, secrets)| format!("{at} {}", secrets.join("|")))
+            .map(|found| format!("{} {}", found.pointer, found.secrets.join("|")))
             .collect();
         assert_eq!(
             found,

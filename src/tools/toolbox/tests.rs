@@ -100,8 +100,8 @@ tools: [say]
 ";
 
 #[test]
-fn both_forms_say_the_same() {
-    let told = |text: &str| {
+fn nested_and_flat_forms_are_equivalent() {
+    let describe = |text: &str| {
         let (toolbox, found) = toolbox(&[("t.yaml", text)]);
         assert!(found.is_empty(), "{}", render(&found, false, 100));
         let tools: Vec<String> = toolbox
@@ -126,8 +126,8 @@ fn both_forms_say_the_same() {
             tools,
         )
     };
-    let nested = told(NESTED);
-    assert_eq!(nested, told(FLAT));
+    let nested = describe(NESTED);
+    assert_eq!(nested, describe(FLAT));
     assert!(
         nested
             .0
@@ -143,7 +143,7 @@ fn both_forms_say_the_same() {
 }
 
 #[test]
-fn json_is_read_too_and_so_is_an_empty_file() {
+fn json_and_empty_files_are_read() {
     let json = r#"{"sources": {"s": {"kind": "echo"}}, "tools": {"t": {"kind": "echo", "source": "s", "description": "d", "says": "x"}}}"#;
     let (toolbox, found) = toolbox(&[("a.json", json), ("b.yaml", "# nothing yet\n")]);
     assert!(
@@ -153,7 +153,7 @@ fn json_is_read_too_and_so_is_an_empty_file() {
 }
 
 #[test]
-fn files_are_one_and_a_name_that_is_there_twice_names_both_places() {
+fn files_are_merged_and_duplicate_names_report_both_places() {
     let source = "sources:\n  s: {kind: echo, port: 1}\n";
     let tool = "tools:\n  t: {kind: echo, source: s, description: d, says: x}\n";
     let (merged, found) = toolbox(&[("a.yaml", source), ("b.yaml", tool), ("c.yaml", source)]);
@@ -167,9 +167,9 @@ fn files_are_one_and_a_name_that_is_there_twice_names_both_places() {
         ("d/c.yaml", other),
         ("e.yaml", tool),
     ]);
-    let told: Vec<String> = found.iter().map(ToString::to_string).collect();
+    let messages: Vec<String> = found.iter().map(ToString::to_string).collect();
     assert_eq!(
-        told,
+        messages,
         [
             "d/c.yaml:2:3: the source `s` is declared at a.yaml:2:3 too",
             "e.yaml:2:3: the tool `t` is declared at b.yaml:2:3 too",
@@ -178,7 +178,7 @@ fn files_are_one_and_a_name_that_is_there_twice_names_both_places() {
 }
 
 #[test]
-fn what_is_wrong_is_told_at_its_place() {
+fn file_errors_are_reported_at_their_place() {
     let cases = [
         (
             "tool: {}\n",
@@ -240,7 +240,7 @@ fn what_is_wrong_is_told_at_its_place() {
 }
 
 #[test]
-fn what_is_wrong_with_a_tool_breaks_it_and_is_told() {
+fn invalid_tool_is_broken_and_reported() {
     let head = "sources:\n  s: {kind: echo}\ntools:\n  t: {kind: echo, source: s, description: d, says: x, ";
     for (more, expected) in [
         (
@@ -280,17 +280,17 @@ fn what_is_wrong_with_a_tool_breaks_it_and_is_told() {
     ] {
         let text = format!("{head}{more}");
         let (toolbox, found) = toolbox(&[("t.yaml", &text)]);
-        let told: Vec<String> = found.iter().map(ToString::to_string).collect();
+        let messages: Vec<String> = found.iter().map(ToString::to_string).collect();
         assert!(
-            told.len() == 1 && told[0].starts_with(&format!("t.yaml:{expected}")),
-            "{more}: {told:?}"
+            messages.len() == 1 && messages[0].starts_with(&format!("t.yaml:{expected}")),
+            "{more}: {messages:?}"
         );
-        assert_eq!(toolbox.tools["t"].errors, told, "{more}");
+        assert_eq!(toolbox.tools["t"].errors, messages, "{more}");
     }
 }
 
 #[test]
-fn kinds_of_the_toolbox_that_are_not_here_are_named() {
+fn unsupported_toolbox_kinds_are_reported() {
     for kind in [
         "bigquery",
         "mysql",
@@ -312,7 +312,7 @@ fn kinds_of_the_toolbox_that_are_not_here_are_named() {
 }
 
 #[test]
-fn a_broken_tool_is_listed_as_far_as_it_can_be_read() {
+fn broken_tool_is_listed_with_its_readable_parts() {
     let text = "\
 sources:
   s: {kind: echo}
@@ -324,9 +324,9 @@ tools:
   fine: {kind: echo, source: s, description: Fine., says: x}
 ";
     let (toolbox, found) = toolbox(&[("t.yaml", text)]);
-    let told: Vec<String> = found.iter().map(ToString::to_string).collect();
+    let messages: Vec<String> = found.iter().map(ToString::to_string).collect();
     assert_eq!(
-        told,
+        messages,
         [
             "t.yaml:4:3: `fetch_url` is built in; give this tool another name",
             "t.yaml:5:3: `a b` is not a valid tool name: use letters, digits, `_` and `-`, at most 64",
@@ -345,7 +345,7 @@ tools:
 }
 
 #[test]
-fn variables_come_in_and_places_stay_those_of_the_file() {
+fn substituted_variables_keep_places_of_the_file() {
     let text = "\
 sources:
   s:
@@ -358,9 +358,9 @@ sources:
     ${NAME:port}: ${DB_PASSWORD}
 ";
     let (toolbox, found) = toolbox(&[("t.yaml", text)]);
-    let told: Vec<String> = found.iter().map(ToString::to_string).collect();
+    let messages: Vec<String> = found.iter().map(ToString::to_string).collect();
     assert_eq!(
-        told,
+        messages,
         [
             "t.yaml:8:5: unknown key `prot`; did you mean `port`?",
             "t.yaml:9:19: port must be a whole number (got the text \"${DB_PASSWORD}\")",
@@ -386,7 +386,7 @@ sources:
 }
 
 #[test]
-fn a_variable_that_is_not_set_is_told_with_line_and_column() {
+fn unset_variable_is_reported_with_line_and_column() {
     let found = problems("sources:\n  s: {kind: echo, password: '${NONE}'}\n");
     assert_eq!(
         found,
@@ -405,7 +405,7 @@ fn a_variable_that_is_not_set_is_told_with_line_and_column() {
 }
 
 #[test]
-fn the_toolbox_own_examples_load_verbatim() {
+fn toolbox_file_examples_load() {
     let examples = include_str!("../../../tests/fixtures/toolbox-examples.yaml");
     let around = "sources:\n  my-pg-instance: {kind: echo}\n";
     // The kind alone is another here: PostgreSQL is not in every build.
@@ -413,12 +413,12 @@ fn the_toolbox_own_examples_load_verbatim() {
         .replace("kind: postgres-sql", "kind: echo")
         .replace("statement:", "says:");
     let (toolbox, found) = toolbox(&[("around.yaml", around), ("tools.yaml", &examples)]);
-    let told: Vec<String> = found
+    let messages: Vec<String> = found
         .iter()
         .filter(|d| d.severity == crate::diag::Severity::Error)
         .map(ToString::to_string)
         .collect();
-    assert!(told.is_empty(), "{told:?}");
+    assert!(messages.is_empty(), "{messages:?}");
     let names: Vec<&String> = toolbox.tools.keys().collect();
     assert_eq!(
         names,

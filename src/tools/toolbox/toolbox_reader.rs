@@ -7,7 +7,7 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 
 use super::definition_reader::{DefineToolCx, define_tool};
-use super::env_placeholders::{SubstitutedFile, substitute_env};
+use super::env_placeholders::{SubstitutedFile, UnsetVariable, substitute_env};
 use super::file_formats::{EntrySection, ToolboxEntry, looks_like_toolbox, read_toolbox_entries};
 use super::{Toolbox, kind_lookup, merge, prerequisites, secrets};
 use crate::diag::yaml::{self, DiagnosticCollector, MappingDecoder};
@@ -34,10 +34,12 @@ pub fn read_toolbox(
     cx: &ToolboxCx<'_>,
 ) -> (Toolbox, Vec<Diagnostic>) {
     let mut reader = ToolboxReader::default();
+    // All files first: a tool may use a source of a file that comes later.
     for (path, text) in files {
         reader.read_file(path, text, cx);
     }
     let entries = merge::merge_entries(std::mem::take(&mut reader.entries), &mut reader.problems);
+    // The order matters: tools refer to sources and auth services, and toolsets refer to tools.
     reader.read_auth_services(&entries, cx);
     reader.read_sources(&entries, cx);
     reader.read_tools(&entries);
@@ -51,6 +53,7 @@ pub fn is_tools_file(path: &Path, text: &Arc<str>, cx: &ToolboxCx<'_>) -> bool {
     if let Ok(docs) = yaml::read_all_documents(&filled.text, path) {
         return docs.iter().any(|doc| looks_like_toolbox(&doc.value));
     }
+    // A file that cannot be parsed is still recognized, so that its errors are reported and not hidden.
     let keys = [
         "sources:",
         "tools:",
@@ -60,6 +63,7 @@ pub fn is_tools_file(path: &Path, text: &Arc<str>, cx: &ToolboxCx<'_>) -> bool {
         "kind: source",
     ];
     let mut lines = text.lines();
+    // The first key at the left margin names the section.
     let first = lines.find(|line| !line.starts_with(['#', '-', ' ']) && !line.is_empty());
     first.is_some_and(|line| keys.iter().any(|key| line.starts_with(key)))
 }
@@ -77,11 +81,13 @@ struct ToolboxReader {
 impl ToolboxReader {
     fn read_file(&mut self, path: &Path, text: &Arc<str>, cx: &ToolboxCx<'_>) {
         let (filled, unset) = substitute_env(text, cx.env);
+        // Kept even if the file has errors, because messages may quote them.
         self.keep_secrets(filled.secrets().map(str::to_owned));
-        let mut shown: Arc<str> = filled.masked_text().into();
-        for (name, span) in unset {
+        let mut masked_source: Arc<str> = filled.masked_text().into();
+        for UnsetVariable { name, span } in unset {
             let message = format!("${{{name}}} is not set in the environment, and has no default");
-            let problem = Diagnostic::error("variable", path, message).with_span(span, &shown);
+            let problem =
+                Diagnostic::error("variable", path, message).with_span(span, &masked_source);
             let help = format!("set {name}, or give a default: ${{{name}:value}}");
             self.problems.push(problem.help(help));
         }
@@ -91,28 +97,33 @@ impl ToolboxReader {
                 self.toolbox.has_unreadable_file = true;
                 let home = found
                     .into_iter()
-                    .map(|p| filled.relocate_diagnostic(p, &shown));
+                    .map(|p| filled.relocate_diagnostic(p, &masked_source));
                 self.problems.extend(home);
             }
             Ok(docs) => {
-                let home =
-                    |doc: yaml::YamlDoc| doc.map_spans(&shown, |span| filled.original_span(span));
+                let home = |doc: yaml::YamlDoc| {
+                    doc.map_spans(&masked_source, |span| filled.original_span(span))
+                };
                 let mut docs: Vec<yaml::YamlDoc> = docs.into_iter().map(home).collect();
                 for doc in &docs {
-                    for (pointer, secrets) in secrets::find_secrets(&doc.value) {
-                        starred.push(doc.span(&pointer).bytes);
-                        self.keep_secrets(secrets.into_iter());
+                    for found in secrets::find_secrets(&doc.value) {
+                        starred.push(doc.span(&found.pointer).bytes);
+                        self.keep_secrets(found.secrets.into_iter());
                     }
                 }
-                shown = filled.mask_ranges(shown.to_string(), &starred).into();
+                // Messages quote the source, so secrets are masked before the entries are read.
+                masked_source = filled
+                    .mask_ranges(masked_source.to_string(), &starred)
+                    .into();
                 for doc in &mut docs {
-                    doc.source = Arc::clone(&shown);
+                    doc.source = Arc::clone(&masked_source);
                     let problems = DiagnosticCollector::from_doc(doc);
                     self.entries.extend(read_toolbox_entries(doc, &problems));
                     self.problems.extend(problems.into_sorted());
                 }
             }
         }
+        // The record of the run gets the text without secrets.
         let recorded = filled.mask_ranges(filled.text_for_recording(), &starred);
         self.toolbox
             .recorded_files
@@ -147,6 +158,7 @@ impl ToolboxReader {
             let problems = DiagnosticCollector::from_doc(&entry.doc);
             let read = read_tool_source(entry, &problems, cx);
             let found = problems.into_sorted();
+            // The first error of the source explains why its tools do not work.
             let why = found.iter().find(|p| has_errors(std::slice::from_ref(p)));
             let source = match (why, read) {
                 (None, Some(source)) => Ok(source),
@@ -180,6 +192,7 @@ impl ToolboxReader {
             self.problems.extend(found);
             definitions.push((entry, definition));
         }
+        // A source may provide the missing tools later, so an unknown prerequisite is then no error.
         let discovers = self
             .toolbox
             .sources
@@ -228,6 +241,7 @@ impl ToolboxReader {
             .map(|p| self.redact_diagnostic(p))
             .collect();
         problems.sort_by_key(|problem| {
+            // Errors of all files in the order of the files, and of the places within them.
             let place = problem.span.as_ref().map_or((0, 0), |s| (s.line, s.column));
             (order.get(problem.file.as_path()).copied(), place)
         });

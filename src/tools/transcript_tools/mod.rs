@@ -49,8 +49,17 @@ pub struct JudgedMessages {
     pub parts: Vec<MessagePart>,
     /// The number of judged messages; a message without parts is omitted.
     pub message_count: usize,
-    /// The start and end of a delimiting line.
-    pub delimiter: (String, String),
+    /// The delimiter of the parts.
+    pub delimiter: LineDelimiter,
+}
+
+/// The text around the label of a delimiting line.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LineDelimiter {
+    /// The text before the label.
+    pub start: String,
+    /// The text after the label.
+    pub end: String,
 }
 
 /// A part of a message.
@@ -68,11 +77,12 @@ pub struct MessagePart {
 impl JudgedMessages {
     /// Returns a delimiting line with its line break.
     fn delimiting_line(&self, label: &str) -> String {
-        format!("{}{label}{}\n", self.delimiter.0, self.delimiter.1)
+        format!("{}{label}{}\n", self.delimiter.start, self.delimiter.end)
     }
 
     /// Returns the parts of a message.
     fn parts_of(&self, message: usize) -> &[MessagePart] {
+        // Parts are in the order of messages, so both ends are found by binary search.
         let from = self.parts.partition_point(|leaf| leaf.message < message);
         let to = self.parts.partition_point(|leaf| leaf.message <= message);
         &self.parts[from..to]
@@ -105,6 +115,7 @@ impl JudgedMessages {
         for leaf in leaves {
             let size = leaf.text.len();
             let _infallible = write!(out, "{}, {size} bytes", leaf.label);
+            // A part without text has no preview.
             if size > 0 {
                 let _infallible = write!(out, ": {}", quote_preview(&leaf.text, PREVIEW_CHARS));
             }
@@ -141,12 +152,14 @@ fn quote_preview(text: &str, max: usize) -> String {
 /// Returns a JSON string without invisible characters.
 fn to_visible_json_string(text: &str) -> String {
     let json = Value::from(text).to_string();
+    // Most texts contain no invisible character.
     if !json.chars().any(is_invisible) {
         return json;
     }
     let mut out = String::with_capacity(json.len() + 16);
     for c in json.chars() {
         if is_invisible(c) {
+            // JSON escapes are UTF-16 units.
             let mut units = [0; 2];
             for unit in c.encode_utf16(&mut units) {
                 let _infallible = write!(out, "\\u{unit:04x}");
@@ -165,7 +178,7 @@ pub fn is_transcript_tool(name: &str) -> bool {
 
 /// Returns the declarations of the tools.
 pub fn transcript_tool_decls() -> Vec<ToolDeclaration> {
-    let whole = |least: u64, most: Option<u64>, about: &str| {
+    let integer = |least: u64, most: Option<u64>, about: &str| {
         let mut field = json!({"type": "integer", "minimum": least, "description": about});
         if let Some(most) = most {
             field["maximum"] = json!(most);
@@ -188,8 +201,8 @@ pub fn transcript_tool_decls() -> Vec<ToolDeclaration> {
             LIST_MESSAGES,
             "Lists messages of the transcript you judge: number, role, calls, size, and how each part begins.",
             json!({
-                "from": whole(0, None, "The first message to list; 0 if left out."),
-                "limit": whole(1, Some(200), "How many messages; 50 if left out.")
+                "from": integer(0, None, "The first message to list; 0 if left out."),
+                "limit": integer(1, Some(200), "How many messages; 50 if left out.")
             }),
             &[],
         ),
@@ -197,9 +210,9 @@ pub fn transcript_tool_decls() -> Vec<ToolDeclaration> {
             READ_MESSAGE,
             "Reads one message of the transcript you judge. A long one is cut; `from` goes on where it was cut.",
             json!({
-                "message": whole(0, None, "The message's number."),
-                "from": whole(0, None, "The byte to begin at; 0 if left out."),
-                "limit": whole(1, Some(MAX_RESPONSE_BYTES as u64), "How many bytes; 20000 if left out.")
+                "message": integer(0, None, "The message's number."),
+                "from": integer(0, None, "The byte to begin at; 0 if left out."),
+                "limit": integer(1, Some(MAX_RESPONSE_BYTES as u64), "How many bytes; 20000 if left out.")
             }),
             &["message"],
         ),
@@ -211,8 +224,8 @@ pub fn transcript_tool_decls() -> Vec<ToolDeclaration> {
                 "query": {"type": "string", "minLength": 1, "maxLength": 1000, "description": "The text to find."},
                 "regex": {"type": "boolean", "description": "Whether `query` is a regular expression; false if left out."},
                 "match_case": {"type": "boolean", "description": "Whether case counts; false if left out."},
-                "from": whole(0, None, "The first message to search; 0 if left out."),
-                "limit": whole(1, Some(50), "How many places to show; 20 if left out.")
+                "from": integer(0, None, "The first message to search; 0 if left out."),
+                "limit": integer(1, Some(50), "How many places to show; 20 if left out.")
             }),
             &["query"],
         ),
@@ -220,14 +233,15 @@ pub fn transcript_tool_decls() -> Vec<ToolDeclaration> {
 }
 
 /// Creates the three tools for a transcript.
-pub fn transcript_tools_for(book: &Arc<JudgedMessages>) -> Vec<Arc<dyn Tool>> {
+pub fn transcript_tools_for(messages: &Arc<JudgedMessages>) -> Vec<Arc<dyn Tool>> {
+    // The declarations are the same for every transcript, so their schemas are compiled once.
     TRANSCRIPT_TOOL_SPECS
         .iter()
         .map(|spec_of| {
-            let book = Arc::clone(book);
+            let messages = Arc::clone(messages);
             Arc::new(TranscriptTool {
                 spec: spec_of,
-                messages: book,
+                messages,
             }) as Arc<dyn Tool>
         })
         .collect()
@@ -275,6 +289,7 @@ impl TranscriptToolArgs {
             .into_iter()
             .flat_map(|map| map.values_mut())
         {
+            // Some models write whole numbers as `2.0`.
             if let Some(number) = field.as_f64().filter(|_| !field.is_u64()) {
                 // A number past the end saturates; the call then reports that there is no such message.
                 #[expect(
@@ -303,6 +318,7 @@ impl TranscriptTool {
                 return Err(format!("there is no message {message}: {}", last()));
             }
             let size = read::message_size(&self.messages, message);
+            // The start of an empty message is valid, so that a judge can read that it is empty.
             if args.from > 0 && args.from >= size {
                 return Err(format!(
                     "message {message} ends before byte {}: it has {size} bytes",
@@ -312,6 +328,7 @@ impl TranscriptTool {
         } else if args.from > 0 && args.from >= self.messages.message_count {
             return Err(format!("there is no message {}: {}", args.from, last()));
         }
+        // Compiled here to reject an invalid pattern before the call, and again in the call.
         if self.spec.decl.name == SEARCH_TRANSCRIPT {
             search::compile_search_pattern(args)?;
         }

@@ -4,25 +4,26 @@ use super::{JudgedMessages, MAX_RESPONSE_BYTES, TranscriptToolArgs, new_response
 use crate::model::ToolResponse;
 
 /// Returns the size of a message in bytes: the sum of its parts.
-pub(super) fn message_size(book: &JudgedMessages, message: usize) -> usize {
-    book.parts_of(message)
+pub(super) fn message_size(messages: &JudgedMessages, message: usize) -> usize {
+    messages
+        .parts_of(message)
         .iter()
         .map(|leaf| leaf.text.len())
         .sum()
 }
 
 /// Reads a message from a byte on. Each shown part has its own delimiting line.
-pub(super) fn read_message(book: &JudgedMessages, args: &TranscriptToolArgs) -> ToolResponse {
+pub(super) fn read_message(messages: &JudgedMessages, args: &TranscriptToolArgs) -> ToolResponse {
     let message = args.message.unwrap_or_default();
-    let leaves = book.parts_of(message);
+    let leaves = messages.parts_of(message);
     if leaves.is_empty() {
         return new_response(
-            book.delimiting_line(&format!("[{message}] left out")),
+            messages.delimiting_line(&format!("[{message}] left out")),
             0,
             false,
         );
     }
-    let size = message_size(book, message);
+    let size = message_size(messages, message);
     let limit = args
         .limit
         .unwrap_or(MAX_RESPONSE_BYTES)
@@ -37,6 +38,7 @@ pub(super) fn read_message(book: &JudgedMessages, args: &TranscriptToolArgs) -> 
         if passed {
             continue;
         }
+        // The limit is used up, and this part has text.
         if given >= limit && begins < ends {
             break;
         }
@@ -49,7 +51,7 @@ pub(super) fn read_message(book: &JudgedMessages, args: &TranscriptToolArgs) -> 
             stop = leaf.text.ceil_char_boundary(start + 1);
         }
         let continued = if start > 0 { ", continued" } else { "" };
-        out.push_str(&book.delimiting_line(&format!("{}{continued}", leaf.label)));
+        out.push_str(&messages.delimiting_line(&format!("{}{continued}", leaf.label)));
         let text = &leaf.text[start..stop];
         out.push_str(text);
         if !text.is_empty() && !text.ends_with('\n') {
@@ -63,7 +65,7 @@ pub(super) fn read_message(book: &JudgedMessages, args: &TranscriptToolArgs) -> 
     }
     let cut = next < size;
     if cut {
-        out.push_str(&book.delimiting_line(&format!(
+        out.push_str(&messages.delimiting_line(&format!(
             "cut at byte {next} of {size}: read_message with message: {message}, from: {next} goes on"
         )));
     }

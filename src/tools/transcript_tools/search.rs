@@ -42,12 +42,14 @@ pub(super) fn compile_search_pattern(args: &TranscriptToolArgs) -> Result<Regex,
         .case_insensitive(!args.match_case)
         .multi_line(true)
         .size_limit(MAX_PATTERN_SIZE)
+        // Both limits, because the size of a pattern and of its automaton grow separately.
         .dfa_size_limit(MAX_PATTERN_SIZE)
         .build()
         .map_err(|error| match error {
             regex::Error::CompiledTooBig(_) => "the pattern is too large".to_owned(),
             error => format!("`query` is no regular expression: {error}"),
         })?;
+    // An empty match exists at every byte and would fill the response.
     if pattern.is_match("") {
         return Err("the pattern finds the empty text everywhere; ask for a text".to_owned());
     }
@@ -55,7 +57,7 @@ pub(super) fn compile_search_pattern(args: &TranscriptToolArgs) -> Result<Regex,
 }
 
 pub(super) async fn search_transcript(
-    book: &JudgedMessages,
+    messages: &JudgedMessages,
     args: &TranscriptToolArgs,
     cx: &CallCx,
 ) -> ToolResponse {
@@ -63,6 +65,7 @@ pub(super) async fn search_transcript(
         Ok(pattern) => pattern,
         Err(why) => return ToolResponse::error(why),
     };
+    // The search ends at the number of matches, the size of the response, or the time.
     let limit = args.limit.unwrap_or(DEFAULT_MATCH_LIMIT);
     let ends = cx.clock.now() + MAX_SEARCH_TIME;
     let mut found = SearchMatches::default();
@@ -70,14 +73,14 @@ pub(super) async fn search_transcript(
     let mut searched = 0;
     // The reason why the search stopped before the end.
     let mut stopped = None;
-    while message < book.message_count {
+    while message < messages.message_count {
         if found.shown_count >= limit || found.lines.len() > MAX_RESPONSE_BYTES {
             stopped = Some("more places may follow");
             break;
         }
         let mut of_one = 0;
         let mut before = 0;
-        for leaf in book.parts_of(message) {
+        for leaf in messages.parts_of(message) {
             let mut at = 0;
             while at < leaf.text.len() {
                 let end = leaf
@@ -100,6 +103,7 @@ pub(super) async fn search_transcript(
                 }
                 searched += end - at;
                 at = end;
+                // Other tasks run between slices, and the time limit is checked.
                 tokio::task::yield_now().await;
                 if cx.clock.now() > ends {
                     stopped = Some("the search took too long");
@@ -113,6 +117,7 @@ pub(super) async fn search_transcript(
                 break;
             }
         }
+        // Only some matches of each message are shown, so that one message cannot use the whole response.
         let more = of_one - found.shown_of_message;
         if more > 0 {
             let _infallible = writeln!(
@@ -126,19 +131,20 @@ pub(super) async fn search_transcript(
             break;
         }
     }
+    // The first line states the number of matches, the last one how to continue.
     let head = match (found.total, stopped) {
         (0, None) => "no place found".to_owned(),
         (1, _) => "1 place found".to_owned(),
         (n, _) => format!("{n} places found"),
     };
-    let mut out = book.delimiting_line(&head) + &found.lines;
+    let mut out = messages.delimiting_line(&head) + &found.lines;
     if let Some(why) = stopped {
-        let rest = if message < book.message_count {
+        let rest = if message < messages.message_count {
             format!("{why}: search_transcript with from: {message} goes on")
         } else {
             format!("{why}; the end of the last message was not searched")
         };
-        out.push_str(&book.delimiting_line(&rest));
+        out.push_str(&messages.delimiting_line(&rest));
     }
     new_response(out, searched, stopped.is_some())
 }
@@ -155,6 +161,7 @@ struct SearchMatches {
 impl SearchMatches {
     /// Adds a match with its context on one line.
     fn push_match(&mut self, label: &str, text: &str, from: usize, to: usize, before: usize) {
+        // Characters around the match, cut at character boundaries.
         let start = text.floor_char_boundary(from.saturating_sub(CONTEXT_BYTES));
         let end = text
             .floor_char_boundary((to.min(from + CONTEXT_BYTES) + CONTEXT_BYTES).min(text.len()));

@@ -16,16 +16,19 @@ fn leaf(message: usize, label: &str, text: &str) -> MessagePart {
     }
 }
 
-fn book(leaves: Vec<MessagePart>, messages: usize) -> Arc<JudgedMessages> {
+fn judged_messages(leaves: Vec<MessagePart>, messages: usize) -> Arc<JudgedMessages> {
     Arc::new(JudgedMessages {
         parts: leaves,
         message_count: messages,
-        delimiter: ("<<<m ".to_owned(), ">>>".to_owned()),
+        delimiter: LineDelimiter {
+            start: "<<<m ".to_owned(),
+            end: ">>>".to_owned(),
+        },
     })
 }
 
-fn beam() -> Arc<JudgedMessages> {
-    book(
+fn beam_transcript() -> Arc<JudgedMessages> {
+    judged_messages(
         vec![
             leaf(0, "user", "which\nrelease?"),
             leaf(1, "assistant calls search (c1)", "search({\"q\":\"beam\"})"),
@@ -36,7 +39,11 @@ fn beam() -> Arc<JudgedMessages> {
     )
 }
 
-async fn ask(book: &Arc<JudgedMessages>, name: &str, args: &str) -> Result<ToolResponse, String> {
+async fn call_tool(
+    book: &Arc<JudgedMessages>,
+    name: &str,
+    args: &str,
+) -> Result<ToolResponse, String> {
     let set = ToolSet {
         tools: transcript_tools_for(book),
     };
@@ -59,8 +66,10 @@ async fn ask(book: &Arc<JudgedMessages>, name: &str, args: &str) -> Result<ToolR
 }
 
 #[tokio::test]
-async fn messages_are_listed_with_their_numbers_sizes_and_beginnings() {
-    let answer = ask(&beam(), LIST_MESSAGES, "{}").await.expect("an answer");
+async fn list_messages_shows_numbers_sizes_and_previews() {
+    let answer = call_tool(&beam_transcript(), LIST_MESSAGES, "{}")
+        .await
+        .expect("an answer");
     assert_eq!(
         answer.text,
         "<<<m 4 messages in all>>>\n\
@@ -71,7 +80,7 @@ async fn messages_are_listed_with_their_numbers_sizes_and_beginnings() {
          [3] assistant, 11 bytes: \"Use 2.69.0.\"\n"
     );
     assert!(!answer.truncated);
-    let some = ask(&beam(), LIST_MESSAGES, r#"{"from":2,"limit":1}"#).await;
+    let some = call_tool(&beam_transcript(), LIST_MESSAGES, r#"{"from":2,"limit":1}"#).await;
     let some = some.expect("an answer");
     assert!(some.truncated);
     assert_eq!(
@@ -81,14 +90,14 @@ async fn messages_are_listed_with_their_numbers_sizes_and_beginnings() {
 }
 
 #[tokio::test]
-async fn a_message_is_read_part_by_part_and_page_by_page() {
-    let whole = ask(&beam(), READ_MESSAGE, r#"{"message":1}"#).await;
+async fn read_message_returns_parts_in_pages() {
+    let full_message = call_tool(&beam_transcript(), READ_MESSAGE, r#"{"message":1}"#).await;
     assert_eq!(
-        whole.expect("an answer").text,
+        full_message.expect("an answer").text,
         "<<<m [1] assistant calls search (c1)>>>\nsearch({\"q\":\"beam\"})\n<<<m [1] assistant>>>\nLet me look.\n"
     );
-    let page = ask(
-        &beam(),
+    let page = call_tool(
+        &beam_transcript(),
         READ_MESSAGE,
         r#"{"message":1,"from":15,"limit":8}"#,
     )
@@ -100,13 +109,18 @@ async fn a_message_is_read_part_by_part_and_page_by_page() {
         "<<<m [1] assistant calls search (c1), continued>>>\nam\"})\n<<<m [1] assistant>>>\nLet\n\
          <<<m cut at byte 23 of 32: read_message with message: 1, from: 23 goes on>>>\n"
     );
-    let left_out = ask(&beam(), READ_MESSAGE, r#"{"message":2}"#).await;
+    let left_out = call_tool(&beam_transcript(), READ_MESSAGE, r#"{"message":2}"#).await;
     assert_eq!(left_out.expect("an answer").text, "<<<m [2] left out>>>\n");
 }
 
 #[tokio::test]
-async fn places_are_found_by_text_and_by_pattern() {
-    let found = ask(&beam(), SEARCH_TRANSCRIPT, r#"{"query":"USE 2.69"}"#).await;
+async fn search_finds_text_and_regex_matches() {
+    let found = call_tool(
+        &beam_transcript(),
+        SEARCH_TRANSCRIPT,
+        r#"{"query":"USE 2.69"}"#,
+    )
+    .await;
     let found = found.expect("an answer");
     assert_eq!(
         found.text,
@@ -122,7 +136,7 @@ async fn places_are_found_by_text_and_by_pattern() {
         (r#"{"query":"e","from":1,"limit":1}"#, "4 places found"),
         (r#"{"query":"^use","regex":true}"#, "1 place found"),
     ] {
-        let text = ask(&beam(), SEARCH_TRANSCRIPT, args)
+        let text = call_tool(&beam_transcript(), SEARCH_TRANSCRIPT, args)
             .await
             .expect("an answer")
             .text;
@@ -132,7 +146,7 @@ async fn places_are_found_by_text_and_by_pattern() {
         );
     }
     // The second part's places count on from the first's, as `read_message` does.
-    let text = ask(&beam(), SEARCH_TRANSCRIPT, r#"{"query":"look"}"#).await;
+    let text = call_tool(&beam_transcript(), SEARCH_TRANSCRIPT, r#"{"query":"look"}"#).await;
     assert!(
         text.expect("an answer")
             .text
@@ -141,12 +155,12 @@ async fn places_are_found_by_text_and_by_pattern() {
 }
 
 #[tokio::test]
-async fn one_message_full_of_places_does_not_hide_the_others() {
-    let book = book(
+async fn search_limits_matches_per_message() {
+    let book = judged_messages(
         vec![leaf(0, "user", &"x ".repeat(50)), leaf(1, "user", "x")],
         2,
     );
-    let text = ask(&book, SEARCH_TRANSCRIPT, r#"{"query":"x"}"#)
+    let text = call_tool(&book, SEARCH_TRANSCRIPT, r#"{"query":"x"}"#)
         .await
         .expect("an answer")
         .text;
@@ -158,14 +172,14 @@ async fn one_message_full_of_places_does_not_hide_the_others() {
 }
 
 #[tokio::test]
-async fn a_place_across_two_slices_is_found_once() {
+async fn match_across_two_slices_is_found_once() {
     let text = format!(
         "{}needle{}",
         "a".repeat(search::SLICE_BYTES - 3),
         "b".repeat(10)
     );
-    let book = book(vec![leaf(0, "user", &text)], 1);
-    let found = ask(&book, SEARCH_TRANSCRIPT, r#"{"query":"needle"}"#)
+    let book = judged_messages(vec![leaf(0, "user", &text)], 1);
+    let found = call_tool(&book, SEARCH_TRANSCRIPT, r#"{"query":"needle"}"#)
         .await
         .expect("an answer");
     assert!(
@@ -177,7 +191,7 @@ async fn a_place_across_two_slices_is_found_once() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_answered_is_refused_with_what_can() {
+async fn invalid_arguments_are_rejected_with_valid_range() {
     for (name, args, why) in [
         (
             READ_MESSAGE,
@@ -218,15 +232,17 @@ async fn what_cannot_be_answered_is_refused_with_what_can() {
             "the pattern is too large",
         ),
     ] {
-        let refused = ask(&beam(), name, args).await.expect_err(args);
+        let refused = call_tool(&beam_transcript(), name, args)
+            .await
+            .expect_err(args);
         assert!(
             refused.starts_with("Error") && refused.contains(why),
             "{args}: {refused}"
         );
     }
-    let empty = book(Vec::new(), 0);
-    assert!(ask(&empty, LIST_MESSAGES, "{}").await.is_ok());
-    let refused = ask(&empty, READ_MESSAGE, r#"{"message":0}"#)
+    let empty = judged_messages(Vec::new(), 0);
+    assert!(call_tool(&empty, LIST_MESSAGES, "{}").await.is_ok());
+    let refused = call_tool(&empty, READ_MESSAGE, r#"{"message":0}"#)
         .await
         .expect_err("none");
     assert!(
@@ -236,19 +252,19 @@ async fn what_cannot_be_answered_is_refused_with_what_can() {
 }
 
 #[tokio::test]
-async fn answers_are_bounded_whatever_the_transcript_holds() {
+async fn responses_are_bounded_for_any_transcript() {
     let long = "é\u{200b}\"\n".repeat(100_000);
     let mut leaves: Vec<MessagePart> = (0..3000).map(|_| leaf(0, "user", &long[..420])).collect();
     leaves.extend((1..3000).map(|n| leaf(n, "user", &long[..3500])));
     leaves.push(leaf(3000, "user", &long));
-    let book = book(leaves, 3001);
+    let book = judged_messages(leaves, 3001);
     for (name, args) in [
         (LIST_MESSAGES, r#"{"limit":200}"#),
         (LIST_MESSAGES, r#"{"from":1,"limit":200}"#),
         (READ_MESSAGE, r#"{"message":3000}"#),
         (SEARCH_TRANSCRIPT, r#"{"query":"é","limit":50}"#),
     ] {
-        let answer = ask(&book, name, args).await.expect("an answer");
+        let answer = call_tool(&book, name, args).await.expect("an answer");
         assert!(answer.truncated, "{name}");
         assert!(
             answer.text.len() < 2 * MAX_RESPONSE_BYTES,
@@ -263,7 +279,9 @@ async fn all_of(book: &Arc<JudgedMessages>, message: usize, limit: usize) -> Str
     let (mut text, mut from) = (String::new(), 0);
     for _ in 0..10_000 {
         let args = json!({"message": message, "from": from, "limit": limit}).to_string();
-        let answer = ask(book, READ_MESSAGE, &args).await.expect("an answer");
+        let answer = call_tool(book, READ_MESSAGE, &args)
+            .await
+            .expect("an answer");
         for line in answer
             .text
             .split_inclusive('\n')
@@ -291,7 +309,7 @@ proptest! {
     #[test]
     fn pages_make_the_message(texts in prop::collection::vec("[a-zé🙂]{0,20}", 1..4), limit in 1usize..9) {
         let leaves = texts.iter().map(|text| leaf(0, "user", text)).collect();
-        let book = book(leaves, 1);
+        let book = judged_messages(leaves, 1);
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         prop_assert_eq!(runtime.block_on(all_of(&book, 0, limit)), texts.concat());
     }

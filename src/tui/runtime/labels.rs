@@ -56,9 +56,9 @@ impl Runtime {
                 let work = tokio::task::spawn_blocking(move || {
                     write_label_order(&order, at, &deps, &journal)
                 });
-                let written = work
-                    .await
-                    .unwrap_or_else(|error| Err(TaskFailure::new(super::describe_join_error(&error))));
+                let written = work.await.unwrap_or_else(|error| {
+                    Err(TaskFailure::new(super::describe_join_error(&error)))
+                });
                 out.send_answer(Msg::LabelWritten { number, written });
                 // The task counts until its result is in the queue, so that tests see both.
                 drop(working);

@@ -74,7 +74,8 @@ pub(in crate::workspace) fn read_tool_uses(
             found.push(format!("the tool `{}` is listed twice", tool.name));
         } else if tool.name != INLINE_SERVER || deps.toolbox.inline_server(&tool.settings).is_some()
         {
-            found = tools::check_tool_entry(&tool, &deps);
+            let errors = tools::check_tool_entry(&tool, &deps);
+            found = errors.iter().map(ToString::to_string).collect();
             uses.push(tool);
         } else {
             // The server's problem has already been reported.
@@ -95,7 +96,7 @@ pub(in crate::workspace) fn read_tool_uses(
     // The joint check would repeat or hide the problems of single tools, so it needs correct ones.
     if is_good && all_tools_valid {
         for why in tools::check_tools(&uses, &deps) {
-            fields.error("tools", "tools", why);
+            fields.error("tools", "tools", why.to_string());
         }
     }
     uses

@@ -8,7 +8,7 @@ use dicta::clock::{Clock, SystemClock};
 use dicta::diag::yaml::{self, DiagnosticCollector, MappingDecoder};
 use dicta::event::{CallCx, Emitter, MemoryBlobs, Redactor};
 use dicta::model::{CallIx, CellIx, RawJson, ToolResponse, TurnIx};
-use dicta::net::{Resolver, ResolverOverrides, SystemResolver};
+use dicta::net::{OverridingResolver, Resolver, SystemResolver};
 use dicta::schema::CompiledSchema;
 use dicta::tools::ValidatedCall;
 use dicta::tools::kinds::SOURCE_KINDS;
@@ -44,9 +44,13 @@ pub(super) fn read(keys: &Value) -> (Option<Arc<dyn ToolSource>>, String) {
     let mut fields = MappingDecoder::new(&doc, "", &problems);
     let db: IpAddr = [127, 0, 0, 1].into();
     let port = keys["port"].as_u64().and_then(|p| u16::try_from(p).ok());
-    let fixed = [("db.test".to_owned(), port.unwrap_or(5432), db)];
+    let fixed = [dicta::net::HostOverride {
+        host: "db.test".to_owned(),
+        port: port.unwrap_or(5432),
+        address: db,
+    }];
     let resolver: Arc<dyn Resolver> =
-        Arc::new(ResolverOverrides::new(&fixed, Arc::new(SystemResolver)));
+        Arc::new(OverridingResolver::new(&fixed, Arc::new(SystemResolver)));
     let cx = SourceCx {
         name: "pg",
         folder: Path::new("/"),

@@ -45,6 +45,7 @@ struct HtmlTableCell {
 impl MarkdownWriter {
     pub(in crate::tools::html) fn start_table(&mut self) {
         self.end_block();
+        // A table around another table is layout: Markdown cells cannot contain tables.
         if let Some(outer) = self.tables.last_mut() {
             outer.is_layout = true;
         }
@@ -78,6 +79,7 @@ impl MarkdownWriter {
         let from = self.out.len();
         if let Some(table) = self.tables.last_mut() {
             table.in_cell = true;
+            // Too many cells for a data table; the text stays as paragraphs.
             if table.cells.len() == MAX_CELLS {
                 table.is_layout = true;
                 return;
@@ -110,6 +112,7 @@ impl MarkdownWriter {
         self.end_cell();
         self.end_block();
         if let Some(table) = self.tables.pop() {
+            // A list that the table's content left open ends with the table.
             self.lists.truncate(table.outer_list_depth);
             if table.is_data_table() {
                 self.write_data_table(&table);
@@ -120,6 +123,7 @@ impl MarkdownWriter {
 
     /// Writes the table again, row by row.
     fn write_data_table(&mut self, table: &HtmlTable) {
+        // The table's text was written as paragraphs; it is now replaced by rows.
         let text = self.out.split_off(table.text_start);
         let first = self
             .hidden_ranges
@@ -151,6 +155,7 @@ impl MarkdownWriter {
                     &mut self.hidden_ranges,
                     true,
                 );
+                // An empty cell needs only one space.
                 self.out
                     .push_str(if self.out.len() > before { " |" } else { "|" });
                 for more in 0..cell.column_span {
@@ -165,6 +170,7 @@ impl MarkdownWriter {
                 at = cell.text_range.end;
             }
             self.write_spanned_cells(&mut reach, column);
+            // Markdown marks a header row by a line of dashes below it.
             if n == 0 && row.iter().all(|cell| cell.is_header) {
                 let columns: usize = row.iter().map(|cell| cell.column_span).sum();
                 self.start_table_line(false);
@@ -219,6 +225,7 @@ impl HtmlTable {
         let heads = self.cells.iter().any(|cell| cell.is_header);
         let several = self.cells.windows(2).any(|two| two[0].row == two[1].row);
         let short = |cell: &HtmlTableCell| cell.text_range.len() <= MAX_CELL;
+        // Long cells without headers are columns of a page layout.
         !self.is_layout && several && (heads || self.cells.iter().all(short))
     }
 }
@@ -249,11 +256,13 @@ impl TableText {
         let (from, begin) = (self.text_start, out.len());
         let end = at.end.min(from + self.text.len());
         let mut here = at.start;
+        // Calls come in the order of the text, so earlier ranges are never needed again.
         let gone = self.hidden_ranges.partition_point(|mark| mark.end <= here);
         self.hidden_ranges.drain(..gone);
         let mut seen = 0;
         while here < end {
             let mark = self.hidden_ranges.get(seen).filter(|mark| mark.start < end);
+            // The piece up to the next border between hidden and visible text.
             let (until, hidden) = match mark {
                 Some(mark) if mark.start <= here => (mark.end.min(end), true),
                 Some(mark) => (mark.start, false),
@@ -272,6 +281,7 @@ impl TableText {
                 if !word.is_empty() {
                     marked.get_or_insert(out.len());
                     for c in word.chars() {
+                        // A vertical bar would end the Markdown cell.
                         if c == '|' && in_cell {
                             out.push('\\');
                         }

@@ -9,16 +9,13 @@ use crate::clock::BoxFuture;
 use crate::diag::yaml::MappingDecoder;
 use crate::event::CallCx;
 use crate::model::{CallIx, Digest, ToolResponse};
-use crate::net::{AddressRefusal, FetchError, GuardRule, GuardedRequest, is_connection_header};
+use crate::net::{FetchError, GuardRule, GuardedRequest, HopRefusal, is_connection_header};
 use crate::tools::ValidatedCall;
 use crate::tools::http_response::{self, CallHopSink};
-use crate::tools::params::{KnownName, Template, ValueSpec};
+use crate::tools::params::{KnownName, REQUEST_PARAM_KEYS, Template, ValueSpec};
 use crate::tools::source::{ToolExecutor, ToolInput, ToolSource as _};
 
 const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
-
-/// The keys that contain lists of parameters, by their place in the request.
-const PARAM_LIST_KEYS: [&str; 4] = ["pathParams", "queryParams", "bodyParams", "headerParams"];
 
 /// The length at which the body of a failed request is cut, in bytes, unless the source asks for all of it.
 const MAX_ERROR_BODY_BYTES: usize = 1000;
@@ -42,16 +39,21 @@ pub(super) fn read_http_tool(
             "templateParameters are for statements; a path or requestBody names any parameter";
         fields.error("templateParameters", "unsupported", message);
     }
+    // All keys are read before the first early return, so that one pass reports all problems.
     let method = read_method(fields);
-    let own = read_text_pairs(fields, "headers");
+    let own_headers = read_text_pairs(fields, "headers");
     let max_bytes = read_max_bytes(fields).unwrap_or(source.max_bytes);
+    // The reader of the common keys reports errors in the parameters; only the names matter here.
     let declared = read_param_names(fields, "parameters");
-    let lists = PARAM_LIST_KEYS.map(|key| read_param_names(fields, key));
+    let lists = REQUEST_PARAM_KEYS.map(|key| read_param_names(fields, key));
     let known: Vec<KnownName<'_>> = lists
         .iter()
         .flatten()
         .chain(&declared)
-        .map(|name| (name.as_str(), find_param_spec(input, name)))
+        .map(|name| KnownName {
+            name,
+            spec: find_param_spec(input, name),
+        })
         .collect();
     // With a schema, the argument names are not known here, so templates may use any name.
     let known = matches!(input, ToolInput::Parameters(_)).then_some(&*known);
@@ -71,16 +73,20 @@ pub(super) fn read_http_tool(
     let read_only_hint = fields
         .value("annotations")
         .and_then(|hints| hints.get("readOnlyHint")?.as_bool());
-    let (method, path, request_body, own) = (method?, path?, request_body?, own?);
+    let (method, path, request_body, own_headers) = (method?, path?, request_body?, own_headers?);
     let [in_path, query, body, header] = lists;
+    // The tool's headers override those of the source.
     let mut headers = source.headers.clone();
-    for (name, value) in own {
+    for (name, value) in own_headers {
         set_header(&mut headers, &name, value);
     }
-    let is_four = request_body.is_some() || PARAM_LIST_KEYS[1..].iter().any(|key| fields.has(key));
+    // With a body template or parameter lists, every value has a fixed place.
+    let has_placed_values =
+        request_body.is_some() || REQUEST_PARAM_KEYS[1..].iter().any(|key| fields.has(key));
     let by_schema = matches!(input, ToolInput::Schema(_));
-    let rest = match method.as_str() {
-        _ if is_four => UnmappedValues::Nowhere,
+    // Without them, the method decides where the arguments go.
+    let unmapped = match method.as_str() {
+        _ if has_placed_values => UnmappedValues::Nowhere,
         "POST" | "PUT" | "PATCH" if by_schema || !declared.is_empty() => UnmappedValues::Body,
         "POST" | "PUT" | "PATCH" => UnmappedValues::Nowhere,
         _ => UnmappedValues::Query,
@@ -96,7 +102,8 @@ pub(super) fn read_http_tool(
         header_params: header,
         headers,
         request_body,
-        unmapped: rest,
+        unmapped,
+        // With a schema, the model's `null` is a value of its own.
         null_means_absent: !by_schema,
     };
     check_value_targets(fields, &plan, &in_path, &declared, by_schema).then(|| HttpTool {
@@ -142,6 +149,7 @@ fn read_path(
         Ok(template) => template,
         Err(why) => return bad(&why),
     };
+    // The checks use a sample value without slashes or dots, since encoding removes those of real values.
     let literal = template.sample_text();
     if literal.starts_with("//") || literal.contains("://") {
         return bad("it counts from the source's baseUrl and names no host");
@@ -150,6 +158,7 @@ fn read_path(
         return bad("it holds a `#`, a backslash or a blank");
     }
     let before_query = literal.split('?').next().unwrap_or_default();
+    // `..` would leave the base URL, which is the limit of what a judge may call.
     if has_dot_segment(before_query) {
         return bad("it steps upwards; a path stays below the source's baseUrl");
     }
@@ -186,7 +195,7 @@ fn check_value_targets(
         fine = false;
     };
     if by_schema {
-        for key in PARAM_LIST_KEYS.iter().filter(|key| fields.has(key)) {
+        for key in REQUEST_PARAM_KEYS.iter().filter(|key| fields.has(key)) {
             let message = format!(
                 "{key} and inputSchema exclude each other: the schema declares all there is"
             );
@@ -200,8 +209,9 @@ fn check_value_targets(
         &plan.header_params,
         declared,
     ];
+    // A name in two places would send a value twice.
     let mut known = HashSet::new();
-    for (key, names) in PARAM_LIST_KEYS
+    for (key, names) in REQUEST_PARAM_KEYS
         .iter()
         .chain(["parameters"].iter())
         .zip(lists)
@@ -248,6 +258,7 @@ fn check_value_targets(
             );
         }
     }
+    // The source's own parameters may be secrets; a model must not override them.
     for name in &plan.query_params {
         if plan.fixed_query.iter().any(|(fixed, _)| fixed == name) {
             bad(
@@ -258,6 +269,7 @@ fn check_value_targets(
     }
     for name in &plan.header_params {
         let token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
+        // The characters of a token in RFC 9110.
         if name.is_empty() || !name.chars().all(token) || is_connection_header(name) {
             bad(
                 "headerParams",
@@ -276,8 +288,9 @@ impl HttpTool {
 
     /// Returns the request as messages name it: without the query, which may contain a key.
     fn request_label(&self, url: &str) -> String {
-        let bare = url.split('?').next().unwrap_or_default();
-        format!("{} {bare}", self.plan.method)
+        // The query may contain secrets, so messages show the URL without it.
+        let without_query = url.split('?').next().unwrap_or_default();
+        format!("{} {without_query}", self.plan.method)
     }
 
     async fn send_request(
@@ -306,9 +319,11 @@ impl HttpTool {
         };
         let status = reply.status;
         let location = reply.header("location").map(str::to_owned);
+        // `returnFullError: false`: the body of an error may contain internal data.
         if status >= 400 && self.source.show_full_error == Some(false) {
             return status_error_response(status, &label, "");
         }
+        // Without the setting, an error body is shortened.
         let max = if status >= 400 && self.source.show_full_error.is_none() {
             MAX_ERROR_BODY_BYTES.min(self.max_bytes)
         } else {
@@ -326,6 +341,7 @@ impl HttpTool {
                 ..answer
             },
             200..300 => answer,
+            // The guard follows the redirects of GET and HEAD only.
             300..400 => {
                 let to = location.map_or_else(String::new, |to| {
                     format!(": the redirect to {to} is not followed")
@@ -378,7 +394,7 @@ fn status_error_response(status: u16, label: &str, body: &str) -> ToolResponse {
 impl ToolExecutor for HttpTool {
     fn digest(&self) -> Digest {
         // Secrets stay out of the digest: a response does not depend on them, and digests are recorded.
-        let shown = |(name, value): &(String, String)| {
+        let to_part = |(name, value): &(String, String)| {
             let value = if is_secret_name(name) {
                 ""
             } else {
@@ -391,6 +407,7 @@ impl ToolExecutor for HttpTool {
             "http".to_owned(),
             plan.method.clone(),
             plan.base.to_string(),
+            // The debug format of the template contains its structure, so a changed path changes the digest.
             format!("{:?}", (&plan.path, &plan.request_body, plan.unmapped)),
             format!(
                 "{:?}",
@@ -398,8 +415,8 @@ impl ToolExecutor for HttpTool {
             ),
             format!("{:?}", (self.max_bytes, self.source.show_full_error)),
         ];
-        parts.extend(plan.fixed_query.iter().map(shown));
-        parts.extend(plan.headers.iter().map(shown));
+        parts.extend(plan.fixed_query.iter().map(to_part));
+        parts.extend(plan.headers.iter().map(to_part));
         Digest::hash_parts(parts.iter().map(String::as_bytes))
     }
 
@@ -427,7 +444,7 @@ impl ToolExecutor for HttpTool {
 
 impl HttpSource {
     /// Formats a refusal for the language model and the user.
-    pub(super) fn explain_refusal(&self, refusal: &AddressRefusal) -> String {
+    pub(super) fn explain_refusal(&self, refusal: &HopRefusal) -> String {
         let host = refusal.host.as_deref().unwrap_or("it");
         // Without `allowPrivate`, a base is https on port 443, so its own origin is the bare host. With it, that
         // origin is already open.

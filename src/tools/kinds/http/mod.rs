@@ -23,9 +23,10 @@ use crate::diag::yaml::{MappingDecoder, describe_value};
 use crate::event::CallCx;
 use crate::model::{Hop, Millis};
 use crate::net::{
-    AddressGuard, AddressPolicy, AddressRefusal, FetchLimits, GuardedRequest, HopObserver,
+    AddressGuard, AddressPolicy, FetchLimits, GuardedRequest, HopObserver, HopRefusal,
     is_connection_header,
 };
+use crate::tools::ProbeError;
 use crate::tools::source::{SourceCx, ToolExecutor, ToolInput, ToolSource};
 
 /// The default time limit, which is that of the toolbox.
@@ -74,6 +75,7 @@ fn read_source(fields: &mut MappingDecoder<'_>, cx: &SourceCx<'_>) -> Option<Arc
         None => Some(DEFAULT_TIMEOUT),
         Some(value) => read_timeout(fields, value),
     };
+    // Read for its own message: the toolbox accepts the key.
     if fields.boolean("disableSslVerification") == Some(true) {
         let message = "disableSslVerification is not supported: whoever is in between could answer; name the \
                        certificate's authority in caFile";
@@ -92,6 +94,7 @@ fn read_source(fields: &mut MappingDecoder<'_>, cx: &SourceCx<'_>) -> Option<Arc
             }
         },
     };
+    // Only after all keys were read, so that one pass reports all problems.
     let (base, policy) = read_base(fields, &written?, allow_private)?;
     let mut guard = AddressGuard::new(policy, Arc::clone(cx.resolver));
     if let Some(pem) = ca? {
@@ -127,6 +130,7 @@ fn read_base(
         None
     };
     let url = match Url::parse(text) {
+        // The address guard checks the scheme again; this check gives a better message.
         Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => url,
         Ok(_) => return bad("must be an http or https URL with a host".to_owned()),
         Err(error) => return bad(format!("is not a URL: {error}")),
@@ -138,6 +142,7 @@ fn read_base(
         );
     }
     let policy = AddressPolicy {
+        // Only the base URL's own origin is opened, not every private address.
         origins: if allow_private {
             vec![url.origin()]
         } else {
@@ -145,9 +150,10 @@ fn read_base(
         },
         ..AddressPolicy::default()
     };
+    // The guard's rules for a text apply to the source as well, before any call.
     match policy.find_refusal(text) {
         None => Some((url, policy)),
-        Some(AddressRefusal { why, allowable, .. }) => {
+        Some(HopRefusal { why, allowable, .. }) => {
             let admit = if !allow_private && (allowable || url.scheme() == "http") {
                 "; `allowPrivate: true` opens this origin"
             } else {
@@ -196,6 +202,7 @@ fn read_text_pairs(
     let mut read = Vec::with_capacity(map.len());
     let mut fine = true;
     for (name, value) in map {
+        // YAML reads `1` and `true` as other types than text.
         let text = match value {
             Value::String(text) => text.clone(),
             Value::Number(_) | Value::Bool(_) => value.to_string(),
@@ -210,6 +217,7 @@ fn read_text_pairs(
                 continue;
             }
         };
+        // These headers belong to the HTTP client and decide where a request ends.
         if key == "headers" && is_connection_header(name) {
             let message = format!("headers: `{name}` belongs to the connection and cannot be set");
             fields.error_at(
@@ -246,6 +254,7 @@ impl HttpSource {
     fn fetch_limits(&self) -> FetchLimits {
         FetchLimits {
             deadline: self.timeout,
+            // A slow API may use the whole time for its headers.
             headers: self.timeout,
             ..FetchLimits::default()
         }
@@ -292,11 +301,11 @@ impl ToolSource for HttpSource {
         fields: &mut MappingDecoder<'_>,
         input: &ToolInput,
     ) -> Option<Arc<dyn ToolExecutor>> {
-        let ask = http_tool::read_http_tool(self, fields, input)?;
-        Some(Arc::new(ask))
+        let tool = http_tool::read_http_tool(self, fields, input)?;
+        Some(Arc::new(tool))
     }
 
-    fn probe<'a>(&'a self, cx: &'a CallCx) -> BoxFuture<'a, Result<String, String>> {
+    fn probe<'a>(&'a self, cx: &'a CallCx) -> BoxFuture<'a, Result<String, ProbeError>> {
         Box::pin(async move {
             let mut url = self.base.clone();
             if !self.fixed_query.is_empty() {
@@ -314,9 +323,9 @@ impl ToolSource for HttpSource {
             match sent.await {
                 Ok(reply) => Ok(format!("reachable, HTTP {}", reply.status)),
                 Err(crate::net::FetchError::Refused(refusal)) => {
-                    Err(self.explain_refusal(&refusal))
+                    Err(ProbeError::unusable(self.explain_refusal(&refusal)))
                 }
-                Err(error) => Err(error.to_string()),
+                Err(error) => Err(ProbeError::unusable(error.to_string())),
             }
         })
     }

@@ -63,6 +63,7 @@ impl RequestPlan {
     pub(super) fn build(&self, given: &RawJson) -> Result<BuiltRequest, String> {
         let mut values: RequestValues =
             serde_json::from_str(given.get()).map_err(|e| e.to_string())?;
+        // The toolbox sends no value for a null.
         if self.null_means_absent {
             values.retain(|_, value| value.get() != "null");
         }
@@ -126,6 +127,7 @@ impl RequestPlan {
                 .map(Some)
                 .map_err(|why| format!("the request's body: {why}"));
         }
+        // The order of the declaration, not that of the model's arguments.
         let given = self
             .body
             .iter()
@@ -136,6 +138,7 @@ impl RequestPlan {
 
     fn build_url(&self, given: &RawJson, query: &[(String, String)]) -> Result<String, String> {
         let encoded = self.path.render_with(given, |before, name, text| {
+            // After the question mark, a value is encoded like a form field.
             if before.contains('?') {
                 return Ok(form_urlencoded::byte_serialize(text.as_bytes()).collect());
             }
@@ -143,6 +146,7 @@ impl RequestPlan {
         });
         let path = encoded.map_err(|why| format!("the request's path: {why}"))?;
         let mut text = self.base.as_str().trim_end_matches('/').to_owned();
+        // The path may be empty, a query alone, or have a slash at its beginning or not.
         match path.strip_prefix('/') {
             Some(below) => text = text + "/" + below,
             None if path.is_empty() => self.base.as_str().clone_into(&mut text),
@@ -184,6 +188,7 @@ fn encode_path_value(name: &str, text: &str) -> Result<String, String> {
         return Err(format!("`{name}` would leave it"));
     }
     let mut path = String::new();
+    // Only the unreserved characters of RFC 3986 stay as they are.
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
             path.push(char::from(byte));
@@ -204,6 +209,7 @@ fn push_query_value(query: &mut Vec<(String, String)>, name: &str, value: &RawVa
     if value.get() == "null" {
         return;
     }
+    // A list becomes one parameter per item.
     match serde_json::from_str::<Vec<&RawValue>>(value.get()) {
         Ok(items) => query.extend(
             items
@@ -230,6 +236,7 @@ fn to_json_object<'v>(values: impl IntoIterator<Item = (&'v String, &'v RawValue
     for (at, (name, value)) in values.into_iter().enumerate() {
         let comma = if at > 0 { "," } else { "" };
         let name = serde_json::Value::from(name.as_str());
+        // The value is copied as text, so that a number keeps its digits.
         let _infallible = write!(out, "{comma}{name}:{}", value.get());
     }
     out + "}"

@@ -36,10 +36,10 @@ fn open_with(source: &str, tool: &str, input: &ToolInput) -> Opened {
         .clone()
         .and_then(|s| s.read_tool("http", &mut fields, input));
     fields.finish();
-    let told: Vec<String> = problems.take().into_iter().map(|p| p.message).collect();
+    let messages: Vec<String> = problems.take().into_iter().map(|p| p.message).collect();
     match (source, work) {
-        (Some(source), Some(work)) if told.is_empty() => Ok((source, work)),
-        _ => Err(told),
+        (Some(source), Some(work)) if messages.is_empty() => Ok((source, work)),
+        _ => Err(messages),
     }
 }
 
@@ -66,15 +66,15 @@ fn built(
     };
     let source = super::read_source(&mut MappingDecoder::new(&doc, "/source", &problems), &cx);
     let mut fields = MappingDecoder::new(&doc, "/tool", &problems);
-    let ask = source.and_then(|source| http_tool::read_http_tool(source, &mut fields, input));
-    let ask = ask.unwrap_or_else(|| panic!("{:?}", problems.take()));
-    ask.plan().build(&RawJson::parse(values).expect("JSON"))
+    let tool = source.and_then(|source| http_tool::read_http_tool(source, &mut fields, input));
+    let tool = tool.unwrap_or_else(|| panic!("{:?}", problems.take()));
+    tool.plan().build(&RawJson::parse(values).expect("JSON"))
 }
 
 const API: &str = "{baseUrl: https://api.example.com/v1}";
 
 #[test]
-fn the_toolboxs_own_example_is_read_and_its_request_is_as_written() {
+fn toolbox_example_loads_and_builds_its_documented_request() {
     let source = "{baseUrl: https://api.example.com/data, timeout: 10s, headers: {Authorization: Bearer abc, Accept: text/plain}, queryParams: {param1: value1, n: 2}}";
     let tool = r#"
   method: post
@@ -119,7 +119,7 @@ fn the_toolboxs_own_example_is_read_and_its_request_is_as_written() {
 }
 
 #[test]
-fn without_any_of_the_four_values_are_a_json_body_or_a_query() {
+fn values_without_parameter_lists_become_json_body_or_query() {
     let given = r#"{"id": 7, "name": "a b", "tags": ["x", "y"], "no": null, "deep": {"a": 1.50}}"#;
     let parameters = "[{name: id}, {name: name}, {name: tags}, {name: no}, {name: deep}]";
     let plain = ToolInput::Parameters(ToolParams::default());
@@ -164,7 +164,7 @@ fn without_any_of_the_four_values_are_a_json_body_or_a_query() {
 }
 
 #[test]
-fn no_value_leaves_its_place_in_the_path() {
+fn path_value_cannot_leave_its_segment() {
     let tool = "{method: GET, path: '/u/{{.id}}/x?fixed=1&v={{.id}}', parameters: [{name: id}]}";
     let url = |id: &str| {
         let values = serde_json::json!({ "id": id }).to_string();
@@ -211,7 +211,7 @@ fn no_value_leaves_its_place_in_the_path() {
 }
 
 #[test]
-fn a_model_cannot_set_what_the_source_sets() {
+fn model_cannot_override_query_parameters_of_source() {
     let source = "{baseUrl: https://api.example.com, queryParams: {api_key: k}}";
     let tool = "{method: GET, path: /s}";
     let built = built(source, tool, &schema(), r#"{"api_key": "mine"}"#);
@@ -219,7 +219,7 @@ fn a_model_cannot_set_what_the_source_sets() {
 }
 
 #[test]
-fn secrets_are_named_for_the_redactor_and_leave_the_digest_alone() {
+fn secrets_are_listed_for_redaction_and_absent_from_digest() {
     let of = |key: &str, page: &str| {
         let source = format!(
             "{{baseUrl: https://a.example.com, headers: {{Authorization: Bearer {key}, X-Page: {page}}}, queryParams: {{api_key: \"{key} /\"}}}}"
@@ -243,7 +243,7 @@ fn secrets_are_named_for_the_redactor_and_leave_the_digest_alone() {
 }
 
 #[test]
-fn what_reads_and_what_changes_is_told_by_the_method_or_the_author() {
+fn method_or_annotation_decides_whether_tool_is_read_only() {
     for (tool, expected) in [
         ("{method: GET}", true),
         ("{method: head, path: /}", true),
@@ -261,7 +261,7 @@ fn what_reads_and_what_changes_is_told_by_the_method_or_the_author() {
 }
 
 #[test]
-fn a_source_is_read_strictly_and_says_what_would_open_it() {
+fn http_source_reports_invalid_keys_and_the_setting_that_allows_address() {
     let cases = [
         ("{}", "an http source needs a baseUrl"),
         (
@@ -314,11 +314,11 @@ fn a_source_is_read_strictly_and_says_what_would_open_it() {
         ),
     ];
     for (source, expected) in cases {
-        let told = open(source, "{method: GET}").map(|_| ()).unwrap_err();
+        let messages = open(source, "{method: GET}").map(|_| ()).unwrap_err();
         assert_eq!(
-            told.first().map(String::as_str),
+            messages.first().map(String::as_str),
             Some(expected),
-            "{source}: {told:?}"
+            "{source}: {messages:?}"
         );
     }
     for fine in [
@@ -330,7 +330,7 @@ fn a_source_is_read_strictly_and_says_what_would_open_it() {
 }
 
 #[test]
-fn a_private_source_wears_a_badge() {
+fn private_source_has_a_badge() {
     let (source, _) = open(
         "{baseUrl: 'http://127.0.0.1:8080/x', allowPrivate: true}",
         "{method: GET}",
@@ -402,16 +402,16 @@ fn a_tool_whose_values_have_no_place_is_an_error() {
         ),
     ];
     for (tool, expected) in cases {
-        let told = open(API, tool).map(|_| ()).unwrap_err();
+        let messages = open(API, tool).map(|_| ()).unwrap_err();
         assert_eq!(
-            told.first().map(String::as_str),
+            messages.first().map(String::as_str),
             Some(expected),
-            "{tool}: {told:?}"
+            "{tool}: {messages:?}"
         );
     }
-    let told = open_with(API, "{method: GET, queryParams: [{name: q}]}", &schema()).map(|_| ());
+    let messages = open_with(API, "{method: GET, queryParams: [{name: q}]}", &schema()).map(|_| ());
     assert_eq!(
-        told.unwrap_err(),
+        messages.unwrap_err(),
         ["queryParams and inputSchema exclude each other: the schema declares all there is"]
     );
 }

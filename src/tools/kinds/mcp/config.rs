@@ -8,7 +8,6 @@ use serde_json::Value;
 use url::Url;
 
 use super::super::go_duration::parse_go_duration;
-use crate::diag::find_nearest;
 use crate::diag::yaml::{MappingDecoder, describe_value};
 use crate::model::Millis;
 
@@ -18,20 +17,6 @@ const DEFAULT_TIMEOUT: Millis = Millis::from_secs(30);
 const DEFAULT_START_TIMEOUT: Millis = Millis::from_secs(60);
 /// The upper limit of both, in seconds.
 const MAX_TIMEOUT_S: f64 = 3600.0;
-
-const KNOWN_KEYS: [&str; 11] = [
-    "command",
-    "args",
-    "env",
-    "cwd",
-    "url",
-    "headers",
-    "allowPrivate",
-    "timeout",
-    "startTimeout",
-    "allow",
-    "prefix",
-];
 
 /// The headers that the transport or the connection sets.
 const RESERVED_HEADERS: [&str; 12] = [
@@ -86,19 +71,14 @@ pub(super) struct McpEndpoint {
     pub(super) allow_private: bool,
 }
 
-/// A source of settings, which also receives the problems with them.
-pub(super) trait ConfigKeys {
-    fn value(&mut self, key: &'static str) -> Option<Value>;
-    fn report_problem(&mut self, key: &str, why: String);
-}
-
-/// The keys of a tools file.
-pub(super) struct FileConfigKeys<'a, 'd> {
+/// The keys of a server's mapping, with their problems.
+pub(super) struct ConfigKeys<'a, 'd> {
     pub(super) fields: &'a mut MappingDecoder<'d>,
+    /// True if a problem was reported.
     pub(super) failed: bool,
 }
 
-impl ConfigKeys for FileConfigKeys<'_, '_> {
+impl ConfigKeys<'_, '_> {
     fn value(&mut self, key: &'static str) -> Option<Value> {
         self.fields.value(key).cloned()
     }
@@ -113,44 +93,9 @@ impl ConfigKeys for FileConfigKeys<'_, '_> {
     }
 }
 
-/// The settings of a judge's entry.
-pub(super) struct EntryConfigKeys<'a> {
-    pub(super) name: &'a str,
-    pub(super) settings: &'a IndexMap<String, Value>,
-    pub(super) problems: Vec<String>,
-}
-
-impl EntryConfigKeys<'_> {
-    /// Reports unknown settings.
-    pub(super) fn refuse_unknown(&mut self) {
-        for key in self
-            .settings
-            .keys()
-            .filter(|key| !KNOWN_KEYS.contains(&key.as_str()))
-        {
-            let hint = match find_nearest(key, KNOWN_KEYS) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("it has {}", KNOWN_KEYS.join(", ")),
-            };
-            let name = self.name;
-            self.problems
-                .push(format!("{name}: unknown setting `{key}`; {hint}"));
-        }
-    }
-}
-
-impl ConfigKeys for EntryConfigKeys<'_> {
-    fn value(&mut self, key: &'static str) -> Option<Value> {
-        self.settings.get(key).cloned()
-    }
-
-    fn report_problem(&mut self, _key: &str, why: String) {
-        self.problems.push(format!("{}: {why}", self.name));
-    }
-}
-
 /// Reads all settings; the caller must discard them if a problem was reported. Relative paths start at `folder`.
-pub(super) fn read_mcp_config(keys: &mut dyn ConfigKeys, folder: &Path) -> Option<McpConfig> {
+pub(super) fn read_mcp_config(keys: &mut ConfigKeys<'_, '_>, folder: &Path) -> Option<McpConfig> {
+    // The address decides which other keys are allowed, so it comes first.
     let command = keys.value("command");
     let url = keys.value("url");
     let place = match (command, url) {
@@ -177,6 +122,7 @@ pub(super) fn read_mcp_config(keys: &mut dyn ConfigKeys, folder: &Path) -> Optio
             read_endpoint(keys, &url).map(McpAddress::Endpoint)
         }
     };
+    // The settings that both kinds of server have.
     let timeout = read_duration(keys, "timeout", DEFAULT_TIMEOUT);
     let start = read_duration(keys, "startTimeout", DEFAULT_START_TIMEOUT);
     let allow = keys.value("allow").map(|list| {
@@ -205,6 +151,7 @@ pub(super) fn read_mcp_config(keys: &mut dyn ConfigKeys, folder: &Path) -> Optio
 }
 
 fn is_valid_prefix(text: &str) -> bool {
+    // A prefix becomes part of tool names, which providers limit to 64 characters.
     text.len() <= 32
         && text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && text
@@ -212,7 +159,7 @@ fn is_valid_prefix(text: &str) -> bool {
             .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
 }
 
-fn refuse_misplaced_keys(keys: &mut dyn ConfigKeys, names: &[&'static str], with: &str) {
+fn refuse_misplaced_keys(keys: &mut ConfigKeys<'_, '_>, names: &[&'static str], with: &str) {
     for name in names {
         if keys.value(name).is_some() {
             keys.report_problem(name, format!("`{name}` goes with `{with}`"));
@@ -220,13 +167,18 @@ fn refuse_misplaced_keys(keys: &mut dyn ConfigKeys, names: &[&'static str], with
     }
 }
 
-fn read_program(keys: &mut dyn ConfigKeys, command: &Value, folder: &Path) -> Option<McpProgram> {
+fn read_program(
+    keys: &mut ConfigKeys<'_, '_>,
+    command: &Value,
+    folder: &Path,
+) -> Option<McpProgram> {
     let args = keys
         .value("args")
         .map(|list| read_text_list(keys, "args", &list));
     let mut words = match command {
         // `npx -y @scope/server`: split into words if there is no `args`. Quotes would need a shell.
         Value::String(text) if args.is_none() && !folder.join(text).is_file() => {
+            // Characters that only a shell interprets; the program would receive them as plain text.
             if text.contains(['"', '\'', '\\', '$', '|', '>', '<', ';', '&']) {
                 keys.report_problem("command", "command is run without a shell: write the program alone, and its arguments as the list `args`".to_owned());
                 return None;
@@ -266,6 +218,7 @@ fn read_program(keys: &mut dyn ConfigKeys, command: &Value, folder: &Path) -> Op
             keys.report_problem("env", format!("`{name}` is not a valid variable name"));
         }
     }
+    // The system cannot start a program with a NUL in its arguments.
     let holds_nul = |text: &String| text.contains('\0');
     if words.iter().chain(env.values()).any(holds_nul) || command.contains('\0') {
         keys.report_problem(
@@ -282,7 +235,7 @@ fn read_program(keys: &mut dyn ConfigKeys, command: &Value, folder: &Path) -> Op
     })
 }
 
-fn read_endpoint(keys: &mut dyn ConfigKeys, url: &Value) -> Option<McpEndpoint> {
+fn read_endpoint(keys: &mut ConfigKeys<'_, '_>, url: &Value) -> Option<McpEndpoint> {
     let allow_private = match keys.value("allowPrivate") {
         None => false,
         Some(Value::Bool(yes)) => yes,
@@ -297,6 +250,7 @@ fn read_endpoint(keys: &mut dyn ConfigKeys, url: &Value) -> Option<McpEndpoint> 
     };
     let headers: Vec<(String, String)> = read_text_map(keys, "headers").into_iter().collect();
     for (name, value) in &headers {
+        // The transport sets these headers itself, and a second value would be ambiguous.
         if RESERVED_HEADERS
             .iter()
             .any(|n| n.eq_ignore_ascii_case(name))
@@ -328,6 +282,7 @@ fn read_endpoint(keys: &mut dyn ConfigKeys, url: &Value) -> Option<McpEndpoint> 
             return None;
         }
     };
+    // A password in the URL would appear in the recorded address of the source.
     if !url.username().is_empty() || url.password().is_some() {
         keys.report_problem(
             "url",
@@ -337,6 +292,7 @@ fn read_endpoint(keys: &mut dyn ConfigKeys, url: &Value) -> Option<McpEndpoint> 
     }
     match url.scheme() {
         "https" => {}
+        // The setting names the risk, so it also covers unencrypted connections.
         "http" if allow_private => {}
         "http" => {
             keys.report_problem("url", "only https is dialled; `allowPrivate: true` admits http, any port and private addresses for this server".to_owned());
@@ -358,15 +314,16 @@ fn read_endpoint(keys: &mut dyn ConfigKeys, url: &Value) -> Option<McpEndpoint> 
 }
 
 /// Reads a duration: a number of seconds, or `30s`, `500ms`, `2m`.
-fn read_duration(keys: &mut dyn ConfigKeys, key: &'static str, usual: Millis) -> Millis {
+fn read_duration(keys: &mut ConfigKeys<'_, '_>, key: &'static str, usual: Millis) -> Millis {
     let Some(value) = keys.value(key) else {
         return usual;
     };
     let seconds = match &value {
         Value::Number(n) => n.as_f64(),
         Value::String(text) => {
-            let bare = text.trim().parse().ok();
-            bare.or_else(|| parse_go_duration(text).map(|millis| millis.0 as f64 / 1000.0))
+            // YAML reads `30` as a number and `"30"` as text; both mean seconds.
+            let seconds = text.trim().parse().ok();
+            seconds.or_else(|| parse_go_duration(text).map(|millis| millis.0 as f64 / 1000.0))
         }
         _ => None,
     };
@@ -381,7 +338,7 @@ fn read_duration(keys: &mut dyn ConfigKeys, key: &'static str, usual: Millis) ->
     usual
 }
 
-fn read_text_list(keys: &mut dyn ConfigKeys, key: &'static str, list: &Value) -> Vec<String> {
+fn read_text_list(keys: &mut ConfigKeys<'_, '_>, key: &'static str, list: &Value) -> Vec<String> {
     let Value::Array(items) = list else {
         let got = describe_value(list);
         keys.report_problem(key, format!("{key} must be a list of texts (got {got})"));
@@ -399,7 +356,7 @@ fn read_text_list(keys: &mut dyn ConfigKeys, key: &'static str, list: &Value) ->
     read
 }
 
-fn read_text_map(keys: &mut dyn ConfigKeys, key: &'static str) -> IndexMap<String, String> {
+fn read_text_map(keys: &mut ConfigKeys<'_, '_>, key: &'static str) -> IndexMap<String, String> {
     let mut read = IndexMap::new();
     match keys.value(key) {
         None => {}

@@ -97,6 +97,7 @@ impl McpServer {
 
     /// Converts a failure for display: with the source's name, cut, without secrets, on one line.
     fn qualify_failure(&self, mut failure: McpFailure) -> McpFailure {
+        // The server's text is untrusted: control characters and its length must not disturb a terminal.
         let mut text = make_visible(&failure.text, false).into_owned();
         if text.len() > MAX_ERROR {
             text.truncate(text.floor_char_boundary(MAX_ERROR));
@@ -136,9 +137,11 @@ impl McpServer {
             Err(McpConnectError::Refused(failure)) => failure,
             Err(McpConnectError::Other(failure)) => return Err(failure),
         };
+        // A server that only speaks a newer protocol version refuses the old handshake.
         let modern = ClientLifecycleMode::Discover {
             preferred_versions: vec![ProtocolVersion::LATEST],
         };
+        // Both handshakes failed; the first failure is reported.
         self.try_connect(clock, modern).await.map_err(|_| first)
     }
 
@@ -149,6 +152,7 @@ impl McpServer {
     ) -> Result<McpConnection, McpConnectError> {
         let tracker = Arc::new(RequestTracker::default());
         let limit = self.config.start_timeout;
+        // The transport and the handshake, within one time limit.
         let (session, notes) = match &self.config.address {
             McpAddress::Program(program) => {
                 let (stdio, notes) =
@@ -191,6 +195,7 @@ impl McpServer {
                 }
             }
         };
+        // The result of the handshake: a session, an error, or no reply in time.
         let failed = match session {
             Some(Ok(service)) => {
                 return Ok(McpConnection {
@@ -213,6 +218,7 @@ impl McpServer {
         };
         // Only a JSON-RPC error proves that the server speaks MCP, so only then is another protocol worth a try.
         let was_refused = matches!(failed, ClientInitializeError::JsonRpcError(_));
+        // The HTTP layer knows the cause; rmcp reports only that the transport failed.
         let failure = tracker
             .take_any_failure()
             .unwrap_or_else(|| explain_handshake_error(&failed));
@@ -253,7 +259,13 @@ impl McpServer {
         let name = info.as_ref().and_then(|info| info.server_info.as_ref());
         let name = name.map_or_else(
             || "a server without a name".to_owned(),
-            |us| format!("{} {}", shorten_text(&us.name), shorten_text(&us.version)),
+            |server| {
+                format!(
+                    "{} {}",
+                    shorten_text(&server.name),
+                    shorten_text(&server.version)
+                )
+            },
         );
         let version = info.map_or_else(
             || "an unknown version".to_owned(),
@@ -264,6 +276,7 @@ impl McpServer {
 
     /// Lists the server's tools that `allow` admits.
     pub(super) async fn list_tools(&self, cx: &CallCx) -> Result<Vec<Tool>, McpFailure> {
+        // Cancellation first, so that an ended run does not wait for a slow server.
         let listed = tokio::select! {
             biased;
             () = cx.cancel.cancelled() => Err(McpFailure::permanent("cancelled")),
@@ -299,6 +312,7 @@ impl McpServer {
             let allow = self.config.allow.as_ref();
             allow.is_none_or(|allow| allow.iter().any(|name| *name == tool.name))
         };
+        // A list with a limit of pages and tools: a server may send pages without end.
         let (mut tools, mut others) = (Vec::new(), Vec::new());
         let mut cursor: Option<String> = None;
         for _ in 0..MAX_PAGES {
@@ -341,9 +355,11 @@ impl McpServer {
                 Err(error) => return Err(self.explain_service_error(open, error, None).await),
             };
         let outcome = pending.await_reply().await;
+        // The request's entry must leave the tracker, whatever the reply is.
         let (_, failed) = open.tracker.take_request(&pending.id);
         match (outcome, failed) {
             (RequestOutcome::Replied(Ok(ServerResult::ListToolsResult(page))), _) => Ok(page),
+            // A server without tools may lack the method instead of returning an empty list.
             (RequestOutcome::Replied(Err(ServiceError::McpError(error))), _)
                 if error.code == ErrorCode::METHOD_NOT_FOUND =>
             {
@@ -386,16 +402,17 @@ impl McpServer {
         if unknown.is_empty() {
             return Ok(tools);
         }
-        let mut has: Vec<String> = tools.iter().map(|tool| shorten_text(&tool.name)).collect();
-        has.extend_from_slice(others);
-        has.sort();
-        let has = if has.is_empty() {
+        let mut available: Vec<String> =
+            tools.iter().map(|tool| shorten_text(&tool.name)).collect();
+        available.extend_from_slice(others);
+        available.sort();
+        let available = if available.is_empty() {
             "none".to_owned()
         } else {
-            has.join(", ")
+            available.join(", ")
         };
         let why = format!(
-            "`allow` names unknown tools: {}; it has {has}",
+            "`allow` names unknown tools: {}; it has {available}",
             unknown.join(", ")
         );
         Err(McpFailure::permanent(why))
@@ -409,6 +426,7 @@ impl McpServer {
         call: CallIx,
         cx: &CallCx,
     ) -> Result<CallToolResult, McpFailure> {
+        // One more try: the server may have closed an idle connection.
         let mut again = true;
         loop {
             let opening = self.get_connection(&cx.clock);
@@ -430,6 +448,8 @@ impl McpServer {
                 }
                 Ok(pending) => {
                     let (ended, hops) = self.await_call_result(&open, pending, cx).await;
+                    // The hops are emitted even if the call failed, because a failed request left the machine
+                    // as well.
                     for hop in hops {
                         cx.emit_tool_fact(call, ToolFact::Hop(hop)).await;
                     }
@@ -464,6 +484,7 @@ impl McpServer {
             (Ok(RequestOutcome::Lost), None) => {
                 Err(McpFailure::transient("it is gone while it was answering"))
             }
+            // The time limit is the failure, and an earlier network error is its probable cause.
             (Err(late), Some(before)) => {
                 Err(late.with_suffix("; before: ").with_suffix(&before.text))
             }

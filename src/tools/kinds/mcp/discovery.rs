@@ -42,6 +42,7 @@ pub(super) fn to_tool_definitions(
 fn to_tool_definition(link: &Arc<McpServer>, tool: &Tool, known: &[String]) -> ToolDefinition {
     let remote = tool.name.to_string();
     let mut why = Vec::new();
+    // All faults are collected; a broken tool stays in the list and explains itself.
     let (name, fault) = build_tool_name(&link.config.name_prefix, &remote);
     why.extend(fault);
     if known.contains(&name) {
@@ -52,6 +53,7 @@ fn to_tool_definition(link: &Arc<McpServer>, tool: &Tool, known: &[String]) -> T
         Ok(both) => both,
         Err(fault) => {
             why.push(fault);
+            // A tool without a usable schema still needs one, since its declaration may be listed.
             let any = json!({"type": "object"});
             match CompiledSchema::compile(&any) {
                 Ok(input) => (any, input),
@@ -112,8 +114,9 @@ pub(super) fn find_own_tool_decl(tools: &[Tool], remote: &str) -> Result<OwnTool
 }
 
 fn tool_description(tool: &Tool) -> String {
-    let said = tool.description.as_deref().or(tool.title.as_deref());
-    truncate_description(said.unwrap_or_default())
+    // By the protocol, the title is for people, but it is better than nothing.
+    let description = tool.description.as_deref().or(tool.title.as_deref());
+    truncate_description(description.unwrap_or_default())
 }
 
 /// Returns the name for the language model, and its problem if providers do not accept it.
@@ -128,6 +131,7 @@ fn build_tool_name(prefix: &str, remote: &str) -> (String, Option<String>) {
         Some(format!(
             "models cannot call it: its name is longer than {MAX_NAME} characters (`kind: mcp` with `tool:` in tools.yaml gives it a shorter one)"
         ))
+    // The providers' rules for names are stricter than those of the protocol.
     } else if full.starts_with(|c: char| c.is_ascii_digit() || c == '-') {
         Some("models cannot call it: names begin with a letter or `_` (the source's `prefix` gives it one)".to_owned())
     } else if full == SUBMIT_VERDICT {
@@ -137,16 +141,17 @@ fn build_tool_name(prefix: &str, remote: &str) -> (String, Option<String>) {
     } else {
         None
     };
-    let shown: String = full
+    // The name of a broken tool must be printable too.
+    let printable: String = full
         .chars()
         .map(|c| if fits(c) { c } else { '_' })
         .take(MAX_NAME)
         .collect();
     (
-        if shown.is_empty() {
+        if printable.is_empty() {
             "_".to_owned()
         } else {
-            shown
+            printable
         },
         fault,
     )
@@ -158,6 +163,7 @@ fn compile_input_schema(mut schema: Value) -> Result<(Value, CompiledSchema), St
     }
     if let Value::Object(map) = &mut schema {
         match map.get("type") {
+            // The protocol requires the type; a schema without it is completed.
             None => drop(map.insert("type".to_owned(), "object".into())),
             Some(Value::String(of)) if of == "object" => {}
             Some(_) => return Err("its inputSchema is not one of an object".to_owned()),
@@ -182,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_that_no_provider_takes_is_refused_with_the_way_out() {
+    fn invalid_tool_name_is_refused_with_a_fix() {
         for (prefix, remote, shown, word) in [
             ("", "echo", "echo", None),
             ("fs_", "1st", "fs_1st", None),
@@ -205,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_is_compiled_as_it_is_and_may_not_leave_itself() {
+    fn schema_is_compiled_unchanged_and_external_references_are_refused() {
         assert_eq!(
             compile_input_schema(json!({})).unwrap().0,
             json!({"type": "object"})

@@ -61,6 +61,7 @@ pub(super) fn watch_event_stream(
         resumable: false,
         is_settled: false,
     };
+    // The extra `None` marks the end of the stream, which an iterator over events cannot see.
     let end = stream::once(std::future::ready(None));
     let watched = events.map(Some).chain(end).filter_map(move |event| {
         match &event {
@@ -91,9 +92,11 @@ struct JsonRpcHead {
 
 impl ReplyWatcher {
     fn on_event(&mut self, event: &Sse) {
+        // Only a stream whose events have ids can be resumed.
         self.resumable |= event.id.is_some();
         let data = event.data.as_deref().unwrap_or_default();
         let head = serde_json::from_str::<JsonRpcHead>(data);
+        // A request of the server may use the same id, so the reply is recognized by the missing method.
         self.is_settled |= head
             .is_ok_and(|head| head.method.is_none() && head.id.as_ref() == Some(&self.awaited.id));
     }
@@ -122,6 +125,7 @@ impl ReplyWatcher {
             return;
         }
         let AwaitedReply { id, tracker } = &self.awaited;
+        // rmcp resumes such a stream, so the reply may still arrive.
         if self.resumable && why.transient {
             tracker.set_failure(id, why);
         } else {
@@ -142,7 +146,9 @@ impl EventSizeLimit {
     fn admits(&mut self, chunk: &[u8]) -> bool {
         for byte in chunk {
             match byte {
+                // Line ends may be `\n` or `\r\n`.
                 b'\r' => {}
+                // An empty line ends an event.
                 b'\n' if self.line_len == 0 => self.event_len = 0,
                 b'\n' => self.line_len = 0,
                 _ => {

@@ -80,6 +80,7 @@ impl McpHttpSender for GuardedSender {
                 location: header("location"),
                 body,
             };
+            // The body takes `page`, so the other parts are read first.
             let head = reply(stream::empty().boxed());
             let chunks = page.into_stream(self.limits.deadline, MAX_REPLY_BYTES)?;
             // After an error, the stream ends.

@@ -109,6 +109,7 @@ impl McpHttpClient {
         if let Some(event) = last_event {
             headers.push((HEADER_LAST_EVENT_ID.to_owned(), event));
         }
+        // A value that is not ASCII cannot be sent; the protocol defines none.
         for (name, value) in more {
             if let Ok(value) = value.to_str() {
                 headers.push((name.as_str().to_owned(), value.to_owned()));
@@ -125,6 +126,7 @@ impl McpHttpClient {
     ) -> Result<McpHttpReply, McpTransportError> {
         let hops = HopCollector::default();
         let sent = self.sender.send(asking, &hops).await;
+        // Hops are kept by request id, because rmcp sends requests from its own task.
         if let Some(id) = id {
             let hops = hops.0.into_inner().unwrap_or_else(PoisonError::into_inner);
             self.tracker.add_hops(id, hops);
@@ -147,6 +149,7 @@ impl McpHttpClient {
         more: HashMap<HeaderName, HeaderValue>,
         max_event: usize,
     ) -> Result<StreamableHttpPostResponse, McpTransportError> {
+        // Read before the session moves into the headers.
         let in_session = session.is_some();
         let id = match &message {
             ClientJsonRpcMessage::Request(request) => Some(request.id.clone()),
@@ -163,6 +166,7 @@ impl McpHttpClient {
         };
         let reply = self.send_request(asking, id.as_ref()).await?;
         match reply.status {
+            // The reply comes over another stream, or the message expects no reply.
             202 | 204 => return Ok(StreamableHttpPostResponse::Accepted),
             // The protocol defines 404 within a session as its end; rmcp then starts another session.
             404 if in_session => return Err(StreamableHttpError::SessionExpired),
@@ -177,6 +181,7 @@ impl McpHttpClient {
             .unwrap_or_default()
             .trim()
             .to_ascii_lowercase();
+        // Only a request waits for a reply; a notification has no id.
         if let (EVENT_STREAM_TYPE, Some(id)) = (kind.as_str(), &id) {
             let waiting = AwaitedReply {
                 id: id.clone(),
@@ -219,6 +224,7 @@ impl McpHttpClient {
             );
             return Err(self.record_failure(id, McpFailure::permanent(why)));
         }
+        // The body only explains the refusal, so a failure to read it is ignored.
         let body = collect_body(reply.body, MAX_MESSAGE)
             .await
             .unwrap_or_default();
@@ -242,6 +248,7 @@ impl McpHttpClient {
             text => format!(": {text}"),
         };
         let why = format!("HTTP {status}{hint}{text}");
+        // 429 asks to come back later, and a 5xx is a fault of the server.
         let transient = status == 429 || status >= 500;
         let failure = McpFailure {
             text: why,

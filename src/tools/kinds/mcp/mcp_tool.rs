@@ -41,6 +41,7 @@ impl McpTool {
 
 impl ToolExecutor for McpTool {
     fn digest(&self) -> Digest {
+        // The address without secrets: digests are recorded.
         let at = self.server.config.redacted_address();
         Digest::hash_parts([
             b"mcp".as_slice(),
@@ -98,9 +99,10 @@ impl ToolExecutor for McpTool {
 }
 
 async fn to_tool_response(result: &CallToolResult, cx: &CallCx) -> ToolResponse {
-    let (text, whole) = result_to_text(result);
+    let (text, is_complete) = result_to_text(result);
     let size = text.len();
     let is_error = result.is_error.unwrap_or(false);
+    // The error texts of dicta's own tools begin with this word.
     let text = if is_error && !text.starts_with("Error") {
         format!("Error: {text}")
     } else {
@@ -108,7 +110,7 @@ async fn to_tool_response(result: &CallToolResult, cx: &CallCx) -> ToolResponse 
     };
     let (text, truncated) = truncate_body(text, MAX_RESULT_BYTES, None);
     // Keep the raw result if the text omits a part of it.
-    let raw = match (truncated || !whole, serde_json::to_vec(result)) {
+    let raw = match (truncated || !is_complete, serde_json::to_vec(result)) {
         (true, Ok(bytes)) => Some(cx.out.store_blob(&bytes).await),
         _ => None,
     };
@@ -123,18 +125,19 @@ async fn to_tool_response(result: &CallToolResult, cx: &CallCx) -> ToolResponse 
 
 /// Converts a result to text. Returns false if the text omits a part of it.
 fn result_to_text(result: &CallToolResult) -> (String, bool) {
-    let mut whole = true;
+    // Becomes false for content that has no text form.
+    let mut is_complete = true;
     let parts: Vec<String> = result
         .content
         .iter()
         .map(|block| match block {
             ContentBlock::Text(text) => text.text.clone(),
             ContentBlock::Image(image) => {
-                whole = false;
+                is_complete = false;
                 describe_binary(&image.mime_type, &image.data)
             }
             ContentBlock::Audio(audio) => {
-                whole = false;
+                is_complete = false;
                 describe_binary(&audio.mime_type, &audio.data)
             }
             ContentBlock::Resource(resource) => match &resource.resource {
@@ -147,30 +150,32 @@ fn result_to_text(result: &CallToolResult) -> (String, bool) {
                     blob,
                     ..
                 } => {
-                    whole = false;
+                    is_complete = false;
                     let kind = mime_type.as_deref().unwrap_or("no content type");
                     format!(
                         "[{}: {}",
                         shorten_text(uri),
+                        // Removes the opening bracket of the inner text, which continues this one.
                         &describe_binary(kind, blob)[1..]
                     )
                 }
                 _ => {
-                    whole = false;
+                    is_complete = false;
                     "[a resource of an unknown kind]".to_owned()
                 }
             },
             ContentBlock::ResourceLink(link) => format!("[link: {}]", shorten_text(&link.uri)),
             _ => {
-                whole = false;
+                is_complete = false;
                 "[content of an unknown kind]".to_owned()
             }
         })
         .collect();
     let text = parts.join("\n");
     if !text.is_empty() {
-        return (text, whole);
+        return (text, is_complete);
     }
+    // Only without content: by the protocol, servers should repeat structured content as text.
     match &result.structured_content {
         Some(value) => {
             let plain = value.to_string();
@@ -185,6 +190,7 @@ fn result_to_text(result: &CallToolResult) -> (String, bool) {
 
 /// Formats `[image/png, 1234 bytes]` from base64.
 fn describe_binary(kind: &str, base64: &str) -> String {
+    // Four base64 digits encode three bytes; the padding encodes none.
     let digits = base64
         .bytes()
         .filter(|b| !b.is_ascii_whitespace() && *b != b'=')
@@ -203,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_is_its_texts_and_the_measures_of_what_is_none() {
+    fn result_contains_texts_and_sizes_of_binary_content() {
         let png = json!({"type": "image", "mimeType": "image/png", "data": "iVBORw0KGgo="});
         let words = json!({"type": "text", "text": "two\nlines"});
         let page = json!({"type": "resource", "resource": {"uri": "file:///a.txt", "mimeType": "text/plain", "text": "within"}});

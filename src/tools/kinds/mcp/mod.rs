@@ -21,18 +21,16 @@ mod stdio;
 
 use std::sync::Arc;
 
-use indexmap::IndexMap;
-use serde_json::Value;
-
 use crate::clock::BoxFuture;
 use crate::diag::yaml::MappingDecoder;
 use crate::event::CallCx;
 use crate::model::pluralize;
+use crate::tools::ProbeError;
 use crate::tools::source::{
     OwnToolDecl, SourceCx, ToolDefinition, ToolExecutor, ToolInput, ToolSource,
 };
 
-use config::{EntryConfigKeys, FileConfigKeys, McpAddress, McpConfig};
+use config::{ConfigKeys, McpAddress, McpConfig};
 use connection::McpServer;
 use mcp_tool::McpTool;
 
@@ -49,29 +47,12 @@ pub(super) fn read(
     fields: &mut MappingDecoder<'_>,
     cx: &SourceCx<'_>,
 ) -> Option<Arc<dyn ToolSource>> {
-    let mut keys = FileConfigKeys {
+    let mut keys = ConfigKeys {
         fields,
         failed: false,
     };
     let settings = config::read_mcp_config(&mut keys, cx.folder)?;
     (!keys.failed).then(|| new_source(settings, cx))
-}
-
-/// Creates the server of a judge's own `tools:` entry (`- mcp: {command: …}`). Returns one sentence per problem.
-pub fn source_from_settings(
-    settings: &IndexMap<String, Value>,
-    cx: &SourceCx<'_>,
-) -> Result<Arc<dyn ToolSource>, Vec<String>> {
-    let mut keys = EntryConfigKeys {
-        name: cx.name,
-        settings,
-        problems: Vec::new(),
-    };
-    keys.refuse_unknown();
-    match config::read_mcp_config(&mut keys, cx.folder) {
-        Some(settings) if keys.problems.is_empty() => Ok(new_source(settings, cx)),
-        _ => Err(keys.problems),
-    }
 }
 
 fn new_source(settings: McpConfig, cx: &SourceCx<'_>) -> Arc<dyn ToolSource> {
@@ -87,6 +68,7 @@ impl ToolSource for McpSource {
 
     fn badge(&self) -> Option<String> {
         let link = &self.server;
+        // A program is not limited by the address guard, so the user sees a warning.
         match &link.config.address {
             McpAddress::Program(_) => Some(format!(
                 "{}: runs `{}`, which the guard does not bind",
@@ -116,6 +98,7 @@ impl ToolSource for McpSource {
         fields: &mut MappingDecoder<'_>,
         _input: &ToolInput,
     ) -> Option<Arc<dyn ToolExecutor>> {
+        // Read before the early return, so that the key is known.
         let read_only = fields.boolean("readOnly");
         let Some(remote) = fields.text("tool") else {
             if !fields.has("tool") {
@@ -126,6 +109,7 @@ impl ToolSource for McpSource {
             }
             return None;
         };
+        // Checked here, because the server is not asked when the file is read.
         if let Some(allow) = &self.server.config.allow
             && !allow.contains(&remote)
         {
@@ -147,14 +131,18 @@ impl ToolSource for McpSource {
         )))
     }
 
-    fn probe<'a>(&'a self, cx: &'a CallCx) -> BoxFuture<'a, Result<String, String>> {
+    fn probe<'a>(&'a self, cx: &'a CallCx) -> BoxFuture<'a, Result<String, ProbeError>> {
         Box::pin(async move {
-            let tools = self.server.list_tools(cx).await.map_err(|f| f.text)?;
+            let tools = self
+                .server
+                .list_tools(cx)
+                .await
+                .map_err(|failure| ProbeError::unusable(failure.text))?;
             let described = self
                 .server
                 .describe_server(&cx.clock)
                 .await
-                .map_err(|f| f.text)?;
+                .map_err(|failure| ProbeError::unusable(failure.text))?;
             Ok(format!(
                 "{described}, {}",
                 pluralize(tools.len() as u64, "tool")

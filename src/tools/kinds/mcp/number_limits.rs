@@ -9,6 +9,7 @@ pub(super) fn find_unsendable_number(json: &str) -> Option<&str> {
     let (mut at, mut in_text) = (0, false);
     while at < bytes.len() {
         match bytes[at] {
+            // An escaped quote does not end the text.
             b'\\' if in_text => at += 1,
             b'"' => in_text = !in_text,
             b'-' | b'0'..=b'9' if !in_text => {
@@ -29,6 +30,7 @@ pub(super) fn find_unsendable_number(json: &str) -> Option<&str> {
 }
 
 fn fits_64_bits(number: &str) -> bool {
+    // A float is rounded by every receiver, so only its range counts.
     if number.contains(['.', 'e', 'E']) {
         return number.parse::<f64>().is_ok_and(f64::is_finite);
     }
@@ -40,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_beyond_64_bits_is_found_wherever_it_stands() {
+    fn number_beyond_64_bits_is_found_at_any_position() {
         for (json, found) in [
             (
                 r#"{"a":9223372036854775808,"b":18446744073709551615}"#,

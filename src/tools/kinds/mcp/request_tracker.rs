@@ -46,6 +46,7 @@ impl RequestTracker {
         let entry = entries.entry(id.clone()).or_default();
         entry.failure = Some(why);
         entry.is_lost = true;
+        // The lock is released before the waiting tasks wake up and take it.
         drop(entries);
         self.lost_notify.notify_waiters();
     }

@@ -34,6 +34,7 @@ impl McpConfig {
         let mut found: Vec<String> = match &self.address {
             McpAddress::Program(program) => {
                 let mut found: Vec<String> = program.env.iter().filter_map(named).collect();
+                // The part after `=` of `--token=abc` is the secret, not the whole argument.
                 found.extend(
                     program
                         .classify_args()
@@ -62,7 +63,7 @@ impl McpConfig {
             }
         };
         // In a header, the part after the scheme is the secret.
-        let bare: Vec<String> = found
+        let tokens: Vec<String> = found
             .iter()
             .filter_map(|value| value.split_once(' '))
             .filter(|(scheme, _)| {
@@ -71,7 +72,7 @@ impl McpConfig {
             .map(|(_, rest)| rest.trim().to_owned())
             .collect();
         // Redact the whole header value and its token alone: either may appear in an error text.
-        found.extend(bare);
+        found.extend(tokens);
         found
     }
 
@@ -104,6 +105,7 @@ impl McpProgram {
         let mut follows = false;
         let mut all = Vec::with_capacity(self.args.len());
         for arg in &self.args {
+            // `--token abc` is a flag and its value; `TOKEN=abc` is an assignment without a dash.
             let flag = arg.starts_with('-');
             let (name, value) = arg
                 .split_once('=')
@@ -130,6 +132,7 @@ impl std::fmt::Debug for McpEndpoint {
 
 /// Returns a URL without query parameters that may be secret.
 pub(super) fn redact_url(url: &Url) -> String {
+    // The fragment never reaches the server, so it does not belong to the address.
     let mut plain = url.clone();
     plain.set_fragment(None);
     let kept: Vec<(String, String)> = url

@@ -82,7 +82,9 @@ impl ProcessNotes {
     /// Describes the end of the process as the rest of a sentence: `; it ended with exit status 1; …`. If `dead` is
     /// set, waits for the last output first.
     pub(super) async fn describe_end(&self, dead: bool) -> String {
+        // A program that ended needs a moment until its last output has arrived.
         if dead {
+            // After a read error, dicta ends the program itself, so its exit status is not the cause.
             let over = self.lock().read_error.is_none();
             let last = async {
                 self.stderr_closed.cancelled().await;
@@ -94,6 +96,7 @@ impl ProcessNotes {
         }
         let inner = self.lock();
         let mut description = String::new();
+        // The read error explains more than the exit status that follows from it.
         if let Some(why) = &inner.read_error {
             description.push_str("; ");
             description.push_str(why);
@@ -157,6 +160,7 @@ pub(super) fn start_program(
             program.command
         )));
     };
+    // From here on the group owns the process, and dropping it ends the program.
     let notes = Arc::new(ProcessNotes::default());
     let process_group = ProcessGroup::new(child, Arc::clone(&notes.exit))
         .ok_or_else(|| McpFailure::transient(format!("`{}` ended at once", program.command)))?;
@@ -178,6 +182,7 @@ pub(super) fn start_program(
 fn explain_start_failure(program: &McpProgram, error: &io::Error) -> McpFailure {
     let name = &program.command;
     let why = match error.kind() {
+        // The order matters: each case excludes the more general one below it.
         io::ErrorKind::NotFound if !program.cwd.is_dir() => {
             format!(
                 "`{name}` cannot be started: there is no folder {}",
@@ -214,6 +219,7 @@ async fn collect_stderr(mut errors: ChildStderr, notes: Arc<ProcessNotes>) {
         }
         let mut inner = notes.lock();
         inner.stderr_tail.extend(&buffer[..n]);
+        // Only the end is kept: a program's last lines name the reason of its failure.
         let over = inner.stderr_tail.len().saturating_sub(STDERR_TAIL_BYTES);
         inner.stderr_tail.drain(..over);
     }
@@ -239,6 +245,7 @@ impl LimitedLineReader {
             // A message is a JSON object, so a line with another first character is stray output.
             if self.line_len == 0 && begins.is_some_and(|b| *b != b'{') {
                 let mut inner = self.notes.lock();
+                // The first stray output is kept, because it is the most useful one for the message.
                 if inner.stray_stdout.is_empty() {
                     inner.stray_stdout.extend(part.iter().take(MAX_STRAY_BYTES));
                 }
@@ -264,9 +271,11 @@ impl AsyncRead for LimitedLineReader {
         let before = buf.filled().len();
         let read = Pin::new(&mut self.stdout).poll_read(cx, buf);
         if matches!(read, Poll::Ready(Ok(()))) {
+            // The bytes are copied, because `admits` needs `self` while the buffer is borrowed.
             let fresh = buf.filled()[before..].to_vec();
             if !self.admits(&fresh) {
                 self.is_closed = true;
+                // The long line is withheld, so that rmcp never buffers it.
                 buf.set_filled(before);
                 self.notes.set_read_error(format!(
                     "it sent a message of more than {MAX_MESSAGE} bytes"

@@ -7,12 +7,13 @@ mod server;
 use std::path::Path;
 use std::sync::Mutex;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::clock::{Clock, FakeClock};
+use crate::diag::yaml::{self, DiagnosticCollector};
 use crate::event::{Emitter, EventKind, MemoryBlobs, RedactedEvent, Redactor, ToolFact};
 use crate::model::{CallIx, CellIx, Hop, Millis, RawJson, ToolResponse, TurnIx};
 use crate::net::Resolver;
@@ -38,14 +39,23 @@ fn as_server(kind: &str) -> Value {
 }
 
 fn source_from(settings: Value) -> Result<Arc<dyn ToolSource>, Vec<String>> {
-    let settings = serde_json::from_value(settings).unwrap();
+    let text: Arc<str> = settings.to_string().into();
+    let doc = yaml::read_document(&text, Path::new("tools.yaml")).expect("YAML");
+    let problems = DiagnosticCollector::from_doc(&doc);
+    let mut fields = MappingDecoder::new(&doc, "", &problems);
     let resolver: Arc<dyn Resolver> = Arc::new(crate::net::SystemResolver);
     let cx = SourceCx {
         name: "small",
         folder: Path::new("/"),
         resolver: &resolver,
     };
-    source_from_settings(&settings, &cx)
+    let source = read(&mut fields, &cx);
+    fields.finish();
+    let messages: Vec<String> = problems.take().into_iter().map(|p| p.message).collect();
+    match source {
+        Some(source) if messages.is_empty() => Ok(source),
+        _ => Err(messages),
+    }
 }
 
 fn source(kind: &str) -> Arc<dyn ToolSource> {
@@ -139,7 +149,7 @@ impl World {
 }
 
 #[tokio::test]
-async fn the_tools_of_a_server_are_found_page_by_page_and_the_bad_ones_say_why() {
+async fn server_tools_are_listed_from_all_pages_with_errors_of_broken_ones() {
     let world = World::new();
     let source = source("plain");
     let found = source.discover_tools(&world.cx).await.unwrap();
@@ -180,13 +190,13 @@ async fn the_tools_of_a_server_are_found_page_by_page_and_the_bad_ones_say_why()
 }
 
 #[tokio::test]
-async fn what_it_says_of_one_tool_is_there_for_files_that_leave_it_out() {
+async fn server_declaration_completes_tool_of_file() {
     let world = World::new();
     let source = source("plain");
-    let said = source.describe_own_tool("echo", &world.cx).await.unwrap();
-    assert_eq!(said.description, "Says it again.");
-    assert_eq!(said.schema["required"], json!(["text"]));
-    assert!(!said.input.is_valid(&json!({})));
+    let declaration = source.describe_own_tool("echo", &world.cx).await.unwrap();
+    assert_eq!(declaration.description, "Says it again.");
+    assert_eq!(declaration.schema["required"], json!(["text"]));
+    assert!(!declaration.input.is_valid(&json!({})));
     // A name that models cannot call matters no more; a schema that cannot be used does.
     assert!(
         source
@@ -207,7 +217,7 @@ async fn what_it_says_of_one_tool_is_there_for_files_that_leave_it_out() {
 }
 
 #[tokio::test]
-async fn only_allowed_tools_are_there_and_unknown_ones_are_told_with_what_there_is() {
+async fn allow_selects_tools_and_unknown_names_list_available_ones() {
     let world = World::new();
     let mut settings = as_server("plain");
     settings["allow"] = json!(["echo", "pid"]);
@@ -245,12 +255,16 @@ async fn only_allowed_tools_are_there_and_unknown_ones_are_told_with_what_there_
 }
 
 #[tokio::test]
-async fn calls_are_answered_errors_too_and_at_the_same_time() {
+async fn concurrent_calls_return_results_and_errors() {
     let world = World::new();
     let found = source("chatty").discover_tools(&world.cx).await.unwrap();
-    let said = world.call(&found, "wrong", json!({})).await;
+    let response = world.call(&found, "wrong", json!({})).await;
     assert_eq!(
-        (said.text.as_str(), said.is_error, said.transient),
+        (
+            response.text.as_str(),
+            response.is_error,
+            response.transient
+        ),
         ("Error: the disk is full", true, false)
     );
     // A call that waits holds up no other.
@@ -258,12 +272,12 @@ async fn calls_are_answered_errors_too_and_at_the_same_time() {
     let quick = world.call(&found, "echo", json!({"text": "{\"a\": 1}"}));
     tokio::select! {
         _ = slow => panic!("it never answers"),
-        said = quick => assert_eq!(said.text, "{\"a\": 1}"),
+        response = quick => assert_eq!(response.text, "{\"a\": 1}"),
     }
     // dicta dropped the slow call, and cancelled it at the server.
     loop {
-        let told = world.call(&found, "cancelled", json!({})).await;
-        if told.text == "1" {
+        let response = world.call(&found, "cancelled", json!({})).await;
+        if response.text == "1" {
             break;
         }
     }
@@ -275,7 +289,7 @@ async fn calls_are_answered_errors_too_and_at_the_same_time() {
 }
 
 #[tokio::test]
-async fn a_call_that_takes_too_long_or_is_cancelled_is_told_to_the_server() {
+async fn timed_out_and_cancelled_calls_notify_the_server() {
     let world = World::new();
     let found = source("plain").discover_tools(&world.cx).await.unwrap();
     let late = world
@@ -306,7 +320,7 @@ async fn a_call_that_takes_too_long_or_is_cancelled_is_told_to_the_server() {
 }
 
 #[tokio::test]
-async fn a_server_that_dies_leaves_its_last_words_and_is_started_again() {
+async fn dead_server_reports_stderr_and_restarts() {
     let world = World::new();
     let found = source("plain").discover_tools(&world.cx).await.unwrap();
     let died = world.call(&found, "die", json!({})).await;
@@ -332,7 +346,7 @@ async fn a_server_that_dies_leaves_its_last_words_and_is_started_again() {
 }
 
 #[tokio::test]
-async fn a_huge_message_ends_the_connection_and_a_flood_of_errors_nothing() {
+async fn huge_message_ends_connection_but_stderr_flood_does_not() {
     let world = World::new();
     let found = source("plain").discover_tools(&world.cx).await.unwrap();
     assert_eq!(
@@ -353,7 +367,7 @@ async fn a_huge_message_ends_the_connection_and_a_flood_of_errors_nothing() {
 }
 
 #[tokio::test]
-async fn what_a_server_asks_back_for_is_refused_and_it_sees_no_key_of_ours() {
+async fn server_requests_are_refused_and_environment_keys_are_hidden() {
     let world = World::new();
     let found = source("plain").discover_tools(&world.cx).await.unwrap();
     let asked = world.call(&found, "ask", json!({})).await;
@@ -379,7 +393,7 @@ async fn what_a_server_asks_back_for_is_refused_and_it_sees_no_key_of_ours() {
 }
 
 #[tokio::test]
-async fn tools_that_change_are_found_the_next_time_and_those_that_went_are_errors() {
+async fn changed_tools_are_listed_again_and_removed_ones_fail() {
     let world = World::new();
     let source = source("plain");
     let found = source.discover_tools(&world.cx).await.unwrap();
@@ -389,16 +403,16 @@ async fn tools_that_change_are_found_the_next_time_and_those_that_went_are_error
     );
     let now = source.discover_tools(&world.cx).await.unwrap();
     assert_eq!((found.len(), now.len()), (16, 17));
-    let said = world.call(&now, "extra", json!({})).await;
+    let response = world.call(&now, "extra", json!({})).await;
     assert_eq!(
-        said.text,
+        response.text,
         "Error: MCP server `small`: Unknown tool: extra (error -32602)"
     );
-    assert!(!said.transient);
+    assert!(!response.transient);
 }
 
 #[tokio::test]
-async fn a_server_that_cannot_be_started_says_why() {
+async fn server_that_cannot_start_reports_the_reason() {
     let world = World::new();
     let Err(why) = source("refuses").discover_tools(&world.cx).await else {
         panic!("it has no licence");
@@ -409,7 +423,7 @@ async fn a_server_that_cannot_be_started_says_why() {
     );
     let nowhere = source_from(json!({"command": "no-such-program-here"})).unwrap();
     assert_eq!(
-        nowhere.probe(&world.cx).await.unwrap_err(),
+        nowhere.probe(&world.cx).await.unwrap_err().to_string(),
         "MCP server `small`: `no-such-program-here` cannot be started: it is not installed, or not on PATH"
     );
     let source = source("mute");
@@ -422,26 +436,26 @@ async fn a_server_that_cannot_be_started_says_why() {
         std::future::pending::<()>().await;
     };
     let why = tokio::select! {
-        said = mute => said.unwrap_err(),
+        result = mute => result.unwrap_err().to_string(),
         () = over => unreachable!("it waits for ever"),
     };
     assert!(why.contains("(`startTimeout` gives it longer)"), "{why}");
 }
 
 #[test]
-fn settings_are_read_strictly_with_every_problem() {
+fn settings_reader_reports_every_problem() {
     let why = |settings: Value| source_from(settings).err().unwrap_or_default().join("\n");
     assert_eq!(
         why(json!({})),
-        "small: an MCP server needs a `command` (a program) or a `url`"
+        "an MCP server needs a `command` (a program) or a `url`"
     );
     assert_eq!(
         why(json!({"comand": "x", "url": "https://x.example"})),
-        "small: unknown setting `comand`; did you mean `command`?"
+        "unknown key `comand`; did you mean `command`?"
     );
     assert_eq!(
         why(json!({"command": "x", "headers": {}, "timeout": "soon", "allow": []})),
-        "small: `headers` goes with `url`\nsmall: timeout must be a time like 30s, 500ms or 2m, at most 1h (got the text \"soon\")\nsmall: allow names at least one tool"
+        "`headers` goes with `url`\ntimeout must be a time like 30s, 500ms or 2m, at most 1h (got the text \"soon\")\nallow names at least one tool"
     );
     assert!(why(json!({"url": "http://127.0.0.1:3000/mcp"})).contains("allowPrivate: true"));
     assert!(why(json!({"url": "https://u:p@x.example/"})).contains("use `headers`"));
@@ -461,7 +475,7 @@ fn settings_are_read_strictly_with_every_problem() {
 }
 
 #[test]
-fn secrets_are_known_and_shown_nowhere() {
+fn secrets_are_listed_and_never_printed() {
     let secret = source_from(json!({
         "command": "npx -y @scope/server --api-key hush-1-hush --root /data --token=hush-2-hush",
         "env": {"GITHUB_TOKEN": "hush-3-hush", "LOG_LEVEL": "debug"}
@@ -505,8 +519,8 @@ fn by_hand() {
             println!("- {} {:?}", tool.decl.name, tool.errors);
         }
         for (tool, arguments) in calls {
-            let said = world.call(&found, &tool, arguments).await;
-            println!("{tool}: {said:?}");
+            let response = world.call(&found, &tool, arguments).await;
+            println!("{tool}: {response:?}");
         }
         for hop in world.hops() {
             println!("hop {hop:?}");

@@ -64,12 +64,14 @@ const SSL_MODES: &[(&str, SslModeSetting)] = &[
 impl PostgresConfig {
     /// Reads the keys. Returns `None` after it reported a problem.
     pub(super) fn read(fields: &mut MappingDecoder<'_>, folder: &Path) -> Option<Self> {
+        // All missing keys are reported together.
         for key in ["host", "user", "database"] {
             if !fields.has(key) {
                 fields.error_at_mapping("missing", format!("a postgres source needs `{key}`"));
             }
         }
         let host = fields.text("host");
+        // Each key is read before the first early return, so that all problems appear at once.
         let port = read_port(fields);
         let user = fields.text("user");
         let password = fields.text_or_empty("password");
@@ -91,6 +93,7 @@ impl PostgresConfig {
             host,
             port: port?,
             user: user?,
+            // An empty password comes from a variable without a value and means none.
             password: password.filter(|password| !password.is_empty()),
             database: database?,
             tls,
@@ -172,6 +175,7 @@ impl QueryParamsConfig {
             more.application_name = name;
         }
         if let Some(path) = fields.text("search_path") {
+            // The server reads `options` like command-line flags, so spaces need a backslash.
             more.options
                 .push(format!("-c search_path={}", escape_option(&path)));
         }
@@ -189,6 +193,7 @@ impl QueryParamsConfig {
             }
         }
         if fields.has("statement_timeout") {
+            // A separate message: PostgreSQL knows the key, but `timeout` overrides it.
             fields.ignore_key("statement_timeout");
             let why = "the time of a statement is the source's `timeout`";
             fields.error_at_key("statement_timeout", "unknown-key", why);

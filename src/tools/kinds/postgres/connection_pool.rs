@@ -91,6 +91,7 @@ impl PostgresPool {
         self: &Arc<Self>,
         clock: &Arc<dyn Clock>,
     ) -> Result<PooledConnection, PostgresConnectError> {
+        // The limit includes the wait for a free connection.
         let limit = self.config.connect_timeout;
         let acquisition = Arc::clone(self).acquire_unbounded(Arc::clone(clock));
         let acquired = with_timeout(&**clock, limit, acquisition).await;
@@ -105,6 +106,7 @@ impl PostgresPool {
         clock: Arc<dyn Clock>,
     ) -> BoxFuture<'static, Result<PooledConnection, PostgresConnectError>> {
         Box::pin(async move {
+            // The permit comes first, so that no more connections open than the limit.
             let permit = Arc::clone(&self.permits).acquire_owned().await;
             let permit =
                 permit.map_err(|_| PostgresConnectError::new("closed".to_owned(), false))?;
@@ -183,6 +185,7 @@ impl PostgresPool {
             .ssl_mode(match settings.tls {
                 TlsPolicy::Off => SslMode::Disable,
                 TlsPolicy::Prefer => SslMode::Prefer,
+                // A verified connection differs from an unverified one by the TLS configuration only.
                 TlsPolicy::Require | TlsPolicy::Verified(_) => SslMode::Require,
             });
         if let Some(password) = &settings.password {
@@ -223,6 +226,7 @@ impl PostgresPool {
     /// Builds the TLS connector on first use.
     async fn tls_connector(&self) -> Result<Option<MakeRustlsConnect>, PostgresConnectError> {
         if let Some(made) = self.tls.get() {
+            // The driver's configuration is shared, so the clone is cheap.
             return Ok(made.clone());
         }
         let made = match &self.config.tls {
@@ -239,6 +243,7 @@ impl PostgresPool {
     fn login_error(&self, error: &tokio_postgres::Error) -> PostgresConnectError {
         use std::error::Error as _;
         let Some(db) = error.as_db_error() else {
+            // The driver's own text hides the cause, which is in its source.
             let cause = error.source().map(|cause| format!(": {cause}"));
             let why = format!("{error}{}", cause.unwrap_or_default());
             // A TLS problem does not change with a retry.
@@ -255,6 +260,7 @@ impl PostgresPool {
         let code = db.code().code();
         PostgresConnectError {
             user_message: self.redact_password(&format!("{code} {}", db.message())),
+            // The model gets only the code: the server's text may contain names of users and hosts.
             model_message: format!("{code} the database refused the connection"),
             transient: is_transient_sql_state(db.code()),
         }
@@ -276,6 +282,7 @@ impl PostgresPool {
     ) -> BoxFuture<'static, ()> {
         Box::pin(async move {
             let token = link.client.cancel_token();
+            // A new connection carries the cancellation, as the protocol of PostgreSQL requires.
             let stopping = async {
                 let (Ok(tls), Ok(stream)) = (
                     self.tls_connector().await,
@@ -321,6 +328,7 @@ pub(super) fn is_transient_sql_state(code: &SqlState) -> bool {
     const PASSING: [&str; 9] = [
         "40001", "40P01", "53300", "55P03", "57014", "57P01", "57P02", "57P03", "57P05",
     ];
+    // Class 08 is a connection exception.
     code.code().starts_with("08") || PASSING.contains(&code.code())
 }
 
@@ -354,6 +362,7 @@ impl PooledConnection {
         let Some(link) = self.connection.take() else {
             return;
         };
+        // A spent connection is in an unknown state: the server may still be sending rows.
         if !link.client.is_closed() && !link.allowance.is_spent() {
             let idle = self.pool.idle.lock();
             idle.unwrap_or_else(PoisonError::into_inner).push(link);
@@ -366,9 +375,11 @@ impl Drop for PooledConnection {
         let Some(link) = self.connection.take() else {
             return;
         };
+        // Nothing to cancel: the connection has already ended.
         if link.client.is_closed() {
             return;
         }
+        // Without a runtime, the program is about to end.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let home = Arc::clone(&self.pool);
             runtime.spawn(home.cancel_query(link, Arc::clone(&self.clock)));

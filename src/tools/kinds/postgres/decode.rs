@@ -23,6 +23,7 @@ fn write_nested_value(ty: &Type, bytes: Option<&[u8]>, out: &mut String, depth: 
         return out.push_str("null");
     };
     let before = out.len();
+    // An unknown or damaged value becomes hex with a hint, so that one column does not fail the whole row.
     if depth > MAX_NESTING || write_known_type(ty, bytes, out, depth).is_none() {
         out.truncate(before);
         let mut hex = String::new();
@@ -39,6 +40,7 @@ fn write_nested_value(ty: &Type, bytes: Option<&[u8]>, out: &mut String, depth: 
 /// Writes a value of a known type. Returns `None` if the bytes do not fit the type; `out` may then have partial
 /// output.
 fn write_known_type(ty: &Type, bytes: &[u8], out: &mut String, depth: usize) -> Option<()> {
+    // The binary format of the protocol; each type has its own layout.
     match ty.kind() {
         Kind::Domain(base) => return write_known_type(base, bytes, out, depth),
         Kind::Array(of) => return write_array(of, bytes, out, depth),
@@ -70,6 +72,7 @@ fn write_known_type(ty: &Type, bytes: &[u8], out: &mut String, depth: usize) -> 
             write_json_number(&u32::from_be_bytes(bytes.try_into().ok()?), out);
         }
         Type::FLOAT4 => {
+            // `{:?}` prints the fewest digits that identify the number, and keeps `.0`.
             let x = f32::from_be_bytes(bytes.try_into().ok()?);
             write_json_float(f64::from(x), &format!("{x:?}"), out);
         }
@@ -78,6 +81,7 @@ fn write_known_type(ty: &Type, bytes: &[u8], out: &mut String, depth: usize) -> 
             write_json_float(x, &format!("{x:?}"), out);
         }
         Type::NUMERIC => match format_numeric(bytes)? {
+            // `NaN` and infinities are not JSON numbers.
             number if number.ends_with(|c: char| c.is_ascii_digit()) => out.push_str(&number),
             special => SqlCell::Text(&special).write(out),
         },
@@ -185,16 +189,19 @@ impl<'a> ByteReader<'a> {
 
 /// Formats groups of four digits, with as many decimals as the scale requires.
 fn format_numeric(bytes: &[u8]) -> Option<String> {
+    // A numeric value is a list of groups of four decimal digits.
     let mut reader = ByteReader(bytes);
     let count = reader.i16()?;
     let weight = i32::from(reader.i16()?);
     let sign = reader.i16()?.cast_unsigned();
     let scale = usize::try_from(reader.i16()?).ok()?;
     let groups: Vec<i16> = (0..count).map(|_| reader.i16()).collect::<Option<_>>()?;
+    // PostgreSQL omits zero groups at the end.
     let group = |at: i32| {
         let at = usize::try_from(at).ok();
         at.and_then(|at| groups.get(at)).copied().unwrap_or(0)
     };
+    // The sign field also encodes the special values.
     let mut out = match sign {
         0 => String::new(),
         0x4000 => String::from("-"),
@@ -242,6 +249,7 @@ fn format_uuid(bytes: &[u8]) -> Option<String> {
 
 fn format_date(bytes: &[u8]) -> Option<String> {
     let days = ByteReader(bytes).i32()?;
+    // The extreme values encode infinity.
     match days {
         i32::MAX => return Some("infinity".to_owned()),
         i32::MIN => return Some("-infinity".to_owned()),
@@ -287,6 +295,7 @@ fn format_time_with_zone(bytes: &[u8]) -> Option<String> {
 fn format_interval(bytes: &[u8]) -> Option<String> {
     let mut reader = ByteReader(bytes);
     let (micros, days, months) = (reader.i64()?, reader.i32()?, reader.i32()?);
+    // PostgreSQL allows parts with different signs, so each part keeps its own.
     let mut out = String::from("P");
     let part = |value: i64, unit: char, out: &mut String| {
         if value != 0 {
@@ -322,6 +331,7 @@ fn format_interval(bytes: &[u8]) -> Option<String> {
 }
 
 fn format_inet(bytes: &[u8]) -> Option<String> {
+    // The server writes the family, prefix length, a flag and the address length before the address.
     let [_family, bits, is_cidr, _length, address @ ..] = bytes else {
         return None;
     };
@@ -330,14 +340,16 @@ fn format_inet(bytes: &[u8]) -> Option<String> {
         16 => Ipv6Addr::from(<[u8; 16]>::try_from(address).ok()?).into(),
         _ => return None,
     };
-    let whole = if address.is_ipv4() { 32 } else { 128 };
-    if *is_cidr == 0 && *bits == whole {
+    let full_length = if address.is_ipv4() { 32 } else { 128 };
+    // A host address without a prefix length, as PostgreSQL prints it.
+    if *is_cidr == 0 && *bits == full_length {
         return Some(address.to_string());
     }
     Some(format!("{address}/{bits}"))
 }
 
 fn format_bits(bytes: &[u8]) -> Option<String> {
+    // The number of bits comes first, because the last byte may be partly used.
     let mut reader = ByteReader(bytes);
     let count = usize::try_from(reader.i32()?).ok()?;
     let all = reader
@@ -355,9 +367,11 @@ fn format_bits(bytes: &[u8]) -> Option<String> {
 fn write_array(of: &Type, bytes: &[u8], out: &mut String, depth: usize) -> Option<()> {
     let mut reader = ByteReader(bytes);
     let dimensions = usize::try_from(reader.i32()?).ok()?;
+    // The header repeats what the type already says.
     let _has_nulls = reader.i32()?;
     let _oid = reader.i32()?;
     let mut lengths = Vec::new();
+    // PostgreSQL allows six dimensions; the limit protects the stack from a hostile server.
     for _ in 0..dimensions.min(MAX_NESTING) {
         lengths.push(usize::try_from(reader.i32()?).ok()?);
         let _lower_bound = reader.i32()?;

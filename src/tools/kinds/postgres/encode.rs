@@ -20,6 +20,7 @@ impl ToSql for PostgresLiteral<'_> {
     ) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
         let node = JsonNode::parse(self.0, &mut Vec::new())?;
         Ok(match to_literal_text(ty, &node) {
+            // A JSON null is an SQL null, whatever the type is.
             None => IsNull::Yes,
             Some(text) => {
                 out.extend_from_slice(text.as_bytes());
@@ -33,6 +34,7 @@ impl ToSql for PostgresLiteral<'_> {
     }
 
     fn encode_format(&self, _: &Type) -> Format {
+        // The text format lets the server convert values, as it does for literals in a statement.
         Format::Text
     }
 
@@ -65,6 +67,7 @@ fn to_array_literal(of: &Type, items: &[JsonNode]) -> String {
             (_, None) => out.push_str("NULL"),
             (_, Some(text)) => {
                 out.push('"');
+                // The array syntax of PostgreSQL quotes with double quotes and escapes with backslashes.
                 out.push_str(&text.replace('\\', "\\\\").replace('"', "\\\""));
                 out.push('"');
             }
@@ -83,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_literals_of_the_type_that_is_wanted() {
+    fn values_become_literals_of_the_parameter_type() {
         for (ty, json, expected) in [
             (Type::INT4, "5", Some("5")),
             (

@@ -60,6 +60,7 @@ pub(super) async fn query_rows(
     let limit = pool.config.timeout;
     let mut connection = pool.acquire(&cx.clock).await?;
     let execution = execute_statement(&mut connection, pool, text, query, values);
+    // The server's own limit comes first; this one is for a server that does not react.
     let Some(result) = with_timeout(&*cx.clock, limit + SERVER_TIMEOUT_GRACE, execution).await
     else {
         // Returning drops the connection without `release`, which cancels the statement on the server.
@@ -84,6 +85,7 @@ fn execute_statement<'a>(
     values: &'a SqlValues,
 ) -> BoxFuture<'a, Result<ToolResponse, StatementError>> {
     Box::pin(async move {
+        // A read-only transaction is the server's own guard; statement rules alone would not be enough.
         let writable = pool.config.writable;
         let begin = connection.client.build_transaction().read_only(!writable);
         let transaction = begin.start().await?;
@@ -99,6 +101,7 @@ fn execute_statement<'a>(
             .iter()
             .map(|name| PostgresLiteral(values.get(name)))
             .collect();
+        // A portal returns rows in batches, so that a huge result is never sent whole.
         let portal = transaction.bind_raw(&statement, literals).await?;
         let columns = statement.columns();
         let mut all = JsonRows::new(
@@ -122,10 +125,12 @@ fn execute_statement<'a>(
                     break;
                 }
             }
+            // The count is known only at the end of the stream.
             changed = stream.rows_affected().unwrap_or(0);
             // A portal without columns runs to its end at once; a short batch was the last one.
             more = more && seen == BATCH_ROWS && !columns.is_empty();
         }
+        // A read-only transaction has nothing to commit.
         if writable {
             transaction.commit().await?;
         } else {
@@ -184,6 +189,7 @@ pub(super) async fn probe_pool(
     tools: &[(String, Arc<SqlQuery>)],
     cx: &CallCx,
 ) -> Result<(String, Vec<String>), String> {
+    // The probe is for the user, who may see the whole text of the server.
     let connection = pool
         .acquire(&cx.clock)
         .await
@@ -227,6 +233,7 @@ fn probe_connection<'a>(
             "read-only"
         };
         let mut bad = Vec::new();
+        // A template has no fixed statement, so it cannot be checked without values.
         for (name, query) in tools {
             let Some(text) = query.fixed_statement() else {
                 continue;

@@ -52,6 +52,7 @@ impl AsyncRead for MeteredStream {
         let before = buf.filled().len();
         ready!(Pin::new(&mut self.inner).poll_read(cx, buf))?;
         let read = (buf.filled().len() - before) as u64;
+        // Only this stream reads, so no order with other memory is needed.
         let order = Ordering::Relaxed;
         let less = |left: u64| Some(left.saturating_sub(read));
         let _always_some = self.allowance.0.fetch_update(order, order, less);

@@ -32,6 +32,7 @@ pub(super) fn explain_refused_statement(statement: &str, writable: bool) -> Opti
     if word.is_empty() {
         return Some("the statement says nothing".to_owned());
     }
+    // Most of these end dicta's own transaction, or outlive it on a reused connection.
     if FORBIDDEN_KEYWORDS.contains(&word.as_str()) {
         return Some(format!("{word} is not allowed in a tool's statement"));
     }
@@ -48,6 +49,7 @@ pub(super) fn explain_refused_statement(statement: &str, writable: bool) -> Opti
 fn first_word(statement: &str) -> &str {
     let mut rest = statement;
     loop {
+        // A query may be in parentheses.
         rest = rest.trim_start_matches(|c: char| c.is_whitespace() || c == '(');
         if let Some(comment) = rest.strip_prefix("--") {
             rest = comment.split_once('\n').map_or("", |(_, after)| after);
@@ -65,6 +67,7 @@ fn skip_block_comment(inside: &str) -> &str {
     let (mut depth, mut at) = (1, 0);
     while depth > 0 {
         let (open, close) = (inside[at..].find("/*"), inside[at..].find("*/"));
+        // A comment without an end hides the rest of the statement.
         let Some(close) = close else { return "" };
         match open {
             Some(open) if open < close => (depth, at) = (depth + 1, at + open + 2),
@@ -79,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_read_only_source_runs_what_reads() {
+    fn read_only_source_accepts_only_reading_statements() {
         for good in [
             "SELECT 1",
             " \n select 1",
@@ -107,17 +110,17 @@ mod tests {
     }
 
     #[test]
-    fn nobody_runs_what_ends_the_transaction_or_speaks_copy() {
+    fn transaction_and_copy_statements_are_refused_on_every_source() {
         for bad in [
             "COMMIT",
             "copy a to program 'x'",
             "SET x = 1",
             "rollback; SELECT 1",
         ] {
-            let told = explain_refused_statement(bad, true).expect("refused");
+            let reason = explain_refused_statement(bad, true).expect("refused");
             assert!(
-                told.ends_with("is not allowed in a tool's statement"),
-                "{told}"
+                reason.ends_with("is not allowed in a tool's statement"),
+                "{reason}"
             );
         }
         assert_eq!(

@@ -14,6 +14,7 @@ use serde_json::Value;
 use super::go_duration::parse_go_duration;
 use crate::diag::yaml::{MappingDecoder, describe_value};
 use crate::model::{Millis, ToolResponse};
+use crate::tools::ProbeError;
 
 pub(super) use query::{SqlQuery, SqlValues};
 #[cfg(feature = "postgres")]
@@ -69,6 +70,7 @@ pub(super) struct ToolQueries(Mutex<Vec<(String, Weak<SqlQuery>)>>);
 
 impl ToolQueries {
     pub(super) fn add(&self, name: String, query: Weak<SqlQuery>) {
+        // A weak reference, so that a probe skips tools that no longer exist.
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.push((name, query));
     }
@@ -78,6 +80,7 @@ impl ToolQueries {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.iter()
             .filter_map(|(name, query)| Some((name.clone(), query.upgrade()?)))
+            // A template has no statement that could be checked without values.
             .filter(|(_, query)| query.fixed_statement().is_some())
             .collect()
     }
@@ -94,6 +97,7 @@ pub(super) fn read_timeout(fields: &mut MappingDecoder<'_>) -> Option<Millis> {
         _ => None,
     };
     match millis {
+        // Below one millisecond, every statement would time out.
         Some(millis) if millis >= 1.0 && millis <= MAX_TIMEOUT.0 as f64 => {
             #[expect(
                 clippy::cast_possible_truncation,
@@ -116,9 +120,12 @@ pub(super) fn read_timeout(fields: &mut MappingDecoder<'_>) -> Option<Millis> {
 }
 
 /// Combines a summary of the server with the problems of its tools.
-pub(super) fn probe_result(there: String, bad: &[String]) -> Result<String, String> {
-    if bad.is_empty() {
-        return Ok(there);
+pub(super) fn probe_result(summary: String, rejections: Vec<String>) -> Result<String, ProbeError> {
+    if rejections.is_empty() {
+        return Ok(summary);
     }
-    Err(format!("{there}; {}", bad.join("; ")))
+    Err(ProbeError::RejectedTools {
+        summary,
+        rejections,
+    })
 }

@@ -49,6 +49,7 @@ impl SqlQuery {
         input: &ToolInput,
     ) -> Option<Arc<Self>> {
         let max_rows = fields.integer("maxRows", 1..=LARGEST_MAX_ROWS);
+        // The range error is already reported.
         if max_rows.is_none() && fields.has("maxRows") {
             return None;
         }
@@ -56,6 +57,7 @@ impl SqlQuery {
             fields.error_at_mapping("missing", "a SQL tool needs a `statement`");
         }
         let text = fields.text("statement")?;
+        // PostgreSQL and SQLite end a statement at NUL, so the rest would be hidden.
         if text.contains('\0') {
             fields.error("statement", "value", "statement must not hold a NUL");
             return None;
@@ -103,6 +105,7 @@ impl SqlQuery {
                 .map_err(SqlFailure::Permanent)?,
             None => self.statement.clone(),
         };
+        // An inserted value may contain a NUL as well.
         if text.contains('\0') {
             return Err(SqlFailure::permanent("the statement must not hold a NUL"));
         }

@@ -40,11 +40,12 @@ impl JsonRows {
         max_rows: usize,
     ) -> Self {
         let mut taken = indexmap::IndexSet::new();
+        // Two columns may have the same name, but a JSON object's keys are unique.
         for name in columns {
-            let mut own = name.to_owned();
+            let mut unique = name.to_owned();
             let mut number = 2;
-            while !taken.insert(own.clone()) {
-                own = format!("{name}_{number}");
+            while !taken.insert(unique.clone()) {
+                unique = format!("{name}_{number}");
                 number += 1;
             }
         }
@@ -68,6 +69,7 @@ impl JsonRows {
         &mut self,
         mut write: impl FnMut(usize, &mut String) -> Result<(), E>,
     ) -> Result<bool, E> {
+        // One row more than the limit shows that rows were left out.
         if self.count == self.max_rows {
             self.cut = Some(RowsCut::Rows);
             return Ok(false);
@@ -94,24 +96,25 @@ impl JsonRows {
 
     /// Returns the response. `changed` is the number of rows that a statement without columns changed.
     pub(in super::super) fn into_response(mut self, changed: u64) -> ToolResponse {
+        // A statement without columns changes data and returns no rows.
         if self.keys.is_empty() {
             return ToolResponse::ok(format!("{changed} {} changed", row_noun(changed)));
         }
         let bytes = self.text.len() as u64;
-        let shown = self.count;
+        let count = self.count;
         let text = match self.cut {
-            None if shown == 0 => "[]\n0 rows".to_owned(),
+            None if count == 0 => "[]\n0 rows".to_owned(),
             None => format!("[\n{}\n]", self.text),
-            Some(RowsCut::Rows) => format!("[\n{}\n]\n\n[truncated at {shown} rows]", self.text),
-            Some(RowsCut::Bytes) if shown == 0 => {
+            Some(RowsCut::Rows) => format!("[\n{}\n]\n\n[truncated at {count} rows]", self.text),
+            Some(RowsCut::Bytes) if count == 0 => {
                 self.text
                     .truncate(self.text.floor_char_boundary(MAX_ROWS_BYTES));
                 format!("[\n{}\n\n[truncated at {MAX_ROWS_BYTES} bytes]", self.text)
             }
             Some(RowsCut::Bytes) => format!(
-                "[\n{}\n]\n\n[truncated at {MAX_ROWS_BYTES} bytes, after {shown} {}]",
+                "[\n{}\n]\n\n[truncated at {MAX_ROWS_BYTES} bytes, after {count} {}]",
                 self.text,
-                row_noun(shown as u64)
+                row_noun(count as u64)
             ),
         };
         ToolResponse {
@@ -131,6 +134,7 @@ impl SqlCell<'_> {
     pub(in super::super) fn write(&self, out: &mut String) {
         match self {
             SqlCell::Json(text) => write_on_one_line(out, text),
+            // One value longer than the whole response is cut here already.
             SqlCell::Text(text) => {
                 write_json_text(out, &text[..text.floor_char_boundary(MAX_ROWS_BYTES)]);
             }
@@ -157,6 +161,7 @@ fn write_json_text(out: &mut String, text: &str) {
 /// Writes JSON on one line with numbers and keys as written. Stops where the response is cut anyway.
 fn write_on_one_line(out: &mut String, json: &str) {
     let (mut inside, mut escaped) = (false, false);
+    // One byte more than the limit keeps the check of the caller true.
     for c in json[..json.floor_char_boundary(MAX_ROWS_BYTES + 1)].chars() {
         match c {
             _ if escaped => escaped = false,
@@ -192,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_stand_one_a_line_with_columns_in_order_and_apart() {
+    fn rows_are_one_per_line_with_distinct_columns_in_order() {
         let shown = answer(&["b", "a", "b", "b_2"], 9, &[&["1", "2", "3", "4"]]);
         assert_eq!(
             shown.text,
@@ -205,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn none_too_many_and_too_long_say_so() {
+    fn empty_and_truncated_results_are_marked() {
         assert_eq!(answer(&["a"], 9, &[]).text, "[]\n0 rows");
         let many = answer(&["a"], 1, &[&["1"], &["2"]]);
         assert_eq!(many.text, "[\n  {\"a\": \"1\"}\n]\n\n[truncated at 1 rows]");
@@ -224,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_show_their_number_and_json_stands_on_one_line() {
+    fn bytes_are_written_with_their_count_and_json_on_one_line() {
         let shown = |cell: SqlCell<'_>| {
             let mut out = String::new();
             cell.write(&mut out);

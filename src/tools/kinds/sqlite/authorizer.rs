@@ -46,6 +46,7 @@ impl LastRefusal {
 
     fn record(&self, what: String) {
         let mut refusal = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // The first refusal is the cause; SQLite may ask about more actions after it.
         refusal.get_or_insert(what);
     }
 }
@@ -69,6 +70,7 @@ fn explain_refusal(action: &AuthAction<'_>, writable: bool) -> Option<String> {
     let never = |what: &str| Some(format!("{what} is not allowed"));
     match action {
         AuthAction::Select | AuthAction::Read { .. } | AuthAction::Recursive => None,
+        // Functions that load code are refused even on a writable source.
         AuthAction::Function { function_name } => match *function_name {
             name if name.eq_ignore_ascii_case("load_extension") => never("load_extension()"),
             name if name.eq_ignore_ascii_case("fts3_tokenizer") => never("fts3_tokenizer()"),
@@ -78,6 +80,7 @@ fn explain_refusal(action: &AuthAction<'_>, writable: bool) -> Option<String> {
             pragma_name,
             pragma_value,
         } => {
+            // SQLite compares names of pragmas without case.
             let is_in = |list: &[&str]| list.iter().any(|p| p.eq_ignore_ascii_case(pragma_name));
             let tells = is_in(READ_ONLY_PRAGMAS)
                 && (pragma_value.is_none() || is_in(NAME_ARGUMENT_PRAGMAS));
@@ -89,6 +92,7 @@ fn explain_refusal(action: &AuthAction<'_>, writable: bool) -> Option<String> {
         AuthAction::Transaction { .. } | AuthAction::Savepoint { .. } => {
             never("BEGIN, COMMIT, ROLLBACK or SAVEPOINT")
         }
+        // An action of a newer SQLite version is refused until someone has checked it.
         AuthAction::Unknown { .. } => never("what this statement does"),
         _ if writable => None,
         AuthAction::Insert { table_name } => Some(explain_refused_read(&explain_refused_change(
@@ -107,6 +111,7 @@ fn explain_refusal(action: &AuthAction<'_>, writable: bool) -> Option<String> {
 }
 
 fn explain_refused_change(what: &str, table: &str) -> String {
+    // The schema is a table inside SQLite, so a change of it appears as a change of that table.
     if table.starts_with("sqlite_") {
         return "a change of the schema".to_owned();
     }

@@ -49,6 +49,7 @@ pub(super) async fn run_with_connection<T: Send + 'static>(
     work: impl FnOnce(&SqliteConnection) -> Result<T, SqlFailure> + Send + 'static,
 ) -> Result<T, SqlFailure> {
     let stop = InterruptOnDrop(Arc::default());
+    // The job runs on another thread, so it owns copies.
     let (path, written) = (source.path.clone(), source.path_as_written.clone());
     let (writable, flag) = (source.writable, Arc::clone(&stop.0));
     let mut job = tokio::task::spawn_blocking(move || {
@@ -77,6 +78,7 @@ pub(super) async fn run_with_connection<T: Send + 'static>(
 fn flatten_job_result<T>(
     done: Result<Result<T, SqlFailure>, tokio::task::JoinError>,
 ) -> Result<T, SqlFailure> {
+    // The thread panicked; the message of the panic is not for a model.
     done.unwrap_or_else(|_| Err(SqlFailure::permanent("an internal error occurred")))
 }
 
@@ -87,6 +89,7 @@ fn open_database(
     stop: Arc<AtomicBool>,
 ) -> Result<SqliteConnection, SqlFailure> {
     let cannot = |why: &str| SqlFailure::permanent(format!("cannot open {written}: {why}"));
+    // An in-memory database has no file to protect.
     let mode = if writable || path.is_none() {
         OpenFlags::SQLITE_OPEN_READ_WRITE
     } else {
@@ -120,14 +123,19 @@ fn restrict_connection(
     stop: Arc<AtomicBool>,
     refused: &LastRefusal,
 ) -> rusqlite::Result<()> {
+    // Another program may hold a lock for a short time.
     conn.busy_timeout(BUSY_TIMEOUT)?;
+    // Refuses writes to the schema table and other ways to damage the file.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     // The schema of a foreign file must not call functions with side effects.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     // A quoted name without a column is a mistake, not a text.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DML, false)?;
+    // One huge value could otherwise fill the memory.
     conn.set_limit(Limit::SQLITE_LIMIT_LENGTH, MAX_VALUE)?;
+    // ATTACH would open other files of the machine.
     conn.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0)?;
+    // A long pattern with wildcards takes very much time.
     conn.set_limit(Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1000)?;
     conn.progress_handler(PROGRESS_STEPS, Some(move || stop.load(Ordering::Relaxed)))?;
     conn.authorizer(Some(build_authorizer(writable, refused.clone())))
@@ -136,6 +144,7 @@ fn restrict_connection(
 impl SqliteConnection {
     /// Describes a failure for the language model.
     pub(super) fn to_failure(&self, error: &rusqlite::Error) -> SqlFailure {
+        // The authorizer's reason is more exact than SQLite's `not authorized`.
         if let Some(why) = self.last_refusal.take() {
             return SqlFailure::Permanent(why);
         }
@@ -182,6 +191,7 @@ fn match_parameters<'n>(
         SqlFailure::Permanent(format!("the statement uses {what}; the tool has {known}"))
     };
     let mut found = Vec::with_capacity(statement.parameter_count());
+    // SQLite numbers parameters from 1.
     for at in 1..=statement.parameter_count() {
         let written = statement.parameter_name(at);
         let word = written.map(|name| name.trim_start_matches(['?', '$', ':', '@']));
@@ -224,6 +234,7 @@ pub(super) fn query_rows(
             break;
         }
     }
+    // The cursor borrows the connection, and only an ended statement has its number of changes.
     drop(cursor);
     Ok(all.into_response(db.conn.changes()))
 }
@@ -245,6 +256,7 @@ fn bind_parameter(
         }
         JsonNode::Literal(word) => match word.as_str() {
             "null" => statement.raw_bind_parameter(at, Null),
+            // SQLite has no boolean type.
             "true" => statement.raw_bind_parameter(at, 1),
             "false" => statement.raw_bind_parameter(at, 0),
             number if number.contains(['.', 'e', 'E']) => {

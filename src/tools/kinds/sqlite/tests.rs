@@ -57,8 +57,8 @@ fn source_of(folder: &Path, text: &str) -> (Option<Arc<dyn ToolSource>>, Vec<Str
     };
     let source = read(&mut fields, &cx);
     fields.finish();
-    let told = problems.into_sorted();
-    (source, told.iter().map(ToString::to_string).collect())
+    let messages = problems.into_sorted();
+    (source, messages.iter().map(ToString::to_string).collect())
 }
 
 /// A tool with these properties, in this order.
@@ -95,8 +95,8 @@ impl World {
     }
 
     fn source(&self, keys: &str) -> Arc<dyn ToolSource> {
-        let (source, told) = source_of(self.folder.path(), &format!("database: r.db\n{keys}"));
-        assert_eq!(told, Vec::<String>::new());
+        let (source, messages) = source_of(self.folder.path(), &format!("database: r.db\n{keys}"));
+        assert_eq!(messages, Vec::<String>::new());
         source.unwrap()
     }
 
@@ -135,7 +135,7 @@ impl World {
 }
 
 #[tokio::test]
-async fn rows_come_back_in_column_order_with_exact_values() {
+async fn rows_have_column_order_and_exact_values() {
     let all = "SELECT * FROM releases WHERE stars > $1 ORDER BY stars";
     assert_eq!(
         world().text(all, &json!({"least": -5})).await,
@@ -146,7 +146,7 @@ async fn rows_come_back_in_column_order_with_exact_values() {
 }
 
 #[tokio::test]
-async fn every_kind_of_value_is_bound_and_none_is_written_into_the_statement() {
+async fn values_are_bound_and_never_written_into_the_statement() {
     let world = world();
     for (given, kind, back) in [
         (
@@ -219,7 +219,7 @@ async fn parameters_are_found_by_number_order_and_name() {
 }
 
 #[tokio::test]
-async fn a_list_is_opened_with_json_each() {
+async fn list_value_works_with_json_each() {
     let several =
         "SELECT version AS x FROM releases WHERE project IN (SELECT value FROM json_each($1))";
     let found = world()
@@ -229,7 +229,7 @@ async fn a_list_is_opened_with_json_each() {
 }
 
 #[tokio::test]
-async fn reading_includes_views_windows_full_text_and_what_pragmas_tell() {
+async fn read_only_source_allows_views_windows_full_text_and_reading_pragmas() {
     let world = world();
     for statement in [
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3) SELECT i FROM n",
@@ -251,7 +251,7 @@ async fn reading_includes_views_windows_full_text_and_what_pragmas_tell() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_statement_is_said_without_the_statement() {
+async fn statement_error_does_not_repeat_the_statement() {
     let world = world();
     for (statement, why) in [
         ("SELECT missing FROM releases", "no such column: missing"),
@@ -265,7 +265,7 @@ async fn what_is_wrong_with_a_statement_is_said_without_the_statement() {
 }
 
 #[tokio::test]
-async fn a_probe_tells_what_is_there_and_which_statements_are_wrong() {
+async fn probe_reports_tables_and_invalid_statements() {
     let world = world();
     let source = world.source("");
     let version = rusqlite::version();
@@ -276,19 +276,22 @@ async fn a_probe_tells_what_is_there_and_which_statements_are_wrong() {
         Ok(format!("SQLite {version}, 8 tables, read-only"))
     );
     let bad = tool_of(Arc::clone(&source), "SELECT $2 FROM release", &["a"]);
-    let told = source.probe(&world.cx()).await.unwrap_err();
-    assert!(told.ends_with("tool `t`: no such table: release"), "{told}");
+    let failure = source.probe(&world.cx()).await.unwrap_err().to_string();
+    assert!(
+        failure.ends_with("tool `t`: no such table: release"),
+        "{failure}"
+    );
     drop((good, bad));
     fs::write(
         world.folder.path().join("r.db"),
         "no database at all, but long enough",
     )
     .unwrap();
-    let told = source.probe(&world.cx()).await.unwrap_err();
-    assert_eq!(told, "file is not a database");
+    let failure = source.probe(&world.cx()).await.unwrap_err().to_string();
+    assert_eq!(failure, "file is not a database");
     fs::remove_file(world.folder.path().join("r.db")).unwrap();
-    let told = source.probe(&world.cx()).await.unwrap_err();
-    assert_eq!(told, "cannot open r.db: there is no such file");
+    let failure = source.probe(&world.cx()).await.unwrap_err().to_string();
+    assert_eq!(failure, "cannot open r.db: there is no such file");
 }
 
 #[test]
@@ -323,16 +326,16 @@ fn a_source_is_read_strictly() {
             "unknown key `writeable`; did you mean `writable`?".into(),
         ),
     ] {
-        let told = source_of(folder, text).1.join("\n");
+        let messages = source_of(folder, text).1.join("\n");
         assert!(
-            told.contains(&expected) && told.is_empty() == expected.is_empty(),
-            "{text}: {told}"
+            messages.contains(&expected) && messages.is_empty() == expected.is_empty(),
+            "{text}: {messages}"
         );
     }
 }
 
 #[tokio::test]
-async fn in_memory_a_statement_can_only_compute() {
+async fn in_memory_database_evaluates_expressions() {
     let world = world();
     let (source, _) = source_of(world.folder.path(), "database: ':memory:'");
     let tool = tool_of(source.unwrap(), "SELECT $1 + $2 AS sum", &["a", "b"]);
@@ -348,7 +351,7 @@ async fn in_memory_a_statement_can_only_compute() {
 }
 
 #[test]
-fn a_digest_follows_statement_and_file_and_no_folder() {
+fn digest_depends_on_statement_and_file_but_not_folder() {
     let (one, two) = (world(), world());
     let digest =
         |world: &World, keys, statement| tool_of(world.source(keys), statement, &[]).digest();

@@ -1,12 +1,12 @@
 //! Warnings: what an author would get wrong.
 
-use super::{take, told_of};
+use super::{messages_of, take};
 
 #[test]
-fn an_unanchored_allow_entry_shows_what_else_it_admits() {
-    let told = told_of("type: string, allowedValues: [red]");
+fn unanchored_pattern_warns_with_an_unintended_match() {
+    let messages = messages_of("type: string, allowedValues: [red]");
     assert_eq!(
-        told,
+        messages,
         ["warning unanchored: `red` also admits `hundred`; write `^red$` or `anchored: true`"]
     );
     for (of, pattern) in [
@@ -22,9 +22,9 @@ fn an_unanchored_allow_entry_shows_what_else_it_admits() {
         ("float", "^0\\\\.5"),
     ] {
         let fields = format!("type: {of}, allowedValues: [\"{pattern}\"]");
-        let told = told_of(&fields);
-        assert_eq!(told.len(), 1, "{pattern}: {told:?}");
-        let witness = told[0]
+        let messages = messages_of(&fields);
+        assert_eq!(messages.len(), 1, "{pattern}: {messages:?}");
+        let witness = messages[0]
             .split("also admits `")
             .nth(1)
             .and_then(|rest| rest.split("`;").next());
@@ -42,7 +42,7 @@ fn an_unanchored_allow_entry_shows_what_else_it_admits() {
 }
 
 #[test]
-fn what_admits_no_more_than_it_says_is_silent() {
+fn exact_patterns_cause_no_warning() {
     for fields in [
         "type: string, allowedValues: [^red$]",
         "type: string, allowedValues: ['^[a-z-]+$', '^(?:a|b)$', '\\Ax\\z']",
@@ -53,28 +53,29 @@ fn what_admits_no_more_than_it_says_is_silent() {
         "type: integer, allowedValues: ['1'], minValue: 0, maxValue: 9",
         "type: boolean, allowedValues: ['true']",
     ] {
-        assert_eq!(told_of(fields), Vec::<String>::new(), "{fields}");
+        assert_eq!(messages_of(fields), Vec::<String>::new(), "{fields}");
     }
 }
 
 #[test]
-fn a_bound_parameter_with_escape_gets_quotes_as_data() {
-    let told = told_of("type: string, escape: single-quotes");
+fn escape_on_bound_parameter_warns() {
+    let messages = messages_of("type: string, escape: single-quotes");
     assert!(
-        told.len() == 1
-            && told[0].starts_with("warning bound-escape: ")
-            && told[0].contains("part of the data"),
-        "{told:?}"
+        messages.len() == 1
+            && messages[0].starts_with("warning bound-escape: ")
+            && messages[0].contains("part of the data"),
+        "{messages:?}"
     );
-    let told = told_of("type: array, items: {type: string, escape: backticks}");
-    assert_eq!(told.len(), 1, "{told:?}");
+    let messages = messages_of("type: array, items: {type: string, escape: backticks}");
+    assert_eq!(messages.len(), 1, "{messages:?}");
 }
 
 #[test]
-fn a_name_that_some_providers_refuse_is_told() {
-    let (_, told) = super::load("parameters:\n  - {name: größe, type: string, description: d}\n");
+fn unportable_parameter_name_warns() {
+    let (_, messages) =
+        super::load("parameters:\n  - {name: größe, type: string, description: d}\n");
     assert!(
-        told.len() == 1 && told[0].starts_with("warning 2:6 param-name"),
-        "{told:?}"
+        messages.len() == 1 && messages[0].starts_with("warning 2:6 param-name"),
+        "{messages:?}"
     );
 }

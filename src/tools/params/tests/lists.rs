@@ -1,7 +1,7 @@
 //! `allowedValues` and `excludedValues`: the toolbox's five surprises, and RE2's syntax.
 
 use super::super::value_filter::format_go_number;
-use super::{take, told_of};
+use super::{messages_of, take};
 
 fn fits(fields: &str, value: &str) -> bool {
     take(fields, value).is_ok()
@@ -31,18 +31,18 @@ fn surprise_1_a_pattern_is_not_anchored_unless_asked() {
 #[test]
 fn surprise_2_look_around_is_an_error_with_the_reason() {
     for look in ["^(?!admin$)", "(?=a)", "(?<=a)b", "(?<!a)b"] {
-        let told = told_of(&format!("type: string, allowedValues: [\"{look}\"]"));
-        assert_eq!(told.len(), 1, "{told:?}");
+        let messages = messages_of(&format!("type: string, allowedValues: [\"{look}\"]"));
+        assert_eq!(messages.len(), 1, "{messages:?}");
         assert!(
-            told[0].starts_with("error list-entry: ")
-                && told[0].contains("look-around is not supported (RE2)")
-                && told[0].contains("excludedValues"),
-            "{told:?}"
+            messages[0].starts_with("error list-entry: ")
+                && messages[0].contains("look-around is not supported (RE2)")
+                && messages[0].contains("excludedValues"),
+            "{messages:?}"
         );
     }
-    let told = told_of("type: string, excludedValues: [\"[a\"]");
+    let messages = messages_of("type: string, excludedValues: [\"[a\"]");
     assert_eq!(
-        told,
+        messages,
         [
             r#"warning list-entry: "[a" is not a pattern (a class `[` without `]`), so it is compared as plain text; to keep this without a warning, write `^\[a$`"#
         ]
@@ -79,15 +79,15 @@ fn surprise_4_lists_and_maps_are_equal_as_wholes() {
     assert!(fits(of, "[1,2]") && fits(of, "[]") && !fits(of, "[2,1]") && !fits(of, "[1]"));
     let of = "type: map, excludedValues: [{a: 1, b: [x]}]";
     assert!(!fits(of, r#"{"b":["x"],"a":1.0}"#) && fits(of, r#"{"a":1}"#));
-    let told = told_of("type: array, items: {type: string}, allowedValues: [red]");
+    let messages = messages_of("type: array, items: {type: string}, allowedValues: [red]");
     assert!(
-        told[0].contains("an entry is a whole list here"),
-        "{told:?}"
+        messages[0].contains("an entry is a whole list here"),
+        "{messages:?}"
     );
 }
 
 #[test]
-fn entries_that_could_never_match_are_told() {
+fn list_entries_that_cannot_match_are_reported() {
     for (of, entry) in [
         ("integer", "1.5"),
         ("integer", "true"),
@@ -97,15 +97,15 @@ fn entries_that_could_never_match_are_told() {
         ("float", "{a: 1}"),
         ("string", "null"),
     ] {
-        let told = told_of(&format!("type: {of}, excludedValues: [{entry}]"));
+        let messages = messages_of(&format!("type: {of}, excludedValues: [{entry}]"));
         assert!(
-            told.len() == 1 && told[0].starts_with("error list-entry: no "),
-            "{told:?}"
+            messages.len() == 1 && messages[0].starts_with("error list-entry: no "),
+            "{messages:?}"
         );
     }
-    let told = told_of("type: string, excludedValues: [404]");
+    let messages = messages_of("type: string, excludedValues: [404]");
     assert_eq!(
-        told,
+        messages,
         [
             "warning list-entry: a string is never this value; it is compared as the text \"404\": write it in quotes"
         ]
@@ -115,7 +115,7 @@ fn entries_that_could_never_match_are_told() {
 }
 
 #[test]
-fn an_empty_list_is_no_rule() {
+fn empty_list_allows_every_value() {
     assert!(fits(
         "type: string, allowedValues: [], excludedValues: []",
         r#""a""#
@@ -123,7 +123,7 @@ fn an_empty_list_is_no_rule() {
 }
 
 #[test]
-fn patterns_have_re2s_syntax() {
+fn patterns_use_re2_syntax() {
     let cases = [
         (r"^\d$", "5", true),
         // Go's digits are ASCII.
@@ -168,10 +168,10 @@ fn patterns_have_re2s_syntax() {
         r"a{1001}", r"[b-a]", r"*a", r"\C",
     ] {
         let pattern = serde_json::json!(bad);
-        let told = told_of(&format!("type: string, excludedValues: [{pattern}]"));
+        let messages = messages_of(&format!("type: string, excludedValues: [{pattern}]"));
         assert!(
-            told.len() == 1 && told[0].contains(" is not a pattern ("),
-            "{bad}: {told:?}"
+            messages.len() == 1 && messages[0].contains(" is not a pattern ("),
+            "{bad}: {messages:?}"
         );
         // As in the toolbox, the text is literal.
         let (own, other) = (serde_json::json!(bad), serde_json::json!("other"));
@@ -192,7 +192,7 @@ fn patterns_have_re2s_syntax() {
 }
 
 #[test]
-fn numbers_are_printed_as_go_prints_them() {
+fn numbers_are_formatted_as_in_go() {
     for (written, printed) in [
         ("2.0", "2"),
         ("1e8", "1e+08"),
@@ -212,7 +212,7 @@ fn numbers_are_printed_as_go_prints_them() {
 }
 
 #[test]
-fn a_list_of_patterns_does_not_hold_a_thread() {
+fn patterns_match_in_bounded_time() {
     let of = "type: string, allowedValues: ['^(a+)+$']";
     let text = format!("\"{}b\"", "a".repeat(100_000));
     assert!(!fits(of, &text));

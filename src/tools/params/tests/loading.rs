@@ -1,19 +1,19 @@
 //! Tests of the reader: accepted parameters, and the problems of others.
 
-use super::{load, load_on, params, told_of};
+use super::{load, load_on, messages_of, params};
 
 fn one_error(fields: &str, part: &str) {
-    let told = told_of(fields);
-    let errors: Vec<&String> = told.iter().filter(|t| t.starts_with("error")).collect();
+    let messages = messages_of(fields);
+    let errors: Vec<&String> = messages.iter().filter(|t| t.starts_with("error")).collect();
     assert!(
         errors.len() == 1 && errors[0].contains(part),
-        "{fields}: {told:?}"
+        "{fields}: {messages:?}"
     );
 }
 
 #[test]
 fn name_type_and_description_are_needed() {
-    let (_, told) =
+    let (_, messages) =
         load("parameters:\n  - {}\n  - {name: a, description: d}\n  - {type: string}\n  - 5\n");
     for part in [
         "parameter is missing 'name' field",
@@ -21,7 +21,10 @@ fn name_type_and_description_are_needed() {
         "parameter is missing 'description' field",
         "must be a mapping (got 5)",
     ] {
-        assert!(told.iter().any(|t| t.contains(part)), "{part}: {told:?}");
+        assert!(
+            messages.iter().any(|t| t.contains(part)),
+            "{part}: {messages:?}"
+        );
     }
     one_error(
         "type: strin",
@@ -29,26 +32,27 @@ fn name_type_and_description_are_needed() {
     );
     one_error("type: number", "did you mean `float`?");
     one_error("type: 5", "type must be text (got 5)");
-    let (_, told) = load("parameters:\n  - {name: '', type: string, description: ''}\n");
+    let (_, messages) = load("parameters:\n  - {name: '', type: string, description: ''}\n");
     assert!(
-        told.len() == 1 && told[0].contains("name must not be empty"),
-        "{told:?}"
+        messages.len() == 1 && messages[0].contains("name must not be empty"),
+        "{messages:?}"
     );
 }
 
 #[test]
-fn unknown_keys_are_told_with_the_nearest() {
+fn unknown_key_suggests_the_nearest_one() {
     one_error(
         "type: string, allowedValue: [a]",
         "unknown key `allowedValue`; did you mean `allowedValues`?",
     );
     one_error("type: string, defualt: a", "did you mean `default`?");
-    let (_, told) = load("parameters:\n  - {name: a, type: string, description: d, colour: red}\n");
-    assert_eq!(told, ["error 2:45 unknown-key: unknown key `colour`"]);
+    let (_, messages) =
+        load("parameters:\n  - {name: a, type: string, description: d, colour: red}\n");
+    assert_eq!(messages, ["error 2:45 unknown-key: unknown key `colour`"]);
 }
 
 #[test]
-fn what_is_not_supported_is_named() {
+fn unsupported_keys_are_reported() {
     one_error(
         "type: string, embeddedBy: model",
         "embeddedBy is not supported: there are no embedding models here",
@@ -58,11 +62,11 @@ fn what_is_not_supported_is_named() {
         "type: string, scopesRequired: [a]",
         "scopesRequired is not supported",
     );
-    assert_eq!(told_of("type: string, secure: false").len(), 0);
+    assert_eq!(messages_of("type: string, secure: false").len(), 0);
 }
 
 #[test]
-fn keys_that_belong_to_another_type_are_told() {
+fn keys_of_another_type_are_reported() {
     one_error(
         "type: string, minValue: 1",
         "minValue is for integer and float parameters (this one is string)",
@@ -125,29 +129,32 @@ fn wrong_bounds_defaults_and_escapes_are_errors() {
         "type: string, allowedValues: a",
         "allowedValues must be a list",
     );
-    assert_eq!(told_of("type: string, default: null").len(), 0);
+    assert_eq!(messages_of("type: string, default: null").len(), 0);
 }
 
 #[test]
-fn names_stand_once_among_all_parameters() {
-    let (_, told) = load(
+fn parameter_names_are_unique() {
+    let (_, messages) = load(
         "parameters:
   - {name: a, type: string, description: d}
 templateParameters:
   - {name: a, type: string, description: d, allowedValues: [^x$]}
 ",
     );
-    assert_eq!(told, ["error 4:12 duplicate: duplicate parameter name: a"]);
+    assert_eq!(
+        messages,
+        ["error 4:12 duplicate: duplicate parameter name: a"]
+    );
 }
 
 #[test]
-fn items_need_no_name_and_ignore_what_is_not_theirs() {
-    assert_eq!(told_of("type: array, items: {type: string}").len(), 0);
-    let told = told_of(
+fn items_need_no_name_and_ignore_other_keys() {
+    assert_eq!(messages_of("type: array, items: {type: string}").len(), 0);
+    let messages = messages_of(
         "type: array, items: {name: i, description: d, type: string, default: a, required: true}",
     );
     assert_eq!(
-        told,
+        messages,
         [
             "warning items-ignored: default inside items is ignored",
             "warning items-ignored: required inside items is ignored"
@@ -180,9 +187,9 @@ fn items_need_no_name_and_ignore_what_is_not_theirs() {
 }
 
 #[test]
-fn auth_services_are_known_ones() {
+fn unknown_auth_services_are_reported() {
     assert_eq!(
-        told_of("type: string, authSources: [{name: google, field: sub}]").len(),
+        messages_of("type: string, authSources: [{name: google, field: sub}]").len(),
         0
     );
     one_error(
@@ -204,37 +211,40 @@ fn auth_services_are_known_ones() {
 }
 
 #[test]
-fn a_copy_has_a_source_and_no_circle() {
+fn copy_needs_a_known_source_without_a_cycle() {
     one_error("type: string, valueFromParam: y", "unknown parameter `y`");
     one_error("type: string, valueFromParam: x", "`x` copies itself");
-    let (_, told) = load(
+    let (_, messages) = load(
         "parameters:
   - {name: a, type: string, description: d, valueFromParam: b}
   - {name: b, type: string, description: d, valueFromParam: a}
   - {name: c, type: string, description: d, valueFromParam: b}
 ",
     );
-    assert_eq!(told.len(), 3, "{told:?}");
-    assert!(told.iter().all(|t| t.contains(" cycle: ")), "{told:?}");
+    assert_eq!(messages.len(), 3, "{messages:?}");
+    assert!(
+        messages.iter().all(|t| t.contains(" cycle: ")),
+        "{messages:?}"
+    );
 }
 
 #[test]
-fn a_template_parameter_without_rules_is_told_and_refused_where_it_could_write() {
+fn unrestricted_template_parameter_warns_and_fails_on_writable_source() {
     let yaml = |rest: &str, allow: &str| {
         format!("templateParameters:\n  - {{name: t, description: d, {rest}}}\n{allow}")
     };
     let plain = yaml("type: string", "");
-    let (_, told) = load(&plain);
+    let (_, messages) = load(&plain);
     assert!(
-        told.len() == 1 && told[0].starts_with("warning 2:"),
-        "{told:?}"
+        messages.len() == 1 && messages[0].starts_with("warning 2:"),
+        "{messages:?}"
     );
-    let (_, told) = load_on(&plain, true);
+    let (_, messages) = load_on(&plain, true);
     assert!(
-        told.len() == 1
-            && told[0].starts_with("error 2:")
-            && told[0].contains("`allowUncheckedTemplates: [t]`"),
-        "{told:?}"
+        messages.len() == 1
+            && messages[0].starts_with("error 2:")
+            && messages[0].contains("`allowUncheckedTemplates: [t]`"),
+        "{messages:?}"
     );
     let allowed = yaml("type: string", "allowUncheckedTemplates: [t]\n");
     assert_eq!(load_on(&allowed, true).1.len(), 0);
@@ -261,25 +271,27 @@ fn a_template_parameter_without_rules_is_told_and_refused_where_it_could_write()
     ] {
         assert_eq!(load(&yaml(unchecked, "")).1.len(), 1, "{unchecked}");
     }
-    let (_, told) = load(&yaml("type: map", ""));
+    let (_, messages) = load(&yaml("type: map", ""));
     assert!(
-        told.iter()
+        messages
+            .iter()
             .any(|t| t.contains("a template parameter is a string, integer")),
-        "{told:?}"
+        "{messages:?}"
     );
-    let (_, told) = load(&yaml(
+    let (_, messages) = load(&yaml(
         "type: array, items: {type: integer, minValue: 0}",
         "",
     ));
     assert!(
-        told.iter()
+        messages
+            .iter()
             .any(|t| t.contains("items of a template parameter are strings")),
-        "{told:?}"
+        "{messages:?}"
     );
 }
 
 #[test]
-fn the_toolboxs_own_examples_load_verbatim() {
+fn toolbox_parameter_examples_load() {
     let read = params(
         r#"parameters:
   - name: airline
@@ -318,7 +330,7 @@ fn the_toolboxs_own_examples_load_verbatim() {
         read.schema()["properties"]["flight_number"]["description"],
         "1 to 4 digit number, {{ \"like\": \"$1\" }}\n"
     );
-    let (read, told) = load(
+    let (read, messages) = load(
         "templateParameters:
   - name: tableName
     type: string
@@ -334,10 +346,10 @@ fn the_toolboxs_own_examples_load_verbatim() {
 ",
     );
     assert!(
-        told.len() == 1
-            && told[0]
+        messages.len() == 1
+            && messages[0]
                 .starts_with("warning 2:5 unchecked-template: template parameter `tableName`"),
-        "{told:?}"
+        "{messages:?}"
     );
     let statement = "SELECT {{array .columnNames}} FROM {{.tableName}}\n";
     let template = super::super::Template::parse(statement, &read).expect("it reads");
@@ -356,7 +368,7 @@ fn the_toolboxs_own_examples_load_verbatim() {
 }
 
 #[test]
-fn request_parameters_stand_under_their_own_keys() {
+fn request_parameters_have_their_own_keys() {
     let read = params(
         "pathParams: [{name: id, type: string, description: d}]
 queryParams: [{name: q, type: integer, description: d}]

@@ -25,11 +25,15 @@ fn load_on(yaml: &str, writable: bool) -> (ToolParams, Vec<String>) {
     };
     let params = ToolParams::read_groups(&mut fields, &REQUEST_PARAM_KEYS, &cx);
     fields.finish();
-    let told = problems.into_sorted().iter().map(told).collect();
-    (params, told)
+    let messages = problems
+        .into_sorted()
+        .iter()
+        .map(format_diagnostic)
+        .collect();
+    (params, messages)
 }
 
-fn told(problem: &Diagnostic) -> String {
+fn format_diagnostic(problem: &Diagnostic) -> String {
     let word = match problem.severity {
         Severity::Warning => "warning",
         Severity::Error => "error",
@@ -47,22 +51,25 @@ fn load(yaml: &str) -> (ToolParams, Vec<String>) {
 
 /// Parameters without a problem or a warning.
 fn params(yaml: &str) -> ToolParams {
-    let (params, told) = load(yaml);
-    assert_eq!(told, Vec::<String>::new(), "{yaml}");
+    let (params, messages) = load(yaml);
+    assert_eq!(messages, Vec::<String>::new(), "{yaml}");
     params
 }
 
 /// One parameter `x` with these fields, in YAML's flow style; warnings are let pass.
 fn x(fields: &str) -> ToolParams {
-    let (params, told) = load(&format!(
+    let (params, messages) = load(&format!(
         "parameters:\n  - {{name: x, description: d, {fields}}}\n"
     ));
-    assert!(told.iter().all(|t| t.starts_with("warning")), "{told:?}");
+    assert!(
+        messages.iter().all(|t| t.starts_with("warning")),
+        "{messages:?}"
+    );
     params
 }
 
 /// Returns the problems of one parameter `x`, without their places.
-fn told_of(fields: &str) -> Vec<String> {
+fn messages_of(fields: &str) -> Vec<String> {
     let yaml = format!("parameters:\n  - {{name: x, description: d, {fields}}}\n");
     let without_place = |line: String| {
         let mut words = line.splitn(3, ' ');

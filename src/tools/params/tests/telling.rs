@@ -9,7 +9,7 @@ use crate::schema::CompiledSchema;
 use crate::tools::VerifiedClaims;
 
 #[test]
-fn the_declaration_shows_every_rule() {
+fn declaration_contains_every_rule() {
     let cases = [
         (
             "type: string",
@@ -143,14 +143,14 @@ fn values_are_inserted_verbatim() {
 }
 
 #[test]
-fn what_has_no_value_is_an_error_of_the_call() {
+fn missing_template_value_fails_the_call() {
     let why = render("{{.n}}", r#"{"project":"p","table":"t"}"#).unwrap_err();
     assert_eq!(why, "the template needs a value for `n`, and there is none");
     assert!(render("{{array .cols}}", r#"{"project":"p","table":"t"}"#).is_err());
 }
 
 #[test]
-fn everything_else_of_go_templates_is_refused_with_its_place() {
+fn unsupported_template_actions_are_refused_with_their_place() {
     for (text, why) in [
         (
             "a\nb {{if .n}}x{{end}}",
@@ -207,13 +207,16 @@ fn everything_else_of_go_templates_is_refused_with_its_place() {
 }
 
 #[test]
-fn a_request_is_made_of_what_it_is_given() {
+fn request_template_renders_declared_parameters() {
     let (read, _) = load(
         "bodyParams:\n  - {name: age, type: integer, description: d}\n  - {name: likes, type: map, description: d}\n",
     );
     let known: Vec<KnownName<'_>> = read
         .in_group("bodyParams")
-        .map(|param| (param.name.as_str(), Some(&param.spec)))
+        .map(|param| KnownName {
+            name: &param.name,
+            spec: Some(&param.spec),
+        })
         .collect();
     let text = r#"{"age": {{.age}}, "likes": {{json .likes}}}"#;
     let template = Template::parse_request(text, Some(&known)).unwrap();

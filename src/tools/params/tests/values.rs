@@ -19,7 +19,7 @@ fn ok(value: &str) -> Result<String, String> {
 }
 
 #[test]
-fn every_type_takes_what_the_table_says_and_refuses_the_rest() {
+fn each_type_accepts_only_its_values() {
     let array = "array, items: {type: integer}";
     let cases = [
         ("string", r#""""#, ok(r#""""#)),
@@ -114,7 +114,7 @@ fn every_type_takes_what_the_table_says_and_refuses_the_rest() {
 }
 
 #[test]
-fn what_is_missing_or_null_is_the_default_or_an_error_or_nothing() {
+fn missing_value_becomes_default_error_or_null() {
     let read = params(
         "parameters:
   - {name: must, type: string, description: d}
@@ -148,7 +148,7 @@ templateParameters:
 }
 
 #[test]
-fn bounds_are_inclusive_and_zero_is_one() {
+fn bounds_are_inclusive_and_zero_is_a_bound() {
     let of = "type: integer, minValue: 0, maxValue: 0";
     assert_eq!(take(of, "0"), ok("0"));
     assert_eq!(
@@ -169,7 +169,7 @@ fn bounds_are_inclusive_and_zero_is_one() {
 }
 
 #[test]
-fn rules_are_asked_in_their_order() {
+fn rules_apply_in_order() {
     let text = "type: string, allowedValues: [^a], excludedValues: [^a$]";
     assert!(
         take(text, r#""b""#)
@@ -219,7 +219,7 @@ fn escapes_double_the_closing_delimiter_and_rules_see_the_raw_value() {
 }
 
 #[test]
-fn a_copy_takes_what_the_other_was_given() {
+fn copied_parameter_has_the_value_of_its_source() {
     let read = params(
         "parameters:
   - {name: a, type: integer, description: d, default: 7}
@@ -260,7 +260,7 @@ fn claims(of: &[(&str, serde_json::Value)]) -> VerifiedClaims {
 }
 
 #[test]
-fn the_first_verified_service_decides() {
+fn first_verified_service_supplies_the_claim() {
     let read = params(
         "parameters:
   - name: who
@@ -317,7 +317,7 @@ fn a_required_service_is_one_of_those_named() {
 }
 
 #[test]
-fn lenient_typing_reads_what_has_one_meaning_and_says_so() {
+fn coercion_converts_unambiguous_values_and_records_them() {
     let array = "array, items: {type: integer}";
     let cases = [
         ("integer", r#""5""#, "5", Some(("/x", r#""5" read as 5"#))),
@@ -421,7 +421,7 @@ fn arguments_that_are_no_object_are_rejected() {
 }
 
 #[test]
-fn hostile_values_are_shown_in_part_only() {
+fn long_values_are_truncated_in_messages() {
     let long = json!("x".repeat(5000)).to_string();
     let why = take("type: integer", &long).unwrap_err();
     assert!(why.len() < 200, "{}", why.len());

@@ -16,7 +16,7 @@ fn filled(text: &str) -> (SubstitutedFile, Vec<UnsetVariable>) {
 }
 
 #[test]
-fn values_and_defaults_come_into_the_text() {
+fn values_and_defaults_are_substituted() {
     let cases = [
         ("h: ${HOST}", "h: db.example.org"),
         ("h: ${HOST:localhost}", "h: db.example.org"),
@@ -34,21 +34,21 @@ fn values_and_defaults_come_into_the_text() {
 }
 
 #[test]
-fn what_is_not_set_is_told_with_its_place_and_stays() {
+fn unset_variable_is_reported_and_its_placeholder_stays() {
     let (filled, unset) = filled("a: ${HOST}\nü: [${NONE}, '${OTHER}']\n");
     assert_eq!(
         &*filled.text,
         "a: db.example.org\nü: [${NONE}, '${OTHER}']\n"
     );
-    let told: Vec<_> = unset
+    let places: Vec<_> = unset
         .iter()
-        .map(|(name, span)| (name.as_str(), span.line, span.column))
+        .map(|unset| (unset.name.as_str(), unset.span.line, unset.span.column))
         .collect();
-    assert_eq!(told, [("NONE", 2, 5), ("OTHER", 2, 15)]);
+    assert_eq!(places, [("NONE", 2, 5), ("OTHER", 2, 15)]);
 }
 
 #[test]
-fn places_are_those_of_the_file_as_written() {
+fn spans_point_into_the_original_file() {
     let text = "x: ${LINES}\ny: ${EMPTY}z\nü: ${HOST}/p\n";
     let (filled, _) = filled(text);
     for (word, at) in [
@@ -75,7 +75,7 @@ fn places_are_those_of_the_file_as_written() {
 }
 
 #[test]
-fn no_message_repeats_a_value_not_even_its_beginning() {
+fn messages_contain_no_part_of_a_value() {
     let (filled, _) = filled("password: ${DB_PASSWORD}\nhost: ${HOST}\n");
     for (said, expected) in [
         (
@@ -92,7 +92,7 @@ fn no_message_repeats_a_value_not_even_its_beginning() {
 }
 
 #[test]
-fn snippets_show_the_placeholder_and_no_written_secret() {
+fn snippets_contain_placeholders_and_no_secrets() {
     let (filled, _) = filled("password: ${DB_PASSWORD}\ntoken: abc\nx: ${API_KEY:sk-1}\n");
     assert_eq!(
         filled.masked_text(),

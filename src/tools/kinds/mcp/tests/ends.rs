@@ -79,7 +79,7 @@ fn send(host: &Child, signal: Signal) {
 }
 
 #[test]
-fn no_child_is_left_after_a_signal_a_panic_or_a_return() {
+fn server_processes_end_after_signal_panic_and_return() {
     if !Path::new("/proc/self/stat").exists() {
         println!("skipped: no /proc here to look for children in");
         return;
@@ -104,7 +104,7 @@ fn no_child_is_left_after_a_signal_a_panic_or_a_return() {
 }
 
 #[test]
-fn a_host_that_is_killed_leaves_its_server_a_closed_input() {
+fn killed_host_closes_stdin_of_its_server() {
     if !Path::new("/proc/self/stat").exists() {
         println!("skipped: no /proc here to look for children in");
         return;
@@ -125,7 +125,7 @@ fn until_gone(group: u32) {
 }
 
 #[tokio::test]
-async fn a_source_that_is_dropped_ends_its_server_politely() {
+async fn dropped_source_ends_its_server_with_closed_stdin() {
     if !Path::new("/proc/self/stat").exists() {
         println!("skipped: no /proc here to look for children in");
         return;

@@ -147,14 +147,15 @@ impl McpHttpSender for ThisWay {
 }
 
 fn source_of(served: &Arc<Served>) -> Arc<dyn ToolSource> {
-    let settings = serde_json::from_value(json!({
+    let settings = json!({
         "url": "https://mcp.example/mcp?api_key=hush-hush-key", "headers": {"Authorization": "Bearer hush-hush-token"}
-    }))
-    .unwrap();
-    let mut keys = EntryConfigKeys {
-        name: "far",
-        settings: &settings,
-        problems: Vec::new(),
+    });
+    let text: Arc<str> = settings.to_string().into();
+    let doc = yaml::read_document(&text, Path::new("tools.yaml")).expect("YAML");
+    let problems = DiagnosticCollector::from_doc(&doc);
+    let mut keys = ConfigKeys {
+        fields: &mut MappingDecoder::new(&doc, "", &problems),
+        failed: false,
     };
     let settings = config::read_mcp_config(&mut keys, Path::new("/")).unwrap();
     let mut link = McpServer::new("far", settings, Arc::new(crate::net::SystemResolver));
@@ -165,15 +166,18 @@ fn source_of(served: &Arc<Served>) -> Arc<dyn ToolSource> {
 }
 
 #[tokio::test]
-async fn json_and_events_carry_the_same_answers_in_a_session() {
+async fn json_and_event_replies_are_equal_in_a_session() {
     for style in [Style::Json, Style::Events] {
         let served = Served::new(style);
         let mut world = World::new();
         let source = source_of(&served);
         let found = source.discover_tools(&world.cx).await.unwrap();
         assert_eq!(found.len(), 16);
-        let said = world.call(&found, "echo", json!({"text": "héllo"})).await;
-        assert_eq!((said.text.as_str(), said.is_error), ("héllo", false));
+        let response = world.call(&found, "echo", json!({"text": "héllo"})).await;
+        assert_eq!(
+            (response.text.as_str(), response.is_error),
+            ("héllo", false)
+        );
         // The call's own request is a hop of the call.
         let hops = world.hops();
         assert_eq!(hops.len(), 1);
@@ -198,7 +202,7 @@ async fn json_and_events_carry_the_same_answers_in_a_session() {
 }
 
 #[tokio::test]
-async fn questions_of_the_server_are_refused_on_the_stream_they_come_on() {
+async fn server_requests_are_refused_on_their_own_stream() {
     let served = Served::new(Style::Events);
     let world = World::new();
     let found = source_of(&served).discover_tools(&world.cx).await.unwrap();
@@ -213,24 +217,24 @@ async fn questions_of_the_server_are_refused_on_the_stream_they_come_on() {
             .unwrap()
             .asking
             .as_ref()
-            .map(|(_, told)| told.len()),
+            .map(|(_, replies)| replies.len()),
         None
     );
 }
 
 #[tokio::test]
-async fn an_expired_session_is_begun_anew_without_a_word() {
+async fn expired_session_is_restarted_silently() {
     let served = Served::new(Style::Json);
     let world = World::new();
     let found = source_of(&served).discover_tools(&world.cx).await.unwrap();
     served.expire();
-    let said = world.call(&found, "echo", json!({"text": "again"})).await;
-    assert_eq!(said.text, "again");
+    let response = world.call(&found, "echo", json!({"text": "again"})).await;
+    assert_eq!(response.text, "again");
     assert_eq!(served.heard("initialize"), 2);
 }
 
 #[tokio::test]
-async fn what_a_server_refuses_is_said_and_only_what_may_pass_is_tried_again() {
+async fn refusals_are_reported_and_only_transient_ones_retried() {
     let served = Served::new(Style::Json);
     let world = World::new();
     let found = source_of(&served).discover_tools(&world.cx).await.unwrap();
@@ -248,14 +252,14 @@ async fn what_a_server_refuses_is_said_and_only_what_may_pass_is_tried_again() {
         ),
     ] {
         served.instead.lock().unwrap().push((status, body));
-        let said = world.call(&found, "echo", json!({"text": "x"})).await;
+        let response = world.call(&found, "echo", json!({"text": "x"})).await;
         assert!(
-            said.is_error && said.text.contains(says),
+            response.is_error && response.text.contains(says),
             "{status}: {}",
-            said.text
+            response.text
         );
-        assert_eq!(said.transient, transient, "{status}: {}", said.text);
-        assert!(!said.text.contains("hush-hush"), "{}", said.text);
+        assert_eq!(response.transient, transient, "{status}: {}", response.text);
+        assert!(!response.text.contains("hush-hush"), "{}", response.text);
     }
     // A tool that may change something is not tried again.
     served.instead.lock().unwrap().push((503, ""));
@@ -269,14 +273,14 @@ async fn what_a_server_refuses_is_said_and_only_what_may_pass_is_tried_again() {
 }
 
 #[tokio::test]
-async fn a_reply_that_is_too_large_or_never_comes_ends_the_call_alone() {
+async fn oversized_or_missing_reply_fails_only_its_call() {
     for style in [Style::Json, Style::Events] {
         let served = Served::new(style);
         let world = World::new();
         let found = source_of(&served).discover_tools(&world.cx).await.unwrap();
         let calling = world.call(&found, "huge", json!({}));
-        let said = world.at_its_limit(calling).await;
-        assert!(said.is_error, "{}", said.text);
+        let response = world.at_its_limit(calling).await;
+        assert!(response.is_error, "{}", response.text);
         let calling = world.call(&found, "slow", json!({}));
         let late = world.at_its_limit(calling).await;
         assert!(

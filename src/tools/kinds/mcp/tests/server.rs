@@ -88,7 +88,7 @@ impl Server {
                 self.cancelled.push(params["requestId"].clone());
                 Vec::new()
             }
-            None => self.told(message),
+            None => self.record_reply(message),
             _ => Vec::new(),
         }
     }
@@ -145,15 +145,15 @@ impl Server {
     }
 
     /// A reply to a request of the test server.
-    fn told(&mut self, message: &Value) -> Vec<Value> {
-        let Some((id, told)) = &mut self.asking else {
+    fn record_reply(&mut self, message: &Value) -> Vec<Value> {
+        let Some((id, replies)) = &mut self.asking else {
             return Vec::new();
         };
-        told.push(message.clone());
-        if told.len() < QUESTIONS.len() {
+        replies.push(message.clone());
+        if replies.len() < QUESTIONS.len() {
             return Vec::new();
         }
-        let mut said: Vec<String> = told
+        let mut texts: Vec<String> = replies
             .iter()
             .map(|m| {
                 let outcome = if m["error"].is_null() {
@@ -164,8 +164,8 @@ impl Server {
                 format!("{}: {outcome}", m["id"].as_str().unwrap_or_default())
             })
             .collect();
-        said.sort();
-        let answer = reply(id, &text(&said.join("\n")));
+        texts.sort();
+        let answer = reply(id, &text(&texts.join("\n")));
         self.asking = None;
         vec![answer]
     }

@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn a_read_only_source_cannot_be_changed_or_left() {
+async fn read_only_source_refuses_changes_and_other_files() {
     let world = world();
     let before = fs::read(world.folder.path().join("r.db")).unwrap();
     let other = world.folder.path().join("other.db").display().to_string();
@@ -102,7 +102,7 @@ async fn a_read_only_source_cannot_be_changed_or_left() {
 }
 
 #[tokio::test]
-async fn a_writable_source_is_changed_and_still_not_left() {
+async fn writable_source_allows_changes_but_no_other_files() {
     let world = world();
     let keys = "writable: true\n";
     let done = world
@@ -142,7 +142,7 @@ async fn a_writable_source_is_changed_and_still_not_left() {
 }
 
 #[tokio::test]
-async fn rows_and_bytes_are_capped_and_the_rest_is_never_held() {
+async fn rows_and_bytes_are_limited_while_reading() {
     let world = world();
     let endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n";
     let answer = world.call("", endless, &json!({})).await;
@@ -171,7 +171,7 @@ const FOR_EVER: &str =
     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
 
 #[tokio::test]
-async fn a_statement_that_never_ends_is_stopped_at_its_time() {
+async fn endless_statement_is_interrupted_at_timeout() {
     let world = world();
     let none = json!({});
     let call = world.call("timeout: 2s\n", FOR_EVER, &none);
@@ -189,7 +189,7 @@ async fn a_statement_that_never_ends_is_stopped_at_its_time() {
 }
 
 #[tokio::test]
-async fn a_cancelled_and_an_abandoned_call_stop_too() {
+async fn cancelled_and_dropped_calls_are_interrupted() {
     let world = world();
     let none = json!({});
     world.cancel.cancel();
@@ -213,7 +213,7 @@ async fn a_cancelled_and_an_abandoned_call_stop_too() {
 }
 
 #[tokio::test]
-async fn a_locked_file_is_a_passing_failure() {
+async fn locked_file_is_a_transient_failure() {
     let world = world();
     let holder = rusqlite::Connection::open(world.folder.path().join("r.db")).unwrap();
     holder.execute_batch("BEGIN EXCLUSIVE").unwrap();
