@@ -30,6 +30,8 @@ pub struct ParsedToolArguments {
     pub was_truncated: bool,
     /// True if a key, or a whole object, occurred more than once. The last one counts.
     pub has_duplicate_keys: bool,
+    /// True if the repair left out text around the JSON object.
+    pub has_surrounding_text: bool,
 }
 
 /// Parses the arguments of a call of `name`, which may also be `submit_verdict`.
@@ -50,12 +52,14 @@ pub fn parse_arguments(name: &str, raw: &str) -> Result<ParsedToolArguments, Rej
         mut changes,
         was_truncated: closed,
         has_duplicate_keys: mut twice,
+        has_surrounding_text,
     } = if raw.is_empty() {
         RepairedJson {
             node: JsonNode::Object(Vec::new()),
             changes: Vec::new(),
             was_truncated: false,
             has_duplicate_keys: false,
+            has_surrounding_text: false,
         }
     } else {
         repair_json(raw).map_err(|why| {
@@ -97,6 +101,7 @@ pub fn parse_arguments(name: &str, raw: &str) -> Result<ParsedToolArguments, Rej
         rewritten,
         was_truncated: closed,
         has_duplicate_keys: twice,
+        has_surrounding_text,
     })
 }
 
@@ -202,6 +207,7 @@ pub fn prepare_call(set: &ToolSet, name: &str, raw: &str, seen: &SeenUrls) -> Pr
             rewritten: arguments.rewritten,
             was_truncated: arguments.was_truncated,
             has_duplicate_keys: arguments.has_duplicate_keys,
+            has_surrounding_text: arguments.has_surrounding_text,
             outcome,
         },
         Err(_) => PreparedCall {
@@ -210,6 +216,7 @@ pub fn prepare_call(set: &ToolSet, name: &str, raw: &str, seen: &SeenUrls) -> Pr
             rewritten: false,
             was_truncated: false,
             has_duplicate_keys: false,
+            has_surrounding_text: false,
             outcome,
         },
     }
