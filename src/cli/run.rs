@@ -80,6 +80,7 @@ pub(super) fn run(args: &RunArgs, cx: &CommandCx) -> Result<u8, CommandError> {
         options,
         printer,
         shows_warnings,
+        args.strict,
         cx,
     ));
     // A judge may block in a call that can't be cancelled. All printed results are recorded, so don't wait for it.
@@ -131,6 +132,7 @@ async fn drive_run(
     options: RunOptions,
     mut printer: RunPrinter,
     shows_warnings: bool,
+    strict: bool,
     cx: &CommandCx,
 ) -> Result<u8, CommandError> {
     let mut signals = ExitSignals::new()?;
@@ -194,7 +196,11 @@ async fn drive_run(
     if summary.cells == 0 {
         return Err(CommandError::usage(NOTHING_SELECTED));
     }
-    let code = summary.exit_code();
+    let code = if strict {
+        summary.strict_exit_code()
+    } else {
+        summary.exit_code()
+    };
     match seen {
         Some(seen) if !summary.interrupted => {
             let strays = check_stray_labels(opened, &seen);

@@ -190,6 +190,13 @@ impl<'w> HumanReportWriter<'w> {
             }
             text.push('\n');
         }
+        if summary.flagged > 0 {
+            let _infallible = writeln!(
+                text,
+                "{} flagged: a contradiction, or a quote that is not in its source (`--strict` fails on them)",
+                pluralize(summary.flagged, "verdict")
+            );
+        }
         if let Some(agreed) = describe_agreement(summary) {
             text.push_str(&agreed);
             text.push('\n');

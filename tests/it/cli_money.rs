@@ -83,6 +83,23 @@ fn resuming_asks_again_for_errors_alone() {
 }
 
 #[test]
+fn strict_fails_on_a_verdict_that_contradicts_itself() {
+    let bench = Bench::new();
+    let flagged = r#"{"citations": [], "reasoning": "It is rude. Therefore it fails.", "passed": true, "score": 1}"#;
+    let replies = vec![Reply::text(flagged), Reply::text(PASSES)];
+    let server = WireServer::openai(replies);
+    bench.workspace(&judged_by(&server), POLITE);
+    let run = bench.dicta(&["run", "-q", "-j", "1", "--format", "jsonl"]);
+    assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
+    let lines = rows(&run);
+    assert_eq!(lines.last().expect("a summary")["flagged"], 1);
+    let strict = bench.dicta(&["run", "--strict"]);
+    assert_eq!(strict.status.code(), Some(1), "{}", text(&strict.stderr));
+    let report = text(&strict.stdout);
+    assert!(report.contains("1 verdict flagged"), "{report}");
+}
+
+#[test]
 fn a_limit_of_money_is_kept_and_one_that_cannot_be_is_refused() {
     let bench = Bench::new();
     let server = WireServer::openai(vec![Reply::text(PASSES), Reply::text(PASSES)]);

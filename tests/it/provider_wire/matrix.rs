@@ -425,7 +425,7 @@ fn no_fault_of_a_call_is_a_verdict() {
 #[test]
 fn no_criterion_left_out_or_said_twice_is_a_verdict() {
     for speaker in SPEAKERS {
-        let good = json!({"criteria": [{"index": 1, "reasoning": "r", "passed": true},
+        let good = json!({"citations": [], "criteria": [{"index": 1, "reasoning": "r", "passed": true},
             {"index": 2, "reasoning": "r", "passed": true}], "reasoning": "r"});
         let mut faults = vec![("good".to_owned(), Reply::text(good.to_string()), "pass")];
         faults.extend(of_the_criteria());
