@@ -154,7 +154,15 @@ async fn drive_run(
         error => CommandError::usage(error.to_string()),
     })?;
     let mut signalled = None;
+    // The time at which the oldest buffered result must leave, so that a steady stream of events can't delay it.
+    let mut flush_at: Option<Millis> = None;
     loop {
+        let now = cx.clock.now();
+        if flush_at.is_some_and(|at| at <= now) {
+            printer.flush();
+            flush_at = None;
+        }
+        let wait = flush_at.map_or(FLUSH_INTERVAL, |at| Millis(at.0.saturating_sub(now.0)));
         tokio::select! {
             biased;
             // The first signal lets running cells end, because their calls are already paid. The second ends the process.
@@ -168,11 +176,14 @@ async fn drive_run(
                 cancel.cancel();
             }
             batch = events.recv() => match batch {
-                Some(batch) => printer.print_events(&batch),
+                Some(batch) => {
+                    printer.print_events(&batch);
+                    flush_at.get_or_insert(Millis(now.0 + FLUSH_INTERVAL.0));
+                }
                 None => break,
             },
-            // Without events, for example during a slow call, flush what is printed so far.
-            () = cx.clock.sleep(FLUSH_INTERVAL) => printer.flush(),
+            // The next iteration flushes what is buffered.
+            () = cx.clock.sleep(wait), if flush_at.is_some() => {}
         }
     }
     printer.finish_narration();
