@@ -88,6 +88,7 @@ impl FakeClock {
         let mut inner = self.lock();
         inner.now = inner.now + d;
         let now = inner.now;
+        // The key after all sleepers of `now` is the first one of the next millisecond.
         let later = inner.sleepers.split_off(&(now + Millis(1), 0));
         let due = std::mem::replace(&mut inner.sleepers, later);
         // Waking runs other code, which may lock the clock again.
@@ -101,6 +102,7 @@ impl FakeClock {
     /// Returns the time at which the next sleeper wakes, if any sleeps.
     pub fn next_wake(&self) -> Option<Millis> {
         let mut inner = self.lock();
+        // A sleeper that was dropped must not count as the next one.
         inner.sleepers.retain(|_, wake| !wake.is_closed());
         inner.sleepers.first_key_value().map(|((at, _), _)| *at)
     }
@@ -145,6 +147,7 @@ pub(crate) async fn with_timeout<T>(
 ) -> Option<T> {
     let sleep = clock.sleep(limit);
     tokio::select! {
+        // The order of the branches matters: finished work wins against the limit.
         biased;
         done = work => Some(done),
         () = sleep => None,

@@ -124,6 +124,7 @@ pub struct JmesPathQuery {
     path: Option<Vec<PathStep>>,
 }
 
+// `Expression` implements only `PartialEq`, but it compares texts, so its equality is total.
 impl Eq for JmesPathQuery {}
 
 /// A step of an expression that only leads to one place.
@@ -169,6 +170,7 @@ impl JmesPathQuery {
         if text.trim().is_empty() {
             return Err(QueryCompileError::Empty);
         }
+        // Check these limits first, because the parser is recursive.
         if text.len() > MAX_LENGTH {
             return Err(QueryCompileError::TooLong { length: text.len() });
         }
@@ -185,16 +187,17 @@ impl JmesPathQuery {
         let expression = jmespath::compile(text).map_err(|error| QueryCompileError::Syntax {
             reason: describe_error(&error),
         })?;
+        // The estimate rejects an expensive expression when its file loads, not during a run.
         let growth = estimate_growth(expression.as_ast())?;
         if growth > MAX_GROWTH {
             return Err(QueryCompileError::TooMuchGrowth { growth });
         }
         let mut path = Vec::new();
-        let leads = collect_steps(expression.as_ast(), &mut path);
+        let is_path = collect_steps(expression.as_ast(), &mut path);
         Ok(Self {
             expression,
             growth,
-            path: leads.then_some(path),
+            path: is_path.then_some(path),
         })
     }
 
@@ -217,6 +220,7 @@ impl JmesPathQuery {
     /// Searches a converted value. Objects in the result have sorted keys, because JMESPath has no order of keys.
     pub fn search_prepared(&self, data: &QueryData) -> Result<Value, QuerySearchError> {
         let size = data.size;
+        // Saturation keeps an overflow above the limit.
         if size.saturating_mul(self.growth) > MAX_WORK {
             return Err(QuerySearchError::TooMuchData {
                 size,
@@ -248,9 +252,9 @@ fn collect_steps(ast: &Ast, path: &mut Vec<PathStep>) -> bool {
                 path.push(PathStep::Index(at));
                 true
             }
+            // A negative index counts from the end, so its place depends on the data.
             Err(_) => false,
         },
-        // A negative index counts from the end, so its place depends on the data.
         Ast::Subexpr { lhs, rhs, .. } => collect_steps(lhs, path) && collect_steps(rhs, path),
         _ => false,
     }
@@ -261,6 +265,8 @@ fn describe_error(why: &JmespathError) -> String {
         ErrorReason::Parse(reason) => reason.clone(),
         ErrorReason::Runtime(reason) => reason.to_string(),
     };
+    // The reason continues a sentence, so it begins in lower case. It may quote the expression, so escape
+    // it.
     let mut chars = reason.chars();
     let first = chars.next().map(|c| c.to_ascii_lowercase());
     let reason: String = first
@@ -282,6 +288,7 @@ fn estimate_size(value: &Value) -> usize {
                 .sum::<usize>()
                 + 2
         }
+        // Numbers, booleans and null have about this length.
         _ => 8,
     }
 }
@@ -289,6 +296,7 @@ fn estimate_size(value: &Value) -> usize {
 /// Returns the factor by which an expression may multiply its current value. The error names the part that cannot
 /// run.
 fn estimate_growth(ast: &Ast) -> Result<usize, QueryCompileError> {
+    // The right side reads the result of the left side, so their factors multiply.
     let chain = |a: &Ast, b: &Ast| Ok(estimate_growth(a)?.saturating_mul(estimate_growth(b)?));
     match ast {
         Ast::Index { idx, .. } if idx.unsigned_abs() > MAX_STEP => {
@@ -305,6 +313,7 @@ fn estimate_growth(ast: &Ast) -> Result<usize, QueryCompileError> {
                 None => Ok(1),
             }
         }
+        // These return at most the data that their operand returns.
         Ast::Not { node, .. } | Ast::Flatten { node, .. } | Ast::ObjectValues { node, .. } => {
             estimate_growth(node)
         }
@@ -349,6 +358,7 @@ fn function_growth(name: &str, args: &[Ast]) -> Result<usize, QueryCompileError>
             _ => values = values.saturating_add(grows),
         }
     }
+    // A function without value arguments still returns one value.
     Ok(values.max(1).saturating_mul(each))
 }
 
@@ -359,7 +369,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_expression_that_only_leads_somewhere_says_where() {
+    fn path_is_known_if_expression_leads_to_one_place() {
         let key = |name: &str| PathStep::Key(name.to_owned());
         for (written, expected) in [
             ("@", Some(vec![])),
@@ -381,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_made_ready_once_answers_every_expression() {
+    fn prepared_data_answers_every_expression() {
         let data =
             QueryData::prepare(&json!({"a": [{"n": 1}, {"n": 2}], "b": "3"})).expect("ready");
         for (written, expected) in [

@@ -129,10 +129,16 @@ fn count_code_lines(code: &str) -> usize {
     code.lines().filter(|line| !line.trim().is_empty()).count()
 }
 
-/// Whether a file contains only tests or their helpers.
+/// Returns true if a file contains only tests or their helpers.
 fn is_test_path(path: &str) -> bool {
     const FOLDERS: &[&str] = &["/tests/", "/stories/"];
-    const FILES: &[&str] = &["tests.rs", "testing.rs", "fake.rs", "laws.rs"];
+    const FILES: &[&str] = &[
+        "tests.rs",
+        "tests_support.rs",
+        "testing.rs",
+        "fake.rs",
+        "laws.rs",
+    ];
     !path.starts_with("src/")
         || FOLDERS.iter().any(|folder| path.contains(folder))
         || FILES.iter().any(|file| path.ends_with(file))
@@ -383,7 +389,7 @@ fn widgets_know_no_domain_type_and_views_know_no_judge() {
 }
 
 #[test]
-fn a_screen_part_that_knows_too_much_is_found() {
+fn screen_check_finds_a_forbidden_import() {
     let widget = |text| screen_problems(&source("src/tui/widget/list.rs", text));
     assert_eq!(
         widget("use crate::model::Verdict;"),
@@ -427,7 +433,7 @@ fn no_file_is_too_long() {
 }
 
 #[test]
-fn nothing_unfinished_and_no_real_time() {
+fn sources_have_no_unfinished_code_and_no_real_time() {
     let problems: Vec<String> = sources().iter().flat_map(banned_problems).collect();
     fail_with(&problems, "words that must not stand in the code");
 }

@@ -16,7 +16,7 @@ use crate::diag::{Diagnostic, has_errors};
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{make_visible, pluralize};
 use crate::net::{Resolver, SystemResolver};
-use crate::record::{NewestVerdicts, RunStore};
+use crate::record::{NewestVerdicts, PassFailCount, RunStore};
 use crate::rubric::{self, DetectedFile, NOT_CARRIED, Rubric, detect_rubric_format};
 use crate::run;
 use crate::tools::toolbox::Toolbox;
@@ -210,8 +210,9 @@ fn check_workspace(
         if let Err(why) = workspace::resolve_key(judge, &cx.env) {
             let _infallible = writeln!(out, "{why}");
         }
-        if let Some((_, Some(open))) = workspace::find_google_credentials_source(judge, &cx.env) {
-            let _infallible = writeln!(out, "{open}");
+        let source = workspace::find_google_credentials_source(judge, &cx.env);
+        if let Some(warning) = source.and_then(|source| source.warning) {
+            let _infallible = writeln!(out, "{warning}");
         }
     }
     out.push_str(&format_example_summary(&tried));
@@ -292,11 +293,11 @@ fn tally_newest_verdicts(workspace: &Workspace) -> Vec<EvalTally> {
         evals.map(|eval| ((&*rubric.id, &*eval.id), &eval.digest))
     });
     let verdicts = newest.count_verdicts(&evals.collect(), &run::collect_panel_rules(workspace));
-    let tally = |((rubric, eval), (pass, fail)): ((String, String), (u64, u64))| EvalTally {
+    let tally = |((rubric, eval), count): ((String, String), PassFailCount)| EvalTally {
         rubric,
         eval,
-        pass,
-        fail,
+        pass: count.pass,
+        fail: count.fail,
     };
     verdicts.into_iter().map(tally).collect()
 }

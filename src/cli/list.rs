@@ -53,7 +53,7 @@ pub(super) fn list_judges(place: &WorkspaceArgs, cx: &CommandCx) -> Result<u8, C
             ApiKeySource::File(path) => format!("key from {}", path.display()),
             ApiKeySource::Google(_) => {
                 let found = workspace::find_google_credentials_source(judge, &cx.env);
-                let (from, _) = found.unwrap_or_default();
+                let from = found.unwrap_or_default().description;
                 format!("Google credentials from {from}")
             }
         };

@@ -193,7 +193,7 @@ fn choose_theme(
         })?
         .for_depth(depth);
     let theme = if no_colour {
-        theme.without_colour()
+        theme.without_color()
     } else {
         theme
     };

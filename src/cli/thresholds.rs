@@ -290,9 +290,10 @@ fn select_points(points: &[ThresholdPoint]) -> Vec<&ThresholdPoint> {
 
 /// Writes the agreement with the labels and the number of labels.
 fn write_label_agreement(out: &mut String, sweep: &ThresholdSweep) {
-    let Some((right, best)) = sweep.best_points() else {
+    let Some(best) = sweep.best_points() else {
         return;
     };
+    let (right, best) = (best.agreeing, best.points);
     let Some(first) = best.first() else { return };
     let n = first.counts.labelled();
     let labels = pluralize(n, "label");

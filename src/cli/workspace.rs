@@ -121,10 +121,10 @@ pub(super) fn open_run_store_and_workspace(
         }
         // A workspace with errors still names its run folders.
         Err(problems) => match workspace::find_run_folders(&root, &cx.env) {
-            Some((dir, also)) => Ok((
+            Some(folders) => Ok((
                 RunStore {
-                    dir,
-                    extra_dirs: also,
+                    dir: folders.dir,
+                    extra_dirs: folders.extra_dirs,
                 },
                 None,
             )),

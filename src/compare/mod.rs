@@ -14,7 +14,9 @@ use similar::TextDiff;
 use crate::event::{BlobSource, CellKey, RunState};
 use crate::model::{CellName, CellResult, Decision, Outcome};
 
-pub use thresholds::{BoundKind, ScoreCollector, ThresholdCounts, ThresholdPoint, ThresholdSweep};
+pub use thresholds::{
+    BestThresholds, BoundKind, ScoreCollector, ThresholdCounts, ThresholdPoint, ThresholdSweep,
+};
 
 /// A decision and its explanation.
 #[derive(Debug, Clone, PartialEq)]
@@ -92,8 +94,11 @@ pub fn collect_decisions(state: &RunState) -> IndexMap<CellName, ExplainedDecisi
         let spec = cells
             .first()
             .and_then(|(key, _)| specs.get(key.eval as usize));
-        let voted = spec.and_then(|spec| spec.decide(cells.iter().map(|(key, of)| (key, *of))));
+        let voted =
+            spec.and_then(|spec| spec.decide(cells.iter().map(|(key, result)| (key, *result))));
+        // A decision without all its results is undecided and left out.
         if let Some(decision) = voted {
+            // Only a judge that counts for the decision can explain it.
             let results: Vec<&CellResult> = cells
                 .iter()
                 .filter(|(key, _)| decision.counts_judge(key.judge))
@@ -113,11 +118,11 @@ pub fn collect_decisions(state: &RunState) -> IndexMap<CellName, ExplainedDecisi
 }
 
 fn explain_decision(results: &[&CellResult], outcome: Outcome) -> String {
-    let spoke = results
+    let explaining = results
         .iter()
         .find(|r| r.outcome == outcome)
         .or_else(|| results.first());
-    spoke.map_or_else(String::new, |r| {
+    explaining.map_or_else(String::new, |r| {
         r.error.clone().unwrap_or_else(|| r.explanation.clone())
     })
 }
@@ -139,14 +144,15 @@ pub fn compare_runs(
             None => out.removed.push(name),
             Some(after) if after.decision.outcome == before.decision.outcome => out.unchanged += 1,
             Some(after) => {
+                // A change to or from an outcome without a verdict is not a flip.
                 let flip =
                     before.decision.outcome.is_verdict() && after.decision.outcome.is_verdict();
-                let moves = if flip {
+                let list = if flip {
                     &mut out.flips
                 } else {
                     &mut out.changes
                 };
-                moves.push(DecisionChange {
+                list.push(DecisionChange {
                     name,
                     before,
                     after,
@@ -166,12 +172,14 @@ fn diff_files(
     after: &RunState,
     after_blobs: &dyn BlobSource,
 ) -> Vec<FileDiff> {
+    // A run without a header has no snapshots.
     let snapshots = |state: &RunState| -> IndexMap<PathBuf, crate::model::Blob> {
         let all = state.header.iter().flat_map(|h| &h.snapshots);
         all.map(|s| (s.path.clone(), s.blob.clone())).collect()
     };
     let (old, mut new) = (snapshots(before), snapshots(after));
     let read = |blobs: &dyn BlobSource, blob: Option<&crate::model::Blob>| match blob {
+        // A file of only one run is compared with an empty text.
         None => Some(String::new()),
         Some(blob) => blobs
             .get(&blob.hash)
@@ -181,6 +189,7 @@ fn diff_files(
     let mut out = Vec::new();
     for (path, blob) in &old {
         let other = new.shift_remove(path);
+        // Equal blobs have equal texts, so they need no read.
         if other.as_ref() != Some(blob) {
             let texts = (
                 read(before_blobs, Some(blob)),
@@ -189,6 +198,7 @@ fn diff_files(
             out.push(diff_file(path.clone(), texts));
         }
     }
+    // The files that are left in `new` exist only in the newer run.
     for (path, blob) in &new {
         out.push(diff_file(
             path.clone(),

@@ -101,6 +101,15 @@ impl ThresholdCounts {
     }
 }
 
+/// The thresholds with the highest agreement with labels.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BestThresholds<'s> {
+    /// The number of verdicts that agree with their label.
+    pub agreeing: u64,
+    /// The thresholds, ascending.
+    pub points: Vec<&'s ThresholdPoint>,
+}
+
 /// One threshold.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ThresholdPoint {
@@ -136,8 +145,8 @@ pub struct ThresholdSweep {
 }
 
 impl ThresholdSweep {
-    /// Returns the thresholds with the highest agreement, and the number of agreeing labels; `None` without labels.
-    pub fn best_points(&self) -> Option<(u64, Vec<&ThresholdPoint>)> {
+    /// Returns the thresholds with the highest agreement; `None` without labels.
+    pub fn best_points(&self) -> Option<BestThresholds<'_>> {
         let most = self
             .points
             .iter()
@@ -145,15 +154,33 @@ impl ThresholdSweep {
             .max()?;
         let points = self.points.iter();
         let best: Vec<&ThresholdPoint> = points.filter(|p| p.counts.agreeing() == most).collect();
+        // Without labels, every threshold has an agreement of 0.
         let labelled = best.iter().any(|point| point.counts.labelled() > 0);
-        labelled.then_some((most, best))
+        labelled.then_some(BestThresholds {
+            agreeing: most,
+            points: best,
+        })
     }
 }
 
 /// Collects results by eval.
 #[derive(Debug, Default)]
 pub struct ScoreCollector {
-    evals: IndexMap<(String, String), EvalScores>,
+    evals: IndexMap<EvalKey, EvalScores>,
+}
+
+/// The ids of an eval.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct EvalKey {
+    rubric: String,
+    eval: String,
+}
+
+/// The place of a decision of one eval.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct DecisionKey {
+    transcript: String,
+    message: Option<u32>,
 }
 
 #[derive(Debug, Default)]
@@ -161,7 +188,7 @@ struct EvalScores {
     eval_type: String,
     /// The panel rules of the evals, by judge names.
     panel_rules: Option<PanelRules>,
-    decisions: IndexMap<(String, Option<u32>), Vec<ScoredCell>>,
+    decisions: IndexMap<DecisionKey, Vec<ScoredCell>>,
 }
 
 #[derive(Debug, Clone)]
@@ -179,6 +206,7 @@ impl ScoredCell {
     /// The score, if it determines the outcome.
     fn score(&self) -> Option<f64> {
         match self.stated {
+            // A verdict that does not apply has no score, even if the judge wrote one.
             Some(stated) if stated.applicable == Some(false) => None,
             Some(stated) => stated.score,
             None => self.score.filter(|_| self.outcome.is_verdict()),
@@ -196,11 +224,14 @@ impl ScoreCollector {
                 continue;
             };
             let name = |judge: &u32| {
-                let of = header.judges.get(*judge as usize)?;
-                Some(of.config.name.clone())
+                let spec = header.judges.get(*judge as usize)?;
+                Some(spec.config.name.clone())
             };
-            let of = self.evals.entry((rubric.id.clone(), spec.id.clone()));
-            of.or_default().panel_rules = Some(PanelRules {
+            let scores = self.evals.entry(EvalKey {
+                rubric: rubric.id.clone(),
+                eval: spec.id.clone(),
+            });
+            scores.or_default().panel_rules = Some(PanelRules {
                 rule: panel.rule,
                 judges: panel.judges.iter().filter_map(name).collect(),
                 bounds: ScoreBounds::from_decision_settings(&spec.decision_settings),
@@ -211,22 +242,33 @@ impl ScoreCollector {
 
     /// Adds the result of a cell.
     pub fn add_result(&mut self, name: CellNameRef<'_>, kind: &str, result: &CellResult) {
+        // A person changed the judge trace, so the score is not the judge's own.
         if result.by_human {
             return;
         }
-        let eval = (name.rubric.to_owned(), name.eval.to_owned());
-        let of = self.evals.entry(eval).or_default();
-        kind.clone_into(&mut of.eval_type);
-        let decision = (name.transcript.to_owned(), name.message);
-        of.decisions.entry(decision).or_default().push(ScoredCell {
-            judge: name.judge.map(str::to_owned),
-            repeat: name.repeat,
-            probability: verdict_probability(result),
-            doubt: Doubt::from_result(result),
-            outcome: result.outcome,
-            score: result.score,
-            stated: result.verdict.as_deref().map(VerdictSummary::from),
-        });
+        let eval = EvalKey {
+            rubric: name.rubric.to_owned(),
+            eval: name.eval.to_owned(),
+        };
+        let scores = self.evals.entry(eval).or_default();
+        kind.clone_into(&mut scores.eval_type);
+        let decision = DecisionKey {
+            transcript: name.transcript.to_owned(),
+            message: name.message,
+        };
+        scores
+            .decisions
+            .entry(decision)
+            .or_default()
+            .push(ScoredCell {
+                judge: name.judge.map(str::to_owned),
+                repeat: name.repeat,
+                probability: verdict_probability(result),
+                doubt: Doubt::from_result(result),
+                outcome: result.outcome,
+                score: result.score,
+                stated: result.verdict.as_deref().map(VerdictSummary::from),
+            });
     }
 
     /// Returns the thresholds of every eval with scores, in the order of their first result. `deciding` contains the
@@ -237,14 +279,15 @@ impl ScoreCollector {
         deciding: &dyn Fn(&str, &str) -> EvalDecisionSettings,
     ) -> Vec<ThresholdSweep> {
         let evals = self.evals.iter();
-        let all = evals.filter_map(|((rubric, eval), of)| {
+        let all = evals.filter_map(|(EvalKey { rubric, eval }, scores)| {
             let label = |transcript: &str, message: Option<u32>| {
                 // A label applies to the whole transcript.
-                let of = labels.find(transcript, rubric, eval);
-                of.filter(|_| message.is_none())
+                let found = labels.find(transcript, rubric, eval);
+                found
+                    .filter(|_| message.is_none())
                     .and_then(|label| label.passed)
             };
-            of.compute_sweep((rubric, eval), deciding(rubric, eval), &label)
+            scores.compute_sweep((rubric, eval), deciding(rubric, eval), &label)
         });
         all.collect()
     }
@@ -254,8 +297,8 @@ impl EvalScores {
     /// Reports whether the decisions change at values other than scores: the point where the threshold leaves the
     /// margin of a score.
     fn is_cascade(&self) -> bool {
-        let court = self.panel_rules.as_ref();
-        court.is_some_and(|court| matches!(court.rule, PanelRule::Cascade { .. }))
+        let panel = self.panel_rules.as_ref();
+        panel.is_some_and(|panel| matches!(panel.rule, PanelRule::Cascade { .. }))
     }
 
     /// Computes the decisions at one threshold directly.
@@ -267,11 +310,12 @@ impl EvalScores {
         label: &dyn Fn(&str, Option<u32>) -> Option<bool>,
     ) -> ThresholdCounts {
         let mut counts = ThresholdCounts::default();
-        for ((transcript, message), cells) in &self.decisions {
+        for (place, cells) in &self.decisions {
+            // `compute_sweep` counts decisions without scores as `unscored`.
             if cells.iter().any(|cell| cell.score().is_some()) {
-                let alone = cells.iter().map(|cell| (cell, moved.outcome_at(cell, key)));
-                let outcome = self.decide_outcome(moved.bounds_at(bounds, key), alone);
-                counts.count(outcome, label(transcript, *message));
+                let outcomes = cells.iter().map(|cell| (cell, moved.outcome_at(cell, key)));
+                let outcome = self.decide_outcome(moved.bounds_at(bounds, key), outcomes);
+                counts.count(outcome, label(&place.transcript, place.message));
             }
         }
         counts
@@ -283,21 +327,22 @@ impl EvalScores {
         bounds: ScoreBounds,
         cells: impl Iterator<Item = (&'c ScoredCell, Outcome)>,
     ) -> Outcome {
-        let said = |cell: &ScoredCell, outcome| Ballot {
+        let to_ballot = |cell: &ScoredCell, outcome| Ballot {
             outcome,
             score: cell.score,
             probability: cell.probability,
             doubt: cell.doubt,
         };
-        let decision = if let Some(court) = &self.panel_rules {
-            let court = PanelRules {
+        let decision = if let Some(rules) = &self.panel_rules {
+            let panel = PanelRules {
                 bounds,
-                ..court.clone()
+                ..rules.clone()
             };
-            court.decide(cells.map(|(c, o)| (c.judge.as_deref(), c.repeat, said(c, o))))
+            panel.decide(cells.map(|(c, o)| (c.judge.as_deref(), c.repeat, to_ballot(c, o))))
         } else {
+            // Without a panel, the cells are repeats of one judge.
             let casts: Vec<CellVote> = cells
-                .map(|(c, o)| CellVote::without_judge(said(c, o)))
+                .map(|(c, o)| CellVote::without_judge(to_ballot(c, o)))
                 .collect();
             VoteParams::single_judge().decide(&casts)
         };
@@ -311,6 +356,7 @@ impl EvalScores {
         EvalDecisionSettings { bounds, negate }: EvalDecisionSettings,
         label: &dyn Fn(&str, Option<u32>) -> Option<bool>,
     ) -> Option<ThresholdSweep> {
+        // `max_score` varies only if it is the only bound.
         let (bound, current) = match bounds {
             ScoreBounds {
                 min: None,
@@ -338,73 +384,97 @@ impl EvalScores {
             points: Vec::new(),
         };
         let mut start = ThresholdCounts::default();
-        let mut steps: Vec<(f64, Outcome, Outcome, Option<bool>)> = Vec::new();
-        let mut at: Vec<f64> = current
+        let mut steps: Vec<OutcomeChange> = Vec::new();
+        let mut keys: Vec<f64> = current
             .map(|at| moved.to_sort_key(at))
             .into_iter()
             .collect();
-        for ((transcript, message), cells) in &self.decisions {
+        // First pass: find the scores at which each decision changes its outcome.
+        for (place, cells) in &self.decisions {
             let scores = || cells.iter().filter_map(ScoredCell::score);
             if scores().next().is_none() {
                 sweep.unscored += 1;
                 continue;
             }
             sweep.scored += 1;
-            let label = label(transcript, *message);
-            let then = self.decide_outcome(bounds, cells.iter().map(|cell| (cell, cell.outcome)));
-            sweep.recorded.count(then, label);
-            let mut own: Vec<f64> = scores().map(|score| moved.to_sort_key(score)).collect();
-            own.sort_by(f64::total_cmp);
-            own.dedup();
+            let label = label(&place.transcript, place.message);
+            let recorded =
+                self.decide_outcome(bounds, cells.iter().map(|cell| (cell, cell.outcome)));
+            sweep.recorded.count(recorded, label);
+            let mut score_keys: Vec<f64> = scores().map(|score| moved.to_sort_key(score)).collect();
+            score_keys.sort_by(f64::total_cmp);
+            score_keys.dedup();
             let outcome = |key: f64| {
                 let cells = cells.iter().map(|cell| (cell, moved.outcome_at(cell, key)));
                 self.decide_outcome(moved.bounds_at(bounds, key), cells)
             };
+            // The margin of a cascade changes its outcome between scores, so the second pass counts it
+            // directly.
             if self.is_cascade() {
-                at.extend(own);
+                keys.extend(score_keys);
                 continue;
             }
+            // Start below every score. Each later step is a change of the outcome.
             let mut before = outcome(f64::NEG_INFINITY);
             start.count(before, label);
-            for (nth, key) in own.iter().enumerate() {
-                // All thresholds above this score, up to and including the next score, give the same decisions.
-                let next = own.get(nth + 1).copied().unwrap_or(f64::INFINITY);
+            for (nth, key) in score_keys.iter().enumerate() {
+                // All thresholds above this score, up to and including the next score, give the same
+                // decisions.
+                let next = score_keys.get(nth + 1).copied().unwrap_or(f64::INFINITY);
                 let after = outcome(next);
                 if after != before {
-                    steps.push((*key, before, after, label));
+                    steps.push(OutcomeChange {
+                        key: *key,
+                        before,
+                        after,
+                        label,
+                    });
                     before = after;
                 }
             }
-            at.extend(own);
+            keys.extend(score_keys);
         }
+        // Without scores, no threshold changes a decision.
         if sweep.scored == 0 {
             return None;
         }
-        at.sort_by(f64::total_cmp);
-        at.dedup();
-        steps.sort_by(|a, b| a.0.total_cmp(&b.0));
+        // Second pass: apply the changes in ascending order, instead of a new vote at every threshold.
+        keys.sort_by(f64::total_cmp);
+        keys.dedup();
+        steps.sort_by(|a, b| a.key.total_cmp(&b.key));
         let mut steps = steps.into_iter().peekable();
         let mut counts = start;
-        for key in at {
+        for key in keys {
             if self.is_cascade() {
                 counts = self.count_at_threshold(key, moved, bounds, label);
             }
-            while let Some((_, before, after, label)) = steps.next_if(|step| step.0 < key) {
-                counts.uncount(before, label);
-                counts.count(after, label);
+            // A score at the threshold still passes, so a change applies only above its score.
+            while let Some(step) = steps.next_if(|step| step.key < key) {
+                counts.uncount(step.before, step.label);
+                counts.count(step.after, step.label);
             }
-            let at = moved.to_sort_key(key);
+            let threshold = moved.to_sort_key(key);
             sweep.points.push(ThresholdPoint {
-                threshold: at,
-                current: current == Some(at),
+                threshold,
+                current: current == Some(threshold),
                 counts,
             });
         }
+        // Keys of `max_score` are negated, so their order is descending.
         if bound == BoundKind::Max {
             sweep.points.reverse();
         }
         Some(sweep)
     }
+}
+
+/// A score at which one decision changes its outcome.
+struct OutcomeChange {
+    /// The score as a sort key. The change applies to thresholds above it.
+    key: f64,
+    before: Outcome,
+    after: Outcome,
+    label: Option<bool>,
 }
 
 /// The bound that varies, while the other bound is constant.
@@ -428,6 +498,7 @@ impl VariedBound {
 
     /// Returns the bounds with this bound replaced.
     fn bounds_at(self, bounds: ScoreBounds, key: f64) -> ScoreBounds {
+        // An infinite key means that no bound is set.
         let at = Some(self.to_sort_key(key)).filter(|at| at.is_finite());
         match self.bound {
             BoundKind::Min => ScoreBounds { min: at, ..bounds },

@@ -25,6 +25,7 @@ pub fn mask_secrets(text: &str) -> String {
                     if c.is_whitespace() {
                         c.to_string()
                     } else {
+                        // One star per byte keeps the byte positions.
                         "*".repeat(c.len_utf8())
                     }
                 }));
@@ -38,7 +39,9 @@ pub fn mask_secrets(text: &str) -> String {
 /// Returns the position where a line's secret begins: after `api_key:` or a similar key, or at the user part of a
 /// URL.
 fn find_secret_start(line: &str) -> Option<usize> {
+    // ASCII lower case keeps the byte positions of the line.
     let lower = line.to_ascii_lowercase();
+    // A key may be anywhere in the line, because YAML also has mappings in braces.
     let after_key = lower.match_indices(':').find_map(|(colon, _)| {
         let head = lower[..colon].trim_end().trim_end_matches(['"', '\'']);
         let word = head
@@ -49,9 +52,11 @@ fn find_secret_start(line: &str) -> Option<usize> {
             || ["-key", "-token", "_token", "_secret", "-secret", "_key"]
                 .iter()
                 .any(|end| word.ends_with(end));
+        // The first secret key counts: everything after it is masked to the end of the line.
         secret.then_some(colon + 1)
     });
     let user = lower.find("://").and_then(|at| {
+        // A URL may hold a password: `https://user:password@host`.
         let host = &lower[at + 3..];
         let end = host
             .find(['/', ' ', '"', '\'', ',', '}'])
@@ -69,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn written_secrets_are_starred_out_byte_for_byte() {
+    fn secrets_are_masked_byte_for_byte() {
         let cases = [
             ("  api_key: sk-é1\n", "  api_key: ******\n"),
             (

@@ -22,6 +22,7 @@ pub fn render(diagnostics: &[Diagnostic], color: bool, width: usize) -> String {
         Renderer::plain()
     }
     .decor_style(DecorStyle::Unicode)
+    // A smaller width would leave no room for the text of a line.
     .term_width(width.max(20));
     let mut out = String::new();
     for (index, diagnostic) in diagnostics.iter().enumerate() {
@@ -81,12 +82,14 @@ struct Excerpt {
 impl Excerpt {
     fn cut_around(source: &str, at: &Range<usize>) -> Self {
         let start = floor_char_boundary(source, at.start);
+        // A place may be out of date or in another text, so it is moved to valid positions first.
         let end = floor_char_boundary(source, at.end.max(at.start));
         let line_start = source[..start].rfind('\n').map_or(0, |i| i + 1);
         let line_end = source[start..]
             .find('\n')
             .map_or(source.len(), |i| start + i);
         let before = &source[line_start..start];
+        // A problem of several lines is marked to the end of its first line.
         let marked = &source[start..end.min(line_end).max(start)];
         let after = &source[end.min(line_end).max(start)..line_end];
 
@@ -132,6 +135,7 @@ pub fn find_nearest<'k>(
     written: &str,
     known: impl IntoIterator<Item = &'k str>,
 ) -> Option<&'k str> {
+    // A third of the length, so that short words do not get unrelated suggestions.
     let limit = (written.chars().count() / 3).max(1);
     let lower = written.to_lowercase();
     known
@@ -165,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_diagnostic_shows_its_line_a_caret_and_what_to_do() {
+    fn diagnostic_shows_line_caret_and_help() {
         let source = "evals:\n  - min_score: 3\n  - x\n";
         let text = render(
             &[at(source, 22..23, 2, 16).help("scores are between 0 and 1")],
@@ -229,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn places_that_are_off_never_panic() {
+    fn invalid_spans_never_panic() {
         for (from, to) in [(0, 0), (3, 1), (2, 900), (900, 901), (1, 2)] {
             let text = render(&[at("é\nü", from..to, 1, 1)], true, 0);
             assert!(text.contains("min_score"));

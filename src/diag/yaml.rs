@@ -126,6 +126,7 @@ impl YamlDoc {
             if let Some(place) = self.spans.get(at) {
                 return Some((at, place));
             }
+            // Each step removes the last part of the pointer.
             at = &at[..at.rfind('/')?];
         }
     }
@@ -177,6 +178,7 @@ fn check_and_parse(
     path: &Path,
     many: bool,
 ) -> Result<Vec<YamlDoc>, Vec<Diagnostic>> {
+    // The parser's memory use is a multiple of the text, so the size is checked first.
     if source.len() > MAX_BYTES {
         let message = format!(
             "the file has {} bytes; at most {MAX_BYTES} (1 MiB) are read",
@@ -184,6 +186,7 @@ fn check_and_parse(
         );
         return Err(vec![Diagnostic::error("too-large", path, message)]);
     }
+    // A panic of the parser ends only its thread and becomes a problem of the file.
     run_on_large_stack(|| parse_documents(source, path, many)).unwrap_or_else(|why| {
         let message = format!("cannot be read now: {why}");
         Err(vec![Diagnostic::error("system", path, message)])

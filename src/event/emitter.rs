@@ -82,6 +82,7 @@ impl RedactedEvent {
         });
         match redactor.redact(&json) {
             None => Self { kind, json },
+            // The fact is parsed from the redacted JSON, so that the screen and the log show the same text.
             Some(clean) => {
                 if let Ok(kind) = EventKind::from_json(&clean) {
                     Self { kind, json: clean }
@@ -157,6 +158,7 @@ impl Emitter {
 
     /// Redacts and stores bytes. Records `blob_stored` for a new blob.
     pub async fn store_blob(&self, bytes: &[u8]) -> Blob {
+        // Redaction comes before the digest and the store, because neither may depend on a secret.
         let clean = self.redactor.redact_bytes(bytes);
         let bytes = clean.as_deref().unwrap_or(bytes);
         match self.blobs.put(bytes) {
@@ -167,6 +169,7 @@ impl Emitter {
             Ok((blob, false)) => blob,
             Err(error) => {
                 let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+                // Only the first failure is kept: later ones follow from it.
                 failed.get_or_insert(error);
                 Blob::from_bytes(bytes)
             }
@@ -244,7 +247,7 @@ impl CallCx {
         DeltaCoalescer {
             cx: self,
             attempt,
-            parts: Vec::new(),
+            buffers: Vec::new(),
             gathering_since: None,
         }
     }
@@ -257,8 +260,16 @@ impl CallCx {
 pub struct DeltaCoalescer<'a> {
     cx: &'a CallCx,
     attempt: u8,
-    parts: Vec<(DeltaPart, StreamRedactor, String)>,
+    buffers: Vec<DeltaBuffer>,
     gathering_since: Option<Millis>,
+}
+
+/// The collected text of one part of a reply.
+struct DeltaBuffer {
+    part: DeltaPart,
+    redactor: StreamRedactor,
+    /// The text that is safe to send.
+    ready: String,
 }
 
 impl DeltaCoalescer<'_> {
@@ -267,17 +278,23 @@ impl DeltaCoalescer<'_> {
         if text.is_empty() {
             return;
         }
-        let at = if let Some(at) = self.parts.iter().position(|(p, ..)| *p == part) {
+        // A reply has few parts, so a search is cheaper than a map, and the order of the parts stays.
+        let at = if let Some(at) = self.buffers.iter().position(|buffer| buffer.part == part) {
             at
         } else {
-            self.parts
-                .push((part, StreamRedactor::default(), String::new()));
-            self.parts.len() - 1
+            self.buffers.push(DeltaBuffer {
+                part,
+                redactor: StreamRedactor::default(),
+                ready: String::new(),
+            });
+            self.buffers.len() - 1
         };
-        let (_, stream, ready) = &mut self.parts[at];
-        ready.push_str(&stream.push(&self.cx.out.redactor, text));
+        let buffer = &mut self.buffers[at];
+        let ready = buffer.redactor.push(&self.cx.out.redactor, text);
+        buffer.ready.push_str(&ready);
         self.gathering_since
             .get_or_insert_with(|| self.cx.clock.now());
+        // While chunks arrive without pause, no reading loop waits, so the coalescer itself sends on time.
         if self.time_until_flush() == Some(Millis(0)) {
             self.flush().await;
         }
@@ -292,13 +309,13 @@ impl DeltaCoalescer<'_> {
     /// Sends the collected text.
     pub async fn flush(&mut self) {
         self.gathering_since = None;
-        for (part, _, ready) in &mut self.parts {
-            if !ready.is_empty() {
-                let text = std::mem::take(ready);
+        for buffer in &mut self.buffers {
+            if !buffer.ready.is_empty() {
+                let text = std::mem::take(&mut buffer.ready);
                 self.cx
                     .turn(TurnFact::Delta {
                         attempt: self.attempt,
-                        part: *part,
+                        part: buffer.part,
                         text,
                     })
                     .await;
@@ -308,8 +325,10 @@ impl DeltaCoalescer<'_> {
 
     /// Sends everything, including text that the redactor held back. Call it before the fact that ends the attempt.
     pub async fn finish(mut self) {
-        for (_, stream, ready) in &mut self.parts {
-            ready.push_str(&stream.finish());
+        // At the end of the stream, a held back beginning of a secret cannot become a secret any more.
+        for buffer in &mut self.buffers {
+            let rest = buffer.redactor.finish();
+            buffer.ready.push_str(&rest);
         }
         self.flush().await;
     }

@@ -110,11 +110,12 @@ impl RunHeader {
     /// The recorded tool responses that the run used, if any. An older log names only the run that supplied them.
     pub fn replayed_evidence_plan(&self) -> Option<ReplayedEvidencePlan> {
         let run = self.frozen.clone()?;
-        let said = self.plan.get(ReplayedEvidencePlan::PLAN_KEY).cloned();
-        let said = said.and_then(|said| serde_json::from_value(said).ok());
-        Some(said.unwrap_or_else(|| ReplayedEvidencePlan {
+        let recorded = self.plan.get(ReplayedEvidencePlan::PLAN_KEY).cloned();
+        let recorded = recorded.and_then(|recorded| serde_json::from_value(recorded).ok());
+        Some(recorded.unwrap_or_else(|| ReplayedEvidencePlan {
             runs: vec![run],
             answers: 0,
+            // In those versions, a call without a recorded response was always an error.
             miss: "error".to_owned(),
         }))
     }

@@ -18,7 +18,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn any_fact_reads_as_it_was_written(kind in kind()) {
+    fn any_fact_round_trips(kind in kind()) {
         let json = kind.to_json().expect("facts serialise");
         prop_assert!(!json.contains('\n'), "one record, one line");
         if let Some(tag) = kind.tag() {
@@ -28,7 +28,7 @@ proptest! {
     }
 
     #[test]
-    fn a_header_reads_as_it_was_written(header in header()) {
+    fn header_round_trips(header in header()) {
         let kind = EventKind::RunStarted(Box::new(header));
         let json = kind.to_json().expect("serialises");
         prop_assert_eq!(EventKind::from_json(&json).expect("and reads"), kind);
@@ -69,11 +69,11 @@ proptest! {
         for turn in state.cells.iter().flat_map(|cell| &cell.judge_trace) {
             let Some(AttemptReply { attempt, reply }) = &turn.finished else { continue };
             seen += 1;
-            let said = &turn.attempts[attempt];
-            prop_assert_eq!(&said.text, &reply.text);
-            prop_assert_eq!(&said.thought, &reply.thought);
+            let attempt_state = &turn.attempts[attempt];
+            prop_assert_eq!(&attempt_state.text, &reply.text);
+            prop_assert_eq!(&attempt_state.thought, &reply.thought);
             for (call, made) in (0..).map(CallIx).zip(&reply.calls) {
-                prop_assert_eq!(said.args.get(&call).map_or("", String::as_str), &made.raw);
+                prop_assert_eq!(attempt_state.args.get(&call).map_or("", String::as_str), &made.raw);
             }
             for (_, failed) in turn.attempts.iter().filter(|(n, _)| *n != attempt) {
                 prop_assert!(failed.failed.is_some(), "deltas of other attempts are void");

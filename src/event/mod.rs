@@ -351,6 +351,7 @@ impl EventKind {
     pub fn from_json(json: &str) -> Result<Self, serde_json::Error> {
         match serde_json::from_str::<Self>(json) {
             Ok(kind) => Ok(kind),
+            // Only an unknown tag means a newer version. A known tag with wrong content is a damaged log.
             Err(error) if is_unknown_kind(json) => RawJson::parse(json)
                 .map(EventKind::Unknown)
                 .map_err(|_| error),
@@ -362,6 +363,7 @@ impl EventKind {
 /// Reports whether `json` is an object or string whose tag names no kind of this version.
 fn is_unknown_kind(json: &str) -> bool {
     let tag = match serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(json) {
+        // serde writes a variant with data as an object with one key, and one without data as a string.
         Ok(map) if map.len() == 1 => map.keys().next().cloned(),
         Ok(_) => None,
         Err(_) => serde_json::from_str::<String>(json).ok(),
@@ -375,6 +377,7 @@ impl Serialize for RunEvent {
         map.serialize_entry("seq", &self.seq)?;
         map.serialize_entry("at", &self.at)?;
         match &self.kind {
+            // The variant is not part of the derived format, so its raw JSON is written in its place.
             EventKind::Unknown(raw) => map.serialize_entry("kind", raw)?,
             known => map.serialize_entry("kind", known)?,
         }
@@ -389,6 +392,7 @@ impl<'de> Deserialize<'de> for RunEvent {
             seq: u64,
             at: Millis,
             #[serde(borrow)]
+            // The raw text keeps numbers and spelling of unknown kinds exactly as written.
             kind: &'a RawValue,
         }
         let line = Line::deserialize(deserializer)?;

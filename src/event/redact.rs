@@ -51,6 +51,7 @@ impl Redactor {
         {
             let known = self.read_known();
             for secret in secrets {
+                // A secret from the environment or a file may have a line break at its end.
                 let secret = secret.trim();
                 let is_new = !known.secrets.iter().any(|s| s == secret) && !new.contains(&secret);
                 if secret.len() >= MIN_SECRET_LEN && is_new {
@@ -59,6 +60,7 @@ impl Redactor {
             }
         }
         if !new.is_empty() {
+            // Nearly all calls add nothing, so the write lock is taken only for new secrets.
             let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
             known.add_secrets(&new);
         }
@@ -93,6 +95,7 @@ impl Redactor {
     fn partial_secret_len(&self, text: &str) -> usize {
         let mut longest = 0;
         for needle in &self.read_known().spellings {
+            // Longer beginnings first: the first hit for a needle is its longest.
             for len in (longest + 1..needle.len().min(text.len() + 1)).rev() {
                 if needle.is_char_boundary(len)
                     && text.is_char_boundary(text.len() - len)
@@ -120,7 +123,9 @@ impl KnownSecrets {
                 }
             }
         }
+        // The matcher cannot be extended, so it is built again with all spellings.
         let find = AhoCorasick::builder()
+            // One spelling may contain another; the longest match leaves no rest of a secret.
             .match_kind(MatchKind::LeftmostLongest)
             .ascii_case_insensitive(true)
             .build(&self.spellings)
@@ -149,12 +154,14 @@ fn secret_spellings(secret: &str) -> [String; 7] {
 
 /// Returns a text as it appears inside a JSON string.
 fn escape_json(text: &str) -> String {
+    // The first and last bytes are the quotes.
     let quoted = serde_json::Value::from(text).to_string();
     quoted[1..quoted.len() - 1].to_owned()
 }
 
 fn escape_unicode(c: char) -> String {
     let mut out = String::new();
+    // JSON escapes characters above U+FFFF as two UTF-16 units.
     for unit in c.encode_utf16(&mut [0; 2]) {
         let _infallible = write!(out, "\\u{unit:04x}");
     }
@@ -179,6 +186,7 @@ pub struct StreamRedactor {
 impl StreamRedactor {
     /// Adds a chunk and returns the text that is safe to send.
     pub fn push(&mut self, redactor: &Redactor, chunk: &str) -> String {
+        // Most runs have no secret in a stream; this path avoids a copy into the buffer.
         if self.pending.is_empty() && redactor.is_empty() {
             return chunk.to_owned();
         }
@@ -205,7 +213,7 @@ mod tests {
     const KEY: &str = "sk-live-4711-abcdef";
 
     #[test]
-    fn every_spelling_of_a_secret_goes() {
+    fn every_spelling_of_a_secret_is_redacted() {
         let redactor = Redactor::new(["pa\"ss word+1"]);
         for text in [
             "x pa\"ss word+1 y",
@@ -224,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_spell_a_secret_in_ways_of_their_own() {
+    fn spellings_of_servers_are_redacted() {
         let redactor = Redactor::new(["sk/live-4711+ab=="]);
         for text in [
             r"php: sk\/live-4711+ab==",
@@ -248,12 +256,12 @@ mod tests {
     }
 
     #[test]
-    fn short_texts_are_no_secrets() {
+    fn short_texts_are_not_secrets() {
         assert_eq!(Redactor::new(["abc", ""]).redact("abcabc"), None);
     }
 
     #[test]
-    fn a_secret_learned_later_goes_too() {
+    fn later_secret_is_redacted() {
         let redactor = Redactor::new(["sk-first-1"]);
         assert_eq!(redactor.redact("ya29.later"), None);
         redactor.add_secrets(["ya29.later", "sk-first-1", "abc"]);

@@ -313,6 +313,7 @@ impl RunState {
                 fact,
             } => {
                 self.update_cell(*cell, |c| c.apply_tool_fact(*turn, *call, fact, event.at));
+                // This follows the fact itself, because it needs the call's name.
                 self.mark_missed(*cell, *turn, *call, fact);
             }
             EventKind::Paused { cell, at } => {
@@ -327,6 +328,7 @@ impl RunState {
                 text: text.clone(),
             }),
             EventKind::RunFinished(totals) => self.totals = Some(totals.clone()),
+            // Blobs are a matter of the store; no view shows them on their own.
             EventKind::BlobStored(_) => {}
             EventKind::Unknown(_) => self.unknown += 1,
         }
@@ -346,10 +348,12 @@ impl RunState {
 
     fn apply_plan(&mut self, transcript: &TranscriptRef, first: CellIx, keys: &[CellKey]) {
         let at = first.index();
+        // A damaged log may repeat a plan, or name a number for which no memory would suffice.
         if at < self.cells.len() || at - self.cells.len() > MAX_GAP {
             self.stray += 1;
             return;
         }
+        // If a plan is lost, empty cells keep the later cells at the position of their number.
         self.cells.resize_with(at, CellState::default);
         let place = u32::try_from(self.transcripts.len()).unwrap_or(u32::MAX);
         let cells = u32::try_from(keys.len()).unwrap_or(u32::MAX);
@@ -372,6 +376,7 @@ impl RunState {
         let Some(header) = self
             .header
             .as_ref()
+            // Nearly every fact ends here, before the lookups.
             .filter(|header| fact.is_evidence_miss(header))
         else {
             return;
@@ -428,6 +433,7 @@ impl CellState {
     }
 
     fn apply_resumed(&mut self, how: &GateRelease) {
+        // A person who only lets the trace continue changes nothing.
         self.by_human |= how.by == "human" && how.what != "go";
         self.phase = CellPhase::Waiting;
     }
@@ -442,12 +448,14 @@ impl CellState {
     }
 
     fn apply_turn_fact(&mut self, turn: TurnIx, fact: &TurnFact, at: Millis) {
+        // The phase is a copy, because `turn_mut` borrows the whole cell until the end of the match.
         let mut phase = self.phase;
         let Some(state) = self.turn_mut(turn) else {
             return;
         };
         match fact {
             TurnFact::Started { request, dropped } => {
+                // `clone_from` reuses the memory of an earlier value.
                 state.request.clone_from(request);
                 state.dropped.clone_from(dropped);
                 state.started = at;
@@ -471,6 +479,7 @@ impl CellState {
                     .entry(*attempt)
                     .or_default()
                     .push(*part, text);
+                // The first delta shows that the server has begun to reply.
                 phase = CellPhase::Streaming;
             }
             TurnFact::AttemptFailed {
@@ -491,6 +500,7 @@ impl CellState {
                 failed.wait_why.clone_from(wait_why);
                 failed.exchange.clone_from(exchange);
                 if let Some(billed) = billed {
+                    // A server may charge for a failed attempt, so its tokens count for the turn.
                     state.usage = Some(state.usage.unwrap_or_default().plus(*billed));
                 }
                 if let Some(wait) = retry_in {
@@ -505,6 +515,7 @@ impl CellState {
                 usage,
                 exchange,
             } => {
+                // Older logs have no exchange; without it, no empty attempt is created.
                 if exchange.is_some() {
                     let done = state.attempts.entry(*attempt).or_default();
                     done.exchange.clone_from(exchange);
@@ -534,6 +545,7 @@ impl CellState {
         };
         let calls = &mut turn.calls;
         let nth = usize::from(call.0);
+        // A lost event must not shift the positions of later calls.
         if nth >= calls.len() && nth < MAX_INDEX {
             calls.resize_with(nth + 1, CallState::default);
         }
@@ -541,6 +553,7 @@ impl CellState {
             return;
         };
         call.apply(fact, at);
+        // Tools of one turn run at the same time, so the phase counts all of them.
         let running = calls
             .iter()
             .filter(|c| c.started && c.finished.is_none())

@@ -126,6 +126,7 @@ impl CallDurations {
 
     /// Returns the nearest-rank percentile; `None` without calls.
     pub fn percentile(&self, percent: u8) -> Option<Millis> {
+        // Nearest rank: the smallest duration that at least this percentage of the calls do not exceed.
         let rank = (self.0.len() * usize::from(percent.min(100))).div_ceil(100);
         let mut sorted = self.0.clone();
         let at = rank.max(1) - 1;
@@ -155,9 +156,16 @@ struct OpenCellStats {
     request_bytes: u64,
     attempt_began: Option<Millis>,
     /// The tool name of each call.
-    tools: HashMap<(TurnIx, CallIx), String>,
+    tools: HashMap<CallKey, String>,
     /// The last turn whose verdict call was rejected.
     rejected: Option<TurnIx>,
+}
+
+/// The position of a tool call in a judge trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct CallKey {
+    turn: TurnIx,
+    call: CallIx,
 }
 
 impl RunStats {
@@ -168,6 +176,7 @@ impl RunStats {
                 self.judges = header.judges.iter().map(JudgeStats::from_spec).collect();
             }
             EventKind::CellsPlanned { first, keys, .. } => self.apply_plan(*first, keys),
+            // Runs without judges have no open cells, so large batches of settled cells are skipped.
             EventKind::CellsSettled(settled) if !self.open_cells.is_empty() => {
                 for one in settled {
                     self.apply_result(one.0, &one.1);
@@ -182,7 +191,13 @@ impl RunStats {
                 turn,
                 call,
                 fact,
-            } => self.apply_tool_fact(*cell, (*turn, *call), fact),
+            } => {
+                let position = CallKey {
+                    turn: *turn,
+                    call: *call,
+                };
+                self.apply_tool_fact(*cell, position, fact);
+            }
             _ => {}
         }
     }
@@ -232,6 +247,7 @@ impl RunStats {
     }
 
     fn apply_result(&mut self, cell: CellIx, result: &CellResult) {
+        // Removing the cell also prevents a second count if a damaged log repeats a result.
         let Some(open) = self.open_cells.remove(&cell) else {
             return;
         };
@@ -240,6 +256,7 @@ impl RunStats {
         judge.errors += u64::from(result.outcome.is_error());
         judge.open_calls = judge.open_calls.saturating_sub(open.calls);
         if result.cached.is_some() {
+            // A cached result cost nothing in this run.
             judge.cached += 1;
         } else if !judge.free {
             judge.bill = judge.bill.plus(result.bill());
@@ -251,6 +268,7 @@ impl RunStats {
             return;
         };
         let judge = &mut self.judges[open.judge];
+        // The facts of a replay repeat calls that an earlier run made.
         if judge.is_replay {
             return;
         }
@@ -266,6 +284,7 @@ impl RunStats {
                 open.attempt_began = Some(at);
                 judge.calls += 1;
                 judge.open_calls += 1;
+                // Calls are counted at their start, so that a call in progress shows.
                 judge.usage.calls = judge.usage.calls.saturating_add(1);
                 judge.sent_bytes = judge.sent_bytes.saturating_add(open.request_bytes);
             }
@@ -284,13 +303,14 @@ impl RunStats {
                 judge.repaired += u64::from(!verdict.repaired.is_empty());
             }
             TurnFact::VerdictUnparsed { .. } => {
+                // A rejected verdict call also makes the verdict unparsed; the turn counts once.
                 judge.rejected += u64::from(open.rejected != Some(turn));
             }
             TurnFact::Delta { .. } | TurnFact::Held { .. } => {}
         }
     }
 
-    fn apply_tool_fact(&mut self, cell: CellIx, which: (TurnIx, CallIx), fact: &ToolFact) {
+    fn apply_tool_fact(&mut self, cell: CellIx, position: CallKey, fact: &ToolFact) {
         let Some(open) = self.open_cells.get_mut(&cell) else {
             return;
         };
@@ -299,25 +319,29 @@ impl RunStats {
             return;
         }
         if let ToolFact::Received { name, .. } = fact {
+            // The name is a model's output and can have any length.
             let name: String = name.chars().take(MAX_NAME_CHARS).collect();
             if name != SUBMIT_VERDICT
                 && (self.tools.len() < MAX_TOOL_NAMES || self.tools.contains_key(&name))
             {
                 self.tools.entry(name.clone()).or_default().calls += 1;
             }
-            open.tools.insert(which, name);
+            open.tools.insert(position, name);
             return;
         }
-        let Some(name) = open.tools.get(&which) else {
+        // Later facts do not repeat the tool's name.
+        let Some(name) = open.tools.get(&position) else {
             return;
         };
+        // The call that submits the verdict counts for the judge; it is not a tool.
         if name == SUBMIT_VERDICT {
-            if matches!(fact, ToolFact::Rejected { .. }) && open.rejected != Some(which.0) {
-                open.rejected = Some(which.0);
+            if matches!(fact, ToolFact::Rejected { .. }) && open.rejected != Some(position.turn) {
+                open.rejected = Some(position.turn);
                 judge.rejected += 1;
             }
             return;
         }
+        // Above the limit of names, calls are not counted.
         let Some(tool) = self.tools.get_mut(name) else {
             return;
         };
@@ -340,6 +364,7 @@ impl RunStats {
                     .saturating_add(stored_text_len(&answer.text));
                 if matches!(
                     source,
+                    // Only tools that ran have a duration and received bytes.
                     ToolResponseSource::Live | ToolResponseSource::Transcript
                 ) {
                     tool.times.push(*elapsed);
@@ -375,6 +400,7 @@ impl JudgeStats {
     }
 
     fn add_usage(&mut self, usage: TokenUsage) {
+        // The calls have been counted at the start of each attempt.
         self.usage = self.usage.plus(TokenUsage { calls: 0, ..usage });
     }
 }

@@ -14,7 +14,7 @@ fn an_unknown_kind_survives_a_round_trip() {
 }
 
 #[test]
-fn a_known_kind_with_a_fault_is_an_error_and_not_unknown() {
+fn broken_event_of_a_known_kind_is_an_error() {
     let line = r#"{"seq":7,"at":12,"kind":{"cell_started":{"cell":"x"}}}"#;
     assert!(serde_json::from_str::<RunEvent>(line).is_err());
 }

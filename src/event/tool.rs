@@ -115,6 +115,7 @@ impl ToolFact {
     pub fn is_evidence_miss(&self, header: &RunHeader) -> bool {
         let missed = match self {
             Self::Rejected { rule, .. } => rule == FROZEN_RULE,
+            // With `miss: live`, dicta makes the call instead of rejecting it.
             Self::Finished { source, .. } => *source == ToolResponseSource::Live,
             _ => false,
         };

@@ -30,6 +30,7 @@ pub struct BudgetSpend {
 impl BudgetSpend {
     fn plus(self, other: Self) -> Self {
         Self {
+            // A negative cost must not give budget back.
             usd: self.usd + other.usd.max(0.0),
             tokens: self.tokens.saturating_add(other.tokens),
             calls: self.calls.saturating_add(other.calls),
@@ -137,6 +138,8 @@ impl Reservation {
     }
 
     fn close(&mut self, took: BudgetSpend, assumed: bool) {
+        // Take the estimate and clear `sent`, so that `drop` after this doesn't settle the call a second
+        // time.
         let estimate = std::mem::take(&mut self.estimate);
         self.sent = false;
         let mut state = self.budget.lock();
@@ -145,6 +148,7 @@ impl Reservation {
         if assumed {
             state.assumed = state.assumed.plus(took);
         }
+        // Unlock before waking others, because they lock the state at once.
         drop(state);
         // All waiting calls try again: one expensive estimate can make room for several of them.
         self.budget.settled.notify_waiters();
@@ -208,6 +212,7 @@ impl Budget {
         call: CallEstimate,
         so_far: CellSpend,
     ) -> Option<Result<Reservation, LimitReached>> {
+        // The cell's own limit comes first: it doesn't change while other calls are under way.
         if let Some(over) =
             find_exceeded_limit(&self.limits.cell, &so_far.spend, so_far.elapsed, call.free)
         {
@@ -217,12 +222,15 @@ impl Budget {
                 true,
             )));
         }
+        // Spent amounts alone already exceed the run's limit, so waiting can't help.
         if let Err(reached) = self.check(call.free) {
             return Some(Err(reached));
         }
         let mut state = self.lock();
+        // Count the estimates of calls under way as if they were spent.
         let likely = state.spent.plus(state.reserved);
-        // Time is 0 here: waiting for other calls can't give minutes back, and `check` above already tested them.
+        // Time is 0 here: waiting for other calls can't give minutes back, and `check` above already tested
+        // them.
         if find_exceeded_limit(&self.limits.run, &likely, Millis(0), call.free).is_some() {
             return None;
         }
@@ -239,12 +247,14 @@ impl Budget {
     /// `begun`: the cell made a call before. A new cell concludes at once only if its own limit allows a single call.
     pub fn check_near(&self, cell: CellSpend, free: bool, begun: bool) -> Option<LimitReached> {
         let soft = self.limits.soft_limit_share;
-        let own = find_near_limit(&self.limits.cell, soft, &cell.spend, cell.elapsed, free);
-        let own = own.filter(|near| begun || near.limit == "calls");
-        if let Some(near) = own {
+        let cell_limit = find_near_limit(&self.limits.cell, soft, &cell.spend, cell.elapsed, free);
+        // A cell without a call has nothing to conclude from, unless its limit allows a single call.
+        let cell_limit = cell_limit.filter(|near| begun || near.limit == "calls");
+        if let Some(near) = cell_limit {
             return Some(near.into_limit_reached(true, &BudgetSpend::default(), true));
         }
         if !begun {
+            // Some call under way may settle below its estimate, so the answer is not known yet.
             return None;
         }
         let mut state = self.lock();
@@ -265,6 +275,7 @@ impl Budget {
     }
 
     fn lock(&self) -> MutexGuard<'_, BudgetState> {
+        // The state is plain numbers, so a panic elsewhere doesn't make it invalid.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -284,6 +295,7 @@ fn list_limit_usage(
     elapsed: Millis,
     free: bool,
 ) -> impl Iterator<Item = LimitUsage> {
+    // A free judge can't exceed a limit on cost, even if other judges used it up.
     let usd = caps.max_cost_usd.filter(|_| !free);
     let tokens = caps.max_tokens.map(|most| most as f64);
     let calls = caps.max_calls.map(|most| most as f64);
@@ -329,6 +341,7 @@ fn find_near_limit(
 
 impl LimitUsage {
     fn into_limit_reached(self, of_cell: bool, assumed: &BudgetSpend, first: bool) -> LimitReached {
+        // The message is the same for reached and near limits; the event records which of the two it is.
         let owner = if of_cell { "cell" } else { "run" };
         let amount = |x: f64| match self.limit {
             "usd" => format!("${x:.4}"),
@@ -340,6 +353,7 @@ impl LimitUsage {
             "the {owner}'s limit of {max} is reached or near ({} taken",
             amount(self.spent)
         );
+        // Without a bill the cost is only an estimate, so the message states which part is assumed.
         if assumed.calls > 0 && self.limit == "usd" {
             let calls = crate::model::pluralize(assumed.calls, "call");
             let usd = amount(assumed.usd);

@@ -1,7 +1,7 @@
 //! The reaction of a judge trace to its budget: near a limit the judge must conclude, at the limit the cell ends.
 
 use super::budget::LimitReached;
-use super::usage_meter::UsageMeter;
+use super::usage_meter::{NearLimit, UsageMeter};
 use crate::event::{CallCx, EventKind};
 use crate::model::{CellIx, CellResult, Outcome, VerdictMode, pluralize};
 
@@ -28,12 +28,14 @@ pub(super) async fn emit_conclude_if_near(
     verdict_mode: VerdictMode,
     cx: &CallCx,
 ) -> bool {
+    // Without tools the only turn is already the one with the verdict.
     if verdict_mode != VerdictMode::Call {
         return false;
     }
-    let Some((reached, is_new)) = meter.check_near(cx.turn.0 > 0) else {
+    let Some(NearLimit { reached, is_new }) = meter.check_near(cx.turn.0 > 0) else {
         return false;
     };
+    // One event without a cell for the run, then one for each cell that concludes.
     if reached.is_first_report && !reached.is_cell_limit {
         cx.out.send(reached.to_event(None, false)).await;
     }
@@ -45,6 +47,7 @@ pub(super) async fn emit_conclude_if_near(
 
 /// Records a reached limit and returns the result of the cell that it ends.
 pub(super) async fn end_out_of_budget(reached: LimitReached, cx: &CallCx) -> CellResult {
+    // A limit of the run ends many cells, but only the first of them records it.
     if reached.is_cell_limit {
         cx.out.send(reached.to_event(Some(cx.cell), true)).await;
     } else if reached.is_first_report {
@@ -56,6 +59,7 @@ pub(super) async fn end_out_of_budget(reached: LimitReached, cx: &CallCx) -> Cel
 
 /// Returns the result of a cell whose turns are used up, or were cut short by a limit.
 pub(super) fn end_out_of_turns(meter: &UsageMeter<'_>, max_turns: u16) -> CellResult {
+    // The budget cut the turns short, so the outcome is `budget` and not `turn_limit`.
     if meter.is_concluding() {
         let why = "asked to conclude because a limit is near, the judge called another tool";
         return CellResult::from_error(Outcome::Budget, why);
@@ -76,19 +80,22 @@ mod tests {
     use super::*;
     use crate::clock::FakeClock;
     use crate::judge::Budget;
-    use crate::judge::fake::{Bench, Does, FakeTool, PASSED, Say, Script, calls, story};
+    use crate::judge::fake::{
+        FakeTool, FakeToolBehavior, JudgeFixture, PASSED, Script, ScriptedReply, calls,
+        format_facts,
+    };
     use crate::model::{BudgetConfig, BudgetLimits, Millis, Prices};
     use crate::provider::{ProviderError, ToolChoice};
 
-    fn bench(limits: BudgetConfig) -> Bench {
-        let mut bench = Bench::new(&[FakeTool::new("fetch_url", Does::Echo)]);
-        bench.config.prices = Some(Prices {
+    fn fixture(limits: BudgetConfig) -> JudgeFixture {
+        let mut fixture = JudgeFixture::new(&[FakeTool::new("fetch_url", FakeToolBehavior::Echo)]);
+        fixture.config.prices = Some(Prices {
             input: 1.0,
             output: 10.0,
             cached: None,
         });
-        bench.budget = Arc::new(Budget::new(limits, Arc::new(FakeClock::new())));
-        bench
+        fixture.budget = Arc::new(Budget::new(limits, Arc::new(FakeClock::new())));
+        fixture
     }
 
     fn most_calls(calls: u64) -> BudgetLimits {
@@ -98,18 +105,18 @@ mod tests {
         }
     }
 
-    fn fetch() -> Say {
+    fn fetch() -> ScriptedReply {
         calls(&[("fetch_url", r#"{"url":"a"}"#)])
     }
 
     #[tokio::test]
-    async fn near_a_limit_only_the_verdict_is_allowed_and_that_is_told() {
-        let bench = bench(BudgetConfig {
+    async fn judge_near_a_limit_may_only_submit_its_verdict_and_the_event_is_recorded_once() {
+        let fixture = fixture(BudgetConfig {
             cell: most_calls(2),
             ..BudgetConfig::default()
         });
         let script = Script::new(vec![fetch(), calls(&[("submit_verdict", PASSED)])]);
-        let (result, facts) = bench.judge(&script).await;
+        let (result, facts) = fixture.judge(&script).await;
         assert_eq!(result.outcome, Outcome::Pass);
         let asked = script.asked.lock().expect("no panic");
         let choices: Vec<&ToolChoice> = asked.iter().map(|(choice, _)| choice).collect();
@@ -120,18 +127,21 @@ mod tests {
                 &ToolChoice::ForcedTool("submit_verdict".to_owned())
             ]
         );
-        let told = story(&facts);
-        assert_eq!(told.iter().filter(|t| *t == "budget reached").count(), 1);
+        let fact_words = format_facts(&facts);
+        assert_eq!(
+            fact_words.iter().filter(|t| *t == "budget reached").count(),
+            1
+        );
     }
 
     #[tokio::test]
-    async fn who_does_not_conclude_ends_in_budget() {
-        let bench = bench(BudgetConfig {
+    async fn judge_that_does_not_conclude_ends_with_the_outcome_budget() {
+        let fixture = fixture(BudgetConfig {
             cell: most_calls(2),
             ..BudgetConfig::default()
         });
         let script = Script::new(vec![fetch(), fetch()]);
-        let (result, _) = bench.judge(&script).await;
+        let (result, _) = fixture.judge(&script).await;
         assert_eq!(result.outcome, Outcome::Budget);
         let why = result.error.expect("why");
         assert!(why.contains("asked to conclude"), "{why}");
@@ -139,22 +149,22 @@ mod tests {
 
     #[tokio::test]
     async fn attempts_are_calls_so_that_retries_stop_at_the_limit_too() {
-        let mut bench = bench(BudgetConfig {
+        let mut fixture = fixture(BudgetConfig {
             run: most_calls(2),
             ..BudgetConfig::default()
         });
-        bench.tools.tools.clear();
+        fixture.tools.tools.clear();
         let busy = ProviderError::InStream {
             message: "busy".into(),
             retryable: true,
         };
-        let script = Script::new(vec![Say::Error(busy)]);
-        let mut judged = Box::pin(bench.judge(&script));
+        let script = Script::new(vec![ScriptedReply::Error(busy)]);
+        let mut judged = Box::pin(fixture.judge(&script));
         let (result, _) = loop {
             if let Some(judged) = (&mut judged).now_or_never() {
                 break judged;
             }
-            bench.clock.advance(Millis(1000));
+            fixture.clock.advance(Millis(1000));
         };
         assert_eq!(script.bodies.lock().expect("no panic").len(), 2);
         assert_eq!(result.outcome, Outcome::Budget, "{result:?}");

@@ -50,6 +50,7 @@ impl CallHistory {
         key: &EvidenceKey,
         turn: TurnIx,
     ) -> Option<IdenticalCall> {
+        // A tool with side effects must run each time that the model calls it.
         if !tool.is_cached() {
             return None;
         }
@@ -60,6 +61,7 @@ impl CallHistory {
             .borrow()
             .as_ref()
             .is_some_and(|a| a.is_error);
+        // Within one turn the model can't react to a failure, so even a failed call answers its twin.
         (earlier.turn == turn || !failed).then(|| IdenticalCall {
             turn: earlier.turn,
             call: earlier.call,
@@ -79,6 +81,7 @@ impl CallHistory {
             .get(&key.tool)
             .copied()
             .unwrap_or_default();
+        // Identical calls aren't counted, so repeating a question doesn't use up the limit.
         let Some(max) = tool.max_calls().filter(|max| made >= *max) else {
             return Ok(());
         };
@@ -105,6 +108,7 @@ impl CallHistory {
     ) -> watch::Sender<Option<ToolResponse>> {
         let mut entries = self.lock();
         *entries.call_counts.entry(key.tool.clone()).or_default() += 1;
+        // A watch channel keeps the last value, so calls that ask later receive it too.
         let (sender, response) = watch::channel(None);
         if tool.is_cached() {
             entries.cached_calls.insert(
@@ -129,6 +133,7 @@ impl CallHistory {
                 *entries
                     .earlier_results
                     .entry(call.tool.to_owned())
+                    // One success in any earlier turn is enough for `after:`.
                     .or_default() |= status == ToolCallStatus::Succeeded;
             }
         }
@@ -203,9 +208,11 @@ impl<'r> TurnCalls<'r> {
         history: &CallHistory,
     ) -> Result<(), Rejection> {
         let mut missing = Vec::new();
+        // Collect all missing tools, so that the model reads the whole list in one error.
         for name in tool.prerequisites() {
             let status = match self.wait_for_tool(ix, name).await {
                 Some(status) => Some(status),
+                // This turn doesn't call the tool, so its last result is in an earlier turn.
                 None => history.earlier_status(name),
             };
             match status {
@@ -220,10 +227,13 @@ impl<'r> TurnCalls<'r> {
         if missing.is_empty() {
             return Ok(());
         }
-        let own = &tool.decl().name;
+        let tool_name = &tool.decl().name;
         Err(Rejection {
             rule: "after".to_owned(),
-            text: format!("Error: `{own}` was not called: {}", missing.join("; ")),
+            text: format!(
+                "Error: `{tool_name}` was not called: {}",
+                missing.join("; ")
+            ),
         })
     }
 
@@ -232,6 +242,7 @@ impl<'r> TurnCalls<'r> {
     async fn wait_for_tool(&self, ix: CallIx, name: &str) -> Option<ToolCallStatus> {
         let mut best = None;
         for (at, call) in self.calls.iter().enumerate() {
+            // A call never waits for itself: that wait would never end.
             if call.tool != name || at == usize::from(ix.0) {
                 continue;
             }
@@ -242,6 +253,7 @@ impl<'r> TurnCalls<'r> {
                 .await
                 .ok()
                 .and_then(|status| *status);
+            // The statuses are ordered, so the maximum is the best one.
             best = best.max(status);
         }
         best

@@ -31,9 +31,11 @@ impl CellSetup<'_> {
     /// Returns what the model may answer with; on the last turn a tool user can only submit its verdict.
     pub(super) fn tool_choice(&self, last: bool) -> ToolChoice {
         match self.verdict_mode {
+            // Decisions endpoints receive their questions in place of a schema.
             _ if !self.questions.is_empty() => ToolChoice::Schema(json!(self.questions)),
             VerdictMode::Schema => ToolChoice::Schema(self.verdict_format.schema()),
             VerdictMode::Text => ToolChoice::NoTools,
+            // On the last turn another tool call would leave no turn for the verdict.
             VerdictMode::Call | VerdictMode::Auto if last => {
                 ToolChoice::ForcedTool(SUBMIT_VERDICT.to_owned())
             }

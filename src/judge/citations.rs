@@ -30,20 +30,22 @@ pub struct CitableSources {
 
 impl CitableSources {
     /// The judged messages and the rubric; [`Self::add_fetched`] adds fetched pages.
-    pub fn from_request(ask: &JudgeRequest) -> Self {
-        let end = ask.end.min(ask.transcript.messages.len());
+    pub fn from_request(request: &JudgeRequest) -> Self {
+        // Messages after the judged one aren't in the prompt, so a verdict can't cite them.
+        let end = request.end.min(request.transcript.messages.len());
         Self {
-            transcript: Arc::clone(&ask.transcript),
+            transcript: Arc::clone(&request.transcript),
             messages: vec![OnceLock::new(); end],
             fetches: HashMap::new(),
             rubric: vec![
-                normalize_whitespace(&ask.params.criteria),
-                normalize_whitespace(&ask.params.guide),
+                normalize_whitespace(&request.params.criteria),
+                normalize_whitespace(&request.params.guide),
             ],
-            blocks: ask
+            blocks: request
                 .params
                 .prompt_blocks
                 .iter()
+                // Models change the case of labels, so names match without it.
                 .map(|m| (m.label.to_lowercase(), normalize_whitespace(&m.text)))
                 .collect(),
         }
@@ -85,6 +87,7 @@ impl CitableSources {
 
     fn contains_quote(&self, source: &str, quote: &str) -> bool {
         let quote = normalize_whitespace(quote);
+        // Every text contains the empty text, so it proves nothing.
         if quote.is_empty() {
             return false;
         }
@@ -135,6 +138,7 @@ pub(crate) fn parse_citation_target(source: &str) -> Option<CitationTarget> {
         .collect();
     let words: Vec<&str> = clean.split_whitespace().collect();
     match words[..] {
+        // A bare number means a message, because the prompt numbers messages as `[4]`.
         ["message" | "messages" | "msg", n] | [n] if n.parse::<usize>().is_ok() => {
             n.parse().ok().map(CitationTarget::Message)
         }
@@ -148,6 +152,7 @@ pub(crate) fn parse_citation_target(source: &str) -> Option<CitationTarget> {
 
 /// Replaces every run of white space by one space and trims the ends.
 pub(super) fn normalize_whitespace(text: &str) -> String {
+    // One buffer instead of a list of words: transcripts can have megabytes.
     let mut out = String::with_capacity(text.len());
     for word in text.split_whitespace() {
         if !out.is_empty() {
@@ -160,12 +165,15 @@ pub(super) fn normalize_whitespace(text: &str) -> String {
 
 /// Lists the quotable texts of a message: its text as a whole, and every other part.
 fn list_quotable_texts(message: &TranscriptMessage<'_>) -> Vec<String> {
+    // The joined text comes first, because a quote may span several text parts.
     let mut all = vec![normalize_whitespace(&message.text())];
     for part in &message.parts {
         let text: Cow<'_, str> = match part {
+            // Text is in the joined text above; media has no text to quote.
             TranscriptPart::Text(_) | TranscriptPart::Media { .. } => continue,
             TranscriptPart::Reasoning(text) => (&**text).into(),
             TranscriptPart::ToolCall(call) => {
+                // The same form as in the prompt, so that a copied line is found.
                 format!("{}({})", &*call.name, &*call.arguments).into()
             }
             TranscriptPart::ToolResult(result) => (&*result.content).into(),
@@ -207,7 +215,7 @@ mod tests {
             ],
             ..Transcript::default()
         };
-        let ask = JudgeRequest {
+        let request = JudgeRequest {
             cell: CellIx(0),
             transcript: Arc::new(transcript),
             end: 1,
@@ -220,13 +228,13 @@ mod tests {
             duplicate_index: 0,
             metadata: Vec::new(),
         };
-        let mut sources = CitableSources::from_request(&ask);
+        let mut sources = CitableSources::from_request(&request);
         sources.add_fetched(1, "Apache Beam 2.69.0 (2025-10-28)");
         sources
     }
 
     #[test]
-    fn a_quote_is_found_verbatim_where_it_is_said_to_stand() {
+    fn quote_is_found_only_in_the_source_that_it_names() {
         let sources = sources();
         for (source, quote, found) in [
             ("message 0", "The newest release is 2.69.0", true),

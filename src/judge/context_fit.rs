@@ -42,6 +42,7 @@ pub(super) enum TranscriptPresentation {
 /// excludes calls or `max_turns` is 1, the transcript is whole: a verdict on a summary is not a verdict on the
 /// transcript.
 pub(super) fn choose_presentation(config: &JudgeConfig, model: &str) -> TranscriptPresentation {
+    // Only a judge that can call functions in more than one turn can read with tools.
     let calls = !matches!(
         config.provider,
         ProviderKind::Rules
@@ -60,13 +61,16 @@ pub(super) fn choose_presentation(config: &JudgeConfig, model: &str) -> Transcri
     } else {
         None
     };
+    // The user's own setting wins over the built-in table.
     let window = window.or_else(|| provider::find_context_window(config.provider, model));
+    // A requested summary doesn't depend on the window, except for its size.
     if is_reading_requested(config) {
         return TranscriptPresentation::Summary(window.map_or(DEFAULT_SUMMARY_TOKENS, |w| {
             (w / 4).min(DEFAULT_SUMMARY_TOKENS)
         }));
     }
     match window {
+        // With an unknown window the judge still sees the whole transcript.
         None => TranscriptPresentation::Whole,
         Some(window) => TranscriptPresentation::IfItFits(window),
     }
@@ -89,6 +93,7 @@ pub(super) fn fits_window(
     config: &JudgeConfig,
     window: u64,
 ) -> bool {
+    // Everything that occupies the window: declarations, tool responses, prompt, reply, protocol.
     let declared: u64 = decls
         .iter()
         .map(|decl| estimate_tokens(&decl.description) + estimate_tokens(&decl.schema.to_string()))
@@ -96,6 +101,7 @@ pub(super) fn fits_window(
     let returned = if decls.is_empty() {
         0
     } else {
+        // The last turn is the verdict and receives no tool responses.
         let turns = u64::from(config.max_turns.saturating_sub(1));
         // Without the cap, a judge with many turns would never see a whole transcript.
         (turns * TOOL_TOKENS_PER_TURN).min(window / 2)
@@ -114,6 +120,7 @@ pub(super) fn fits_window(
 
 /// Returns the most tokens of a summary in a window.
 pub(super) fn summary_tokens(window: u64) -> u64 {
+    // A quarter leaves room for what the judge reads with tools.
     (window / 4).min(DEFAULT_SUMMARY_TOKENS)
 }
 
@@ -122,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_cannot_read_with_tools_is_shown_the_whole() {
+    fn judge_without_tool_calls_receives_the_whole_transcript() {
         let mut config = JudgeConfig::new("j", ProviderKind::Openai);
         config.model = "m".to_owned();
         assert_eq!(

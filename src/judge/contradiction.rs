@@ -32,6 +32,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::Value;
 
+use super::verdict_format::ScoreRange;
 use crate::model::VerdictPart;
 
 /// The verdict that a sentence states.
@@ -169,11 +170,14 @@ pub(super) fn find_in_parts(parts: &[VerdictPart]) -> Option<String> {
 }
 
 /// Describes a verdict that contradicts its score, at either end of the scale.
-pub(super) fn find_in_score(passed: bool, score: f64, (low, high): (f64, f64)) -> Option<String> {
+pub(super) fn find_in_score(passed: bool, score: f64, range: ScoreRange) -> Option<String> {
+    let ScoreRange { low, high } = range;
+    // A scale without extent has no lowest and highest score.
     if high <= low {
         return None;
     }
     match passed {
+        // Only the ends of the scale: between them, the scoring guide decides what passes.
         true if score <= low => Some(format!(
             "the verdict is passed, but its score is {score}, the lowest there is"
         )),
@@ -219,6 +223,7 @@ static SCORE_REMARK: LazyLock<Regex> = LazyLock::new(|| {
 fn last_sentence(reasoning: &str) -> Option<String> {
     // Only the end matters, and the patterns below are slow on a long reply.
     let from = reasoning.ceil_char_boundary(reasoning.len().saturating_sub(8000));
+    // A quotation states someone else's words, so it must not count as the judge's conclusion.
     let text = QUOTED.replace_all(&reasoning[from..], " QUOTE ");
     let text = SINGLE_QUOTED.replace_all(&text, "$1 QUOTE $2");
     let mut sentences = Vec::new();
@@ -228,6 +233,7 @@ fn last_sentence(reasoning: &str) -> Option<String> {
         rest = rest[end..].trim_start();
     }
     sentences.push(rest);
+    // Judges often add a confidence or score after the conclusion, so skip such a remark.
     let last = sentences
         .into_iter()
         .rev()
@@ -246,10 +252,12 @@ fn find_sentence_end(text: &str) -> Option<usize> {
         let next = chars.peek().map(|(_, c)| *c);
         let ends = match c {
             '\n' => true,
+            // A point inside a number or name has no space after it. Markdown may close emphasis here.
             '.' | '!' | '?' | ';' => next.is_some_and(|c| c.is_whitespace() || "*_)]".contains(c)),
             _ => false,
         };
         let end = at + c.len_utf8();
+        // Punctuation at the very end begins no further sentence.
         if ends
             && !text[end..]
                 .trim_matches(|c: char| !c.is_alphanumeric())
@@ -351,9 +359,11 @@ static PASS_STATEMENT: LazyLock<Regex> = LazyLock::new(|| {
 
 /// Returns the verdict that a sentence plainly states.
 fn read_sentence_verdict(sentence: &str) -> Option<SentenceVerdict> {
+    // `n't` is a hedge below, but a plain "doesn't meet" is a clear statement.
     let sentence = CONTRACTED_NEGATION.replace_all(sentence, "$1 not");
     // "Stated criteria" contains a hedge word, but states no one's words.
     let sentence = STATED_CRITERIA.replace_all(&sentence, "$1");
+    // A false alarm costs more than a missed contradiction, so a hedged sentence states nothing.
     if HEDGE_WORDS.is_match(&sentence) {
         return None;
     }

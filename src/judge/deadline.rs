@@ -43,6 +43,7 @@ impl CellDeadline {
         loop {
             // Register before reading the state: a pause in between would wake no one otherwise.
             let changed = self.changed.notified();
+            // The block ends the lock before the wait.
             let left = {
                 let state = self.lock();
                 (state.paused == 0)
@@ -51,6 +52,7 @@ impl CellDeadline {
             match left {
                 Some(Millis(0)) => return,
                 Some(left) => tokio::select! {
+                    // Loop again in both cases: a pause may have begun while this slept.
                     () = self.clock.sleep(left) => {}
                     () = changed => {}
                 },
@@ -77,6 +79,7 @@ impl CellDeadline {
     pub(super) fn pause(&self) -> DeadlinePause<'_> {
         let mut state = self.lock();
         if state.paused == 0 {
+            // Only the first guard fixes the rest of the time; further guards add no pause of their own.
             state.time_left = state.time_left.since(self.clock.now().since(state.since));
         }
         state.paused += 1;
@@ -99,6 +102,7 @@ impl Drop for DeadlinePause<'_> {
         let mut state = self.0.lock();
         state.paused -= 1;
         if state.paused == 0 {
+            // The time runs again from now, when the last guard is gone.
             state.since = self.0.clock.now();
         }
         drop(state);

@@ -42,6 +42,22 @@ pub struct JudgeEngineDeps {
     pub secret: DelimiterSecret,
 }
 
+/// The first request of a cell.
+pub struct FirstTurn {
+    /// The request.
+    pub body: RequestBody,
+    /// The most turns that the cell may take.
+    pub max_turns: u16,
+}
+
+/// The cache key of a cell's verdict.
+pub struct VerdictCacheKey {
+    /// The digest of all parts.
+    pub key: Digest,
+    /// The named digests that the key is made of.
+    pub parts: Vec<(String, Digest)>,
+}
+
 /// One judge of a run.
 pub struct JudgeEngine {
     config: JudgeConfig,
@@ -82,83 +98,86 @@ impl JudgeEngine {
     }
 
     /// Returns the exact request of a cell's first turn without sending it, as `dicta prompt` prints it.
-    pub fn first_request_body(&self, ask: &JudgeRequest) -> Result<RequestBody, ProviderError> {
-        Ok(self.first_turn_request(ask)?.0)
+    pub fn first_request_body(&self, request: &JudgeRequest) -> Result<RequestBody, ProviderError> {
+        Ok(self.first_turn_request(request)?.body)
     }
 
-    /// Returns the first request and the number of turns that the cell may take.
+    /// Returns the first request of a cell.
     ///
     /// A judge without tools has one turn, unless the transcript is too long and must be read with tools.
-    pub fn first_turn_request(
-        &self,
-        ask: &JudgeRequest,
-    ) -> Result<(RequestBody, u16), ProviderError> {
-        let setup = self.prepare_cell(ask)?;
+    pub fn first_turn_request(&self, request: &JudgeRequest) -> Result<FirstTurn, ProviderError> {
+        let setup = self.prepare_cell(request)?;
         let body = setup.provider.build_body(&TurnRequest {
             history: &[setup.prompt.to_item()],
             tools: &setup.tool_decls,
             tool_choice: setup.tool_choice(setup.max_turns == 1),
         })?;
-        Ok((body, setup.max_turns))
+        Ok(FirstTurn {
+            body,
+            max_turns: setup.max_turns,
+        })
     }
 
     /// Returns the way in which the judge submits a cell's verdict.
-    pub fn verdict_mode(&self, ask: &JudgeRequest) -> Result<VerdictMode, ProviderError> {
-        Ok(self.prepare_cell(ask)?.verdict_mode)
+    pub fn verdict_mode(&self, request: &JudgeRequest) -> Result<VerdictMode, ProviderError> {
+        Ok(self.prepare_cell(request)?.verdict_mode)
     }
 
     /// Renders the prompt of a cell.
-    pub fn render_prompt(&self, ask: &JudgeRequest) -> Result<JudgePrompt, ProviderError> {
-        Ok(self.prepare_cell(ask)?.prompt)
+    pub fn render_prompt(&self, request: &JudgeRequest) -> Result<JudgePrompt, ProviderError> {
+        Ok(self.prepare_cell(request)?.prompt)
     }
 
-    /// Returns a cell's cache key and the named digests it is made of: everything static that can change the verdict.
+    /// Returns a cell's cache key, which covers everything static that can change the verdict.
     ///
     /// Not part of it: decision settings (`min_score`, `max_score`), keys, prices, limits, timeouts and the judge's
     /// name.
-    pub fn cache_key(
-        &self,
-        ask: &JudgeRequest,
-    ) -> Result<(Digest, Vec<(String, Digest)>), ProviderError> {
-        let setup = self.prepare_cell(ask)?;
-        let c = &self.config;
-        let headers: Vec<(&String, &String)> = c
+    pub fn cache_key(&self, request: &JudgeRequest) -> Result<VerdictCacheKey, ProviderError> {
+        let setup = self.prepare_cell(request)?;
+        let config = &self.config;
+        let headers: Vec<(&String, &String)> = config
             .headers
             .iter()
             // Keys differ between users and don't change verdicts.
             .filter(|(name, _)| !crate::model::is_secret_name(name))
             .collect();
+        // Every judge setting that can change the reply. The order is fixed, because the key hashes the text.
         let mut judge = json!({
-            "provider": c.provider,
-            "model": ask.params.model.as_ref().unwrap_or(&c.model),
-            "base_url": c.base_url,
-            "temperature": c.temperature,
-            "max_output_tokens": c.max_output_tokens,
-            "reasoning": c.reasoning,
-            "seed": c.seed,
-            "extra_body": c.extra_body,
+            "provider": config.provider,
+            "model": request.params.model.as_ref().unwrap_or(&config.model),
+            "base_url": config.base_url,
+            "temperature": config.temperature,
+            "max_output_tokens": config.max_output_tokens,
+            "reasoning": config.reasoning,
+            "seed": config.seed,
+            "extra_body": config.extra_body,
             "headers": headers,
             "verdict": setup.verdict_mode,
             "max_turns": setup.max_turns,
         });
-        // Only if they are set, so that verdicts keep their keys that were recorded before these settings existed.
-        if let Some(location) = &c.location {
+        // Only if they are set, so that verdicts keep their keys that were recorded before these settings
+        // existed.
+        if let Some(location) = &config.location {
             judge["location"] = json!(location);
         }
-        if c.transcript != TranscriptMode::Auto {
-            judge["transcript"] = json!(c.transcript);
+        if config.transcript != TranscriptMode::Auto {
+            judge["transcript"] = json!(config.transcript);
         }
-        let settings: Vec<_> = c
+        let settings: Vec<_> = config
             .tools
             .iter()
             .map(|t| json!({"name": t.name, "settings": t.settings}))
             .collect();
         // A tool's digest covers its implementation too: another SQL statement or URL is another tool.
-        let own = setup.tools.tools.iter();
-        let own = own.filter(|tool| tool.decl().name != crate::model::SUBMIT_VERDICT);
-        let decls: Vec<Value> = own.map(|tool| describe_tool_identity(&**tool)).collect();
+        let judge_tools = setup.tools.tools.iter();
+        // The verdict format is in the key as `form`, so its tool would only repeat it.
+        let judge_tools =
+            judge_tools.filter(|tool| tool.decl().name != crate::model::SUBMIT_VERDICT);
+        let decls: Vec<Value> = judge_tools
+            .map(|tool| describe_tool_identity(&**tool))
+            .collect();
         let tools = json!({"declared": decls, "settings": settings});
-        let form = if setup.questions.is_empty() {
+        let format = if setup.questions.is_empty() {
             setup.verdict_format.schema()
         } else {
             json!(setup.questions)
@@ -177,16 +196,17 @@ impl JudgeEngine {
         let digest = |text: String| Digest::hash_bytes(text.as_bytes());
         // The first of several repeats asks the same as a single one, so changing `repeat` keeps its recorded
         // verdict.
-        let repeat = ask.repeat.filter(|nth| *nth > 1);
-        let nth = match ask.duplicate_index {
+        let repeat = request.repeat.filter(|nth| *nth > 1);
+        let nth = match request.duplicate_index {
             0 => format!("{repeat:?}"),
+            // Two identical evals ask twice and must not share one recorded verdict.
             twin => format!("{repeat:?} twin {twin}"),
         };
         let parts = vec![
             ("prompt".to_owned(), setup.prompt.digest()),
             ("judge".to_owned(), digest(judge.to_string())),
             ("tools".to_owned(), digest(tools.to_string())),
-            ("form".to_owned(), digest(form.to_string())),
+            ("form".to_owned(), digest(format.to_string())),
             ("repeat".to_owned(), digest(nth)),
             ("parser".to_owned(), digest(parser)),
         ];
@@ -195,12 +215,13 @@ impl JudgeEngine {
                 .iter()
                 .flat_map(|(name, digest)| [name.as_bytes(), digest.0.as_bytes()]),
         );
-        Ok((key, parts))
+        Ok(VerdictCacheKey { key, parts })
     }
 
     /// Prepares a cell; shows the transcript whole or as a summary, depending on the model's context window.
-    fn prepare_cell(&self, ask: &JudgeRequest) -> Result<CellSetup<'_>, ProviderError> {
-        let provider = match &ask.params.model {
+    fn prepare_cell(&self, request: &JudgeRequest) -> Result<CellSetup<'_>, ProviderError> {
+        // An eval that names a model needs that model's own provider.
+        let provider = match &request.params.model {
             Some(model) if *model != self.config.model => {
                 self.models.get(model).ok_or_else(|| {
                     ProviderError::Request(format!(
@@ -211,19 +232,24 @@ impl JudgeEngine {
             }
             _ => &self.provider,
         };
-        let model = ask.params.model.as_ref().unwrap_or(&self.config.model);
+        let model = request.params.model.as_ref().unwrap_or(&self.config.model);
         match context_fit::choose_presentation(&self.config, model) {
-            TranscriptPresentation::Whole => self.prepare_cell_with(ask, &**provider, None),
+            TranscriptPresentation::Whole => self.prepare_cell_with(request, &**provider, None),
             TranscriptPresentation::Summary(room) => {
-                self.prepare_cell_with(ask, &**provider, Some(room))
+                self.prepare_cell_with(request, &**provider, Some(room))
             }
             TranscriptPresentation::IfItFits(tokens) => {
-                let whole = self.prepare_cell_with(ask, &**provider, None)?;
-                if context_fit::fits_window(&whole.prompt, &whole.tool_decls, &self.config, tokens)
+                // The size is known only after rendering, so render the whole prompt first.
+                let setup = self.prepare_cell_with(request, &**provider, None)?;
+                if context_fit::fits_window(&setup.prompt, &setup.tool_decls, &self.config, tokens)
                 {
-                    return Ok(whole);
+                    return Ok(setup);
                 }
-                self.prepare_cell_with(ask, &**provider, Some(context_fit::summary_tokens(tokens)))
+                self.prepare_cell_with(
+                    request,
+                    &**provider,
+                    Some(context_fit::summary_tokens(tokens)),
+                )
             }
         }
     }
@@ -234,36 +260,40 @@ impl JudgeEngine {
     /// with tools.
     fn prepare_cell_with<'s>(
         &'s self,
-        ask: &JudgeRequest,
+        request: &JudgeRequest,
         provider: &'s dyn Provider,
         summary: Option<u64>,
     ) -> Result<CellSetup<'s>, ProviderError> {
         let has_tools = summary.is_some() || !self.tools.tools.is_empty();
         let mode =
             provider::resolve_verdict_mode(self.config.verdict, has_tools, provider.capabilities());
+        // A judge with tools must submit by call, and a judge without tools can't.
         if (mode == VerdictMode::Call) != has_tools {
             return Err(ProviderError::Request(format!(
                 "judge {}: `verdict: call` requires tools, `verdict: schema` and `verdict: text` don't work with tools",
                 self.config.name
             )));
         }
-        // `rules` answers "not applicable" for criteria it can't parse, even if the eval's author didn't allow it.
-        let allow_na = ask.allow_not_applicable || self.config.provider == ProviderKind::Rules;
-        let form = VerdictFormat::from_params(&ask.params, allow_na);
+        // `rules` answers "not applicable" for criteria it can't parse, even if the eval's author didn't
+        // allow it.
+        let allow_na = request.allow_not_applicable || self.config.provider == ProviderKind::Rules;
+        let format = VerdictFormat::from_params(&request.params, allow_na);
+        // A copy, because transcript tools and `submit_verdict` belong to this cell only.
         let mut tools = self.tools.clone();
-        let own = tools.decls();
+        let own_decls = tools.decls();
+        // Without tools no second turn can add anything.
         let max_turns = if has_tools {
             self.config.max_turns.max(1)
         } else {
             1
         };
         let prompt = prompt::render_prompt(
-            ask,
+            request,
             &PromptFrame {
                 base_prompt: &self.config.base_prompt,
                 verdict_mode: mode,
-                verdict_format: form,
-                tools: &own,
+                verdict_format: format,
+                tools: &own_decls,
                 max_turns,
                 secret: &self.deps.secret,
                 summary_tokens: summary,
@@ -277,23 +307,27 @@ impl JudgeEngine {
                     self.config.name
                 )));
             }
-            prompt = calibrated::render_prompt(ask, &self.config.base_prompt, &self.deps.secret);
-            questions = calibrated::build_questions(ask, &form)?;
+            // Replace the prompt: the frame above asks for a written verdict, which these endpoints never
+            // return.
+            prompt =
+                calibrated::render_prompt(request, &self.config.base_prompt, &self.deps.secret);
+            questions = calibrated::build_questions(request, &format)?;
         }
-        if let Some(book) = &prompt.judged_messages {
+        // A summary in the prompt requires the tools that read the rest.
+        if let Some(judged_messages) = &prompt.judged_messages {
             tools
                 .tools
-                .extend(transcript_tools::transcript_tools_for(book));
+                .extend(transcript_tools::transcript_tools_for(judged_messages));
         }
         if has_tools {
             // Last, because the trace declares only the last tool where a call can't be forced.
-            tools.tools.push(Arc::new(SubmitVerdictTool::new(form)));
+            tools.tools.push(Arc::new(SubmitVerdictTool::new(format)));
         }
         Ok(CellSetup {
             provider,
             provider_kind: self.config.provider,
             verdict_mode: mode,
-            verdict_format: form,
+            verdict_format: format,
             tool_decls: tools.decls(),
             tools,
             prompt,
@@ -303,18 +337,19 @@ impl JudgeEngine {
     }
 
     /// Judges one cell: prepares it, runs its trace, and adds usage, cost and duration.
-    async fn run(&self, ask: &JudgeRequest, cx: &CallCx) -> CellResult {
+    async fn run(&self, request: &JudgeRequest, cx: &CallCx) -> CellResult {
+        // Measure from here, so that preparing the prompt counts too.
         let began = cx.clock.now();
         let deadline = CellDeadline::new(Arc::clone(&cx.clock), self.config.timeout);
-        let model = ask.params.model.as_deref();
+        let model = request.params.model.as_deref();
         let meter = UsageMeter::new(&self.config, model, &self.deps.budget, &deadline);
-        let gate = TraceGate::new(&*self.deps.gate, ask.cell, cx, &deadline);
-        let mut result = match self.prepare_cell(ask) {
+        let gate = TraceGate::new(&*self.deps.gate, request.cell, cx, &deadline);
+        let mut result = match self.prepare_cell(request) {
             Err(error) => CellResult::from_error(Outcome::JudgeError, error.to_string()),
             Ok(setup) => {
                 let trace = JudgeTrace {
                     setup: &setup,
-                    request: ask,
+                    request,
                     cx,
                     deadline: &deadline,
                     meter: &meter,
@@ -340,6 +375,7 @@ impl JudgeEngine {
         };
         let (usage, bill) = meter.totals();
         result.usage = Some(usage);
+        // The cost is exact only if every call has a bill.
         result.cost_usd = bill.exact_usd();
         result.bill = (bill.unknown > 0).then_some(bill);
         // The wait for a place at the server is not the judge's time.
@@ -358,14 +394,15 @@ impl JudgeEngine {
 }
 
 impl JudgeBackend for JudgeEngine {
-    fn judge<'a>(&'a self, ask: &'a JudgeRequest, cx: &'a CallCx) -> BoxFuture<'a, CellResult> {
-        Box::pin(self.run(ask, cx))
+    fn judge<'a>(&'a self, request: &'a JudgeRequest, cx: &'a CallCx) -> BoxFuture<'a, CellResult> {
+        Box::pin(self.run(request, cx))
     }
 }
 
 /// Returns a tool's contribution to the cache key: its digest, and the rules on its calls if it has any.
 fn describe_tool_identity(tool: &dyn Tool) -> Value {
     match (tool.prerequisites(), tool.max_calls()) {
+        // A tool without rules keeps the form that earlier recordings have in their keys.
         ([], None) => json!(tool.digest()),
         (after, most) => json!({"tool": tool.digest(), "after": after, "max_calls": most}),
     }

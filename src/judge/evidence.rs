@@ -21,9 +21,7 @@ pub struct EvidenceKey {
 }
 
 impl EvidenceKey {
-    /// The responses of `run`.
-    ///
-    /// If it recorded several responses to one call, the first without an error counts, otherwise the first.
+    /// The key of a call with these canonical arguments, whatever the order of their keys.
     pub fn new(tool: &str, digest: &Digest, canonical: &RawJson) -> Self {
         Self {
             tool: tool.to_owned(),
@@ -84,6 +82,7 @@ impl LiveEvidence {
 
     fn remember(&self, cell: CellIx, key: EvidenceKey, answer: &ToolResponse) {
         let mut cells = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // The digest alone shows whether the evidence changed; the text is in the recording.
         let digest = Digest::hash_bytes(answer.text.as_bytes());
         cells.entry(cell).or_default().push((key, digest));
     }
@@ -128,12 +127,19 @@ impl EvidenceMissPolicy {
     }
 }
 
+/// A response and the run that recorded it.
+#[derive(Debug)]
+struct RecordedResponse {
+    response: ToolResponse,
+    run: RunId,
+}
+
 /// A store that answers tool calls with the recorded responses of one run, or of several in order.
 #[derive(Debug)]
 pub struct ReplayedEvidence {
     run: RunId,
     further_runs: usize,
-    responses: HashMap<EvidenceKey, (ToolResponse, RunId)>,
+    responses: HashMap<EvidenceKey, RecordedResponse>,
     miss_policy: EvidenceMissPolicy,
     used: LiveEvidence,
 }
@@ -154,6 +160,7 @@ impl ReplayedEvidence {
             miss_policy: miss,
             used: LiveEvidence::default(),
         };
+        // The clone ends the borrow of `evidence`.
         evidence.insert_calls(&evidence.run.clone(), calls);
         evidence
     }
@@ -175,15 +182,19 @@ impl ReplayedEvidence {
     }
 
     fn insert_calls(&mut self, run: &RunId, calls: Vec<(EvidenceKey, ToolResponse)>) {
-        for (key, answer) in calls {
+        for (key, response) in calls {
+            let recorded = RecordedResponse {
+                response,
+                run: run.clone(),
+            };
             match self.responses.entry(key) {
                 std::collections::hash_map::Entry::Vacant(free) => {
-                    free.insert((answer, run.clone()));
+                    free.insert(recorded);
                 }
                 std::collections::hash_map::Entry::Occupied(mut there) => {
                     // A run may have repeated a failed call; its success is the better recording.
-                    if there.get().0.is_error && !answer.is_error {
-                        there.insert((answer, run.clone()));
+                    if there.get().response.is_error && !recorded.response.is_error {
+                        there.insert(recorded);
                     }
                 }
             }
@@ -211,9 +222,9 @@ impl ReplayedEvidence {
 impl EvidenceStore for ReplayedEvidence {
     fn get(&self, _cell: CellIx, key: &EvidenceKey) -> EvidenceLookup {
         match (self.responses.get(key), self.miss_policy) {
-            (Some((answer, run)), _) => EvidenceLookup::Found {
-                response: answer.clone(),
-                run: run.clone(),
+            (Some(recorded), _) => EvidenceLookup::Found {
+                response: recorded.response.clone(),
+                run: recorded.run.clone(),
             },
             (None, EvidenceMissPolicy::Live) => EvidenceLookup::Miss,
             (None, EvidenceMissPolicy::Error) => {
@@ -229,6 +240,7 @@ impl EvidenceStore for ReplayedEvidence {
     }
 
     fn put(&self, cell: CellIx, key: EvidenceKey, answer: &ToolResponse) {
+        // A verdict on replayed responses is cached like one on live responses.
         self.used.remember(cell, key, answer);
     }
 }
@@ -258,9 +270,10 @@ mod tests {
     #[test]
     fn a_tool_that_does_something_else_is_another_tool() {
         let args = RawJson::parse("{}").expect("JSON");
-        let of = |does: &[u8]| EvidenceKey::new("find", &Digest::hash_bytes(does), &args);
-        assert_eq!(of(b"SELECT 1"), of(b"SELECT 1"));
-        assert_ne!(of(b"SELECT 1"), of(b"SELECT 2"));
+        let key_of =
+            |statement: &[u8]| EvidenceKey::new("find", &Digest::hash_bytes(statement), &args);
+        assert_eq!(key_of(b"SELECT 1"), key_of(b"SELECT 1"));
+        assert_ne!(key_of(b"SELECT 1"), key_of(b"SELECT 2"));
     }
 
     #[test]
@@ -293,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_runs_the_first_that_holds_an_answer_gives_it() {
+    fn first_run_with_a_response_answers_the_call() {
         let (newer, older) = (
             RunId("20261121T015301Z-kvqa".into()),
             RunId("20261120T015301Z-abcd".into()),

@@ -29,27 +29,27 @@ use crate::provider::{
 use crate::tools::{SeenUrls, Tool, ToolSet, ValidatedCall};
 
 /// The reply of a scripted model.
-pub(super) enum Say {
+pub(super) enum ScriptedReply {
     Reply(ModelReply),
     Error(ProviderError),
     /// It never replies.
     Hang,
 }
 
-pub(super) fn text(text: &str) -> Say {
-    Say::Reply(ModelReply {
+pub(super) fn text(text: &str) -> ScriptedReply {
+    ScriptedReply::Reply(ModelReply {
         text: text.to_owned(),
         ..ModelReply::default()
     })
 }
 
-pub(super) fn calls(calls: &[(&str, &str)]) -> Say {
+pub(super) fn calls(calls: &[(&str, &str)]) -> ScriptedReply {
     let calls = (1..).zip(calls).map(|(n, (name, raw))| ReplyCall {
         id: format!("call_{n}"),
         name: (*name).to_owned(),
         raw: (*raw).to_owned(),
     });
-    Say::Reply(ModelReply {
+    ScriptedReply::Reply(ModelReply {
         calls: calls.collect(),
         stop: StopReason::ToolCalls,
         ..ModelReply::default()
@@ -61,25 +61,25 @@ pub(super) const PASSED: &str = r#"{"citations":[],"reasoning":"ok","passed":tru
 /// A scripted model that remembers its requests.
 pub(super) struct Script {
     caps: ModelCapabilities,
-    says: Mutex<VecDeque<Say>>,
+    replies: Mutex<VecDeque<ScriptedReply>>,
     pub(super) asked: Mutex<Vec<(ToolChoice, Vec<String>)>>,
     pub(super) bodies: Mutex<Vec<String>>,
 }
 
 impl Script {
-    pub(super) fn new(says: Vec<Say>) -> Arc<Self> {
-        Self::of(says, true)
+    pub(super) fn new(replies: Vec<ScriptedReply>) -> Arc<Self> {
+        Self::with_forced_calls(replies, true)
     }
 
     /// A model that can or can't be forced to call a function.
-    pub(super) fn of(says: Vec<Say>, forced_call: bool) -> Arc<Self> {
+    pub(super) fn with_forced_calls(replies: Vec<ScriptedReply>, forced_call: bool) -> Arc<Self> {
         Arc::new(Self {
             caps: ModelCapabilities {
                 structured_output: false,
                 forced_call,
                 dropped: Vec::new(),
             },
-            says: Mutex::new(says.into()),
+            replies: Mutex::new(replies.into()),
             asked: Mutex::default(),
             bodies: Mutex::default(),
         })
@@ -112,17 +112,17 @@ impl Provider for Script {
         Box::pin(async move {
             self.bodies.lock().expect("no panic").push(body.text());
             let say = {
-                let mut says = self.says.lock().expect("no panic");
+                let mut replies = self.replies.lock().expect("no panic");
                 // An error is given again to every further attempt.
-                if let Some(Say::Error(error)) = says.front() {
+                if let Some(ScriptedReply::Error(error)) = replies.front() {
                     return Err(error.clone());
                 }
-                says.pop_front()
+                replies.pop_front()
             };
             let reply = match say.expect("the script has a reply left") {
-                Say::Reply(reply) => reply,
-                Say::Error(error) => return Err(error),
-                Say::Hang => std::future::pending().await,
+                ScriptedReply::Reply(reply) => reply,
+                ScriptedReply::Error(error) => return Err(error),
+                ScriptedReply::Hang => std::future::pending().await,
             };
             let mut deltas = cx.coalesce_deltas(attempt);
             deltas.push(DeltaPart::Text, &reply.text).await;
@@ -144,7 +144,7 @@ impl Provider for Script {
 
 /// The behavior of a fake tool.
 #[derive(Clone, Copy)]
-pub(super) enum Does {
+pub(super) enum FakeToolBehavior {
     Echo,
     Fail,
     Panic,
@@ -158,13 +158,13 @@ pub(super) enum Does {
 /// A tool with a text parameter `url` that counts its calls.
 pub(super) struct FakeTool {
     decl: ToolDeclaration,
-    does: Does,
-    rules: Rules,
+    behavior: FakeToolBehavior,
+    rules: FakeToolRules,
     pub(super) ran: Mutex<Vec<String>>,
 }
 
 /// The rules of a tool except its behavior.
-pub(super) struct Rules {
+pub(super) struct FakeToolRules {
     /// Part of its digest.
     pub(super) statement: &'static str,
     pub(super) read_only: bool,
@@ -173,7 +173,7 @@ pub(super) struct Rules {
     pub(super) max_calls: Option<u32>,
 }
 
-impl Default for Rules {
+impl Default for FakeToolRules {
     fn default() -> Self {
         Self {
             statement: "",
@@ -186,11 +186,11 @@ impl Default for Rules {
 }
 
 impl FakeTool {
-    pub(super) fn new(name: &str, does: Does) -> Arc<Self> {
-        Self::with(name, does, Rules::default())
+    pub(super) fn new(name: &str, behavior: FakeToolBehavior) -> Arc<Self> {
+        Self::with(name, behavior, FakeToolRules::default())
     }
 
-    pub(super) fn with(name: &str, does: Does, rules: Rules) -> Arc<Self> {
+    pub(super) fn with(name: &str, behavior: FakeToolBehavior, rules: FakeToolRules) -> Arc<Self> {
         Arc::new(Self {
             rules,
             decl: ToolDeclaration {
@@ -198,7 +198,7 @@ impl FakeTool {
                 description: "opens a page".to_owned(),
                 schema: json!({"type": "object", "properties": {"url": {"type": "string"}}}),
             },
-            does,
+            behavior,
             ran: Mutex::default(),
         })
     }
@@ -262,23 +262,25 @@ impl Tool for FakeTool {
                 .push(prepared.values.get().to_owned());
             // Lets the other calls of the turn begin.
             tokio::task::yield_now().await;
-            match self.does {
-                Does::Echo => ToolResponse::ok(format!("page of {}", prepared.values.get())),
-                Does::Fail => ToolResponse::error("HTTP 404 fetching it"),
-                Does::Panic => panic!("boom"),
-                Does::Flaky(times) => match self.ran.lock().expect("no panic").len() {
+            match self.behavior {
+                FakeToolBehavior::Echo => {
+                    ToolResponse::ok(format!("page of {}", prepared.values.get()))
+                }
+                FakeToolBehavior::Fail => ToolResponse::error("HTTP 404 fetching it"),
+                FakeToolBehavior::Panic => panic!("boom"),
+                FakeToolBehavior::Flaky(times) => match self.ran.lock().expect("no panic").len() {
                     ran if ran <= times => ToolResponse::error("HTTP 503 fetching it").transient(),
                     _ => ToolResponse::ok(format!("page of {}", prepared.values.get())),
                 },
-                Does::Hang => std::future::pending().await,
-                Does::Together(n) => {
-                    let own = prepared.values.get();
-                    let first = self.ran.lock().expect("no panic")[0] == own;
+                FakeToolBehavior::Hang => std::future::pending().await,
+                FakeToolBehavior::Together(n) => {
+                    let arguments = prepared.values.get();
+                    let first = self.ran.lock().expect("no panic")[0] == arguments;
                     for _ in 0..if first { 2000 } else { 1000 } {
                         tokio::task::yield_now().await;
                     }
                     match self.ran.lock().expect("no panic").len() {
-                        ran if ran >= n => ToolResponse::ok(format!("page of {own}")),
+                        ran if ran >= n => ToolResponse::ok(format!("page of {arguments}")),
                         ran => ToolResponse::error(format_args!("only {ran} ran")),
                     }
                 }
@@ -288,7 +290,7 @@ impl Tool for FakeTool {
 }
 
 /// A judge, a cell and the facts of its run.
-pub(super) struct Bench {
+pub(super) struct JudgeFixture {
     pub(super) config: JudgeConfig,
     pub(super) tools: ToolSet,
     pub(super) gate: Arc<dyn Gate>,
@@ -296,10 +298,10 @@ pub(super) struct Bench {
     pub(super) budget: Arc<Budget>,
     pub(super) clock: FakeClock,
     pub(super) cancel: CancellationToken,
-    pub(super) ask: JudgeRequest,
+    pub(super) request: JudgeRequest,
 }
 
-impl Bench {
+impl JudgeFixture {
     pub(super) fn new(tools: &[Arc<FakeTool>]) -> Self {
         let mut config = JudgeConfig::new("test", ProviderKind::Openai);
         config.model = "m".to_owned();
@@ -316,7 +318,7 @@ impl Bench {
             budget: Arc::default(),
             clock: FakeClock::new(),
             cancel: CancellationToken::new(),
-            ask: ask("Names 2.69.", "Use 2.69, it is the newest."),
+            request: judge_request("Names 2.69.", "Use 2.69, it is the newest."),
         }
     }
 
@@ -349,7 +351,7 @@ impl Bench {
             cell: CellIx(0),
             turn: TurnIx(0),
         };
-        let result = engine.judge(&self.ask, &cx).await;
+        let result = engine.judge(&self.request, &cx).await;
         drop(cx);
         let mut kinds = Vec::new();
         while let Ok(envelope) = facts.try_recv() {
@@ -360,7 +362,7 @@ impl Bench {
 }
 
 /// A cell whose output is one assistant message.
-pub(super) fn ask(criteria: &str, output: &str) -> JudgeRequest {
+pub(super) fn judge_request(criteria: &str, output: &str) -> JudgeRequest {
     let say = |role, text: &str| TranscriptMessage {
         role,
         parts: vec![TranscriptPart::Text(text.to_owned().into())],
@@ -389,7 +391,7 @@ pub(super) fn ask(criteria: &str, output: &str) -> JudgeRequest {
 }
 
 /// Formats the facts as short words in order.
-pub(super) fn story(kinds: &[EventKind]) -> Vec<String> {
+pub(super) fn format_facts(kinds: &[EventKind]) -> Vec<String> {
     kinds
         .iter()
         .filter_map(|kind| {

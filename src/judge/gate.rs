@@ -77,6 +77,7 @@ impl GateEdit {
             GateEdit::Body(body) => body.clone(),
             GateEdit::Args(args) => args.get().to_owned(),
             GateEdit::ToolResponse(answer) => answer.text.clone(),
+            // A verdict always serializes; an empty text would only lose the log entry.
             GateEdit::Verdict(verdict) => serde_json::to_string(verdict).unwrap_or_default(),
         }
     }

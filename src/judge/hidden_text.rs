@@ -11,15 +11,16 @@ use crate::model::{ToolResponse, TranscriptPart, count_invisible};
 const MAX_NAMED_MESSAGES: usize = 4;
 
 /// Describes the hidden text behind a verdict: the transcript in one sentence, then each page.
-pub(super) fn describe_hidden_text(ask: &JudgeRequest, pages: &[String]) -> Vec<String> {
-    let mut all: Vec<String> = describe_in_transcript(ask).into_iter().collect();
+pub(super) fn describe_hidden_text(request: &JudgeRequest, pages: &[String]) -> Vec<String> {
+    let mut all: Vec<String> = describe_in_transcript(request).into_iter().collect();
     all.extend_from_slice(pages);
     all
 }
 
-fn describe_in_transcript(ask: &JudgeRequest) -> Option<String> {
-    let end = ask.end.min(ask.transcript.messages.len());
-    let hide_calls = ask.params.hide_calls;
+fn describe_in_transcript(request: &JudgeRequest) -> Option<String> {
+    let end = request.end.min(request.transcript.messages.len());
+    let hide_calls = request.params.hide_calls;
+    // Count only parts that the prompt shows: hidden calls can't influence the judge.
     let count = |part: &TranscriptPart<'_>| match part {
         TranscriptPart::Text(text) | TranscriptPart::Reasoning(text) => count_invisible(text),
         TranscriptPart::ToolCall(call) if !hide_calls => count_invisible(&call.arguments),
@@ -29,11 +30,12 @@ fn describe_in_transcript(ask: &JudgeRequest) -> Option<String> {
         | TranscriptPart::ToolResult(_)
         | TranscriptPart::Media { .. } => 0,
     };
-    let counts = ask.transcript.messages[..end].iter().enumerate();
+    let counts = request.transcript.messages[..end].iter().enumerate();
     let found: Vec<(usize, usize)> = counts
         .map(|(n, message)| (n, message.parts.iter().map(count).sum()))
         .filter(|(_, count)| *count > 0)
         .collect();
+    // One sentence with the total, because a list of every message would be too long.
     let all: usize = found.iter().map(|(_, count)| count).sum();
     let named: Vec<String> = found
         .iter()
@@ -64,6 +66,7 @@ pub(super) fn describe_in_page(number: usize, answer: &ToolResponse) -> Option<S
         0 => None,
         n => Some(format_invisible_count(n)),
     };
+    // Text that HTML hides, as opposed to characters without a glyph.
     let unshown = match answer.hidden {
         0 => None,
         n => Some(format!(

@@ -29,11 +29,13 @@ pub(super) fn label_message_parts(
     output: Option<usize>,
     hide_calls: bool,
 ) -> Vec<MessagePart> {
+    // Tool names by call id, because a tool result contains only the id.
     let mut names: HashMap<&str, &str> = HashMap::new();
     let mut parts = Vec::new();
     for (n, message) in messages.iter().enumerate() {
         let role = match &message.role {
             MessageRole::Other(name) => escape_name(name),
+            // Only names of unknown roles come from the file, so only these need escaping.
             known => known.as_str().to_owned(),
         };
         let mark = if output == Some(n) {
@@ -41,6 +43,7 @@ pub(super) fn label_message_parts(
         } else {
             ""
         };
+        // Remember the count, to see below whether this message has any line.
         let before = parts.len();
         let hidden_part = |part: &&TranscriptPart<'_>| {
             hide_calls
@@ -78,7 +81,7 @@ pub(super) fn label_message_parts(
                     )
                 }
                 TranscriptPart::ToolResult(result) => {
-                    let of = names
+                    let tool_note = names
                         .get(&*result.call_id)
                         .map_or(String::new(), |name| format!(" of {}", escape_name(name)));
                     let id = format_call_id(&result.call_id);
@@ -89,7 +92,7 @@ pub(super) fn label_message_parts(
                     };
                     (
                         format!(
-                            "[{n}] {role} result{of}{id}{error}{}",
+                            "[{n}] {role} result{tool_note}{id}{error}{}",
                             describe_invisible(&result.content)
                         ),
                         result.content.to_string(),
@@ -99,6 +102,7 @@ pub(super) fn label_message_parts(
                     format!("[{n}] {role} attaches {}, not shown", escape_name(kind)),
                     String::new(),
                 ),
+                // A cut keeps a large unknown part, such as an image, from filling the prompt.
                 TranscriptPart::Other(raw) => {
                     let cut: String = raw.get().chars().take(MAX_OTHER_CHARS).collect();
                     let note = if cut.len() < raw.get().len() {
@@ -117,7 +121,6 @@ pub(super) fn label_message_parts(
                 text,
             });
         }
-        // Every message has a line, and the output has one even without text: the task refers to its number.
         // Every message has a line, and the output has one even without text: the task refers to its number.
         if parts.len() == before || (output == Some(n) && message.text().is_empty()) {
             parts.push(MessagePart {
@@ -150,17 +153,18 @@ pub(super) fn describe_invisible(text: &str) -> String {
 }
 
 /// Renders parts, each after its delimiting line.
-pub(super) fn render_message_parts(marker: &Delimiter, parts: &[MessagePart]) -> String {
+pub(super) fn render_message_parts(delimiter: &Delimiter, parts: &[MessagePart]) -> String {
     let mut body = String::new();
-    write_message_parts(&mut body, marker, parts);
+    write_message_parts(&mut body, delimiter, parts);
     body
 }
 
 /// Appends parts, each after its delimiting line. The result ends in a line break, or is empty.
-pub(super) fn write_message_parts(out: &mut String, marker: &Delimiter, parts: &[MessagePart]) {
+pub(super) fn write_message_parts(out: &mut String, delimiter: &Delimiter, parts: &[MessagePart]) {
     for part in parts {
-        marker.write_line(out, &part.label);
+        delimiter.write_line(out, &part.label);
         out.push_str(&part.text);
+        // The next delimiting line must begin a line, or the model can't recognize it.
         if !part.text.is_empty() && !part.text.ends_with('\n') {
             out.push('\n');
         }

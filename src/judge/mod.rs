@@ -53,7 +53,7 @@ pub use budget::{Budget, BudgetSpend, LimitReached};
 pub use citations::CitableSources;
 pub(crate) use citations::{CitationTarget as CitedPlace, parse_citation_target as cited_place};
 pub use delimiter::{Delimiter, DelimiterSecret};
-pub use engine::{JudgeEngine, JudgeEngineDeps};
+pub use engine::{FirstTurn, JudgeEngine, JudgeEngineDeps, VerdictCacheKey};
 pub use evidence::{
     EvidenceKey, EvidenceLookup, EvidenceMissPolicy, EvidenceStore, LiveEvidence, NoEvidence,
     ReplayedEvidence,
@@ -63,6 +63,6 @@ pub use message_parts::collect_judged_messages;
 pub use parts::PartsFormat;
 pub use prompt::{JudgePrompt, PromptFrame, render_prompt};
 pub use verdict_error::VerdictParseError;
-pub use verdict_format::VerdictFormat;
+pub use verdict_format::{ScoreRange, VerdictFormat};
 pub use verdict_parser::{PARSER_VERSION, apply_bounds, parse_verdict_object};
 pub use verdict_text::parse_verdict_text;

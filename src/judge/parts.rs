@@ -88,6 +88,7 @@ impl PartsFormat {
     pub(super) fn aggregate(self, parts: &[VerdictPart]) -> Option<(bool, f64)> {
         match self {
             Self::Behaviors => VerdictPartsSpec::Behaviors.aggregate(parts),
+            // All other kinds aggregate like criteria, and the texts don't matter for that.
             _ => VerdictPartsSpec::Criteria(Vec::new()).aggregate(parts),
         }
     }
@@ -142,6 +143,7 @@ impl PartsFormat {
     pub(super) fn schema_properties(self) -> Vec<(&'static str, Value)> {
         let text = |what: &str| json!({"type": "string", "description": what});
         let object = |properties: Value| {
+            // Structured output in strict mode requires every property.
             let required: Vec<String> = properties
                 .as_object()
                 .into_iter()
@@ -155,6 +157,7 @@ impl PartsFormat {
             })
         };
         let why = text("One to three sentences: the facts that decide.");
+        // Behaviors are single objects with a count; all other kinds are arrays of parts.
         if self == Self::Behaviors {
             return VerdictPartsSpec::BEHAVIORS
                 .map(|name| {
@@ -244,6 +247,7 @@ impl PartsFormat {
 
     /// Parses the parts of a verdict. Numbered parts have no text yet.
     pub(super) fn parse_parts(self, json: &str) -> Result<Vec<VerdictPart>, VerdictParseError> {
+        // A second pass over the JSON: the caller has read the fields that every format has.
         let stated: RawVerdictParts =
             serde_json::from_str(json).map_err(|error| describe_type_error(json, &error))?;
         let missing = |key: &str| VerdictParseError(format!("the verdict has no `{key}`"));
@@ -285,12 +289,14 @@ impl PartsFormat {
             let Some(index) = index else {
                 return verdict_error(format!("a {one} of the verdict has no `index`"));
             };
+            // Models write `1.0` for 1, so the number is parsed as a float and compared here.
             let slot = (1..=n).find(|at| (index - *at as f64).abs() < f64::EPSILON);
             let Some(slot) = slot else {
                 return verdict_error(format!(
                     "the verdict speaks of {one} {index}, and they are numbered from 1 to {n}"
                 ));
             };
+            // Choosing one of two verdicts on a part would be a guess.
             if parts[slot - 1].replace(part).is_some() {
                 return verdict_error(format!("{one} {slot} has two verdicts"));
             }
@@ -306,23 +312,25 @@ impl PartsFormat {
     ///
     /// The `rules` judge receives only the schema, and learns the format from it.
     pub(super) fn from_schema(schema: &Value) -> Option<Self> {
+        // The words of the schema's descriptions carry the counts; `schema_properties` writes them.
         let properties = &schema["properties"];
         let numbers = |key: &str| {
             let index = &properties[key]["items"]["properties"]["index"]["description"];
             let [_, to] = find_words_after(index.as_str()?, ["from", "to"])?;
             to.parse::<usize>().ok()
         };
-        let has = |key: &str| properties[key].is_object();
-        if has("criteria") {
+        let has_property = |key: &str| properties[key].is_object();
+        // The keys are unique to each kind, so the first match decides.
+        if has_property("criteria") {
             return numbers("criteria").map(Self::Criteria);
         }
-        if has("calls") {
+        if has_property("calls") {
             return numbers("calls").map(Self::Calls);
         }
-        if has("goals") {
+        if has_property("goals") {
             return Some(Self::Goals(numbers("goals")));
         }
-        has(VerdictPartsSpec::BEHAVIORS[0]).then_some(Self::Behaviors)
+        has_property(VerdictPartsSpec::BEHAVIORS[0]).then_some(Self::Behaviors)
     }
 }
 

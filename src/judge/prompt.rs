@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::delimiter::{Delimiter, DelimiterSecret};
 use super::message_parts::{format_message_count, write_message_parts};
-use super::verdict_format::VerdictFormat;
+use super::verdict_format::{ScoreRange, VerdictFormat};
 use super::{message_parts, transcript_summary};
 use crate::handlers::JudgeRequest;
 use crate::model::SUBMIT_VERDICT;
@@ -61,7 +61,9 @@ impl JudgePrompt {
         let (system, user) = (self.system.as_bytes(), user.as_bytes());
         match &self.judged_messages {
             None => Digest::hash_parts([system, user]),
-            Some(book) => Digest::hash_parts([system, user, book.digest().0.as_bytes()]),
+            Some(judged_messages) => {
+                Digest::hash_parts([system, user, judged_messages.digest().0.as_bytes()])
+            }
         }
     }
 
@@ -101,12 +103,17 @@ criteria that ask for nothing more.
 ";
 
 /// Renders the prompt of a cell.
-pub fn render_prompt(ask: &JudgeRequest, frame: &PromptFrame<'_>) -> JudgePrompt {
-    let blocks = render_blocks(ask, frame.base_prompt, frame.secret, frame.summary_tokens);
+pub fn render_prompt(request: &JudgeRequest, frame: &PromptFrame<'_>) -> JudgePrompt {
+    let blocks = render_blocks(
+        request,
+        frame.base_prompt,
+        frame.secret,
+        frame.summary_tokens,
+    );
     let mut user = blocks.user;
-    user.push_str(&render_task(ask, frame, blocks.output));
+    user.push_str(&render_task(request, frame, blocks.output));
     JudgePrompt {
-        system: render_system(ask, frame),
+        system: render_system(request, frame),
         user,
         delimiter: blocks.delimiter,
         judged_messages: blocks.judged_messages,
@@ -115,16 +122,16 @@ pub fn render_prompt(ask: &JudgeRequest, frame: &PromptFrame<'_>) -> JudgePrompt
 
 /// Renders the same blocks for a judge that writes no verdict, with `last` instead of the task.
 pub(super) fn render_material(
-    ask: &JudgeRequest,
+    request: &JudgeRequest,
     base_prompt: &str,
     secret: &DelimiterSecret,
     last: &str,
 ) -> JudgePrompt {
-    let blocks = render_blocks(ask, base_prompt, secret, None);
+    let blocks = render_blocks(request, base_prompt, secret, None);
     let mut user = blocks.user;
     user.push_str(last);
-    let opening = ask.params.system_prompt.as_deref().unwrap_or(OPENING);
-    let more = render_extra_material(ask);
+    let opening = request.params.system_prompt.as_deref().unwrap_or(OPENING);
+    let more = render_extra_material(request);
     JudgePrompt {
         system: format!("{}\n\n{MATERIAL}{more}\n{DECIDING}", opening.trim_end()),
         user,
@@ -134,14 +141,16 @@ pub(super) fn render_material(
 }
 
 /// Describes the thing to be judged in one sentence.
-pub(super) fn describe_subject(ask: &JudgeRequest) -> String {
-    describe_output(ask, find_output(ask))
+pub(super) fn describe_subject(request: &JudgeRequest) -> String {
+    describe_output(request, find_output(request))
 }
 
 /// Returns the number of the message to be judged; `None` for a session, or without an assistant message.
-fn find_output(ask: &JudgeRequest) -> Option<usize> {
-    let messages = &ask.transcript.messages[..ask.end.min(ask.transcript.messages.len())];
-    (!ask.params.session)
+fn find_output(request: &JudgeRequest) -> Option<usize> {
+    let messages =
+        &request.transcript.messages[..request.end.min(request.transcript.messages.len())];
+    // A session is judged as a whole, so no single message is the output.
+    (!request.params.session)
         .then(|| {
             messages
                 .iter()
@@ -164,93 +173,105 @@ struct PromptBlocks {
 }
 
 fn render_blocks(
-    ask: &JudgeRequest,
+    request: &JudgeRequest,
     base_prompt: &str,
     secret: &DelimiterSecret,
     summary: Option<u64>,
 ) -> PromptBlocks {
-    let end = ask.end.min(ask.transcript.messages.len());
-    let messages = &ask.transcript.messages[..end];
-    let output = find_output(ask);
-    let pieces = message_parts::label_message_parts(messages, output, ask.params.hide_calls);
-    let metadata = render_metadata(ask);
+    let end = request.end.min(request.transcript.messages.len());
+    let messages = &request.transcript.messages[..end];
+    let output = find_output(request);
+    let pieces = message_parts::label_message_parts(messages, output, request.params.hide_calls);
+    let metadata = render_metadata(request);
+    // Collect all untrusted texts first: the delimiter must occur in none of them.
     let mut data = vec![
-        ask.params.criteria.as_str(),
-        ask.params.guide.as_str(),
+        request.params.criteria.as_str(),
+        request.params.guide.as_str(),
         &metadata,
     ];
+    // The base prompt is not enclosed, but the delimiter must not occur in it either.
     data.push(base_prompt);
-    data.extend(ask.params.prompt_blocks.iter().map(|m| m.text.as_str()));
+    data.extend(request.params.prompt_blocks.iter().map(|m| m.text.as_str()));
     data.extend(
         pieces
             .iter()
             .flat_map(|p| [p.label.as_str(), p.text.as_str()]),
     );
-    let marker = Delimiter::derive(secret, &data);
+    let delimiter = Delimiter::derive(secret, &data);
 
-    // The capacity for everything with its delimiting lines: a prompt can have megabytes, and growing would copy it.
+    // The capacity for everything with its delimiting lines: a prompt can have megabytes, and growing would
+    // copy it.
     let text: usize = data.iter().map(|text| text.len()).sum();
     let mut user = String::with_capacity(text + 64 * (pieces.len() + data.len()) + TASK_BYTES);
+    // The base prompt comes first, before the marker is introduced.
     if !base_prompt.is_empty() {
         user.push_str(base_prompt);
         user.push_str("\n\n");
     }
-    _ = writeln!(user, "Marker of this message: {}\n", marker.as_str());
-    if !ask.params.criteria.is_empty() {
-        user.push_str(&marker.enclose("criteria", "", &ask.params.criteria));
+    _ = writeln!(user, "Marker of this message: {}\n", delimiter.as_str());
+    if !request.params.criteria.is_empty() {
+        user.push_str(&delimiter.enclose("criteria", "", &request.params.criteria));
         user.push('\n');
     }
-    if !ask.params.guide.is_empty() {
-        user.push_str(&marker.enclose("scoring guide", "", &ask.params.guide));
+    if !request.params.guide.is_empty() {
+        user.push_str(&delimiter.enclose("scoring guide", "", &request.params.guide));
         user.push('\n');
     }
     if !metadata.is_empty() {
-        user.push_str(&marker.enclose("metadata", "", &metadata));
+        user.push_str(&delimiter.enclose("metadata", "", &metadata));
         user.push('\n');
     }
-    for material in &ask.params.prompt_blocks {
-        user.push_str(&marker.enclose(&material.label, "", &material.text));
+    // Eval-specific blocks come after the standard ones and before the transcript.
+    for material in &request.params.prompt_blocks {
+        user.push_str(&delimiter.enclose(&material.label, "", &material.text));
         user.push('\n');
     }
-    let book = match summary {
+    let judged_messages = match summary {
         None => {
             user.push_str(
-                &marker.delimiter_line(&format!("begin transcript{}", format_message_count(end))),
+                &delimiter
+                    .delimiter_line(&format!("begin transcript{}", format_message_count(end))),
             );
-            write_message_parts(&mut user, &marker, &pieces);
-            user.push_str(&marker.delimiter_line("end transcript"));
+            write_message_parts(&mut user, &delimiter, &pieces);
+            user.push_str(&delimiter.delimiter_line("end transcript"));
             None
         }
+        // A summary: the same parts stay available to the tools that read the transcript.
         Some(room) => {
-            let book = JudgedMessages {
+            let judged_messages = JudgedMessages {
                 parts: pieces,
                 message_count: end,
-                delimiter: (format!("<<<{} ", marker.as_str()), ">>>".to_owned()),
+                delimiter: (format!("<<<{} ", delimiter.as_str()), ">>>".to_owned()),
             };
             user.push_str(&transcript_summary::render_summary(
-                &book, messages, output, &marker, room,
+                &judged_messages,
+                messages,
+                output,
+                &delimiter,
+                room,
             ));
-            Some(Arc::new(book))
+            Some(Arc::new(judged_messages))
         }
     };
     user.push('\n');
     PromptBlocks {
         user,
-        delimiter: marker,
+        delimiter,
         output,
-        judged_messages: book,
+        judged_messages,
     }
 }
 
-fn render_system(ask: &JudgeRequest, frame: &PromptFrame<'_>) -> String {
+fn render_system(request: &JudgeRequest, frame: &PromptFrame<'_>) -> String {
     let mut text = String::new();
-    let opening = ask.params.system_prompt.as_deref().unwrap_or(OPENING);
-    let more = render_extra_material(ask);
+    let opening = request.params.system_prompt.as_deref().unwrap_or(OPENING);
+    let more = render_extra_material(request);
     _ = writeln!(
         text,
         "{}\n\n{MATERIAL}{more}\n{DECIDING}",
         opening.trim_end()
     );
+    // How to read the transcript comes before the judge's own tools.
     if frame.summary_tokens.is_some() {
         text.push_str(&transcript_summary::render_instructions(
             !frame.tools.is_empty(),
@@ -276,10 +297,11 @@ fn render_system(ask: &JudgeRequest, frame: &PromptFrame<'_>) -> String {
          - `citations`: the passages it rests on. `source` is `message N`, `fetch N` or `rubric`; `quote` is copied character \
          by character, a short passage, without ellipses. Each quote is checked. Empty if there is nothing to quote.\n",
     );
+    // With parts, the overall verdict follows from them, so the prompt doesn't ask for one.
     if let Some(parts) = frame.verdict_format.parts {
         text.push_str(&parts.render_instructions());
     } else {
-        let (low, high) = frame.verdict_format.score_range();
+        let ScoreRange { low, high } = frame.verdict_format.score_range();
         _ = write!(
             text,
             "- `reasoning`: two to six sentences for the rubric's author: which facts decide, and why. Its last sentence \
@@ -298,10 +320,10 @@ fn render_system(ask: &JudgeRequest, frame: &PromptFrame<'_>) -> String {
 }
 
 /// Describes the blocks that only some evals have. Without them the frame keeps its digest.
-fn render_extra_material(ask: &JudgeRequest) -> String {
+fn render_extra_material(request: &JudgeRequest) -> String {
     let mut text = String::new();
-    if !ask.params.prompt_blocks.is_empty() {
-        let labels: Vec<String> = ask
+    if !request.params.prompt_blocks.is_empty() {
+        let labels: Vec<String> = request
             .params
             .prompt_blocks
             .iter()
@@ -314,7 +336,7 @@ fn render_extra_material(ask: &JudgeRequest) -> String {
             labels.join(", ")
         );
     }
-    if ask.params.hide_calls {
+    if request.params.hide_calls {
         text.push_str(
             "- The calls of the agent's tools and their results are left out of the transcript.\n",
         );
@@ -323,15 +345,16 @@ fn render_extra_material(ask: &JudgeRequest) -> String {
 }
 
 /// Renders the task. It comes after the data, so that the model reads it last.
-fn render_task(ask: &JudgeRequest, frame: &PromptFrame<'_>, output: Option<usize>) -> String {
-    let what = describe_output(ask, output);
+fn render_task(request: &JudgeRequest, frame: &PromptFrame<'_>, output: Option<usize>) -> String {
+    let what = describe_output(request, output);
     let how = render_submit_instruction(frame);
     format!("{what} {how}\n")
 }
 
-fn describe_output(ask: &JudgeRequest, output: Option<usize>) -> String {
-    match (ask.params.session, output) {
-        _ if ask.params.task.is_some() => ask.params.task.unwrap_or_default().to_owned(),
+fn describe_output(request: &JudgeRequest, output: Option<usize>) -> String {
+    match (request.params.session, output) {
+        // An eval type may state its own task, for example about calls.
+        _ if request.params.task.is_some() => request.params.task.unwrap_or_default().to_owned(),
         (true, _) => "Judge the whole conversation above, as one session.".to_owned(),
         (false, Some(n)) => {
             format!(
@@ -362,9 +385,9 @@ fn render_submit_instruction(frame: &PromptFrame<'_>) -> String {
     }
 }
 
-fn render_metadata(ask: &JudgeRequest) -> String {
+fn render_metadata(request: &JudgeRequest) -> String {
     let mut text = String::new();
-    for (name, value) in &ask.metadata {
+    for (name, value) in &request.metadata {
         _ = writeln!(text, "{name}: {}", value.get());
     }
     text

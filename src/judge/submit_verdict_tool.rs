@@ -34,6 +34,7 @@ impl Tool for SubmitVerdictTool {
     }
 
     fn prepare(&self, canonical: &RawJson, _seen: &SeenUrls) -> Result<ValidatedCall, Rejection> {
+        // Only check here: the trace parses the verdict again from the raw arguments.
         match verdict_parser::parse_verdict_object(canonical.get(), &self.format) {
             Ok(_) => Ok(ValidatedCall {
                 tool: SUBMIT_VERDICT.to_owned(),

@@ -8,6 +8,7 @@
 
 /// Estimates the tokens of a text, rather too high than too low.
 pub(super) fn estimate_tokens(text: &str) -> u64 {
+    // English has about four letters per token, other scripts and digits far fewer.
     let light = text
         .bytes()
         .filter(|b| b.is_ascii_alphabetic() || *b == b' ')
@@ -21,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_estimate_errs_on_the_high_side() {
+    fn token_estimate_is_rather_too_high() {
         // (text, tokens as the vendors' tokenizers count them, the higher of two)
         for (text, counted) in [
             ("The quick brown fox jumps over the lazy dog.", 10),

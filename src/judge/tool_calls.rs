@@ -78,6 +78,7 @@ impl ToolCallRunner<'_> {
     /// Runs one call to its end. Every failure becomes a response that the model can react to.
     pub(super) async fn run(&self, ix: CallIx, call: &ReplyCall) -> FinishedToolCall {
         emit_received(self.cx, ix, call).await;
+        // A verdict next to other calls is premature: the model hasn't read their results.
         if call.name == SUBMIT_VERDICT {
             let text = "Error: not yet: read these results first, then submit your verdict alone";
             emit_rejected(self.cx, ix, "not_yet", text).await;
@@ -98,6 +99,7 @@ impl ToolCallRunner<'_> {
             Err(rejection) => self.reject_call(ix, rejection).await,
             Ok(ready) => self.start_call(ix, ready).await,
         };
+        // Set the status last: calls with `after:` wait for it.
         self.turn_calls.set_status(ix, end.status);
         FinishedToolCall {
             response: end.response,
@@ -107,6 +109,7 @@ impl ToolCallRunner<'_> {
     }
 
     async fn reject_call(&self, ix: CallIx, rejection: Rejection) -> ToolCallEnd {
+        // A person may replace the error text that the model receives.
         let (text, cell) = match self.gate.pass(GateStop::Rejected(&rejection)).await {
             GateAction::AnswerCall(answer)
             | GateAction::ContinueWith(GateEdit::ToolResponse(answer)) => (answer.text, None),
@@ -123,6 +126,7 @@ impl ToolCallRunner<'_> {
     /// Every tool passes the same checks in this order: prerequisites, gate, identical calls, the limit on calls,
     /// recorded responses.
     async fn start_call(&self, ix: CallIx, mut ready: ValidatedCall) -> ToolCallEnd {
+        // Preparation rejects unknown names already, so this is only a safeguard.
         let Some(tool) = self.tools.get(&ready.tool) else {
             let rejection = Rejection {
                 rule: "unknown_tool".to_owned(),
@@ -160,6 +164,7 @@ impl ToolCallRunner<'_> {
             }
             GateAction::Continue | GateAction::ContinueWith(_) => {}
         }
+        // The key comes after the gate, because a person may have edited the arguments.
         let key = EvidenceKey::new(&ready.tool, &tool.digest(), &ready.canonical);
         let responder = match by_hand {
             Some(answer) => CallResponder::Person(answer),
@@ -176,6 +181,7 @@ impl ToolCallRunner<'_> {
                 }
             },
         };
+        // Only a call that passed all checks counts as started.
         let (values, coerced) = (ready.values.clone(), ready.coerced.clone());
         self.cx
             .emit_tool_fact(ix, ToolFact::Validated { values, coerced })
@@ -191,6 +197,7 @@ impl ToolCallRunner<'_> {
         tool: &str,
         args: RawJson,
     ) -> Result<ValidatedCall, Rejection> {
+        // The same checks as for the model's arguments: a person can make mistakes too.
         let edited = tools::prepare_call_catching_panics(self.tools, tool, args.get(), self.seen);
         let mut changes = vec![ArgumentChange {
             path: String::new(),
@@ -217,8 +224,8 @@ impl ToolCallRunner<'_> {
         if let Some(same) = self.call_history.find_identical(tool, key, self.cx.turn) {
             return Ok(CallResponder::IdenticalCall(same));
         }
-        // Before the recorded responses: a call that a live run rejected has none, and must be rejected with the same
-        // text.
+        // Before the recorded responses: a call that a live run rejected has none, and must be rejected with
+        // the same text.
         let within = self.call_history.check_call_limit(tool, key);
         within.map_err(CallRefusal::RejectCall)?;
         // The transcript is what the judge judges: no run has recorded responses for it.
@@ -242,6 +249,7 @@ impl ToolCallRunner<'_> {
                 EvidenceLookup::Miss => None,
             }
         };
+        // Register before running, so that an identical call of this turn waits for the response.
         let sender = self.call_history.register_call(tool, key, self.cx.turn, ix);
         Ok(CallResponder::EvidenceOrTool { recorded, sender })
     }
@@ -334,6 +342,7 @@ pub(super) const VERDICT_RECEIVED: &str = "The verdict was received.";
 
 /// Records the facts of a `submit_verdict` that was read; it has the same states as any call.
 pub(super) async fn emit_submitted_verdict(cx: &CallCx, ix: CallIx, values: RawJson) {
+    // A verdict's arguments aren't coerced.
     let coerced = Vec::new();
     cx.emit_tool_fact(ix, ToolFact::Validated { values, coerced })
         .await;
@@ -342,6 +351,7 @@ pub(super) async fn emit_submitted_verdict(cx: &CallCx, ix: CallIx, values: RawJ
     let fact = ToolFact::Finished {
         answer: cx.out.store_tool_response(&answer).await,
         source: ToolResponseSource::Live,
+        // The tool only confirms, so it takes no time.
         elapsed: crate::model::Millis(0),
         retried: None,
     };
@@ -385,6 +395,7 @@ async fn get_tool_response(
                 };
                 (tools::execute_tool_call(tool, ready, ix, cx).await, source)
             };
+            // Wake the identical calls. A clone is necessary, because several of them can wait.
             sender.send_replace(Some(called.response.clone()));
             (called, source)
         }

@@ -64,6 +64,7 @@ impl JudgeTrace<'_> {
     async fn run_turns(&self) -> Result<CellResult, CellResult> {
         let prompt = self.setup.prompt.to_item();
         let mut state = TraceState::new(prompt, self.request, &self.setup.tools);
+        // Each turn: request, reply, then the verdict or tool calls.
         for turn in 0..self.setup.max_turns {
             let cx = CallCx {
                 turn: TurnIx(turn),
@@ -72,7 +73,9 @@ impl JudgeTrace<'_> {
             let last = turn + 1 == self.setup.max_turns
                 || emit_conclude_if_near(self.meter, self.setup.verdict_mode, &cx).await;
             let finished = self.ask_model(&state, last, &cx).await?;
+            // Count the reply before any return, so that the next check includes it.
             state.size.add_reply(&finished);
+            // A reply that was cut or refused never counts, even if it contains a verdict.
             match &finished.reply.stop {
                 StopReason::Length => {
                     let why = finished.explain_token_limit();
@@ -84,6 +87,7 @@ impl JudgeTrace<'_> {
                 }
                 StopReason::Stop | StopReason::ToolCalls | StopReason::Other(_) => {}
             }
+            // Without tools the first reply is the verdict.
             if self.setup.verdict_mode != VerdictMode::Call {
                 return self.read_text_verdict(&cx, &state, &finished.reply).await;
             }
@@ -94,6 +98,7 @@ impl JudgeTrace<'_> {
                 .reply
                 .calls
                 .iter()
+                // A verdict counts only alone; next to other calls it is rejected as premature.
                 .all(|c| c.name == SUBMIT_VERDICT)
             {
                 let called = self.read_called_verdict(&cx, &mut state, last, finished);
@@ -114,7 +119,8 @@ impl JudgeTrace<'_> {
         last: bool,
         cx: &CallCx,
     ) -> Result<CompletedReply, CellResult> {
-        // If the provider can't force a call, the other tools aren't declared, so that the model can't call them.
+        // If the provider can't force a call, the other tools aren't declared, so that the model can't call
+        // them.
         let alone = last
             && self.setup.verdict_mode == VerdictMode::Call
             && !self.setup.provider.capabilities().forced_call;
@@ -132,7 +138,9 @@ impl JudgeTrace<'_> {
             .provider
             .build_body(&request)
             .map_err(|e| provider_error_result(&e))?;
+        // Check the size before the gate and the budget: such a request is never sent.
         state.size.check_request(&body)?;
+        // A person may edit the body or end the cell here.
         match self.gate.pass(GateStop::BeforeTurn(&body)).await {
             GateAction::ContinueWith(GateEdit::Body(edited)) => {
                 body = RequestBody {
@@ -143,9 +151,11 @@ impl JudgeTrace<'_> {
             GateAction::EndCell(outcome) => return Err(person_ended_result(outcome)),
             GateAction::Continue | GateAction::ContinueWith(_) | GateAction::AnswerCall(_) => {}
         }
+        // After the gate, because an edited body has another estimate.
         if let Err(reached) = self.meter.admit(&body).await {
             return Err(end_out_of_budget(reached, cx).await);
         }
+        // Store the pieces one by one: pieces that earlier turns stored are shared.
         let mut request = Vec::with_capacity(body.pieces.len());
         for piece in &body.pieces {
             request.push(cx.out.store_text(piece).await);
@@ -162,6 +172,7 @@ impl JudgeTrace<'_> {
             Ok(result) => result,
             Err(error) => {
                 return Err(match self.meter.limit_reached() {
+                    // The budget rejected a retry, so the outcome is `budget` and not a judge error.
                     Some(reached) => end_out_of_budget(reached, cx).await,
                     None => provider_error_result(&error),
                 });
@@ -196,6 +207,7 @@ impl JudgeTrace<'_> {
         state: &TraceState,
         reply: &ModelReply,
     ) -> Result<CellResult, CellResult> {
+        // A Decisions endpoint replies with probabilities and not with a verdict.
         if !self.setup.questions.is_empty() {
             return self.read_calibrated_verdict(cx, state, reply).await;
         }
@@ -213,6 +225,7 @@ impl JudgeTrace<'_> {
             Ok(verdict) => self.accept_verdict(cx, state, reply, verdict).await,
             Err(why) => {
                 let why = match &reply.stop {
+                    // An unknown stop reason often explains why the text lacks a verdict.
                     StopReason::Other(word) => format!("{why} (the model stopped with {word})"),
                     _ => why.to_string(),
                 };
@@ -258,6 +271,7 @@ impl JudgeTrace<'_> {
         let can_resubmit = !last && !state.asked_to_resubmit;
         let mut stated: Option<Verdict> = None;
         let mut fault: Option<(Outcome, String)> = None;
+        // Read every call, because each one needs its events, even after a fault.
         let mut responses = Vec::with_capacity(reply.calls.len());
         let mut canonical_arguments = Vec::with_capacity(reply.calls.len());
         for (ix, call) in index_calls(reply) {
@@ -283,8 +297,8 @@ impl JudgeTrace<'_> {
                 Err(rejection) => Err(rejection.text.trim_start_matches("Error: ").to_owned()),
             };
             let read = match read {
-                // The repair closed cut-off JSON. The verdict comes last in it, so it may not be what the model
-                // wrote.
+                // The repair closed cut-off JSON. The verdict comes last in it, so it may not be what the
+                // model wrote.
                 Ok(_) if prepared.was_truncated => Err((
                     Outcome::Truncated,
                     "the verdict's arguments were cut off and had to be closed".to_owned(),
@@ -297,6 +311,7 @@ impl JudgeTrace<'_> {
                 )),
                 Err(why) => Err((Outcome::Unparsed, why)),
             };
+            // Models sometimes submit the same verdict twice; only a different result is a fault.
             let same = |one: &Verdict, two: &Verdict| {
                 let met =
                     |v: &Verdict| v.parts.iter().map(|p| (p.met, p.count)).collect::<Vec<_>>();
@@ -316,12 +331,14 @@ impl JudgeTrace<'_> {
                         emit_submitted_verdict(cx, ix, ready.values).await;
                     }
                     responses.push(ToolResponse::ok(VERDICT_RECEIVED));
+                    // The first verdict counts; later ones are equal to it.
                     stated.get_or_insert(Verdict {
                         repaired: prepared.changes,
                         ..verdict
                     });
                 }
                 Err((outcome, why)) => {
+                    // The first fault explains the cell; later ones often follow from it.
                     let text = if can_resubmit && outcome == Outcome::Unparsed {
                         format!("Error: {why}. {RESUBMIT_REQUEST}")
                     } else {
@@ -333,6 +350,7 @@ impl JudgeTrace<'_> {
                 }
             }
         }
+        // One faulty call makes the whole reply unparsed, even next to a valid one.
         match (stated, fault) {
             (Some(verdict), None) => self
                 .accept_verdict(cx, state, reply, verdict)
@@ -367,13 +385,13 @@ impl JudgeTrace<'_> {
         prepared: &str,
         has_duplicate_keys: bool,
     ) -> Result<Verdict, String> {
-        let form = &self.setup.verdict_format;
+        let format = &self.setup.verdict_format;
         if is_object(raw) {
-            verdict_parser::parse_verdict_object(raw, form).map_err(|why| why.to_string())?;
+            verdict_parser::parse_verdict_object(raw, format).map_err(|why| why.to_string())?;
         } else if has_duplicate_keys {
             return Err("the verdict states a field more than once".to_owned());
         }
-        verdict_parser::parse_verdict_object(prepared, form).map_err(|why| why.to_string())
+        verdict_parser::parse_verdict_object(prepared, format).map_err(|why| why.to_string())
     }
 
     /// Checks the reasoning and the citations of a verdict, passes the gate with it, and applies the eval's bounds.
@@ -384,6 +402,7 @@ impl JudgeTrace<'_> {
         reply: &ModelReply,
         mut verdict: Verdict,
     ) -> Result<CellResult, CellResult> {
+        // Before the gate, so that a person sees which citations were found.
         // A schema leaves a model no other place for a refusal, and its `passed` then means nothing.
         if contradiction::is_refusal(&verdict.reasoning) {
             let why = format!("the model refused to judge: {}", verdict.reasoning.trim());
@@ -414,6 +433,7 @@ impl JudgeTrace<'_> {
             GateAction::EndCell(outcome) => return Err(person_ended_result(outcome)),
             GateAction::Continue | GateAction::ContinueWith(_) | GateAction::AnswerCall(_) => {}
         }
+        // Record the verdict without bounds, so that dicta can rescore it later.
         cx.turn(TurnFact::VerdictReached(Box::new(verdict.clone())))
             .await;
         Ok(verdict_parser::apply_bounds(&verdict, &self.request.params))
@@ -429,6 +449,7 @@ impl JudgeTrace<'_> {
     ) -> Result<(), CellResult> {
         let empty = finished.reply.text.trim().is_empty();
         let end = match (&finished.reply.stop, empty) {
+            // dicta reminds the model only after a text, so an empty reply ends the cell.
             (StopReason::Other(word), true) => {
                 let why = format!("the reply is empty (the model stopped with {word})");
                 Some((Outcome::Unparsed, why))
@@ -466,6 +487,7 @@ impl JudgeTrace<'_> {
         last: bool,
         finished: CompletedReply,
     ) -> Result<(), CellResult> {
+        // The model called tools although only the verdict was allowed. Record each call as rejected.
         if last {
             for (ix, call) in index_calls(&finished.reply) {
                 emit_received(cx, ix, call).await;
@@ -487,8 +509,11 @@ impl JudgeTrace<'_> {
         };
         let calls = index_calls(&finished.reply).map(|(ix, call)| runner.run(ix, call));
         let mut done: Vec<FinishedToolCall> = futures_util::future::join_all(calls).await;
+        // Only now do these calls count as earlier ones for `after:`.
         state.call_history.end_turn(&turn_calls);
+        // Ends the borrow of `finished.reply`, which is moved below.
         drop(turn_calls);
+        // In call order, so that the result doesn't depend on which call ended first.
         if let Some(end) = done.iter_mut().find_map(|d| d.cell_end.take()) {
             return Err(end);
         }
@@ -516,6 +541,7 @@ impl JudgeTrace<'_> {
 
 /// Records a reply that states no verdict, and returns the cell's result.
 async fn end_unparsed(cx: &CallCx, outcome: Outcome, why: &str, reply: &ModelReply) -> CellResult {
+    // The text and all calls, as `name(arguments)`, so that the recording shows the whole reply.
     let mut raw = reply.text.clone();
     for call in &reply.calls {
         if !raw.is_empty() {

@@ -45,11 +45,14 @@ impl<'a> TraceGate<'a> {
     pub(super) async fn pass(&self, stop: GateStop<'_>) -> GateAction {
         let cell = self.cell;
         let point = stop.kind();
+        // Poll once first, to learn whether the gate waits at all.
         let mut passing = self.gate.pass(cell, stop);
-        // A gate that answers at once is not a pause: the log stays free of pairs of events that took no time.
+        // A gate that answers at once is not a pause: the log stays free of pairs of events that took no
+        // time.
         let (action, waited) = if let Some(action) = (&mut passing).now_or_never() {
             (action, false)
         } else {
+            // Pause before recording, so that the time of a person never counts.
             let pause = self.deadline.pause();
             self.cx
                 .out
@@ -68,6 +71,7 @@ impl<'a> TraceGate<'a> {
         if action != GateAction::Continue {
             self.edited_by_hand.store(true, Ordering::Relaxed);
         }
+        // An edit is recorded even without a pause, because it changes the trace.
         if waited || action != GateAction::Continue {
             let edit = match edit {
                 Some(text) => Some(self.cx.out.store_text(&text).await),

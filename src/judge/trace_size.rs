@@ -44,6 +44,7 @@ impl TraceSize {
     )]
     fn check_bytes(&self, request: usize) -> Result<(), CellResult> {
         let mib = |bytes: usize| bytes.div_ceil(1 << 20);
+        // What was received so far comes first: it explains why the request grew.
         let why = if self.reply_bytes + self.result_bytes > MAX_RECEIVED {
             format!(
                 "the trace took in more than {} MiB ({} MiB of replies, {} MiB of tool results)",
@@ -69,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_trace_that_grows_too_large_is_truncated_and_says_of_what() {
+    fn trace_that_grows_too_large_is_truncated_with_the_reason() {
         let mut session = TraceSize::default();
         assert_eq!(session.check_bytes(MAX_REQUEST), Ok(()));
         let sent = session.check_bytes(MAX_REQUEST + 1).expect_err("too large");

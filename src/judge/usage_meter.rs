@@ -35,6 +35,13 @@ pub(super) struct UsageMeter<'a> {
     state: Mutex<MeterState>,
 }
 
+/// A limit that is near, so that the judge must conclude.
+pub(super) struct NearLimit {
+    pub(super) reached: LimitReached,
+    /// `true` the first time that this cell learns of it.
+    pub(super) is_new: bool,
+}
+
 struct MeterState {
     usage: TokenUsage,
     bill: Cost,
@@ -84,10 +91,12 @@ impl<'a> UsageMeter<'a> {
 
     /// Waits until the budget admits a request, and reserves its estimate. The cell's time doesn't run meanwhile.
     pub(super) async fn admit(&self, body: &RequestBody) -> Result<(), LimitReached> {
+        // The first attempt of a turn was admitted before the turn began.
         if !self.limited || self.lock().reservation.is_some() {
             return Ok(());
         }
         let mut admission = Box::pin(self.budget.admit(self.estimate(body), self.cell_spend()));
+        // Poll once: only a real wait pauses the deadline.
         let answer = if let Some(answer) = (&mut admission).now_or_never() {
             answer
         } else {
@@ -98,18 +107,18 @@ impl<'a> UsageMeter<'a> {
         Ok(())
     }
 
-    /// Returns the limit because of which the judge should conclude, and whether that is new for this cell.
+    /// Returns the limit because of which the judge should conclude.
     ///
     /// `begun`: the cell made a call before.
-    pub(super) fn check_near(&self, begun: bool) -> Option<(LimitReached, bool)> {
+    pub(super) fn check_near(&self, begun: bool) -> Option<NearLimit> {
         if !self.limited {
             return None;
         }
         let reached = self
             .budget
             .check_near(self.cell_spend(), self.free, begun)?;
-        let new = !std::mem::replace(&mut self.lock().concluding, true);
-        Some((reached, new))
+        let is_new = !std::mem::replace(&mut self.lock().concluding, true);
+        Some(NearLimit { reached, is_new })
     }
 
     /// Returns whether the judge was asked to conclude.
@@ -132,9 +141,12 @@ impl<'a> UsageMeter<'a> {
     fn estimate(&self, body: &RequestBody) -> CallEstimate {
         let bytes: u64 = body.pieces.iter().map(|piece| piece.len() as u64).sum();
         let input = bytes.div_ceil(BYTES_PER_TOKEN);
-        let usd = self.pricing.map(|p| p.token_cost(input, self.reply_tokens));
+        let usd = self
+            .pricing
+            .map(|p| p.estimate_token_cost(input, self.reply_tokens));
         CallEstimate {
             spend: BudgetSpend {
+                // Without a price the cost is unknown, so only tokens and calls are limited.
                 usd: if self.free { 0.0 } else { usd.unwrap_or(0.0) },
                 tokens: input.saturating_add(self.reply_tokens),
                 calls: 1,
@@ -256,6 +268,7 @@ impl MeteredAttempt<'_, '_> {
 
 impl Drop for MeteredAttempt<'_, '_> {
     fn drop(&mut self) {
+        // A future that is dropped in the middle has sent its request, so a bill may follow.
         if self.open {
             self.meter.record_unknown_bill(self.reservation.take());
         }
@@ -294,12 +307,13 @@ impl Provider for MeteredProvider<'_> {
         cx: &'a CallCx,
     ) -> BoxFuture<'a, Result<RequestPermit, ProviderError>> {
         Box::pin(async move {
+            // Only the cell's first request queues without using its time.
             if !self.awaits_first_request.swap(false, Ordering::Relaxed) {
                 return self.inner.wait_for_permit(body, cx).await;
             }
             let began = cx.clock.now();
-            // Before the first request the cell only queues behind others; later waits belong to its own work.
-            // Before the first request the cell only queues behind others; later waits belong to its own work.
+            // Before the first request the cell only queues behind others; later waits belong to its own
+            // work.
             let _pause = self.deadline.pause();
             let permit = self.inner.wait_for_permit(body, cx).await;
             self.meter.record_wait(cx.clock.now().since(began));
@@ -343,8 +357,10 @@ impl Provider for MeteredProvider<'_> {
                 open: true,
             };
             let done = self.inner.send(body, attempt, cx).await;
+            // Read before the next attempt replaces it.
             let exchange_info = self.inner.last_exchange(cx.cell).unwrap_or_default();
             let reservation = sending.complete();
+            // The bill: reported, unknown, or none, by how far the request got.
             match &done {
                 Ok(finished) => self.meter.record_bill(&finished.usage, reservation),
                 Err(ProviderError::Cut {

@@ -29,6 +29,7 @@ pub(super) fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
 
 /// Describes a decoding error: names the field if one has the wrong type, otherwise uses the parser's message.
 pub(super) fn describe_type_error(json: &str, error: &serde_json::Error) -> VerdictParseError {
+    // Parse without types, to find the field that serde's message doesn't name.
     let value: Value = serde_json::from_str(json).unwrap_or_default();
     let wrong = value
         .as_object()

@@ -10,13 +10,35 @@ use super::parts::{PartsFormat, find_words_after};
 use crate::handlers::JudgedParams;
 use crate::model::{SUBMIT_VERDICT, ToolDeclaration};
 
+/// The lowest and the highest valid score.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ScoreRange {
+    /// The lowest score.
+    pub low: f64,
+    /// The highest score.
+    pub high: f64,
+}
+
+impl ScoreRange {
+    /// The range of an eval without its own scale.
+    pub const DEFAULT: Self = Self {
+        low: 0.0,
+        high: 1.0,
+    };
+
+    /// A range from its lowest and its highest score.
+    pub const fn new(low: f64, high: f64) -> Self {
+        Self { low, high }
+    }
+}
+
 /// The format of the verdict of one eval.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct VerdictFormat {
     /// `true` if the judge may answer "not applicable".
     pub allow_na: bool,
-    /// The lowest and highest score of the eval's own scale; otherwise 0 and 1.
-    pub scale: Option<(f64, f64)>,
+    /// The range of the eval's own scale, if it has one.
+    pub scale: Option<ScoreRange>,
     /// `true` if a bound decides from the score: then `score` is required and `passed` is not.
     pub needs_score: bool,
     /// The parts, if there are any: then `passed` and `score` follow from them.
@@ -28,15 +50,15 @@ impl VerdictFormat {
     pub fn from_params(params: &JudgedParams, allow_na: bool) -> Self {
         Self {
             allow_na,
-            scale: params.scale,
+            scale: params.scale.map(|(low, high)| ScoreRange::new(low, high)),
             needs_score: params.min_score.is_some() || params.max_score.is_some(),
             parts: PartsFormat::from_parts(&params.parts_spec),
         }
     }
 
     /// Returns the lowest and the highest valid score.
-    pub fn score_range(&self) -> (f64, f64) {
-        self.scale.unwrap_or((0.0, 1.0))
+    pub fn score_range(&self) -> ScoreRange {
+        self.scale.unwrap_or(ScoreRange::DEFAULT)
     }
 
     /// Returns the JSON Schema of a verdict. Decision settings don't change it, and so don't change the cache key.
@@ -62,8 +84,10 @@ impl VerdictFormat {
                 }
             }
         });
+        // Models write fields in schema order: first quotes and reasons, then the verdict that follows from
+        // them.
         let mut required = vec!["citations"];
-        let mut ask = |name: &'static str, field: Value| {
+        let mut add_field = |name: &'static str, field: Value| {
             properties[name] = field;
             required.push(name);
         };
@@ -72,26 +96,26 @@ impl VerdictFormat {
             .into_iter()
             .flat_map(PartsFormat::schema_properties)
         {
-            ask(name, field);
+            add_field(name, field);
         }
         let reasoning = match self.parts {
             None => "Two to six sentences: the facts that decide, then the conclusion.",
             Some(_) => "Two to six sentences: what decided.",
         };
-        ask(
+        add_field(
             "reasoning",
             json!({"type": "string", "description": reasoning}),
         );
         if self.parts.is_none() {
-            let (low, high) = self.score_range();
-            ask(
+            let ScoreRange { low, high } = self.score_range();
+            add_field(
                 "passed",
                 json!({
                     "type": "boolean",
                     "description": "Whether the criteria are met. Follows from the reasoning."
                 }),
             );
-            ask(
+            add_field(
                 "score",
                 json!({
                     "type": "number",
@@ -108,7 +132,7 @@ impl VerdictFormat {
                     "false only if none of it can be applied to this conversation at all; then no entry counts."
                 }
             };
-            ask(
+            add_field(
                 "applicable",
                 json!({"type": "boolean", "description": description}),
             );
@@ -124,13 +148,14 @@ impl VerdictFormat {
     /// Returns the score range that a schema of dicta describes.
     ///
     /// The `rules` judge receives only the schema, and learns the range from it.
-    pub(super) fn score_range_from_schema(schema: &Value) -> (f64, f64) {
+    pub(super) fn score_range_from_schema(schema: &Value) -> ScoreRange {
         let text = schema["properties"]["score"]["description"]
             .as_str()
             .unwrap_or_default();
         find_words_after(text, ["From", "to"])
-            .and_then(|[low, high]| low.parse().ok().zip(high.parse().ok()))
-            .unwrap_or((0.0, 1.0))
+            // Both numbers or neither: half a range has no meaning.
+            .and_then(|[low, high]| Some(ScoreRange::new(low.parse().ok()?, high.parse().ok()?)))
+            .unwrap_or(ScoreRange::DEFAULT)
     }
 
     /// Returns the declaration of `submit_verdict`.
@@ -156,7 +181,7 @@ impl VerdictFormat {
             let parts = parts.example();
             return format!("{{{citations}, {parts}, \"reasoning\": \"…\"{applicable}}}");
         }
-        let (low, high) = self.score_range();
+        let ScoreRange { low, high } = self.score_range();
         format!(
             "{{{citations}, \"reasoning\": \"…\", \"passed\": true or false, \"score\": a number from {low} to \
              {high}{applicable}}}"
@@ -185,20 +210,24 @@ mod tests {
 
     #[test]
     fn the_bounds_are_read_back_from_the_schema() {
-        for scale in [None, Some((1.0, 5.0)), Some((-1.5, 2.5))] {
-            let form = VerdictFormat {
+        for scale in [
+            None,
+            Some(ScoreRange::new(1.0, 5.0)),
+            Some(ScoreRange::new(-1.5, 2.5)),
+        ] {
+            let format = VerdictFormat {
                 scale,
                 ..VerdictFormat::default()
             };
             assert_eq!(
-                VerdictFormat::score_range_from_schema(&form.schema()),
-                form.score_range()
+                VerdictFormat::score_range_from_schema(&format.schema()),
+                format.score_range()
             );
         }
     }
 
     #[test]
-    fn what_only_decides_does_not_change_the_form_that_is_sent() {
+    fn decision_settings_do_not_change_the_verdict_format() {
         let plain = VerdictFormat::from_params(&JudgedParams::default(), false);
         let bound = JudgedParams {
             min_score: Some(0.7),

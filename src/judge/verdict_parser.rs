@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::contradiction;
 use super::parts::PartsFormat;
 use super::verdict_error::{VerdictParseError, describe_type_error, present, verdict_error};
-use super::verdict_format::VerdictFormat;
+use super::verdict_format::{ScoreRange, VerdictFormat};
 use crate::handlers::JudgedParams;
 use crate::model::{CalibratedScore, CellResult, Citation, Outcome, ScoreBounds, Verdict};
 
@@ -39,22 +39,23 @@ struct RawCitation {
 /// Parses a verdict from a JSON object. Doesn't check its citations.
 pub fn parse_verdict_object(
     json: &str,
-    form: &VerdictFormat,
+    format: &VerdictFormat,
 ) -> Result<Verdict, VerdictParseError> {
+    // serde would also accept an array for this struct.
     if !json.trim_start().starts_with('{') {
         return verdict_error("the verdict is not a JSON object");
     }
     let stated: RawVerdict =
         serde_json::from_str(json).map_err(|error| describe_type_error(json, &error))?;
     let not_applicable = stated.applicable == Some(false);
-    if not_applicable && !form.allow_na {
+    if not_applicable && !format.allow_na {
         return verdict_error(
             "the verdict says \"not applicable\", which this eval does not allow (`allow_na: true` would)",
         );
     }
-    match form.parts {
+    match format.parts {
         Some(parts) => parse_verdict_with_parts(json, stated, parts, not_applicable),
-        None => parse_whole_verdict(json, stated, form, not_applicable),
+        None => parse_whole_verdict(json, stated, format, not_applicable),
     }
 }
 
@@ -62,10 +63,11 @@ pub fn parse_verdict_object(
 fn parse_whole_verdict(
     json: &str,
     stated: RawVerdict,
-    form: &VerdictFormat,
+    format: &VerdictFormat,
     not_applicable: bool,
 ) -> Result<Verdict, VerdictParseError> {
-    let (low, high) = form.score_range();
+    let range = format.score_range();
+    let ScoreRange { low, high } = range;
     if let Some(score) = stated.score
         && !(low..=high).contains(&score)
     {
@@ -73,13 +75,14 @@ fn parse_whole_verdict(
             "the score must be from {low} to {high} (got {score})"
         ));
     }
+    // A "not applicable" verdict needs neither `passed` nor `score`.
     if !not_applicable {
-        if form.needs_score && stated.score.is_none() {
+        if format.needs_score && stated.score.is_none() {
             return verdict_error(
                 "the verdict has no `score`, and min_score or max_score decides from it",
             );
         }
-        if !form.needs_score && stated.passed.is_none() {
+        if !format.needs_score && stated.passed.is_none() {
             return verdict_error("the verdict has no `passed`");
         }
     }
@@ -88,19 +91,20 @@ fn parse_whole_verdict(
     let contradicted = passed.filter(|_| !not_applicable).and_then(|passed| {
         // If a bound decides, a low score can be the good one.
         let of_score = score
-            .filter(|_| !form.needs_score)
-            .and_then(|score| contradiction::find_in_score(passed, score, (low, high)));
+            .filter(|_| !format.needs_score)
+            .and_then(|score| contradiction::find_in_score(passed, score, range));
         of_score
             .or_else(|| contradiction::find_in_reasoning(reasoning, passed))
             .or_else(|| contradiction::find_in_other_fields(json, passed))
     });
     Ok(Verdict {
         passed,
-        score: score.map(|score| match form.scale {
-            Some((low, high)) if high > low => (score - low) / (high - low),
+        score: score.map(|score| match format.scale {
+            // dicta's score is from 0 to 1; `raw_score` keeps the eval's own scale.
+            Some(ScoreRange { low, high }) if high > low => (score - low) / (high - low),
             _ => score,
         }),
-        raw_score: form.scale.and(score),
+        raw_score: format.scale.and(score),
         contradiction: contradicted,
         ..stated.into_verdict()
     })
@@ -112,23 +116,24 @@ fn parse_whole_verdict(
 fn parse_verdict_with_parts(
     json: &str,
     stated: RawVerdict,
-    form: PartsFormat,
+    format: PartsFormat,
     not_applicable: bool,
 ) -> Result<Verdict, VerdictParseError> {
+    // Parts of an eval that doesn't apply have no meaning.
     if not_applicable {
         return Ok(stated.into_verdict());
     }
-    let parts = form.parse_parts(json)?;
-    let Some((passed, score)) = form.aggregate(&parts) else {
+    let parts = format.parse_parts(json)?;
+    let Some((passed, score)) = format.aggregate(&parts) else {
         return verdict_error("the verdict has no parts");
     };
     let contradicted = match stated.passed {
-        Some(own) if own != passed => {
+        Some(stated_passed) if stated_passed != passed => {
             let word = |passed| if passed { "passed" } else { "failed" };
             Some(format!(
                 "its parts amount to {}, but the judge states {} as a whole",
                 word(passed),
-                word(own)
+                word(stated_passed)
             ))
         }
         _ => contradiction::find_in_parts(&parts).or_else(|| {
@@ -187,6 +192,7 @@ pub fn apply_bounds(verdict: &Verdict, params: &JudgedParams) -> CellResult {
         Ok(outcome) => CellResult::new(outcome, render_explanation(verdict, params)),
         Err(why) => CellResult::from_error(Outcome::Unparsed, why),
     };
+    // An outcome such as "not applicable" has no score, even if the judge wrote one.
     if result.outcome.is_verdict() {
         result.score = score;
     }
@@ -200,6 +206,7 @@ fn render_explanation(verdict: &Verdict, params: &JudgedParams) -> String {
         .calibrated
         .as_ref()
         .map(CalibratedScore::summary_line);
+    // A calibrated verdict has no reasoning, so its summary replaces it.
     if verdict.parts.is_empty() {
         return calibrated.unwrap_or_else(|| verdict.reasoning.clone());
     }

@@ -30,17 +30,18 @@ pub struct ValueProbability {
 impl CalibratedScore {
     /// Formats the line that replaces the reasoning: `p = 0.93, no rationale (openai-decisions)`.
     pub fn summary_line(&self) -> String {
-        let mut said: Vec<String> = Vec::new();
+        let mut statement: Vec<String> = Vec::new();
         if let Some(p) = self.probability {
-            said.push(format!("p = {}", format_probability(p)));
+            statement.push(format!("p = {}", format_probability(p)));
         }
         let values = self.values.iter();
-        said.extend(values.map(|v| format!("{} {}", v.value, format_probability(v.probability))));
+        statement
+            .extend(values.map(|v| format!("{} {}", v.value, format_probability(v.probability))));
         if let Some(confidence) = self.confidence {
-            said.push(format!("confidence {}", format_probability(confidence)));
+            statement.push(format!("confidence {}", format_probability(confidence)));
         }
-        said.push(format!("no rationale ({})", self.by));
-        said.join(", ")
+        statement.push(format!("no rationale ({})", self.by));
+        statement.join(", ")
     }
 }
 
@@ -54,19 +55,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_says_plainly_that_there_is_no_reason() {
-        let mut said = CalibratedScore {
+    fn summary_line_states_that_there_is_no_rationale() {
+        let mut statement = CalibratedScore {
             by: "openai-decisions".to_owned(),
             probability: Some(0.93),
             ..CalibratedScore::default()
         };
         assert_eq!(
-            said.summary_line(),
+            statement.summary_line(),
             "p = 0.93, no rationale (openai-decisions)"
         );
-        said.probability = Some(0.9996);
+        statement.probability = Some(0.9996);
         assert_eq!(
-            said.summary_line(),
+            statement.summary_line(),
             "p = 0.9996, no rationale (openai-decisions)",
             "likely is not certain"
         );

@@ -122,6 +122,7 @@ impl fmt::Display for CellNameRef<'_> {
 fn percent_encode(f: &mut impl fmt::Write, part: &str) -> fmt::Result {
     // Controls too, because a name is one line that people type into shells.
     let spelled = |c: char| matches!(c, '/' | '@' | '~' | '#' | '%') || c.is_ascii_control();
+    // Nearly all names need no escape, and reports write many thousand of them.
     if !part.contains(spelled) {
         return f.write_str(part);
     }
@@ -141,10 +142,12 @@ fn percent_decode(part: &str) -> Result<String, CellNameError> {
     while let Some(at) = rest.find('%') {
         out.push_str(&rest[..at]);
         let hex = rest
+            // `get` also refuses a position inside a character of several bytes.
             .get(at + 1..at + 3)
             .ok_or_else(|| CellNameError::Escape(part.to_owned()))?;
         let byte =
             u8::from_str_radix(hex, 16).map_err(|_| CellNameError::Escape(part.to_owned()))?;
+        // `percent_encode` escapes only ASCII; other bytes could form invalid UTF-8.
         if !byte.is_ascii() {
             return Err(CellNameError::Escape(part.to_owned()));
         }
@@ -169,6 +172,7 @@ impl FromStr for CellName {
         if tail.contains('/') {
             return Err(shape());
         }
+        // The marks have a fixed order, so the parser takes them off from the end.
         let (tail, repeat) = split_off_number(tail, '#')?;
         let (tail, judge) = match tail.split_once('~') {
             Some((tail, judge)) => (tail, Some(percent_decode(judge)?)),
@@ -219,6 +223,7 @@ impl CellPattern {
 
     /// Returns the selected cells: the exact name alone if it exists, else all matches of the glob or prefix.
     pub fn select<'n>(&self, names: &'n [String]) -> Vec<&'n String> {
+        // An exact name can also be the beginning of others, such as `#1` of `#10`.
         if let Some(exact) = names.iter().find(|n| **n == self.text) {
             return vec![exact];
         }

@@ -75,14 +75,16 @@ impl ModelPricing {
             return None;
         }
         let Prices { cached: price, .. } = self.prices;
+        // A server may report more cached tokens than prompt tokens; the difference must not become negative.
         let cached = usage.cached.unwrap_or(0).min(input);
         let fresh = (input - cached) as f64 * self.prices.input;
+        // Without a price for cached tokens, the full price gives an upper limit.
         let read = cached as f64 * price.unwrap_or(self.prices.input);
         Some((fresh + read + output as f64 * self.prices.output) / 1e6)
     }
 
     /// Returns the cost of token counts in USD, for prompts of any length.
-    pub fn token_cost(&self, input: u64, output: u64) -> f64 {
+    pub fn estimate_token_cost(&self, input: u64, output: u64) -> f64 {
         (input as f64 * self.prices.input + output as f64 * self.prices.output) / 1e6
     }
 }
@@ -163,6 +165,7 @@ const fn gpt_price(
 
 /// The built-in prices. dicta reports the cost of a model that is not in this table as unknown.
 const PRICE_TABLE: &[PriceRow] = &[
+    // Google charges another price for prompts above 200,000 tokens, which the table does not have.
     gemini_price("gemini-2.5-pro", 1.25, 10.0, Some(200_000)),
     gemini_price("gemini-2.5-flash", 0.30, 2.50, None),
     gemini_price("gemini-2.5-flash-lite", 0.10, 0.40, None),
@@ -184,11 +187,13 @@ const PRICE_TABLE: &[PriceRow] = &[
 impl PriceRow {
     fn matches_model(&self, provider: ProviderKind, model: &str) -> bool {
         let provider = match provider {
+            // Both protocols call the same models at the same prices.
             ProviderKind::OpenaiResponses => ProviderKind::Openai,
             other => other,
         };
         let dated = |rest: &str| {
             rest.strip_prefix('-').is_some_and(|day| {
+                // A date is `20250929` at Anthropic and `2025-04-14` at OpenAI.
                 day.bytes().filter(u8::is_ascii_digit).count() == 8
                     && day.bytes().all(|b| b.is_ascii_digit() || b == b'-')
             })
@@ -308,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sum_says_what_it_does_not_cover() {
+    fn cost_states_the_calls_it_does_not_cover() {
         let bill = |usd, unknown| Cost { usd, unknown };
         assert_eq!(bill(0.12, 0).to_string(), "$0.1200");
         assert_eq!(bill(0.12, 2).to_string(), "$0.1200 + unknown for 2 calls");
@@ -354,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_prompt_beyond_the_row_costs_is_unknown() {
+    fn cost_of_a_prompt_above_the_limit_is_unknown() {
         let pro = judge(ProviderKind::Gemini, "gemini-2.5-pro")
             .pricing()
             .expect("a row");
@@ -363,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn every_row_is_dated_and_means_itself_alone() {
+    fn every_price_row_is_dated_and_matches_only_itself() {
         for row in PRICE_TABLE {
             assert_eq!(row.as_of.len(), "2026-10-07".len());
             let found: Vec<_> = PRICE_TABLE

@@ -132,6 +132,7 @@ impl Digest {
     pub fn hash_parts<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let mut hasher = blake3::Hasher::new();
         for part in parts {
+            // A fixed width and byte order give the same digest on every machine.
             hasher.update(&(part.len() as u64).to_le_bytes());
             hasher.update(part);
         }

@@ -212,6 +212,7 @@ impl JudgeConfig {
             tools: Vec::new(),
             max_turns: 5,
             verdict: VerdictMode::Auto,
+            // The lowest temperature gives the most repeatable verdicts.
             temperature: Some(0.0),
             max_output_tokens: Some(4096),
             reasoning: None,
@@ -239,6 +240,8 @@ impl JudgeConfig {
     /// without prices.
     pub fn is_free(&self) -> bool {
         match (self.provider, self.prices) {
+            // These judges call nothing. Below, prices of the author take precedence over the guess from the
+            // address.
             (provider, _) if !provider.is_model() => true,
             (_, Some(prices)) => prices.input == 0.0 && prices.output == 0.0,
             (_, None) => self.base_url.as_deref().is_some_and(is_loopback_url),
@@ -253,11 +256,11 @@ pub const VERDICT_SOURCES: [&str; 5] = ["inspect", "promptfoo", "evalbench", "ar
 /// Returns the built-in source judge of a tool.
 pub fn find_source_judge(name: &str) -> Option<&'static JudgeConfig> {
     static ALL: LazyLock<Vec<JudgeConfig>> = LazyLock::new(|| {
-        let of = |name: &str| JudgeConfig {
+        let source_judge = |name: &str| JudgeConfig {
             source: Some(name.to_owned()),
             ..JudgeConfig::new(name, ProviderKind::Source)
         };
-        VERDICT_SOURCES.into_iter().map(of).collect()
+        VERDICT_SOURCES.into_iter().map(source_judge).collect()
     });
     ALL.iter().find(|judge| judge.name == name)
 }

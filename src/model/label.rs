@@ -69,8 +69,8 @@ impl Labels {
     pub fn new(labels: impl IntoIterator<Item = Label>) -> Self {
         let mut by_transcript_and_eval: HashMap<(String, String), Vec<Label>> = HashMap::new();
         for label in labels {
-            let of = (label.transcript.clone(), label.eval.clone());
-            by_transcript_and_eval.entry(of).or_default().push(label);
+            let key = (label.transcript.clone(), label.eval.clone());
+            by_transcript_and_eval.entry(key).or_default().push(label);
         }
         Self {
             by_transcript_and_eval,
@@ -84,10 +84,12 @@ impl Labels {
 
     /// Returns the label of a decision. A label that names the rubric takes precedence over one that does not.
     pub fn find(&self, transcript: &str, rubric: &str, eval: &str) -> Option<&Label> {
-        let of = (transcript.to_owned(), eval.to_owned());
-        let found = self.by_transcript_and_eval.get(&of)?.iter();
+        // A lookup in a map with tuple keys needs owned texts.
+        let key = (transcript.to_owned(), eval.to_owned());
+        let found = self.by_transcript_and_eval.get(&key)?.iter();
         found
-            .filter(|label| label.rubric.as_ref().is_none_or(|own| own == rubric))
+            .filter(|label| label.rubric.as_ref().is_none_or(|id| id == rubric))
+            // `max_by_key` returns the last maximum, so the last label of the same kind counts.
             .max_by_key(|label| label.rubric.is_some())
     }
 }
@@ -133,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_for_pass_and_fail_are_the_ones_listed() {
+    fn documented_words_parse_as_pass_or_fail() {
         for (words, passed) in [
             (
                 "true yes y pass passed ok good correct 1 1.0 PASS",

@@ -207,8 +207,8 @@ impl MemberBallots {
 
     /// Returns the number of further cells that are certain to be needed now.
     fn count_needed_cells(&self, repeat: u32) -> u32 {
-        self.completed_ballots().map_or(0, |said| {
-            count_needed_votes(repeat, &collect_outcomes(&said))
+        self.completed_ballots().map_or(0, |ballots| {
+            count_needed_votes(repeat, &collect_outcomes(&ballots))
         })
     }
 }
@@ -243,9 +243,15 @@ impl VoteParams<'_> {
             .iter()
             .map(|cell| cell.ballot)
             .collect::<Option<_>>()?;
-        let ours = |cell: &CellVote| cell.judge.is_some_and(|judge| self.judges.contains(&judge));
-        let skipped = all.iter().all(|said| said.outcome == Outcome::Skipped);
-        let Some(rule) = self.rule.filter(|_| !skipped && cells.iter().any(ours)) else {
+        // A run with another judge (`--judge`) has cells of judges that are not in the panel.
+        let is_member =
+            |cell: &CellVote| cell.judge.is_some_and(|judge| self.judges.contains(&judge));
+        // Skipped cells have no judge to decide them, so the simple vote applies.
+        let skipped = all.iter().all(|ballot| ballot.outcome == Outcome::Skipped);
+        let Some(rule) = self
+            .rule
+            .filter(|_| !skipped && cells.iter().any(is_member))
+        else {
             return decide_by_vote(&all);
         };
         if !self.needed_cells(cells).is_empty() {
@@ -254,33 +260,35 @@ impl VoteParams<'_> {
         let members: Vec<PanelMember> = self
             .collect_members(cells)
             .iter()
-            .filter_map(|asked| self.decide_member(rule, asked))
+            .filter_map(|member| self.decide_member(rule, member))
             .collect();
-        let (outcome, stands) = match rule {
+        let (outcome, deciding_member) = match rule {
             PanelRule::Majority => (decide_by_majority(&members)?, None),
             PanelRule::Unanimity => (decide_unanimously(&members)?, None),
             PanelRule::Cascade { .. } => {
                 let sure = members.iter().position(|member| member.doubt.is_none());
+                // If no member is certain, the last one decides, because no other judge is left.
                 let at = sure.unwrap_or(members.len().checked_sub(1)?);
                 (members[at].outcome, Some(at))
             }
         };
-        let (score, votes) = if let Some(at) = stands {
+        let (score, votes) = if let Some(at) = deciding_member {
             (members[at].score, members[at].votes)
         } else {
             let verdicts = members.iter().filter(|member| member.outcome.is_verdict());
             let score = median_score(verdicts.filter_map(|member| member.score).collect());
-            let said: Vec<Ballot> = members.iter().map(PanelMember::to_ballot).collect();
-            (score, count_votes(&said))
+            let ballots: Vec<Ballot> = members.iter().map(PanelMember::to_ballot).collect();
+            (score, count_votes(&ballots))
         };
         Some(Decision {
             outcome,
+            // An error has no score, also if single members have one.
             score: score.filter(|_| !outcome.is_error()),
             votes,
             panel: Some(Box::new(PanelDecision {
                 rule,
                 members,
-                deciding_member: stands,
+                deciding_member,
             })),
         })
     }
@@ -297,11 +305,11 @@ impl VoteParams<'_> {
             .into_iter()
             .map(|(judge, _)| judge)
             .collect();
-        let asked = self.collect_members(cells);
-        let members = asked
+        let members_so_far = self.collect_members(cells);
+        let members = members_so_far
             .iter()
-            .filter_map(|asked| self.decide_member(rule, asked));
-        (!next.is_empty() && !asked.is_empty()).then(|| UndecidedPanel {
+            .filter_map(|member| self.decide_member(rule, member));
+        (!next.is_empty() && !members_so_far.is_empty()).then(|| UndecidedPanel {
             rule,
             members: members.collect(),
             next_judges: next,
@@ -314,29 +322,27 @@ impl VoteParams<'_> {
         let Some(rule) = self.rule else {
             // With one judge, every cell is a cell of that judge, so the numbers are not compared.
             let only = self.judges.first().copied();
-            let said = cells.iter().map(|cell| cell.ballot).collect();
-            let asked = only.map(|judge| MemberBallots {
-                judge,
-                ballots: said,
-            });
-            let more = asked.map(|asked| (asked.judge, asked.count_needed_cells(self.repeat)));
+            let ballots = cells.iter().map(|cell| cell.ballot).collect();
+            let member = only.map(|judge| MemberBallots { judge, ballots });
+            let more = member.map(|member| (member.judge, member.count_needed_cells(self.repeat)));
             return more.into_iter().filter(|(_, more)| *more > 0).collect();
         };
-        let asked = self.collect_members(cells);
-        let further: Vec<(u32, u32)> = asked
+        let members_so_far = self.collect_members(cells);
+        let further: Vec<(u32, u32)> = members_so_far
             .iter()
-            .map(|asked| (asked.judge, asked.count_needed_cells(self.repeat)))
+            .map(|member| (member.judge, member.count_needed_cells(self.repeat)))
             .filter(|(_, more)| *more > 0)
             .collect();
-        let out = asked
+        // A pending cell can still make further cells unnecessary, so the next judge waits for it.
+        let is_pending = members_so_far
             .iter()
-            .any(|asked| asked.completed_ballots().is_none());
-        if out || !further.is_empty() {
+            .any(|member| member.completed_ballots().is_none());
+        if is_pending || !further.is_empty() {
             return further;
         }
-        let members: Vec<PanelMember> = asked
+        let members: Vec<PanelMember> = members_so_far
             .iter()
-            .filter_map(|asked| self.decide_member(rule, asked))
+            .filter_map(|member| self.decide_member(rule, member))
             .collect();
         let next = self
             .judges
@@ -348,9 +354,11 @@ impl VoteParams<'_> {
                 let voted: Vec<Outcome> = members.iter().map(|member| member.outcome).collect();
                 count_needed_votes(total, &voted)
             }
+            // One fail decides, so no further judge is called after it.
             PanelRule::Unanimity => u32::from(members.iter().all(|m| m.outcome != Outcome::Fail)),
             PanelRule::Cascade { .. } => u32::from(members.iter().all(|m| m.doubt.is_some())),
         };
+        // A new member starts with as many repeats as it needs in any case.
         let first = count_needed_votes(self.repeat, &[]);
         next.take(count as usize)
             .map(|judge| (*judge, first))
@@ -359,49 +367,52 @@ impl VoteParams<'_> {
 
     /// Returns the members that have cells, in the panel's order.
     fn collect_members(self, cells: &[CellVote]) -> Vec<MemberBallots> {
-        let of = |judge: &u32| {
-            let mut own: Vec<&CellVote> =
+        let collect = |judge: &u32| {
+            let mut member_cells: Vec<&CellVote> =
                 cells.iter().filter(|c| c.judge == Some(*judge)).collect();
-            own.sort_by_key(|cell| cell.repeat);
-            let said: Vec<Option<Ballot>> = own.iter().map(|cell| cell.ballot).collect();
-            (!said.is_empty()).then_some(MemberBallots {
+            // Cells end in any order, and the prefix rule below depends on the order of repeats.
+            member_cells.sort_by_key(|cell| cell.repeat);
+            let ballots: Vec<Option<Ballot>> =
+                member_cells.iter().map(|cell| cell.ballot).collect();
+            (!ballots.is_empty()).then_some(MemberBallots {
                 judge: *judge,
-                ballots: said,
+                ballots,
             })
         };
-        self.judges.iter().filter_map(of).collect()
+        self.judges.iter().filter_map(collect).collect()
     }
 
     /// Decides one member from the cells that a new run would have planned.
-    fn decide_member(self, rule: PanelRule, asked: &MemberBallots) -> Option<PanelMember> {
-        let said = asked.completed_ballots()?;
-        let said = &said[..settled_prefix_len(self.repeat, &collect_outcomes(&said))];
-        let own = decide_by_vote(said)?;
+    fn decide_member(self, rule: PanelRule, member: &MemberBallots) -> Option<PanelMember> {
+        let ballots = member.completed_ballots()?;
+        // A resumed run may have more cells than needed. Without the rest, both runs decide equally.
+        let ballots = &ballots[..settled_prefix_len(self.repeat, &collect_outcomes(&ballots))];
+        let decision = decide_by_vote(ballots)?;
         let doubt = match rule {
-            PanelRule::Cascade { margin } => self.find_doubt(margin, &own, said),
+            PanelRule::Cascade { margin } => self.find_doubt(margin, &decision, ballots),
             PanelRule::Majority | PanelRule::Unanimity => None,
         };
         Some(PanelMember {
-            judge: asked.judge,
-            outcome: own.outcome,
-            score: own.score,
-            votes: own.votes,
+            judge: member.judge,
+            outcome: decision.outcome,
+            score: decision.score,
+            votes: decision.votes,
             doubt,
         })
     }
 
-    fn find_doubt(self, margin: f64, own: &Decision, said: &[Ballot]) -> Option<Doubt> {
+    fn find_doubt(self, margin: f64, decision: &Decision, ballots: &[Ballot]) -> Option<Doubt> {
         /// Differences of decimal fractions are inexact, so a distance that prints as the margin must not count as
         /// within it.
         const SLACK: f64 = 1e-9;
-        let no_verdict = own.outcome.is_error()
+        let no_verdict = decision.outcome.is_error()
             // These outcomes do not depend on the judge: the transcript lacks data, or the user stopped the run.
             // Another judge would not change them.
-            && !matches!(own.outcome, Outcome::CheckError | Outcome::Cancelled);
+            && !matches!(decision.outcome, Outcome::CheckError | Outcome::Cancelled);
         if no_verdict {
             return Some(Doubt::NoVerdict);
         }
-        let VoteCounts { pass, fail, na, .. } = own.votes;
+        let VoteCounts { pass, fail, na, .. } = decision.votes;
         if [pass, fail, na].iter().filter(|votes| **votes > 0).count() > 1 {
             return Some(Doubt::Split);
         }
@@ -409,34 +420,38 @@ impl VoteParams<'_> {
             self.decision_boundaries()
                 .any(|at| (score - at).abs() + SLACK < margin)
         };
-        if own.outcome.is_verdict() && self.value_near_margin(own, said).is_some_and(near) {
+        if decision.outcome.is_verdict()
+            && self.value_near_margin(decision, ballots).is_some_and(near)
+        {
             return Some(Doubt::Margin);
         }
-        let doubts = || said.iter().filter_map(|said| said.doubt);
+        let doubts = || ballots.iter().filter_map(|ballot| ballot.doubt);
         doubts()
+            // The reported doubt is the first one in the order of the variants.
             .find(|doubt| *doubt == Doubt::Contradiction)
             .or_else(|| doubts().next())
     }
 
     /// Returns the value to compare with the margin. Without a bound on the score, a probability takes precedence
     /// over a score.
-    fn value_near_margin(self, own: &Decision, said: &[Ballot]) -> Option<f64> {
-        let verdicts = said.iter().filter(|said| said.outcome.is_verdict());
-        let stated: Vec<f64> = verdicts.filter_map(|said| said.probability).collect();
+    fn value_near_margin(self, decision: &Decision, ballots: &[Ballot]) -> Option<f64> {
+        let verdicts = ballots.iter().filter(|ballot| ballot.outcome.is_verdict());
+        let stated: Vec<f64> = verdicts.filter_map(|ballot| ballot.probability).collect();
         let likely = median_score(stated).filter(|_| self.bounds.is_empty());
-        likely.or(own.score)
+        likely.or(decision.score)
     }
 
     /// Returns the scores at which the outcome changes.
     fn decision_boundaries(self) -> impl Iterator<Item = f64> {
         let ScoreBounds { min, max } = self.bounds;
+        // Without bounds, a score has no limit of its own, so the middle counts.
         let none = self.bounds.is_empty().then_some(0.5);
         [min, max, none].into_iter().flatten()
     }
 }
 
-fn collect_outcomes(said: &[Ballot]) -> Vec<Outcome> {
-    said.iter().map(|said| said.outcome).collect()
+fn collect_outcomes(ballots: &[Ballot]) -> Vec<Outcome> {
+    ballots.iter().map(|ballot| ballot.outcome).collect()
 }
 
 /// Decides by majority. A member that was stopped before its vote does not abstain, so the result must hold with any
@@ -447,6 +462,7 @@ fn decide_by_majority(members: &[PanelMember]) -> Option<Outcome> {
         .partition(|member| member.outcome == Outcome::Cancelled);
     let voted: Vec<Outcome> = voted.iter().map(|member| member.outcome).collect();
     let left = u32::try_from(stopped.len()).unwrap_or(u32::MAX);
+    // The decision stays open until a later run asks the stopped member.
     if left > 0 && !needed_votes::is_settled(&voted, left) {
         return Some(Outcome::Cancelled);
     }

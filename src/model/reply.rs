@@ -96,6 +96,7 @@ impl TokenUsage {
     /// or a gateway) did not count.
     #[must_use]
     pub fn without_zero_counts(self) -> Self {
+        // An unknown count is better than a wrong one: a cost of 0 would look like a free call.
         if self.input != Some(0) {
             return self;
         }

@@ -285,6 +285,7 @@ impl CellResult {
     pub fn bill(&self) -> Cost {
         let calls = self.usage.map_or(0, |usage| u64::from(usage.calls));
         match (self.cost_usd, self.bill) {
+            // `bill` is recorded only if a part of the cost is unknown.
             (Some(usd), _) => Cost { usd, unknown: 0 },
             (None, Some(bill)) => bill,
             (None, None) => Cost {
@@ -340,6 +341,7 @@ pub fn decide_cells<'a>(cells: impl IntoIterator<Item = &'a CellResult>) -> Opti
 /// Decides ballots as [`decide_cells`] decides cells.
 pub(super) fn decide_by_vote(cells: &[Ballot]) -> Option<Decision> {
     let votes = count_votes(cells);
+    // A single cell keeps its own outcome, also an error, without a vote.
     if let [only] = cells {
         return Some(Decision {
             outcome: only.outcome,
@@ -348,6 +350,7 @@ pub(super) fn decide_by_vote(cells: &[Ballot]) -> Option<Decision> {
             panel: None,
         });
     }
+    // Errors and skipped cells abstain.
     let voting = votes.pass + votes.fail + votes.na;
     let outcome = if voting == 0 || (voting as usize) * 2 < cells.len() {
         most_common_outcome(
@@ -357,6 +360,7 @@ pub(super) fn decide_by_vote(cells: &[Ballot]) -> Option<Decision> {
                 .filter(|o| o.is_error() || *o == Outcome::Skipped),
         )?
     } else if votes.fail >= votes.pass && votes.fail >= votes.na {
+        // A tie is never a pass: fail takes precedence, then not applicable.
         Outcome::Fail
     } else if votes.na >= votes.pass {
         Outcome::NotApplicable
@@ -398,6 +402,7 @@ pub(super) fn count_votes(cells: &[Ballot]) -> VoteCounts {
 fn most_common_outcome(outcomes: impl Iterator<Item = Outcome>) -> Option<Outcome> {
     let mut counts = [0_u32; Outcome::ALL.len()];
     for outcome in outcomes {
+        // The order of the variants is that of `Outcome::ALL`.
         counts[outcome as usize] += 1;
     }
     let most = counts.iter().copied().max().filter(|most| *most > 0)?;
@@ -407,6 +412,7 @@ fn most_common_outcome(outcomes: impl Iterator<Item = Outcome>) -> Option<Outcom
 }
 
 pub(super) fn median_score(mut scores: Vec<f64>) -> Option<f64> {
+    // `total_cmp` also orders NaN, so a damaged log cannot cause a panic.
     scores.sort_by(f64::total_cmp);
     let mid = scores.len() / 2;
     match scores.len() {

@@ -57,11 +57,13 @@ impl ScoreBounds {
 
     /// Returns the outcome of a verdict. The error names what the verdict lacks; the caller then records `unparsed`.
     pub fn decide(self, stated: VerdictSummary) -> Result<Outcome, &'static str> {
+        // This comes first: a verdict that does not apply has no score to compare.
         if stated.applicable == Some(false) {
             return Ok(Outcome::NotApplicable);
         }
         if self.is_empty() {
             let passed = stated.passed.map(Outcome::from_passed);
+            // Without bounds, a score alone never decides.
             return passed.ok_or("the verdict has no `passed`, and no min_score decides");
         }
         match stated.score {
@@ -77,7 +79,7 @@ mod tests {
     use Outcome::{Fail, NotApplicable, Pass};
 
     #[test]
-    fn bounds_are_inclusive_and_decide_over_what_the_judge_said() {
+    fn bounds_are_inclusive_and_take_precedence_over_the_judge() {
         let says = |passed, score| VerdictSummary {
             passed,
             score,

@@ -26,7 +26,7 @@ mod tests {
     use super::is_secret_name;
 
     #[test]
-    fn names_of_secrets_are_known_however_they_are_written() {
+    fn secret_names_are_recognized_in_any_spelling() {
         for name in [
             "Authorization",
             "x-api-key",

@@ -171,6 +171,7 @@ impl TranscriptMessage<'_> {
             TranscriptPart::Text(text) => Some(&*text.0),
             _ => None,
         });
+        // Most messages have one text, which is borrowed and not copied.
         match (texts.next(), texts.next()) {
             (None, _) => "".into(),
             (Some(only), None) => only.into(),

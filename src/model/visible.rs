@@ -12,6 +12,7 @@ pub fn make_visible(text: &str, multiline: bool) -> Cow<'_, str> {
     let first = text
         .char_indices()
         .find(|(_, c)| find_mark(*c, multiline).is_some());
+    // Nearly all texts contain no such character and are not copied.
     let Some((from, _)) = first else {
         return Cow::Borrowed(text);
     };
@@ -37,6 +38,7 @@ enum VisibleMark {
 fn find_mark(c: char, multiline: bool) -> Option<VisibleMark> {
     match c {
         '\n' | '\t' if multiline => None,
+        // Unicode has pictures of these controls in the same order, from U+2400.
         '\u{0}'..='\u{1F}' => char::from_u32(0x2400 + c as u32).map(VisibleMark::Picture),
         '\u{7F}' => Some(VisibleMark::Picture('␡')),
         c if is_invisible(c) => Some(VisibleMark::CodePoint),
@@ -75,7 +77,9 @@ pub fn count_invisible(text: &str) -> usize {
     if text.is_ascii() {
         return 0;
     }
+    // Many Windows programs write a byte order mark at the start.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    // A letter of ASCII: a joiner at the start spells nothing.
     let mut before = 'a';
     let mut count = 0;
     for c in text.chars() {
@@ -93,7 +97,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn controls_are_shown_and_letters_kept() {
+    fn controls_become_visible_and_letters_stay() {
         assert_eq!(
             make_visible("plain ünï עברית ✓", false),
             "plain ünï עברית ✓"
@@ -108,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_hides_is_counted_and_what_spells_is_not() {
+    fn invisible_characters_count_and_joiners_in_words_do_not() {
         for (text, count) in [
             ("plain", 0),
             ("\u{feff}first", 0),

@@ -5,8 +5,11 @@ use super::{CompletedReply, ExchangeInfo, Provider, ProviderError, RequestBody};
 use crate::event::{CallCx, TurnFact};
 use crate::model::{Millis, TokenUsage};
 
-/// The wait before the next attempt and its reason; `None` if there is no further attempt.
-type RetryWait = Option<(Millis, String)>;
+/// The wait before the next attempt.
+struct RetryWait {
+    wait: Millis,
+    reason: String,
+}
 
 /// Sends a body with retries by the table of [`super::retry`], at most [`Provider::max_attempts`] times.
 ///
@@ -29,8 +32,10 @@ pub async fn call_with_retries(
         last_error: None,
         left_out: Vec::new(),
     };
+    // The body without refused settings, once a server refused one.
     let mut shorter_body: Option<RequestBody> = None;
     loop {
+        // Check before each attempt, so that a cancelled cell sends nothing more.
         if cx.cancel.is_cancelled() {
             return Err(ProviderError::Cancelled);
         }
@@ -39,26 +44,32 @@ pub async fn call_with_retries(
             Ok(finished) => return Ok((state.attempt, finished)),
             Err(error) => error,
         };
+        // The headers of the failed attempt: advice about retries and the rate limits.
         let exchange_info = provider.last_exchange(cx.cell).unwrap_or_default();
         provider.forget_exchange(cx.cell);
+        // Before the retry rules: after a refused setting, dicta neither waits nor gives up.
         if let Some(shorter) = state.without_refused_setting(body, &error) {
             let what = shorter.dropped.last().map_or("it", |d| d.what.as_str());
             let why = format!("{error}; asking again without `{what}`");
-            let wait = Some((Millis(0), format!("without `{what}`")));
-            state.emit_failed(&error, why, &exchange_info, wait).await;
+            let retry = Some(RetryWait {
+                wait: Millis(0),
+                reason: format!("without `{what}`"),
+            });
+            state.emit_failed(&error, why, &exchange_info, retry).await;
             shorter_body = Some(shorter);
             continue;
         }
-        let (error, wait) = state.plan_wait(error, &exchange_info);
-        let next = wait.as_ref().map(|(wait, _)| *wait);
+        let (error, retry) = state.plan_wait(error, &exchange_info);
+        let wait = retry.as_ref().map(|retry| retry.wait);
         state
-            .emit_failed(&error, error.to_string(), &exchange_info, wait)
+            .emit_failed(&error, error.to_string(), &exchange_info, retry)
             .await;
-        let Some(wait) = next else {
+        let Some(wait) = wait else {
             return Err(error);
         };
         tokio::select! {
             biased;
+            // `biased` checks for cancellation first, so that a zero wait can't win over it.
             () = cx.cancel.cancelled() => return Err(ProviderError::Cancelled),
             () = cx.clock.sleep(wait) => {}
         }
@@ -88,6 +99,7 @@ impl CallAttempts<'_> {
         self.counted_attempts = self.counted_attempts.saturating_add(1);
         let attempt = self.attempt;
         let pass = self.provider.wait_for_permit(body, self.cx).await;
+        // Record the start even if the permit failed, so that every failure has an attempt.
         self.cx.turn(TurnFact::AttemptStarted { attempt }).await;
         // The place at the server is held until this attempt has its reply.
         let _held = pass?;
@@ -108,6 +120,7 @@ impl CallAttempts<'_> {
             return None;
         }
         self.left_out.push(what);
+        // `send` has counted the refused attempt already.
         self.counted_attempts = self.counted_attempts.saturating_sub(1);
         Some(shorter)
     }
@@ -117,7 +130,7 @@ impl CallAttempts<'_> {
         &mut self,
         error: ProviderError,
         exchange_info: &ExchangeInfo,
-    ) -> (ProviderError, RetryWait) {
+    ) -> (ProviderError, Option<RetryWait>) {
         let message = error.to_string();
         let cx = self.cx;
         let next = choose_retry_action(&FailedAttempt {
@@ -130,18 +143,20 @@ impl CallAttempts<'_> {
             is_same_error: self.last_error.as_ref() == Some(&message),
             jitter: derive_jitter(cx.cell.0, cx.turn.0, self.attempt),
         });
+        // The message without further text, so that the same error compares equal next time.
         self.last_error = Some(message);
         let more = match next {
             RetryAction::Retry {
                 wait,
                 server_asked: asked,
             } => {
-                let why = if asked {
+                let reason = if asked {
                     "the server's own delay"
                 } else {
                     "back-off"
                 };
-                return (error, Some((wait, why.to_owned())));
+                let reason = reason.to_owned();
+                return (error, Some(RetryWait { wait, reason }));
             }
             RetryAction::Stop => return (error, None),
             RetryAction::SameError => {
@@ -163,9 +178,9 @@ impl CallAttempts<'_> {
         error: &ProviderError,
         why: String,
         exchange_info: &ExchangeInfo,
-        wait: RetryWait,
+        retry: Option<RetryWait>,
     ) {
-        let (retry_in, wait_why) = wait.unzip();
+        let (retry_in, wait_why) = retry.map(|retry| (retry.wait, retry.reason)).unzip();
         let known = ExchangeInfo::default();
         self.cx
             .turn(TurnFact::AttemptFailed {
@@ -175,6 +190,7 @@ impl CallAttempts<'_> {
                 retry_in,
                 billed: error.billed_usage(),
                 wait_why,
+                // An attempt without an answer has no details to record.
                 exchange: (*exchange_info != known).then(|| exchange_info.exchange.clone()),
             })
             .await;
@@ -184,6 +200,7 @@ impl CallAttempts<'_> {
 /// Formats the moment that is this far ahead, to the second.
 fn format_moment_ahead(cx: &CallCx, ahead: Millis) -> String {
     let now: Option<jiff::Timestamp> = cx.clock.wall_time().0.parse().ok();
+    // Round up, so that the stated moment is never too early.
     let seconds = i64::try_from(ahead.0.div_ceil(1000)).unwrap_or(i64::MAX);
     let then = now.and_then(|now| {
         now.checked_add(jiff::SignedDuration::from_secs(seconds))

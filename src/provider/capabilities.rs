@@ -20,6 +20,7 @@ struct ModelLimitation {
 ///
 /// From the vendors' model pages as of 2026-11, and reports of their 400s.
 const LIMITATIONS: &[ModelLimitation] = &[
+    // gpt-5-chat takes a temperature, unlike the rest of `gpt-5`.
     new_openai_limitation("gpt-5-chat", "", ""),
     new_openai_limitation("gpt-5-chat", "reasoning", "gpt-5-chat does not reason"),
     new_openai_limitation(
@@ -93,6 +94,7 @@ pub(super) fn find_capabilities(config: &JudgeConfig) -> (ModelCapabilities, Vec
     {
         return claude::find_capabilities(config);
     }
+    // Gateways put the vendor before the name: `openai/gpt-5`.
     let model = config.model.rsplit('/').next().unwrap_or_default();
     let provider = if on_vertex {
         ProviderKind::Gemini
@@ -106,10 +108,12 @@ pub(super) fn find_capabilities(config: &JudgeConfig) -> (ModelCapabilities, Vec
     let exception = rows.iter().find(|row| row.lacks.is_empty());
     let lacks = |what: &str| {
         let row = rows.iter().find(|row| row.lacks == what)?;
-        let own = exception.is_none_or(|exception| row.prefix == exception.prefix);
-        own.then_some(row.why)
+        // A row of the exception itself still counts; rows of the wider family don't.
+        let applies = exception.is_none_or(|exception| row.prefix == exception.prefix);
+        applies.then_some(row.why)
     };
     let mut caps = ModelCapabilities {
+        // An unknown model counts as capable; a refusal by its server corrects that.
         structured_output: lacks("schema").is_none(),
         forced_call: true,
         dropped: Vec::new(),
@@ -128,6 +132,7 @@ pub(super) fn find_capabilities(config: &JudgeConfig) -> (ModelCapabilities, Vec
             });
         }
     }
+    // The protocol lacks the seed, whatever the model is.
     if config.provider == ProviderKind::OpenaiResponses && config.seed.is_some() {
         known.push("seed");
         caps.dropped.push(DroppedSetting {
@@ -143,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_model_does_not_take_is_known_by_its_name() {
+    fn model_name_determines_the_dropped_settings() {
         // (provider, model, dropped, structured output)
         let cases: &[(ProviderKind, &str, &[&str], bool)] = &[
             (ProviderKind::Openai, "gpt-5.1-mini", &["temperature"], true),
@@ -189,8 +194,9 @@ mod tests {
                 (*dropped, *schema),
                 "{model}"
             );
-            let told: Vec<&str> = caps.dropped.iter().map(|d| d.what.as_str()).collect();
-            assert_eq!(told, *dropped);
+            let dropped_settings: Vec<&str> =
+                caps.dropped.iter().map(|d| d.what.as_str()).collect();
+            assert_eq!(dropped_settings, *dropped);
         }
         let mut config = JudgeConfig::new("j", ProviderKind::Openai);
         config.model = "gpt-5".to_owned();

@@ -38,8 +38,8 @@ const DOCUMENT_FIRST_BYTE_TIMEOUT: Millis = Millis(10 * 60_000);
 pub(super) trait Dialect: Send + Sync {
     /// The URL for requests.
     fn url(&self) -> &str;
-    /// The header with the key: its name and the prefix of its value.
-    fn key_header(&self) -> (&'static str, &'static str);
+    /// The header with the key.
+    fn key_header(&self) -> KeyHeader;
     /// Other headers that the protocol requires; a user's own header of the same name wins.
     fn extra_headers(&self) -> Vec<(&'static str, &'static str)> {
         Vec::new()
@@ -70,13 +70,34 @@ pub(super) trait ReplyReader: Send {
     /// middle.
     ///
     /// The client adds it to the request's body and reads the next reply into the same reader.
-    fn take_continuation(&mut self) -> Option<String> {
+    fn take_continuation_member(&mut self) -> Option<String> {
         None
     }
     /// Returns the reply after the stream ended without an HTTP error.
     fn finish(self: Box<Self>) -> Result<CompletedReply, ProviderError>;
     /// The token counts that the server has reported so far.
     fn billed_usage(&self) -> Option<TokenUsage>;
+}
+
+/// The header in which a dialect sends its key.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct KeyHeader {
+    pub(super) name: &'static str,
+    /// The text before the key, such as `Bearer `.
+    pub(super) prefix: &'static str,
+}
+
+impl KeyHeader {
+    /// `Authorization: Bearer <key>`.
+    pub(super) const BEARER: Self = Self {
+        name: "authorization",
+        prefix: "Bearer ",
+    };
+    /// `x-goog-api-key: <key>`.
+    pub(super) const GOOGLE: Self = Self {
+        name: "x-goog-api-key",
+        prefix: "",
+    };
 }
 
 /// New text by the part it belongs to.
@@ -149,6 +170,7 @@ impl ProviderClient {
         http: LlmClient,
     ) -> Self {
         let mut headers = vec![("content-type".to_owned(), "application/json".to_owned())];
+        // The same choice as `stream` in the body.
         let accept = if config.stream {
             "text/event-stream"
         } else {
@@ -158,7 +180,7 @@ impl ProviderClient {
         let extra = dialect.extra_headers().into_iter();
         headers.extend(extra.map(|(name, value)| (name.to_owned(), value.to_owned())));
         if let Some(key) = key {
-            let (name, prefix) = dialect.key_header();
+            let KeyHeader { name, prefix } = dialect.key_header();
             headers.push((name.to_owned(), format!("{prefix}{key}")));
         }
         // The user's own headers win: gateways carry keys in their own ways.
@@ -166,15 +188,16 @@ impl ProviderClient {
             !config
                 .headers
                 .keys()
-                .any(|own| own.eq_ignore_ascii_case(name))
+                .any(|user_header| user_header.eq_ignore_ascii_case(name))
         });
-        let own = config.headers.iter();
-        headers.extend(own.map(|(name, value)| (name.clone(), value.clone())));
+        let user_headers = config.headers.iter();
+        headers.extend(user_headers.map(|(name, value)| (name.clone(), value.clone())));
         // Users put keys into headers of any name, so every header value is a secret.
         let secrets = key
             .into_iter()
             .chain(config.headers.values().map(String::as_str));
         let missing_key_reason = match (key, &config.key) {
+            // A header of the user may contain a key, so its absence can't be claimed.
             _ if !config.headers.is_empty() => None,
             (None, ApiKeySource::EnvIfSet(name)) => {
                 Some(format!("no key was sent: {name} is not set"))
@@ -231,6 +254,7 @@ impl ProviderClient {
             read = self.request_reply(body, &mut *reader, &mut exchange_info, cx, deltas) => read,
             () = cx.clock.sleep(WHOLE) => Err(truncated_error(format!("{OVERDUE}{WHOLE}"))),
         };
+        // Take the counts before `finish` consumes the reader.
         let billed = reader.billed_usage().map(TokenUsage::without_zero_counts);
         let done = read
             .and_then(|()| reader.finish())
@@ -239,6 +263,7 @@ impl ProviderClient {
                 ..finished
             })
             .map_err(|error| self.redact_error(error, billed));
+        // `|=`, because a connection error has set it already.
         exchange_info.exchange.cost_unknown |= match &done {
             Ok(_) => false,
             Err(error) => error.may_be_billed() && billed.is_none(),
@@ -255,10 +280,12 @@ impl ProviderClient {
         cx: &CallCx,
         deltas: &mut DeltaCoalescer<'_>,
     ) -> Result<(), ProviderError> {
+        // `Bytes`, because a second attempt with a new token sends the same body again.
         let mut text = bytes::Bytes::from(body.text());
         loop {
             let mut response = self.post_with_auth(&text, exchange_info, cx).await?;
             self.read_response_headers(&response, exchange_info, cx);
+            // Redirects count as errors: following one could send the key to another host.
             if !(200..300).contains(&response.status) {
                 return Err(self.status_error(response, cx, exchange_info).await);
             }
@@ -277,7 +304,8 @@ impl ProviderClient {
                 self.read_document(&mut response, reader, exchange_info, cx, deltas)
                     .await?;
             }
-            let rest = reader.take_continuation();
+            // Only Gemini ends a reply in the middle; the reader then asks for the rest.
+            let rest = reader.take_continuation_member();
             let Some(longer) =
                 rest.and_then(|member| posting_auth::append_member(&body.text(), &member))
             else {
@@ -301,15 +329,18 @@ impl ProviderClient {
         let mut framing = SseParser::default();
         let mut frames = Vec::new();
         while let Some(chunk) = next_chunk(response, exchange_info, cx, deltas).await? {
-            // Frames before a fault are read first: they can contain the token counts, or an error that explains it.
+            // Frames before a fault are read first: they can contain the token counts, or an error that
+            // explains it.
             let pushed = framing.push(&chunk, &mut frames);
             if read_frames(&mut frames, reader, deltas).await? == StreamProgress::Done {
-                // The end of the body is usually in the same packet; reading it frees the connection for reuse.
+                // The end of the body is usually in the same packet; reading it frees the connection for
+                // reuse.
                 let _end = response.next_chunk().now_or_never();
                 return Ok(());
             }
             pushed.map_err(framing_error)?;
         }
+        // The stream ended without an end mark; its last frames are incomplete.
         framing.finish(&mut frames).map_err(framing_error)?;
         read_frames(&mut frames, reader, deltas).await?;
         Ok(())
@@ -360,6 +391,7 @@ impl Provider for ProviderClient {
     }
 
     fn build_body(&self, turn: &TurnRequest<'_>) -> Result<RequestBody, ProviderError> {
+        // Copy under the lock and release it, because building a body takes time.
         let (mut omit, learned) = {
             let learned = self.learned();
             (learned.omitted.clone(), learned.dropped.clone())
@@ -412,7 +444,9 @@ impl Provider for ProviderClient {
         if !(matches!(status, 400 | 422) || *status == 500 && is_loopback_url(&self.shown_url)) {
             return None;
         }
+        // The message must name a setting that this dialect can omit.
         let param = server_error::find_refused_setting(self.dialect.omittable_settings(), message)?;
+        // Some servers know the same setting only under its other name.
         let rename = param
             .replacement_key
             .is_some_and(|other| message.contains(other));
@@ -420,6 +454,7 @@ impl Provider for ProviderClient {
             what: param.setting.to_owned(),
             why: format!("the server refused it: {message}"),
         };
+        // Returns `None` if the body lacks the setting, so the refusal is about something else.
         let shorter = server_error::remove_setting(body, param, rename, dropped.clone())?;
         let mut learned = self.learned();
         let omit = &mut learned.omitted;
@@ -428,6 +463,7 @@ impl Provider for ProviderClient {
         } else {
             &mut omit.refused
         };
+        // Parallel cells can learn of the same refusal; record it once.
         if !list.contains(&param.setting) {
             list.push(param.setting);
             learned.dropped.push(dropped);
@@ -436,13 +472,14 @@ impl Provider for ProviderClient {
     }
 }
 
-/// The next piece of the body; what was gathered goes out while nothing comes.
+/// Returns the next piece of the body. Emits collected deltas while no piece arrives.
 async fn next_chunk(
     response: &mut LlmResponse,
     exchange_info: &mut ExchangeInfo,
     cx: &CallCx,
     deltas: &mut DeltaCoalescer<'_>,
 ) -> Result<Option<bytes::Bytes>, ProviderError> {
+    // Pinned outside the loop, so that a flush doesn't restart the read.
     let mut coming = pin!(response.next_chunk());
     loop {
         let due = deltas.time_until_flush();
@@ -473,6 +510,7 @@ async fn read_frames(
     let mut new = NewDeltas::new();
     for frame in frames.drain(..) {
         let progress = reader.read_frame(frame, &mut new);
+        // Show the text before a fault ends the reply.
         for (part, text) in new.drain(..) {
             deltas.push(part, &text).await;
         }
@@ -483,9 +521,10 @@ async fn read_frames(
     Ok(StreamProgress::More)
 }
 
-/// The body broke off, or is too large.
+/// Returns the error of a body that broke off or is too large.
 fn broken_body_error(error: &NetError) -> ProviderError {
     let why = match error {
+        // The words begin with `CAPPED`, by which the retry rules recognize a size limit.
         NetError::TooLarge { limit, .. } => format!("{CAPPED}{} MiB", limit >> 20),
         other => other.to_string(),
     };
@@ -499,7 +538,7 @@ fn framing_error(error: SseFrameError) -> ProviderError {
     }
 }
 
-/// A reply that is none, because it did not end as it should.
+/// Returns the error of a reply that did not end as it should.
 pub(super) fn truncated_error(why: impl Into<String>) -> ProviderError {
     ProviderError::Cut {
         why: why.into(),
@@ -507,16 +546,39 @@ pub(super) fn truncated_error(why: impl Into<String>) -> ProviderError {
     }
 }
 
-/// A frame that is not JSON, or JSON of another kind.
+/// Returns the error of a frame that is not JSON, or is JSON of another protocol.
 pub(super) fn malformed_error(what: &str, text: &str) -> ProviderError {
     ProviderError::Malformed(format!("{what}: `{}`", server_error::truncate_text(text)))
 }
 
+/// Returns the error of a stream that ended without `end_mark`: another protocol, nothing at all, or a cut.
+///
+/// `stray` is the first line outside SSE, which explains a reply without frames of the protocol.
+pub(super) fn unfinished_error(
+    stray: Option<&str>,
+    frame_count: usize,
+    end_mark: &str,
+) -> ProviderError {
+    match stray {
+        Some(stray) if frame_count == 0 => malformed_error("it holds no events", stray),
+        _ if frame_count == 0 => truncated_error("it is empty"),
+        _ => truncated_error(format!("it ended without {end_mark}")),
+    }
+}
+
+/// Returns the reported usage; a server that reports none made one call of unknown size.
+pub(super) fn usage_or_one_call(usage: Option<TokenUsage>) -> TokenUsage {
+    usage.unwrap_or(TokenUsage {
+        calls: 1,
+        ..TokenUsage::default()
+    })
+}
+
 /// Returns the error that a reply contains.
 pub(super) fn in_stream_error(error: serde_json::Value) -> ProviderError {
-    let said = server_error::parse_error_value(error);
+    let error = server_error::parse_error_value(error);
     ProviderError::InStream {
-        retryable: said.is_retryable(),
-        message: said.message,
+        retryable: error.is_retryable(),
+        message: error.message,
     }
 }

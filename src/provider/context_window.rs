@@ -38,8 +38,8 @@ pub fn find_context_window(provider: ProviderKind, model: &str) -> Option<u64> {
         return None;
     }
     let name = model.rsplit('/').next().unwrap_or_default();
-    // `gpt-4` is not the family of `gpt-42`; `gpt-5.1`, `gpt-5-mini` and `claude-3-5-sonnet@20240620` belong to
-    // theirs.
+    // `gpt-4` is not the family of `gpt-42`; `gpt-5.1`, `gpt-5-mini` and `claude-3-5-sonnet@20240620` belong
+    // to theirs.
     let is_family = |prefix: &str| {
         name.strip_prefix(prefix).is_some_and(|rest| {
             !rest.starts_with(|c: char| c.is_ascii_digit() || c.is_alphabetic())

@@ -136,6 +136,7 @@ pub fn explain_request_body(body: &str) -> Option<ReadableBody> {
         return None;
     };
     let is_array = |key: &str| map.get(key).is_some_and(Value::is_array);
+    // From the most specific key to `messages`, which two dialects share.
     if is_array("contents") {
         return gemini::explain_body(map);
     }
@@ -146,7 +147,8 @@ pub fn explain_request_body(body: &str) -> Option<ReadableBody> {
         return openai_responses::explain_body(map);
     }
     if is_array("messages") {
-        // Anthropic and Chat Completions both have `messages`; only Anthropic has the instructions in `system`.
+        // Anthropic and Chat Completions both have `messages`; only Anthropic has the instructions in
+        // `system`.
         return if map.contains_key("system") {
             anthropic::explain_body(map)
         } else {
@@ -252,6 +254,7 @@ impl CompletedReply {
     /// Explains that the reply hit its token limit, and how to avoid it.
     pub fn explain_token_limit(&self) -> String {
         let why = "the reply hit its token limit before it was complete";
+        // Only a reply without text and calls shows that thinking took everything.
         let silent = self.reply.text.trim().is_empty() && self.reply.calls.is_empty();
         let thinking = self.usage.thinking.filter(|tokens| *tokens > 0);
         match thinking {
@@ -389,6 +392,7 @@ fn client(
     };
     let (caps, known) = capabilities::find_capabilities(config);
     let http = LlmClient::new(clock);
+    // Access tokens are added per request, because they expire.
     let key = match auth {
         RequestAuth::Key(key) => *key,
         RequestAuth::GoogleTokens(_) => None,

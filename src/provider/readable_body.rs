@@ -134,6 +134,7 @@ pub fn format_settings(map: &Map<String, Value>) -> Vec<String> {
     const MAX: usize = 60;
     let format_setting = |(key, value): (&String, &Value)| {
         let text = format_value(value);
+        // Cut at a character, because a byte position can be inside one.
         let Some((cut, _)) = text.char_indices().nth(MAX) else {
             return format!("{key}: {text}");
         };

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde::Serialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::client::OmittedSettings;
@@ -37,8 +38,8 @@ impl BodyBuilder {
         self.write_key(key);
         self.open_piece.push('[');
         for (at, element) in elements.into_iter().enumerate() {
-            // The comma is part of the element's piece, so a longer history only adds pieces and the recorded ones
-            // stay shared.
+            // The comma is part of the element's piece, so a longer history only adds pieces and the recorded
+            // ones stay shared.
             if at == 0 {
                 self.close_piece();
                 self.closed_pieces.push(element.into());
@@ -54,6 +55,7 @@ impl BodyBuilder {
         let Some(declared) = declared else {
             return false;
         };
+        // The key belongs to the piece before, so the declarations alone are the shared piece.
         self.write_key("tools");
         self.close_piece();
         self.closed_pieces.push(declared);
@@ -75,6 +77,7 @@ impl BodyBuilder {
     }
 
     fn write_key(&mut self, key: &str) {
+        // The first member has no comma before it.
         if !(self.closed_pieces.is_empty() && self.open_piece == "{") {
             self.open_piece.push(',');
         }
@@ -87,6 +90,41 @@ impl BodyBuilder {
             self.closed_pieces
                 .push(std::mem::take(&mut self.open_piece).into());
         }
+    }
+}
+
+/// The settings of a request in their order, without those that the model or the server refuses.
+pub(super) struct SettingsBuilder<'o> {
+    omit: &'o OmittedSettings,
+    map: Map<String, Value>,
+}
+
+impl<'o> SettingsBuilder<'o> {
+    /// A builder without settings.
+    pub(super) fn new(omit: &'o OmittedSettings) -> Self {
+        Self {
+            omit,
+            map: Map::new(),
+        }
+    }
+
+    /// Sets `key` of the body, unless `setting` is omitted.
+    pub(super) fn set(&mut self, setting: &str, key: &str, value: Value) {
+        if !self.omit.contains(setting) {
+            self.map.insert(key.to_owned(), value);
+        }
+    }
+
+    /// Sets `key` of the body if the judge configures a value.
+    pub(super) fn set_if_some(&mut self, setting: &str, key: &str, value: Option<impl Serialize>) {
+        if let Some(value) = value {
+            self.set(setting, key, serde_json::json!(value));
+        }
+    }
+
+    /// Returns the settings as members of the body.
+    pub(super) fn finish(self) -> Map<String, Value> {
+        self.map
     }
 }
 
@@ -142,6 +180,7 @@ pub(super) fn parse_extra_body(config: &JudgeConfig) -> Result<Map<String, Value
             )));
         }
     };
+    // Gemini has some of these keys one level deeper.
     let generation = map.get("generationConfig").and_then(Value::as_object);
     let inner = generation.into_iter().flat_map(Map::keys);
     match map
@@ -164,6 +203,7 @@ pub(super) fn merge_settings(
     params: &[OmittableSetting],
     omit: &OmittedSettings,
 ) {
+    // The user's `extra_body` wins over dicta's settings, except for what the server refused.
     merge_deep(settings, extra);
     for param in params.iter().filter(|p| omit.refused.contains(&p.setting)) {
         for path in param.body_paths {
@@ -211,6 +251,11 @@ pub(super) fn join_paragraphs(blocks: &[HistoryBlock]) -> Vec<HistoryBlock> {
         }
     }
     out
+}
+
+/// Returns whether a text is a complete JSON object.
+pub(super) fn is_json_object(text: &str) -> bool {
+    text.trim_start().starts_with('{') && serde_json::from_str::<&RawValue>(text).is_ok()
 }
 
 /// Returns the error for a history that can't be sent, because responses and calls don't match.
@@ -281,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn extra_body_merges_objects_and_may_not_speak_for_the_judge() {
+    fn extra_body_merges_objects_and_rejects_reserved_keys() {
         let mut config = JudgeConfig::new("j", ProviderKind::Openai);
         config.extra_body =
             Some(json!({"provider": {"order": ["a"]}, "top_p": 0.5, "o": {"x": 1}}));

@@ -85,7 +85,10 @@ pub fn choose_retry_action(failed: &FailedAttempt<'_>) -> RetryAction {
     let FailedAttempt {
         attempt, waited, ..
     } = *failed;
-    let (asked, base) = match plan_delay(failed) {
+    let RetryPlan {
+        server_delay: asked,
+        first_backoff_ms: base,
+    } = match plan_delay(failed) {
         Ok(plan) => plan,
         Err(next) => return next,
     };
@@ -96,9 +99,11 @@ pub fn choose_retry_action(failed: &FailedAttempt<'_>) -> RetryAction {
     {
         return RetryAction::WaitTooLong(delay);
     }
+    // After the check of the delay, because "limited until …" explains more than a count of attempts.
     if attempt >= failed.max_attempts {
         return RetryAction::Stop;
     }
+    // Up to a tenth more than the server asked, so that waiting cells don't return together.
     let wait = if let Some(delay) = asked {
         delay + scale_by_jitter(delay.0 / 10, failed.jitter)
     } else {
@@ -106,6 +111,7 @@ pub fn choose_retry_action(failed: &FailedAttempt<'_>) -> RetryAction {
         let doublings = u32::from(attempt.saturating_sub(1)).min(10);
         scale_by_jitter(base << doublings, failed.jitter)
     };
+    // A call never waits longer than `MAX_WAIT` in all.
     let wait = wait.min(MAX_WAIT.since(waited));
     match failed.time_left {
         Some(left) if wait >= left => RetryAction::NoTime(wait),
@@ -116,9 +122,24 @@ pub fn choose_retry_action(failed: &FailedAttempt<'_>) -> RetryAction {
     }
 }
 
-/// Returns the server's delay and the first back-off in milliseconds, or the reason to stop.
-fn plan_delay(failed: &FailedAttempt<'_>) -> Result<(Option<Millis>, u64), RetryAction> {
+/// The delays of a failure that allows another attempt.
+struct RetryPlan {
+    /// The delay that the server asks for.
+    server_delay: Option<Millis>,
+    /// The longest first wait without such a delay. Each further wait is up to twice as long.
+    first_backoff_ms: u64,
+}
+
+/// Returns the delays of a failure, or the reason to stop.
+fn plan_delay(failed: &FailedAttempt<'_>) -> Result<RetryPlan, RetryAction> {
+    let plan = |server_delay, first_backoff_ms| {
+        Ok(RetryPlan {
+            server_delay,
+            first_backoff_ms,
+        })
+    };
     match failed.error {
+        // Before the status, because an exhausted quota is also a 429.
         ProviderError::Status { terminal: true, .. } => Err(RetryAction::Stop),
         ProviderError::Status {
             status,
@@ -127,11 +148,12 @@ fn plan_delay(failed: &FailedAttempt<'_>) -> Result<(Option<Millis>, u64), Retry
             ..
         } => match status {
             _ if failed.server_advice == Some(false) => Err(RetryAction::Stop),
-            429 | 503 | 529 => Ok((*retry_after, 2000)),
+            // Overload: the first wait is longer than after other failures. 529 is Anthropic's own status.
+            429 | 503 | 529 => plan(*retry_after, 2000),
             // Servers that run models locally answer 500 to mistakes of their clients.
             500 if failed.is_same_error && is_loopback_url(url) => Err(RetryAction::SameError),
-            408 | 409 | 500..=599 => Ok((*retry_after, 500)),
-            _ if failed.server_advice == Some(true) => Ok((*retry_after, 500)),
+            408 | 409 | 500..=599 => plan(*retry_after, 500),
+            _ if failed.server_advice == Some(true) => plan(*retry_after, 500),
             _ => Err(RetryAction::Stop),
         },
         ProviderError::Connect { .. } if failed.server_advice == Some(false) => {
@@ -141,11 +163,11 @@ fn plan_delay(failed: &FailedAttempt<'_>) -> Result<(Option<Millis>, u64), Retry
         | ProviderError::Malformed(_)
         | ProviderError::InStream {
             retryable: true, ..
-        } => Ok((None, 500)),
+        } => plan(None, 500),
         ProviderError::Cut { why, .. }
             if !(why.starts_with(CAPPED) || why.starts_with(OVERDUE)) =>
         {
-            Ok((None, 500))
+            plan(None, 500)
         }
         ProviderError::Cut { .. }
         | ProviderError::InStream { .. }
@@ -308,18 +330,18 @@ mod tests {
     }
 
     #[test]
-    fn the_server_has_the_last_word_and_the_users_figure_counts() {
+    fn server_advice_wins_and_configured_attempts_count() {
         let teapot = status(418, None);
-        let told = |error, told| {
+        let advised = |error, advice| {
             choose_retry_action(&FailedAttempt {
-                server_advice: Some(told),
+                server_advice: Some(advice),
                 ..failed(error)
             })
         };
-        assert!(matches!(told(&teapot, true), RetryAction::Retry { .. }));
+        assert!(matches!(advised(&teapot, true), RetryAction::Retry { .. }));
         let (busy, no_trust) = (status(503, Some(1)), connect());
-        assert_eq!(told(&busy, false), RetryAction::Stop);
-        assert_eq!(told(&no_trust, false), RetryAction::Stop);
+        assert_eq!(advised(&busy, false), RetryAction::Stop);
+        assert_eq!(advised(&no_trust, false), RetryAction::Stop);
         let busy = status(503, None);
         let most = |most, attempt| {
             choose_retry_action(&FailedAttempt {
@@ -333,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn a_500_said_twice_on_this_machine_is_about_the_request() {
+    fn local_server_that_repeats_a_500_is_not_retried() {
         let twice = |error: &ProviderError| {
             choose_retry_action(&FailedAttempt {
                 attempt: 2,
@@ -362,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_that_cannot_end_in_time_is_not_begun() {
+    fn retry_after_the_deadline_is_not_planned() {
         let slow = status(429, Some(10_000));
         let left = |left| {
             choose_retry_action(&FailedAttempt {
@@ -375,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hundred_refused_together_do_not_come_back_together() {
+    fn hundred_refused_requests_return_at_different_times() {
         for asked in [None, Some(10_000)] {
             let error = status(429, asked);
             let mut waits: Vec<u64> = (0..100)
@@ -410,7 +432,7 @@ mod tests {
 
     /// The table above is what people read in `docs/judges.md`.
     #[test]
-    fn the_docs_hold_this_table() {
+    fn documentation_contains_the_retry_table() {
         let rows = |text: &'static str, mark: &'static str| -> Vec<&'static str> {
             text.lines()
                 .filter_map(|line| line.strip_prefix(mark))
@@ -422,7 +444,7 @@ mod tests {
             .split_once("\n## Retries and rate limits\n")
             .expect("the section is there");
         let section = section.split("\n## ").next().unwrap_or_default();
-        let told: Vec<&str> = rows(section, "").into_iter().take(15).collect();
-        assert_eq!(told, rows(include_str!("retry.rs"), "//! "));
+        let documented: Vec<&str> = rows(section, "").into_iter().take(15).collect();
+        assert_eq!(documented, rows(include_str!("retry.rs"), "//! "));
     }
 }

@@ -59,6 +59,7 @@ pub(super) fn parse_error_value(error: Value) -> ServerError {
         message = format!("{message}: {raw}");
     }
     let kind = text("code").or(text("status")).or(text("type"));
+    // A number repeats the HTTP status, which the message already has.
     let kind = kind.filter(|kind| kind.parse::<u64>().is_err());
     // The code comes first, so that cutting the text keeps it.
     message = match (kind, text("param")) {
@@ -92,6 +93,7 @@ impl ServerError {
             return super::retry::is_retryable_status(code) || code == 499;
         }
         let word = |key: &str| self.error.get(key).and_then(Value::as_str);
+        // Errors about the request or the key stay the same on every attempt.
         ![word("type"), word("code")]
             .into_iter()
             .flatten()
@@ -159,6 +161,7 @@ pub(super) fn find_refused_setting<'p>(
         "may not be enabled",
         "may only be set",
     ];
+    // Lower case only for the hints; the names of settings are compared with their case.
     let lower = message.to_lowercase();
     // A schema that the server can't use is a defect that must be visible, so it isn't omitted.
     let hinted = HINTS.iter().any(|hint| lower.contains(hint));
@@ -179,6 +182,7 @@ pub(super) fn find_refused_setting<'p>(
         let found = params
             .iter()
             .filter_map(|param| Some((place(text, param)?, param)))
+            // The setting that is named first is the one that the server means.
             .min_by_key(|(at, _)| *at);
         if let Some((_, param)) = found {
             return Some(param);
@@ -188,6 +192,7 @@ pub(super) fn find_refused_setting<'p>(
 }
 
 fn find_word(text: &str, word: &str) -> Option<usize> {
+    // Whole words only: `max_tokens` must not match `max_tokens_limit`.
     let part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     text.match_indices(word)
         .find(|(at, _)| !text[..*at].ends_with(part) && !text[at + word.len()..].starts_with(part))
@@ -222,6 +227,7 @@ pub(super) fn remove_setting(
 
 fn remove_key(object: &str, path: &[&str], rename: Option<&str>) -> Option<String> {
     let (key, deeper) = path.split_first()?;
+    // Raw values in their order keep every other byte of the body.
     let map: indexmap::IndexMap<String, &RawValue> = serde_json::from_str(object).ok()?;
     let held = map.get(*key)?;
     let inner = if deeper.is_empty() {
@@ -293,9 +299,9 @@ mod tests {
             ("null", "null", None),
         ];
         for (body, message, code) in cases {
-            let said = parse_error_body(body);
+            let error = parse_error_body(body);
             assert_eq!(
-                (said.message.as_str(), said.code),
+                (error.message.as_str(), error.code),
                 (message, code),
                 "{body}"
             );
@@ -348,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_loses_the_setting_and_nothing_else() {
+    fn removing_a_setting_keeps_all_other_bytes_of_the_body() {
         let body = |text: &str| RequestBody {
             pieces: vec![text.into()],
             dropped: Vec::new(),

@@ -47,6 +47,7 @@ pub(super) fn delay_from_headers<'h>(
     header: impl Fn(&str) -> Option<&'h str>,
     now: Option<i64>,
 ) -> Option<Millis> {
+    // This header is more precise than the standard one.
     if let Some(ms) = header("retry-after-ms").and_then(parse_number) {
         return Some(Millis::from_secs_f64(ms / 1000.0));
     }
@@ -55,6 +56,7 @@ pub(super) fn delay_from_headers<'h>(
         return Some(Millis::from_secs_f64(secs));
     }
     let until = parse_http_date(text)?;
+    // The server's own clock, because the local one may be wrong.
     let from = header("date").and_then(parse_http_date).or(now)?;
     Some(Millis::from_secs(u64::try_from(until - from).unwrap_or(0)))
 }
@@ -74,8 +76,8 @@ fn parse_http_date(text: &str) -> Option<i64> {
     // RFC 850, then C's asctime; both mean UTC.
     ["%A, %d-%b-%y %H:%M:%S GMT", "%a %b %e %H:%M:%S %Y"]
         .iter()
-        .find_map(|form| {
-            let time = jiff::fmt::strtime::parse(form, text).ok()?;
+        .find_map(|format| {
+            let time = jiff::fmt::strtime::parse(format, text).ok()?;
             let time = time.to_datetime().ok()?;
             let utc = time.to_zoned(jiff::tz::TimeZone::UTC).ok()?;
             Some(utc.timestamp().as_second())
@@ -88,25 +90,27 @@ pub(super) fn rate_limits_from_headers<'h>(
     now: Option<i64>,
 ) -> RateLimitStatus {
     let from = header("date").and_then(parse_http_date).or(now);
-    let whole = |name: String| header(&name)?.trim().parse().ok();
+    let parse_count = |name: String| header(&name)?.trim().parse().ok();
     let left = |name: &dyn Fn(&str) -> String| {
         Some(RemainingLimit {
-            remaining: whole(name("remaining"))?,
-            limit: whole(name("limit")),
+            remaining: parse_count(name("remaining"))?,
+            limit: parse_count(name("limit")),
             reset: header(&name("reset")).and_then(|text| parse_reset(text, from)),
         })
     };
-    let of = |what: &str| {
+    let find_limit = |what: &str| {
         ["x-ratelimit", "anthropic-ratelimit"]
             .iter()
             .find_map(|kind| {
                 left(&|part| format!("{kind}-{part}-{what}"))
+                    // OpenAI writes `remaining-requests`, Anthropic `requests-remaining`.
                     .or_else(|| left(&|part| format!("{kind}-{what}-{part}")))
             })
     };
     RateLimitStatus {
-        requests: of("requests").or_else(|| left(&|part| format!("x-ratelimit-{part}"))),
-        tokens: of("tokens").or_else(|| of("input-tokens")),
+        requests: find_limit("requests").or_else(|| left(&|part| format!("x-ratelimit-{part}"))),
+        // Anthropic also reports input and output apart; a judge sends far more than it receives.
+        tokens: find_limit("tokens").or_else(|| find_limit("input-tokens")),
     }
 }
 
@@ -177,6 +181,7 @@ pub(super) fn is_quota_exhausted(error: &Value) -> bool {
         .filter_map(|failure| failure.get("violations")?.as_array())
         .flatten()
         .filter_map(|violation| violation.get("quotaId")?.as_str())
+        // Google names the period only in the quota's id.
         .any(|id| id.contains("PerDay"))
 }
 
@@ -328,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn gemini_says_its_delay_and_its_daily_quota_in_the_body() {
+    fn gemini_delay_and_daily_quota_are_read_from_the_body() {
         let error = json!({"code": 429, "details": [
             {"@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": [{"quotaId": "GenerateRequestsPerMinutePerProject"}]},
             {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34.4s"},

@@ -71,10 +71,12 @@ impl SseParser {
         mut bytes: &[u8],
         out: &mut Vec<SseFrame>,
     ) -> Result<(), SseFrameError> {
+        // A CR LF can be split between two chunks.
         if self.after_cr && !bytes.is_empty() {
             self.after_cr = false;
             bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
         }
+        // SSE allows CR, LF and CR LF as line ends.
         while let Some(at) = memchr::memchr2(b'\r', b'\n', bytes) {
             self.append_to_line(&bytes[..at])?;
             let ended_by = bytes[at];
@@ -143,6 +145,7 @@ impl SseParser {
         let mut bytes = &line[..];
         if !self.bom_checked {
             self.bom_checked = true;
+            // A byte order mark may only be at the beginning of the stream.
             bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
         }
         let text = std::str::from_utf8(bytes).map_err(|_| SseFrameError::NotUtf8)?;
@@ -154,6 +157,7 @@ impl SseParser {
     }
 
     fn take_line(&mut self, line: &str, out: &mut Vec<SseFrame>) -> Result<(), SseFrameError> {
+        // One space after the colon belongs to the syntax, further ones to the value.
         let (field, value) = match line.split_once(':') {
             Some((field, value)) => (field, value.strip_prefix(' ').unwrap_or(value)),
             None => (line, ""),
@@ -165,12 +169,14 @@ impl SseParser {
                 self.end_event(out);
                 self.count_idle_line()
             }
+            // Inside an open JSON value a line with a colon is a part of it.
             _ if self.stray.is_some() => self.add_stray(line, out),
             "" => self.count_idle_line(),
             "event" => {
                 value.clone_into(&mut self.name);
                 Ok(())
             }
+            // These fields only serve reconnects, which dicta never does.
             "id" | "retry" => Ok(()),
             _ => self.add_stray(line, out),
         }
@@ -254,6 +260,7 @@ impl StrayText {
         if !json {
             return;
         }
+        // Count braces outside strings; the value is complete at depth 0.
         for byte in line.bytes() {
             if self.in_string {
                 match byte {

@@ -34,15 +34,15 @@ pub(super) fn read(
 
 /// Asserts that the deltas of a reply concatenate to it.
 pub(super) fn assert_deltas_make(reply: &crate::model::ModelReply, new: &NewDeltas) {
-    let of = |part: DeltaPart| -> String {
+    let concat_part = |part: DeltaPart| -> String {
         let texts = new.iter().filter(|(p, _)| *p == part);
         texts.map(|(_, text)| text.as_str()).collect()
     };
-    assert_eq!(of(DeltaPart::Text), reply.text);
-    assert_eq!(of(DeltaPart::Thought), reply.thought);
+    assert_eq!(concat_part(DeltaPart::Text), reply.text);
+    assert_eq!(concat_part(DeltaPart::Thought), reply.thought);
     for (at, call) in reply.calls.iter().enumerate() {
         let ix = crate::model::CallIx(u16::try_from(at).expect("few"));
-        assert_eq!(of(DeltaPart::Args(ix)), call.raw);
+        assert_eq!(concat_part(DeltaPart::Args(ix)), call.raw);
     }
 }
 
@@ -51,17 +51,17 @@ pub(super) fn assert_deltas_make(reply: &crate::model::ModelReply, new: &NewDelt
 ///
 /// Usage may be missing in a prefix.
 pub(super) fn cut_everywhere(make: impl Fn() -> Box<dyn ReplyReader>, stream: &str) -> usize {
-    let (whole, _) = read(make(), &[stream.as_bytes()]).expect("the stream is good");
+    let (whole_reply, _) = read(make(), &[stream.as_bytes()]).expect("the stream is good");
     let mut good = 0;
     for cut in 0..stream.len() {
         match read(make(), &[&stream.as_bytes()[..cut]]) {
             Ok((finished, _)) => {
-                assert_eq!(finished.reply, whole.reply, "cut at {cut}");
+                assert_eq!(finished.reply, whole_reply.reply, "cut at {cut}");
                 let none = TokenUsage {
                     calls: 1,
                     ..TokenUsage::default()
                 };
-                assert!([whole.usage, none].contains(&finished.usage));
+                assert!([whole_reply.usage, none].contains(&finished.usage));
                 good += 1;
             }
             Err(ProviderError::Cut { .. }) => {}

@@ -10,10 +10,17 @@ use crate::model::ToolDeclaration;
 /// The most lists that are cached: a judge has one for each verdict format of its evals.
 const MAX_CACHED_LISTS: usize = 64;
 
+/// A list of declarations and its JSON.
+#[derive(Debug)]
+struct RenderedDeclarations {
+    declarations: Vec<ToolDeclaration>,
+    json: Arc<str>,
+}
+
 /// The rendered lists of declarations.
 #[derive(Debug, Default)]
 pub(super) struct ToolDeclarationCache {
-    rendered_lists: Mutex<Vec<(Vec<ToolDeclaration>, Arc<str>)>>,
+    rendered_lists: Mutex<Vec<RenderedDeclarations>>,
 }
 
 impl ToolDeclarationCache {
@@ -31,14 +38,18 @@ impl ToolDeclarationCache {
             .rendered_lists
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, piece)) = kept.iter().find(|(known, _)| known == tools) {
-            return Some(Arc::clone(piece));
+        if let Some(rendered) = kept.iter().find(|known| known.declarations == tools) {
+            return Some(Arc::clone(&rendered.json));
         }
-        let piece: Arc<str> = render(tools).into();
+        let json: Arc<str> = render(tools).into();
+        // A full cache keeps its entries: further lists are rendered each time.
         if kept.len() < MAX_CACHED_LISTS {
-            kept.push((tools.to_vec(), Arc::clone(&piece)));
+            kept.push(RenderedDeclarations {
+                declarations: tools.to_vec(),
+                json: Arc::clone(&json),
+            });
         }
-        Some(piece)
+        Some(json)
     }
 }
 

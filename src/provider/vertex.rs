@@ -6,7 +6,7 @@
 //! project. Claude models use `rawPredict` and `streamRawPredict`. Format: Google's REST reference and its Python
 //! SDK.
 
-use super::client::Dialect;
+use super::client::{Dialect, KeyHeader};
 use super::{ProviderError, RequestAuth, anthropic, gemini, request_body};
 use crate::model::JudgeConfig;
 
@@ -37,7 +37,7 @@ pub(super) fn build_dialect(
     let endpoint = anthropic::AnthropicEndpoint {
         url: url.into(),
         // Express mode serves only Google's own models today. If that changes, the key uses the same header.
-        key_header: ("x-goog-api-key", ""),
+        key_header: KeyHeader::GOOGLE,
         version: None,
         version_in_body: Some(CLAUDE_DIALECT_VERSION),
     };
@@ -63,12 +63,18 @@ fn build_model_url(
     let location = config.location.as_deref();
     let place = match auth {
         RequestAuth::Key(_) => None,
-        RequestAuth::GoogleTokens(own) => {
-            let project = config.project.as_deref().or(*own).ok_or_else(|| {
-                refused(
-                    "Vertex AI needs a project: set `project`, or GOOGLE_CLOUD_PROJECT".to_owned(),
-                )
-            })?;
+        RequestAuth::GoogleTokens(default_project) => {
+            // The judge's own setting wins over the credentials file.
+            let project = config
+                .project
+                .as_deref()
+                .or(*default_project)
+                .ok_or_else(|| {
+                    refused(
+                        "Vertex AI needs a project: set `project`, or GOOGLE_CLOUD_PROJECT"
+                            .to_owned(),
+                    )
+                })?;
             let location = location.ok_or_else(|| {
                 refused(
                     "Vertex AI needs a location: set `location` (a region, `global`, `us` or `eu`), or \
@@ -80,6 +86,7 @@ fn build_model_url(
         }
     };
     if let Some((project, location)) = place {
+        // Both become parts of the host and the path, so they must not change where the request goes.
         for (what, word) in [("project", project), ("location", location)] {
             if !is_path_word(what, word) {
                 return Err(refused(format!(
@@ -90,6 +97,7 @@ fn build_model_url(
     }
     let mut url =
         request_body::parse_base_url(config, &build_host(place.map(|(_, location)| location)))?;
+    // Anthropic's models are served under another version of the API.
     let version = if is_claude(&config.model) {
         CLAUDE_API_VERSION
     } else {
@@ -111,6 +119,7 @@ fn build_model_url(
 fn build_host(location: Option<&str>) -> String {
     match location {
         None | Some("global") => "https://aiplatform.googleapis.com".to_owned(),
+        // Multi-regions have hosts of another form.
         Some(region @ ("us" | "eu")) => format!("https://aiplatform.{region}.rep.googleapis.com"),
         Some(region) => format!("https://{region}-aiplatform.googleapis.com"),
     }
@@ -231,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_leads_elsewhere_is_named() {
+    fn error_names_a_missing_or_unsafe_setting() {
         let mut nowhere = config("m", None);
         assert_eq!(
             url(&nowhere, &RequestAuth::GoogleTokens(None)),
@@ -245,10 +254,10 @@ mod tests {
         );
         assert!(url(&nowhere, &RequestAuth::GoogleTokens(Some("own"))).contains("/projects/own/"));
         for evil in ["evil.example/#", "a@b", "a/../b", "a?b", "", ".."] {
-            let told = url(&config("m", Some(evil)), &RequestAuth::GoogleTokens(None));
+            let error = url(&config("m", Some(evil)), &RequestAuth::GoogleTokens(None));
             assert!(
-                told.ends_with("is not a name of a Google Cloud location"),
-                "{told}"
+                error.ends_with("is not a name of a Google Cloud location"),
+                "{error}"
             );
             let mut other = config("m", Some("global"));
             other.project = None;
@@ -257,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn claude_is_told_apart() {
+    fn claude_models_are_recognized() {
         for model in [
             "claude-sonnet-4-5@20250929",
             "anthropic/claude-x",
@@ -269,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn claude_is_spoken_to_in_its_own_dialect() {
+    fn claude_on_vertex_uses_the_anthropic_dialect() {
         let mut config = config("claude-sonnet-4-5@20250929", Some("us-east5"));
         let at = "https://us-east5-aiplatform.googleapis.com/v1/projects/p-1/locations/us-east5/publishers/anthropic/models/claude-sonnet-4-5@20250929";
         assert_eq!(

@@ -41,8 +41,9 @@ impl FolderBlobs {
 
 impl BlobSource for FolderBlobs {
     fn get(&self, hash: &Digest) -> io::Result<Vec<u8>> {
+        // Security: a log may come from someone else, so a digest with `../` must not become a path.
         let name = blob_file_name(hash)?;
-        let told = |error: io::Error| {
+        let with_digest = |error: io::Error| {
             io::Error::new(error.kind(), format!("blob {}: {error}", hash.short()))
         };
         // Do not follow a planted symlink, and do not block on a planted fifo.
@@ -51,20 +52,24 @@ impl BlobSource for FolderBlobs {
             .read(true)
             .custom_flags(flags.bits().cast_signed())
             .open(self.dir.join(name))
-            .map_err(told)?;
-        let meta = file.metadata().map_err(told)?;
+            .map_err(with_digest)?;
+        let meta = file.metadata().map_err(with_digest)?;
         if !meta.is_file() {
-            return Err(told(invalid_data("it is not a file")));
+            return Err(with_digest(invalid_data("it is not a file")));
         }
         let mut bytes = Vec::new();
+        // One byte more than the limit shows that the file is too large.
         file.take(MAX_BLOB_BYTES + 1)
             .read_to_end(&mut bytes)
-            .map_err(told)?;
+            .map_err(with_digest)?;
         if bytes.len() as u64 > MAX_BLOB_BYTES {
-            return Err(told(invalid_data("it is larger than 256 MiB")));
+            return Err(with_digest(invalid_data("it is larger than 256 MiB")));
         }
+        // A recording is evidence, so a changed file is an error and not a text.
         if Digest::hash_bytes(&bytes) != *hash {
-            return Err(told(invalid_data("its bytes are not what its name says")));
+            return Err(with_digest(invalid_data(
+                "its bytes are not what its name says",
+            )));
         }
         Ok(bytes)
     }
@@ -113,6 +118,7 @@ impl BlobWriter {
         failure: Arc<RecordingFailure>,
     ) -> io::Result<Self> {
         let read = FolderBlobs::new(run);
+        // The run's folder is new, so an existing folder of blobs is an error.
         disk.create_dir(&read.dir)?;
         Ok(Self {
             disk,
@@ -127,6 +133,7 @@ impl BlobWriter {
     pub(super) fn sync(&self) -> io::Result<()> {
         let stored =
             std::mem::take(&mut *self.unsynced.lock().unwrap_or_else(PoisonError::into_inner));
+        // Syncing costs disk time also without new files.
         if stored.is_empty() {
             return Ok(());
         }
@@ -162,6 +169,7 @@ impl BlobSource for BlobWriter {
 impl BlobStore for BlobWriter {
     fn put(&self, bytes: &[u8]) -> io::Result<(Blob, bool)> {
         let blob = Blob::from_bytes(bytes);
+        // Several locks, so that concurrent cells seldom wait for the writes of each other.
         let shard = blob
             .hash
             .0
@@ -221,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_no_digests_never_reach_the_file_system() {
+    fn invalid_digests_never_reach_the_file_system() {
         let dir = tempfile::tempdir().expect("a folder");
         std::fs::create_dir(dir.path().join(BLOBS_DIR)).expect("made");
         std::fs::write(dir.path().join("events.jsonl"), "secret").expect("written");
@@ -234,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn exchanged_bytes_and_planted_links_are_refused() {
+    fn changed_blobs_and_symlinks_are_refused() {
         let dir = tempfile::tempdir().expect("a folder");
         let blobs = store(dir.path());
         let (blob, _) = blobs.put(b"what was judged").expect("stored");

@@ -47,8 +47,10 @@ pub(super) trait Disk: Send + Sync + Debug {
 pub(super) fn write_all(file: &mut dyn LogFile, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         match file.write(bytes) {
+            // Without this case, a full device that reports no error would loop forever.
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
             Ok(n) => bytes = bytes.get(n..).unwrap_or_default(),
+            // A signal interrupted the call before any byte was written.
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
@@ -79,20 +81,22 @@ impl LogFile for File {
     }
 
     fn sync(&mut self) -> io::Result<()> {
+        // The length counts as data; other metadata such as times need not survive.
         self.sync_data()
     }
 }
 
 impl LockGuard for File {}
 
-/// Reports whether other users may write to the folder without a sticky bit, so that they can rename files of its
-/// owner.
+/// The permission bit that lets every user write to a folder.
 const WORLD_WRITABLE: u32 = 0o0002;
+/// The permission bit that prevents users from renaming the files of others in a folder.
 const STICKY_BIT: u32 = 0o1000;
 
 impl Disk for RealDisk {
     fn ensure_dir(&self, path: &Path) -> io::Result<()> {
         DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+        // The folder may have existed before with other permissions.
         let mode = std::fs::metadata(path)?.mode();
         if mode & WORLD_WRITABLE != 0 && mode & STICKY_BIT == 0 {
             return Err(io::Error::new(
@@ -127,6 +131,7 @@ impl Disk for RealDisk {
     #[cfg(target_os = "linux")]
     fn sync_new_files(&self, folder: &Path, files: &[PathBuf]) -> io::Result<()> {
         let dir = File::open(folder)?;
+        // If the file system does not support it, the files are synced one by one.
         if files.len() > MAX_SINGLE_SYNCS && rustix::fs::syncfs(&dir).is_ok() {
             return Ok(());
         }
@@ -137,6 +142,7 @@ impl Disk for RealDisk {
     }
 
     fn remove_unused_dir(&self, path: &Path) {
+        // The caller already reports the failure that made the folder unused.
         let _left_behind = std::fs::remove_dir_all(path);
     }
 }

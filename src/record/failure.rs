@@ -23,10 +23,12 @@ impl RecordingFailure {
     /// Keeps the failure if it is the first, and cancels the run.
     pub(super) fn report(&self, path: &Path, why: &io::Error) {
         let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
+        // Later failures usually follow from the first one.
         first.get_or_insert_with(|| RecordError::Io {
             path: path.to_owned(),
             why: copy_io_error(why),
         });
+        // The lock is released first, because cancelling wakes tasks that may take the failure.
         drop(first);
         self.failed.cancel();
     }

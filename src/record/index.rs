@@ -75,6 +75,7 @@ impl CacheIndex {
     /// that could not be read.
     pub fn read(runs: &[RecordedRun]) -> (Self, Vec<String>) {
         let (mut index, mut problems) = (Self::default(), Vec::new());
+        // Oldest first, so that newer verdicts overwrite older ones.
         for run in runs.iter().rev() {
             if let Err(error) = index.add(run) {
                 problems.push(error.to_string());
@@ -127,7 +128,9 @@ impl CacheIndex {
             });
         }
         for (cell, result) in results {
+            // Errors are not cached: the next run tries again.
             let decided = result.outcome.is_verdict() || result.outcome == Outcome::NotApplicable;
+            // A person's edit must not become the judge's verdict in later runs.
             if !decided || result.by_human || reading.edited_cells.contains(&cell) {
                 continue;
             }
@@ -169,9 +172,17 @@ fn digest_piece(text: &StoredText) -> Digest {
 #[derive(Default)]
 struct RunCallReader {
     plan: RecordedPlan,
-    pending: HashMap<(CellIx, TurnIx, CallIx), PendingToolCall>,
+    pending: HashMap<CallKey, PendingToolCall>,
     calls: Vec<RecordedToolCall>,
     edited_cells: HashSet<CellIx>,
+}
+
+/// The position of a tool call in a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct CallKey {
+    cell: CellIx,
+    turn: TurnIx,
+    call: CallIx,
 }
 
 /// A call without a response.
@@ -189,7 +200,15 @@ impl RunCallReader {
                 turn,
                 call,
                 fact,
-            } => self.apply_tool_fact((*cell, *turn, *call), fact),
+            } => {
+                let position = CallKey {
+                    cell: *cell,
+                    turn: *turn,
+                    call: *call,
+                };
+                self.apply_tool_fact(position, fact);
+            }
+            // Every action except `go` changes the trace.
             EventKind::Resumed { cell, how } if how.by == "human" && how.what != "go" => {
                 self.edited_cells.insert(*cell);
             }
@@ -197,7 +216,7 @@ impl RunCallReader {
         }
     }
 
-    fn apply_tool_fact(&mut self, at: (CellIx, TurnIx, CallIx), fact: &ToolFact) {
+    fn apply_tool_fact(&mut self, position: CallKey, fact: &ToolFact) {
         match fact {
             ToolFact::Received { name, raw, .. } => {
                 let open = PendingToolCall {
@@ -205,24 +224,27 @@ impl RunCallReader {
                     raw_args: raw.clone(),
                     canonical_args: None,
                 };
-                self.pending.insert(at, open);
+                self.pending.insert(position, open);
             }
             ToolFact::Repaired { canonical, .. } => {
-                if let Some(open) = self.pending.get_mut(&at) {
+                if let Some(open) = self.pending.get_mut(&position) {
                     open.canonical_args = Some(canonical.clone());
                 }
             }
+            // A rejected call has no response that could be evidence.
             ToolFact::Rejected { .. } => {
-                self.pending.remove(&at);
+                self.pending.remove(&position);
             }
             ToolFact::Finished { answer, source, .. } => {
-                let Some(open) = self.pending.remove(&at) else {
+                let Some(open) = self.pending.remove(&position) else {
                     return;
                 };
+                // The verdict rests on text that no tool returned.
                 if *source == ToolResponseSource::ByHand {
-                    self.edited_cells.insert(at.0);
+                    self.edited_cells.insert(position.cell);
                     return;
                 }
+                // The transcript's digest is in the cache key, so these responses need no check.
                 if *source == ToolResponseSource::Transcript {
                     return;
                 }
@@ -233,9 +255,10 @@ impl RunCallReader {
                 else {
                     return;
                 };
-                let planned = self.plan.cell(at.0);
+                let planned = self.plan.cell(position.cell);
                 let judge = planned.and_then(PlannedCell::judge);
                 let decl = match judge {
+                    // Without the plan, the call is kept, and only the tool's digest is missing.
                     None => None,
                     Some(judge) => match judge.tools.iter().find(|(name, _)| *name == open.tool) {
                         Some((_, digest)) => Some(digest.clone()),
@@ -245,7 +268,7 @@ impl RunCallReader {
                     },
                 };
                 self.calls.push(RecordedToolCall {
-                    cell: at.0,
+                    cell: position.cell,
                     cell_name: planned
                         .and_then(PlannedCell::name)
                         .map(|name| name.to_string()),

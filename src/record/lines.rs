@@ -32,15 +32,18 @@ pub(super) fn read_line(
         if available.is_empty() {
             return Ok(match length {
                 0 => None,
+                // `length` counts the dropped bytes too.
                 n if n > cap => Some(LogLineKind::TooLong),
                 _ => Some(LogLineKind::Unterminated),
             });
         }
         let end = memchr::memchr(b'\n', available);
         let part = &available[..end.unwrap_or(available.len())];
+        // The rest of a line above the limit is read and dropped, so that memory use stays bounded.
         let room = cap.saturating_sub(line.len()).min(part.len());
         line.extend_from_slice(&part[..room]);
         length += part.len();
+        // The line break is consumed, but it is not part of the line.
         let used = part.len() + usize::from(end.is_some());
         input.consume(used);
         if end.is_some() {
@@ -57,11 +60,13 @@ pub(super) fn read_line(
 ///
 /// A reader that wants few kinds skips the other lines without parsing them.
 pub(super) fn peek_seq_and_tag(line: &[u8]) -> Option<(u64, &str)> {
+    // This is the exact layout of `LogWriter::append_line`.
     let rest = line.strip_prefix(br#"{"seq":"#)?;
     let (seq, rest) = parse_number(rest)?;
     let rest = rest.strip_prefix(br#","at":"#)?;
     let (_, rest) = parse_number(rest)?;
     let rest = rest.strip_prefix(br#","kind":{""#)?;
+    // Tags contain no escapes, so the next quote ends the tag.
     let end = memchr::memchr(b'"', rest)?;
     // Check that the line is whole, because a reader would skip a cut line without a warning.
     line.ends_with(b"}}")
@@ -90,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_line_does_not_touch_its_neighbours() {
+    fn long_line_does_not_affect_other_lines() {
         for buffer in [1, 2, 3, 64] {
             assert_eq!(
                 lines(b"ab\n\ncdefgh\ni\njk", 4, buffer),
@@ -106,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_known_by_its_beginning_only_if_it_is_whole() {
+    fn only_complete_lines_are_peeked() {
         let line = br#"{"seq":12,"at":3,"kind":{"note":{"cell":null,"text":"x"}}}"#;
         assert_eq!(peek_seq_and_tag(line), Some((12, "note")));
         assert_eq!(peek_seq_and_tag(&line[..line.len() - 4]), None);

@@ -15,6 +15,7 @@ pub(super) const LOCK_FILE: &str = "lock";
 pub(super) fn find_lock_holder(dir: &Path) -> Option<u32> {
     let file = File::open(dir.join(LOCK_FILE)).ok()?;
     match file.try_lock_shared() {
+        // A shared lock succeeds only if no recorder has its exclusive one. It is given back at once.
         Ok(()) => {
             let _given_back = file.unlock();
             None
@@ -23,8 +24,10 @@ pub(super) fn find_lock_holder(dir: &Path) -> Option<u32> {
             std::fs::read_to_string(dir.join(LOCK_FILE))
                 .ok()
                 .and_then(|text| text.trim().parse().ok())
+                // Between locking and writing its id, the recorder's file is empty.
                 .unwrap_or(0),
         ),
+        // Some network file systems have no locks.
         Err(TryLockError::Error(_)) => None,
     }
 }

@@ -48,7 +48,9 @@ pub use player::{Playback, PlaybackSpeed, PlaybackStep, Player, SeekResult, play
 pub use reader::{EventReader, LogEnding, parse_log};
 pub use recorded_plan::{PlannedCell, PlannedRange, RecordedPlan};
 pub use recorder::{Recorder, StartedRecording};
-pub use rescore::{DecisionSettings, EvalDecisionSettings, PanelRules, VerdictCounts};
+pub use rescore::{
+    DecisionSettings, EvalDecisionSettings, PanelRules, PassFailCount, VerdictCounts,
+};
 pub use store::new_run_id;
 
 /// The log in a run's folder.

@@ -98,28 +98,28 @@ impl NewestVerdicts {
     ///
     /// Also returns a sentence for each run that could not be read.
     pub fn read(runs: &[RecordedRun], belongs: impl Fn(&RunHeader) -> bool) -> (Self, Vec<String>) {
-        let (mut board, mut problems) = (Self::default(), Vec::new());
+        let (mut verdicts, mut problems) = (Self::default(), Vec::new());
         for run in runs {
-            if let Err(error) = board.add_older_run(run, &belongs) {
+            if let Err(error) = verdicts.add_older_run(run, &belongs) {
                 problems.push(error.to_string());
             }
         }
-        (board, problems)
+        (verdicts, problems)
     }
 
     /// Returns the newest result of a cell, also if it is an error.
     pub fn get(&self, name: &str) -> Option<&RecordedResult> {
-        self.cells.get(name).map(|square| &square.newest_result)
+        self.cells.get(name).map(|slot| &slot.newest_result)
     }
 
     /// Returns the newest verdict of a cell. New verdicts are compared with it, so that a cancelled cell hides no
     /// flip.
     pub fn verdict(&self, name: &str) -> Option<&RecordedResult> {
-        let square = self.cells.get(name)?;
-        if square.newest_result.outcome.is_verdict() {
-            Some(&square.newest_result)
+        let slot = self.cells.get(name)?;
+        if slot.newest_result.outcome.is_verdict() {
+            Some(&slot.newest_result)
         } else {
-            square.newest_verdict.as_ref()
+            slot.newest_verdict.as_ref()
         }
     }
 
@@ -127,7 +127,7 @@ impl NewestVerdicts {
     pub fn iter(&self) -> impl Iterator<Item = (&str, &RecordedResult)> {
         self.cells
             .iter()
-            .map(|(name, square)| (name.as_str(), &square.newest_result))
+            .map(|(name, slot)| (name.as_str(), &slot.newest_result))
     }
 
     /// Returns the name of the newest judged cell of a decision. The first call visits all cells.
@@ -152,6 +152,8 @@ impl NewestVerdicts {
                 Some(known) => {
                     let then = self.get(known).map(|cell| &cell.run);
                     let newer = then < Some(&cell.run);
+                    // Within one run, the first name in the alphabet is chosen, so that the result does not
+                    // depend on a map's order.
                     if newer || (then == Some(&cell.run) && name < known.as_str()) {
                         name.clone_into(known);
                     }
@@ -163,9 +165,8 @@ impl NewestVerdicts {
 
     /// Visits every result with a score or a stated verdict.
     pub(super) fn for_each_scored(&mut self, mut each: impl FnMut(&str, &mut RecordedResult)) {
-        for (name, square) in &mut self.cells {
-            for cell in
-                std::iter::once(&mut square.newest_result).chain(square.newest_verdict.as_mut())
+        for (name, slot) in &mut self.cells {
+            for cell in std::iter::once(&mut slot.newest_result).chain(slot.newest_verdict.as_mut())
             {
                 if cell.score.is_some() || cell.stated.is_some() {
                     each(name, cell);
@@ -186,12 +187,14 @@ impl NewestVerdicts {
 
     /// Adds a new result, as a live run produces it.
     pub fn insert(&mut self, name: String, cell: RecordedResult) {
+        // The index is out of date after a change.
         self.newest_by_decision = OnceLock::new();
         let before = self.cells.remove(&name);
         let verdict = match before {
+            // A verdict is kept once; the second place is only for a verdict behind an error.
             _ if cell.outcome.is_verdict() => None,
-            Some(square) if square.newest_result.outcome.is_verdict() => Some(square.newest_result),
-            Some(square) => square.newest_verdict,
+            Some(slot) if slot.newest_result.outcome.is_verdict() => Some(slot.newest_result),
+            Some(slot) => slot.newest_verdict,
             None => None,
         };
         self.cells.insert(
@@ -213,6 +216,7 @@ impl NewestVerdicts {
         for event in run.events_with_tags(VERDICT_EVENT_TAGS)? {
             let event = event?;
             if let EventKind::RunStarted(header) = &event.kind
+                // The header is the first event, so a foreign run costs one line.
                 && !belongs(header)
             {
                 return Ok(());
@@ -230,9 +234,10 @@ impl NewestVerdicts {
                         },
                     );
                 }
-                Some(square) => {
-                    if cell.outcome.is_verdict() && !square.newest_result.outcome.is_verdict() {
-                        square.newest_verdict.get_or_insert(cell);
+                Some(slot) => {
+                    // Runs arrive newest first, so only a missing verdict is filled in.
+                    if cell.outcome.is_verdict() && !slot.newest_result.outcome.is_verdict() {
+                        slot.newest_verdict.get_or_insert(cell);
                     }
                 }
             }
@@ -291,11 +296,12 @@ impl RunResultReader {
         let results = std::mem::take(&mut self.results);
         let mut cells = HashMap::with_capacity(results.len());
         for (cell, result) in results {
+            // A person's edit is not a verdict of the judge.
             if !result.by_human
                 && !self.edited_cells.contains(&cell)
-                && let Some((name, square)) = self.name_and_result(cell, result)
+                && let Some((name, recorded)) = self.name_and_result(cell, result)
             {
-                cells.insert(name, square);
+                cells.insert(name, recorded);
             }
         }
         cells
@@ -306,17 +312,19 @@ impl RunResultReader {
         cell: CellIx,
         result: CellResult,
     ) -> Option<(String, RecordedResult)> {
+        // A cell whose plan was lost has no name and cannot be compared.
         let planned = self.plan.cell(cell)?;
         let name = planned.name()?.to_string();
         let digests = &mut self.digests;
         let spec = planned.eval()?;
         let decides = &spec.decision_settings;
+        // Thousands of cells share few digests, so each is stored once.
         let eval = intern_digest(digests, &spec.digest);
         let judge = planned
             .judge()
             .map(|judge| intern_digest(digests, &judge.digest));
         let transcript = intern_digest(digests, &planned.transcript.digest);
-        let square = RecordedResult {
+        let recorded = RecordedResult {
             run: self.run.clone(),
             cell,
             stated: stated_verdict(&result),
@@ -333,7 +341,7 @@ impl RunResultReader {
             key: self.keys.remove(&cell),
             bounds: ScoreBounds::from_decision_settings(decides),
         };
-        Some((name, square))
+        Some((name, recorded))
     }
 }
 

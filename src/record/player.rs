@@ -173,6 +173,7 @@ impl Player {
     /// Returns the events that are due when the clock shows `now`, each once.
     pub fn take_due(&mut self, now: Millis) -> &[RunEvent] {
         let from = self.next;
+        // Several events may have the same time, or a slow frame may have missed some.
         while self.time_to_next(now) == Some(Millis(0)) {
             self.next += 1;
         }
@@ -200,6 +201,7 @@ impl Player {
             PlaybackStep::Cell => rest.iter().position(|event| ends_cell(&event.kind)),
         };
         self.next = end.map_or(self.events.len(), |end| {
+            // Without any more events, `Event` finds position 0 and stays at the end.
             (from + end + 1).min(self.events.len())
         });
         self.pause_at_position();
@@ -214,6 +216,7 @@ impl Player {
         if self.next >= from {
             SeekResult::Forward(&self.events[from..self.next])
         } else {
+            // The state has no undo, so a move back applies all events again.
             SeekResult::Restart(&self.events[..self.next])
         }
     }
@@ -235,6 +238,7 @@ impl Player {
 
     /// Returns the position at a time of the recording.
     pub fn position_at(&self, at: Millis) -> usize {
+        // The recorder's times never decrease.
         self.events.partition_point(|event| event.at <= at)
     }
 
@@ -289,6 +293,7 @@ pub async fn play_events<E: Borrow<RunEvent>>(
         let event = event.borrow();
         let began = *began.get_or_insert(event.at);
         let due = start + speed.to_clock_time(event.at - began);
+        // The due time is absolute, so delays of single events do not add up.
         let now = clock.now();
         if due > now {
             clock.sleep(due - now).await;

@@ -184,6 +184,7 @@ impl EventReader {
     /// Reads the remaining events.
     pub(super) fn read(mut self) -> Result<RunLog, RecordError> {
         let events: Vec<RunEvent> = (&mut self).collect::<Result<_, _>>()?;
+        // An empty log is an interrupted run, but a file without any event is something else.
         if events.is_empty() && self.foreign_lines > 0 {
             return Err(self.missing_header_error());
         }
@@ -249,15 +250,18 @@ impl EventReader {
             self.skip_line("it is longer than the 16 MiB of a record");
             return Ok(None);
         }
+        // Only a complete line is skipped unread; a torn one goes through the recovery below.
         if kind == LogLineKind::Complete
             && !self.wanted_tags.is_empty()
             && let Some((seq, tag)) = peek_seq_and_tag(&self.line)
             && !self.wanted_tags.iter().any(|wanted| wanted.as_str() == tag)
         {
+            // The end of the log is noticed also if the caller did not ask for this event.
             self.finished |= tag == EventTag::RunFinished.as_str();
             self.check_sequence(seq);
             return Ok(None);
         }
+        // An old dicta must refuse a newer log as a whole and not call its lines damaged.
         self.check_version()?;
         match serde_json::from_slice::<RunEvent>(&self.line) {
             Ok(event) => Ok(Some(event)),
@@ -272,7 +276,10 @@ impl EventReader {
         error: &serde_json::Error,
     ) -> Option<RunEvent> {
         let inner = memchr::memmem::find_iter(&self.line, br#"{"seq":"#)
+            // At position 0 the parse has already failed.
             .filter(|at| *at > 0)
+            // Each try parses the rest of the line, so a limit keeps a hostile line from taking quadratic
+            // time.
             .take(8)
             .find_map(|at| Some((at, serde_json::from_slice(&self.line[at..]).ok()?)));
         if let Some((at, event)) = inner {
@@ -313,9 +320,11 @@ impl EventReader {
         struct Formatted {
             format: LogFormat,
         }
+        // Only the first event is a header.
         if self.read > 0 {
             return Ok(());
         }
+        // A first line without a header is reported as a damaged line instead.
         let Ok(probe) = serde_json::from_slice::<Probe>(&self.line) else {
             return Ok(());
         };
@@ -336,6 +345,7 @@ impl Iterator for EventReader {
 
     fn next(&mut self) -> Option<Self::Item> {
         while !self.at_end {
+            // The buffer moves out and back, because `read_line` borrows the input of the same struct.
             let mut line = std::mem::take(&mut self.line);
             let read = read_line(self.input.as_mut(), &mut line, MAX_LINE_BYTES);
             self.line = line;

@@ -62,6 +62,7 @@ impl RecordedPlan {
 
     /// Returns the cell with this number, if the header is known and the cell is planned.
     pub fn cell(&self, cell: CellIx) -> Option<PlannedCell<'_>> {
+        // The ranges ascend, so the last range that begins at or before the cell is the only candidate.
         let after = self.ranges.partition_point(|range| range.first <= cell);
         let range = self.ranges.get(after.checked_sub(1)?)?;
         let key = range.keys.get(cell.index() - range.first.index())?;

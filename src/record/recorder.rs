@@ -69,7 +69,7 @@ impl Recorder {
         Self::start_on_disk(&disk, runs, header, texts, redactor, clock)
     }
 
-    /// As [`Recorder::start_with`], on any file system.
+    /// As [`Recorder::start_with_texts`], on any file system.
     pub(super) fn start_on_disk(
         disk: &Arc<dyn Disk>,
         runs: &Path,
@@ -80,6 +80,7 @@ impl Recorder {
     ) -> Result<StartedRecording, RecordError> {
         let dir = run_dir(runs, &header)?;
         disk.ensure_dir(runs).map_err(io_error_at(runs))?;
+        // Creating the folder also reserves the run's name against other processes.
         disk.create_dir(&dir)
             .map_err(|why| dir_taken_error(&dir, why))?;
         let sealed = RedactedEvent::from_kind(EventKind::RunStarted(Box::new(header)), &redactor);
@@ -92,6 +93,7 @@ impl Recorder {
             })
             .collect();
         let begun = StartedLog::new(disk, &dir, runs, sealed, &texts, clock)
+            // A folder without a header would look like a run that cannot be read.
             .inspect_err(|_| disk.remove_unused_dir(&dir))?;
         let StartedLog {
             writer,
@@ -101,8 +103,9 @@ impl Recorder {
 
         let failure = Arc::clone(&writer.failure);
         let (to, queue) = mpsc::channel(QUEUE_CAPACITY);
-        let (shown, events) = mpsc::channel(EVENT_STREAM_CAPACITY);
+        let (stream, events) = mpsc::channel(EVENT_STREAM_CAPACITY);
         let (finished, done) = oneshot::channel();
+        // Writing and syncing block, so the recorder has a thread of its own.
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
             .build()
@@ -110,7 +113,7 @@ impl Recorder {
         let thread = std::thread::Builder::new()
             .name("recorder".to_owned())
             .spawn(move || {
-                runtime.block_on(writer.run(queue, shown, first));
+                runtime.block_on(writer.run(queue, stream, first));
                 let _nobody_waits = finished.send(());
             })
             .map_err(io_error_at(&dir))?;
@@ -131,6 +134,7 @@ impl Recorder {
     /// Waits until everything is written and synced. Every [`Emitter`] must be dropped before, and the events drained
     /// or their stream dropped.
     pub async fn finish(self) -> Result<(), RecordError> {
+        // Waiting on the channel does not block the runtime; the join afterwards returns at once.
         let ended_well = self.done.await.is_ok();
         let _panicked = self.thread.join();
         match self.failure.take() {
@@ -165,6 +169,7 @@ fn run_dir(runs: &Path, header: &RunHeader) -> Result<PathBuf, RecordError> {
 /// Returns the reason why the folder could not be created, for example another owner.
 fn dir_taken_error(dir: &Path, why: io::Error) -> RecordError {
     match lock::find_lock_holder(dir) {
+        // The owner is only interesting if the folder's existence is the reason.
         Some(pid) if why.kind() == io::ErrorKind::AlreadyExists => RecordError::Locked {
             path: dir.to_owned(),
             pid,

@@ -49,10 +49,10 @@ impl PanelRules {
         };
         let casts: Vec<CellVote> = cells
             .into_iter()
-            .map(|(judge, repeat, said)| CellVote {
+            .map(|(judge, repeat, ballot)| CellVote {
                 judge: judge.and_then(number),
                 repeat,
-                ballot: Some(said),
+                ballot: Some(ballot),
             })
             .collect();
         let terms = VoteParams {
@@ -71,23 +71,37 @@ pub type DecisionSettings = HashMap<String, HashMap<String, EvalDecisionSettings
 impl NewestVerdicts {
     /// Rescores every cell whose bounds changed.
     pub fn rescore(&mut self, today: &DecisionSettings) {
-        let of = |name: &str| {
+        let find_settings = |name: &str| {
             let name: CellName = name.parse().ok()?;
             today.get(&name.rubric)?.get(&name.eval).copied()
         };
         self.for_each_scored(|name, cell| {
-            if let Some(now) = of(name) {
+            if let Some(now) = find_settings(name) {
                 cell.rescore(now);
             }
         });
     }
 }
 
-/// A cell of a decision: its run, judge, repeat and ballot.
-type RunBallot<'b> = (&'b RunId, Option<String>, Option<u32>, Ballot);
+/// A cell of a decision, with the run that recorded it.
+struct RunBallot<'b> {
+    run: &'b RunId,
+    judge: Option<String>,
+    repeat: Option<u32>,
+    ballot: Ballot,
+}
 
-/// The numbers of passes and fails of each eval, by rubric and eval.
-pub type VerdictCounts = BTreeMap<(String, String), (u64, u64)>;
+/// The numbers of decisions of one eval that passed and failed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PassFailCount {
+    /// The number of passes.
+    pub pass: u64,
+    /// The number of fails.
+    pub fail: u64,
+}
+
+/// The counts of each eval, by rubric and eval.
+pub type VerdictCounts = BTreeMap<(String, String), PassFailCount>;
 
 impl NewestVerdicts {
     /// Counts the decisions with a verdict, of the evals that are unchanged. `evals` lists these by rubric and eval;
@@ -96,7 +110,7 @@ impl NewestVerdicts {
     pub fn count_verdicts(
         &self,
         evals: &HashMap<(&str, &str), &Digest>,
-        courts: &HashMap<(&str, &str), PanelRules>,
+        panels: &HashMap<(&str, &str), PanelRules>,
     ) -> VerdictCounts {
         let mut cells: HashMap<CellName, Vec<RunBallot<'_>>> = HashMap::new();
         for (name, cell) in self.iter() {
@@ -104,37 +118,44 @@ impl NewestVerdicts {
                 continue;
             };
             let now = evals.get(&(name.rubric.as_str(), name.eval.as_str()));
+            // A changed eval asks another question, so its old cells do not count.
             if now.is_some_and(|digest| **digest == *cell.eval) {
                 let (judge, repeat) = (name.judge.clone(), name.repeat);
-                let of = cells.entry(name.decision_name()).or_default();
-                of.push((&cell.run, judge, repeat, cell.ballot()));
+                let group = cells.entry(name.decision_name()).or_default();
+                group.push(RunBallot {
+                    run: &cell.run,
+                    judge,
+                    repeat,
+                    ballot: cell.ballot(),
+                });
             }
         }
         let mut verdicts = VerdictCounts::new();
-        for (name, mut of) in cells {
-            let court = courts.get(&(name.rubric.as_str(), name.eval.as_str()));
-            let outcome = if let Some(court) = court {
-                of.retain(|(_, judge, ..)| {
-                    judge.as_ref().is_some_and(|j| court.judges.contains(j))
+        for (name, mut group) in cells {
+            let panel = panels.get(&(name.rubric.as_str(), name.eval.as_str()));
+            let outcome = if let Some(panel) = panel {
+                // Judges that left the panel do not vote any more.
+                group.retain(|cell| {
+                    let judge = cell.judge.as_ref();
+                    judge.is_some_and(|judge| panel.judges.contains(judge))
                 });
-                let cells = of.iter();
-                court.decide(
-                    cells.map(|(_, judge, repeat, said)| (judge.as_deref(), *repeat, *said)),
-                )
+                let cells = group.iter();
+                panel.decide(cells.map(|cell| (cell.judge.as_deref(), cell.repeat, cell.ballot)))
             } else {
-                let newest = of.iter().map(|(run, ..)| *run).max().cloned();
-                of.retain(|(run, ..)| Some(*run) == newest.as_ref());
-                let cells = of.iter();
+                // Run ids begin with the time, so the greatest id is the newest run.
+                let newest = group.iter().map(|cell| cell.run).max().cloned();
+                group.retain(|cell| Some(cell.run) == newest.as_ref());
+                let cells = group.iter();
                 VoteParams::single_judge().decide(
                     &cells
-                        .map(|(.., said)| CellVote::without_judge(*said))
+                        .map(|cell| CellVote::without_judge(cell.ballot))
                         .collect::<Vec<_>>(),
                 )
             };
             let outcome = outcome.map(|decision| decision.outcome);
-            let (pass, fail) = verdicts.entry((name.rubric, name.eval)).or_default();
-            *pass += u64::from(outcome == Some(Outcome::Pass));
-            *fail += u64::from(outcome == Some(Outcome::Fail));
+            let count = verdicts.entry((name.rubric, name.eval)).or_default();
+            count.pass += u64::from(outcome == Some(Outcome::Pass));
+            count.fail += u64::from(outcome == Some(Outcome::Fail));
         }
         verdicts
     }
@@ -142,6 +163,7 @@ impl NewestVerdicts {
 
 impl RecordedResult {
     fn rescore(&mut self, now: EvalDecisionSettings) {
+        // Most saves change no bounds.
         if self.bounds == now.bounds {
             return;
         }
@@ -165,6 +187,7 @@ impl RecordedResult {
                 self.outcome = outcome;
                 self.error = None;
                 if let Some(stated) = self.stated {
+                    // A verdict that does not apply has no score.
                     self.score = stated.score.filter(|_| outcome.is_verdict());
                 }
             }
@@ -231,14 +254,14 @@ mod tests {
             bounds: ScoreBounds { min, max: None },
             negate,
         };
-        let of = HashMap::from([("e".to_owned(), deciding)]);
-        board.rescore(&HashMap::from([("r".to_owned(), of)]));
+        let settings = HashMap::from([("e".to_owned(), deciding)]);
+        board.rescore(&HashMap::from([("r".to_owned(), settings)]));
         let cell = board.get("t/r/e~j").expect("it is there");
         (cell.outcome, cell.score, cell.eval.0 == "e")
     }
 
     #[test]
-    fn a_recorded_score_is_decided_by_todays_bounds() {
+    fn recorded_score_is_rescored_with_current_bounds() {
         use Outcome::{Fail, Pass, Unparsed};
         for (cell, min, negate, want) in [
             (
@@ -293,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn verdicts_are_counted_by_decision_and_only_of_evals_as_they_are() {
+    fn verdicts_are_counted_per_decision_of_unchanged_evals() {
         let mut board = NewestVerdicts::default();
         for (name, run, score) in [
             ("a/r/e~j#1", "2", 0.9),
@@ -308,6 +331,9 @@ mod tests {
         let verdicts =
             board.count_verdicts(&HashMap::from([(("r", "e"), &digest)]), &HashMap::new());
         let key = ("r".to_owned(), "e".to_owned());
-        assert_eq!(verdicts, BTreeMap::from([(key, (1, 1))]));
+        assert_eq!(
+            verdicts,
+            BTreeMap::from([(key, PassFailCount { pass: 1, fail: 1 })])
+        );
     }
 }

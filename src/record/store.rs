@@ -21,6 +21,7 @@ pub fn new_run_id(store: &RunStore, clock: &dyn Clock) -> RunId {
     let time: jiff::Timestamp = wall.0.parse().expect("a clock's wall time is RFC 3339");
     let time = time.strftime("%Y%m%dT%H%M%SZ");
     let names = store.list_run_dirs();
+    // People name runs by the letters alone, so these must be unique in the store.
     let taken: HashSet<&str> = names.iter().map(|(id, _)| id.letters()).collect();
     loop {
         // There are 456,976 names of four letters. A nearly full store needs several tries, and a full one gets a
@@ -45,6 +46,7 @@ impl RunStore {
                 dir: folder.join(&id.0),
                 id,
             })
+            // Other programs may keep folders of their own here.
             .filter(|run| run.dir.join(EVENTS_FILE).is_file())
             .collect();
         runs.sort_by(|a, b| newest_first_key(&a.id).cmp(&newest_first_key(&b.id)));
@@ -60,11 +62,11 @@ impl RunStore {
     /// Returns the runs of the workspace, newest first, without robustness runs, whose cases are made up. Lazy,
     /// because it must read a header per run.
     fn workspace_runs(&self) -> impl Iterator<Item = RecordedRun> {
-        let own = |run: &RecordedRun| {
+        let is_workspace_run = |run: &RecordedRun| {
             !run.read_header()
                 .is_ok_and(|header| header.is_robustness_run())
         };
-        self.runs().into_iter().filter(own)
+        self.runs().into_iter().filter(is_workspace_run)
     }
 
     /// Returns the newest run that is not a robustness run.
@@ -75,6 +77,7 @@ impl RunStore {
     /// Finds a run by `@` or `@2` (without robustness runs), four letters, a unique prefix of letters or id, or the
     /// path of its folder.
     pub fn resolve(&self, name: &str) -> Result<RecordedRun, RecordError> {
+        // A run's name never contains a slash, so this is a path.
         if name.contains('/') || name == "." || name == ".." {
             return open_run_at(Path::new(name));
         }
@@ -82,6 +85,7 @@ impl RunStore {
             return find_nth_newest(self.workspace_runs(), name, back);
         }
         let mut runs = self.runs();
+        // The letters of an id are lower case; people may type capitals.
         let letters = name.to_ascii_lowercase();
         let exact = |run: &RecordedRun| run.id.0 == name || run.id.letters() == letters;
         let prefix = |run: &RecordedRun| {
@@ -89,6 +93,7 @@ impl RunStore {
                 && (run.id.0.starts_with(name) || run.id.letters().starts_with(&letters))
         };
         let picked: Vec<usize> = match find_positions(&runs, exact) {
+            // Exact names take precedence, so that a full name is never ambiguous.
             none if none.is_empty() => find_positions(&runs, prefix),
             some => some,
         };
@@ -115,6 +120,7 @@ impl RunStore {
             for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
                 if let Ok(name) = entry.file_name().into_string()
                     && !name.starts_with('.')
+                    // The store's own folder comes first, so a user's run hides a sample of the same name.
                     && seen.insert(name.clone())
                 {
                     all.push((RunId(name), folder.as_path()));
@@ -176,6 +182,7 @@ fn find_nth_newest(
                 ))
             })?,
     };
+    // Each step reads a header, so the search stops at the wanted run.
     let mut there = 0;
     for run in runs {
         there += 1;
@@ -191,6 +198,7 @@ fn find_nth_newest(
 }
 
 fn open_run_at(path: &Path) -> Result<RecordedRun, RecordError> {
+    // The folder's real name is the run's id, also if the path ends in `.` or a link.
     let dir = path.canonicalize().map_err(|why| RecordError::Io {
         path: path.to_owned(),
         why,
@@ -251,17 +259,17 @@ mod tests {
     use crate::clock::FakeClock;
     use crate::model::Millis;
 
-    struct Shelf(tempfile::TempDir);
+    struct TestStore(tempfile::TempDir);
 
-    impl Shelf {
+    impl TestStore {
         fn with(names: &[&str]) -> Self {
-            let shelf = Self(tempfile::tempdir().expect("a folder"));
+            let test_store = Self(tempfile::tempdir().expect("a folder"));
             for name in names {
-                let dir = shelf.0.path().join("runs").join(name);
+                let dir = test_store.0.path().join("runs").join(name);
                 std::fs::create_dir_all(&dir).expect("made");
                 std::fs::write(dir.join(EVENTS_FILE), "").expect("written");
             }
-            shelf
+            test_store
         }
 
         fn store(&self) -> RunStore {
@@ -284,8 +292,8 @@ mod tests {
     const NEW: &str = "20260103T000000Z-abcd";
 
     #[test]
-    fn a_run_answers_to_every_name_of_its_own() {
-        let shelf = Shelf::with(&[MID, OLD, NEW]);
+    fn run_is_found_by_each_of_its_names() {
+        let test_store = TestStore::with(&[MID, OLD, NEW]);
         for (name, run) in [
             ("@", NEW),
             ("@1", NEW),
@@ -298,20 +306,20 @@ mod tests {
             ("20260102", MID),
             (MID, MID),
         ] {
-            assert_eq!(shelf.resolve(name).as_deref(), Ok(run), "{name}");
+            assert_eq!(test_store.resolve(name).as_deref(), Ok(run), "{name}");
         }
-        let path = shelf.0.path().join("runs").join(OLD);
+        let path = test_store.0.path().join("runs").join(OLD);
         for path in [path.clone(), path.join(EVENTS_FILE)] {
             assert_eq!(
-                shelf.resolve(&path.display().to_string()).as_deref(),
+                test_store.resolve(&path.display().to_string()).as_deref(),
                 Ok(OLD)
             );
         }
     }
 
     #[test]
-    fn the_newest_run_is_never_a_self_test() {
-        let shelf = Shelf::with(&[MID, OLD, NEW]);
+    fn newest_run_excludes_robustness_runs() {
+        let test_store = TestStore::with(&[MID, OLD, NEW]);
         let header = serde_json::json!({"seq": 0, "at": 0, "kind": {"run_started": {
             "format": {"major": 1, "minor": 0},
             "dicta": "0",
@@ -326,50 +334,50 @@ mod tests {
             "evals": [],
             "plan": {},
         }}});
-        let log = shelf.store().dir.join(NEW).join(EVENTS_FILE);
+        let log = test_store.store().dir.join(NEW).join(EVENTS_FILE);
         std::fs::write(log, format!("{header}\n")).expect("written");
         for (name, run) in [("@", MID), ("@2", OLD), ("abcd", NEW)] {
-            assert_eq!(shelf.resolve(name).as_deref(), Ok(run), "{name}");
+            assert_eq!(test_store.resolve(name).as_deref(), Ok(run), "{name}");
         }
         assert_eq!(
-            shelf.resolve("@3"),
+            test_store.resolve("@3"),
             Err("there is no `@3`: there are 2 runs only".to_owned())
         );
         assert_eq!(
-            shelf.store().newest().map(|run| run.id.0),
+            test_store.store().newest().map(|run| run.id.0),
             Some(MID.to_owned())
         );
     }
 
     #[test]
-    fn a_name_that_is_none_says_what_could_be_meant() {
-        let shelf = Shelf::with(&[OLD, MID, NEW]);
+    fn unknown_run_name_gets_a_suggestion() {
+        let test_store = TestStore::with(&[OLD, MID, NEW]);
         assert_eq!(
-            shelf.resolve("kv"),
+            test_store.resolve("kv"),
             Err(format!("`kv` could be 2 runs: {MID}, {OLD}"))
         );
         assert_eq!(
-            shelf.resolve("kvqb"),
+            test_store.resolve("kvqb"),
             Err("no run is named `kvqb`; did you mean `kvqa`?".to_owned())
         );
         assert_eq!(
-            shelf.resolve("@4"),
+            test_store.resolve("@4"),
             Err("there is no `@4`: there are 3 runs only".to_owned())
         );
-        assert!(shelf.resolve("@0").is_err());
-        assert!(shelf.resolve("").is_err(), "nothing is no prefix");
-        assert!(shelf.resolve("./nowhere").is_err());
-        let empty = Shelf::with(&[]);
+        assert!(test_store.resolve("@0").is_err());
+        assert!(test_store.resolve("").is_err(), "nothing is no prefix");
+        assert!(test_store.resolve("./nowhere").is_err());
+        let empty = TestStore::with(&[]);
         for name in ["@", "kvqa"] {
             assert_eq!(empty.resolve(name), Err(explain_no_runs()));
         }
     }
 
     #[test]
-    fn folders_that_are_no_runs_are_left_out_and_foreign_names_come_last() {
-        let shelf = Shelf::with(&["my-run", OLD, NEW]);
-        std::fs::create_dir(shelf.store().dir.join("20270101T000000Z-none")).expect("made");
-        let ids: Vec<String> = shelf
+    fn folders_without_log_are_skipped_and_undated_runs_come_last() {
+        let test_store = TestStore::with(&["my-run", OLD, NEW]);
+        std::fs::create_dir(test_store.store().dir.join("20270101T000000Z-none")).expect("made");
+        let ids: Vec<String> = test_store
             .store()
             .runs()
             .into_iter()
@@ -379,25 +387,25 @@ mod tests {
     }
 
     #[test]
-    fn samples_are_read_and_a_run_of_ones_own_hides_a_sample_of_its_name() {
-        let (own, samples) = (Shelf::with(&[OLD]), Shelf::with(&[OLD, MID]));
+    fn recorded_run_takes_precedence_over_a_sample_of_its_name() {
+        let (runs, samples) = (TestStore::with(&[OLD]), TestStore::with(&[OLD, MID]));
         let store = RunStore {
             extra_dirs: vec![samples.store().dir],
-            ..own.store()
+            ..runs.store()
         };
         let dirs: Vec<_> = store.runs().into_iter().map(|run| run.dir).collect();
         assert_eq!(
             dirs,
-            [samples.store().dir.join(MID), own.store().dir.join(OLD)]
+            [samples.store().dir.join(MID), runs.store().dir.join(OLD)]
         );
     }
 
     #[test]
-    fn a_new_id_is_utc_and_its_letters_are_free() {
-        let shelf = Shelf::with(&[OLD]);
+    fn new_run_id_has_utc_time_and_unused_letters() {
+        let test_store = TestStore::with(&[OLD]);
         let clock = FakeClock::new();
         clock.advance(Millis::from_secs(86_399));
-        let id = new_run_id(&shelf.store(), &clock);
+        let id = new_run_id(&test_store.store(), &clock);
         assert!(id.0.starts_with("19700101T235959Z-"), "{id}");
         assert_eq!(id.letters().len(), 4);
         assert_ne!(id.letters(), "kvqa");

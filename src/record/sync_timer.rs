@@ -31,6 +31,7 @@ impl<'c> SyncTimer<'c> {
     pub(super) fn arm(&mut self, last: Option<Millis>, unsynced: bool) {
         if self.deadline.is_none() && unsynced {
             let now = self.clock.now();
+            // The first data of a run is synced at once, because it contains the header.
             let due = last.map_or(now, |last| last + SYNC_INTERVAL);
             self.deadline = Some((due, self.clock.sleep(due - now)));
         }
@@ -58,6 +59,7 @@ impl<'c> SyncTimer<'c> {
                 if !self.fired && *due > self.clock.now() {
                     sleep.as_mut().await;
                 }
+                // A finished future must not be polled again, so the timer remembers its end.
                 self.fired = true;
             }
             None => std::future::pending().await,

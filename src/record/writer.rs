@@ -45,6 +45,7 @@ impl StartedLog {
         clock: Arc<dyn Clock>,
     ) -> Result<Self, RecordError> {
         let path = dir.join(EVENTS_FILE);
+        // Redaction replaces a header that it breaks with a note, and a log without a header cannot be read.
         if !matches!(header.kind, EventKind::RunStarted(_)) || header.json.len() > MAX_FACT_BYTES {
             let why = "dicta can't record the run's header: it is larger than 16 MiB, or redaction of a secret broke its format";
             return Err(io_error_at(&path)(io::Error::new(
@@ -54,16 +55,19 @@ impl StartedLog {
         }
         let failure = Arc::new(RecordingFailure::default());
         let lock_path = dir.join(lock::LOCK_FILE);
-        let held = disk
+        // The lock comes first: a folder with a log but without a lock looks like an interrupted run.
+        let run_lock = disk
             .lock(&lock_path, std::process::id())
             .map_err(io_error_at(&lock_path))?;
         let blobs = BlobWriter::create(Arc::clone(disk), dir, Arc::clone(&failure))
             .map_err(io_error_at(dir))?;
         let blobs = Arc::new(blobs);
+        // The header names these blobs, so they are stored before it.
         for text in texts {
             blobs.put(text.as_bytes()).map_err(io_error_at(dir))?;
         }
         let file = disk.create(&path).map_err(io_error_at(&path))?;
+        // The header is written before `new` returns, so every folder with a log has a header.
         let mut writer = LogWriter {
             disk: Arc::clone(disk),
             file,
@@ -78,7 +82,7 @@ impl StartedLog {
             unsynced: false,
             last_sync: None,
             failure,
-            _lock: held,
+            _lock: run_lock,
         };
         let mut first = Vec::with_capacity(1);
         writer.append_line(header, &mut first);
@@ -122,16 +126,17 @@ impl LogWriter {
     pub(super) async fn run(
         mut self,
         mut queue: mpsc::Receiver<RedactedEvent>,
-        shown: mpsc::Sender<Arc<Vec<RunEvent>>>,
+        stream: mpsc::Sender<Arc<Vec<RunEvent>>>,
         first: RunEvent,
     ) {
         let guard = self.failure.failed.clone().drop_guard(); // a panic tells the run, too
-        let mut shown = Some(shown);
+        // The stream becomes `None` when its receiver is gone.
+        let mut stream = Some(stream);
         let clock = Arc::clone(&self.clock);
         let mut sync_due = SyncTimer::new(clock.as_ref());
         let mut queued = Vec::with_capacity(MAX_BATCH_FACTS);
         let result = async {
-            self.send_events(&mut shown, vec![first], &mut sync_due)
+            self.send_events(&mut stream, vec![first], &mut sync_due)
                 .await?;
             self.sync_when_due(&mut sync_due)?;
             loop {
@@ -142,7 +147,7 @@ impl LogWriter {
                         if n == 0 {
                             return self.sync();
                         }
-                        self.write_batch(&mut queued, &mut shown, &mut sync_due).await?;
+                        self.write_batch(&mut queued, &mut stream, &mut sync_due).await?;
                         self.sync_when_due(&mut sync_due)?;
                         if n > 1 {
                             // Many facts arrive: the pause saves the sender of the next fact from waking this thread.
@@ -166,16 +171,18 @@ impl LogWriter {
     async fn write_batch(
         &mut self,
         queued: &mut Vec<RedactedEvent>,
-        shown: &mut Option<mpsc::Sender<Arc<Vec<RunEvent>>>>,
+        stream: &mut Option<mpsc::Sender<Arc<Vec<RunEvent>>>>,
         sync_due: &mut SyncTimer<'_>,
     ) -> io::Result<()> {
+        // The times in a log never decrease.
         self.last_at = self.last_at.max(self.clock.now() - self.start);
         let mut events = Vec::with_capacity(queued.len());
         for envelope in queued.drain(..) {
             self.append_line(envelope, &mut events);
+            // A batch of large facts is written in parts to limit memory and delay.
             if self.lines.len() >= MAX_BATCH_BYTES {
                 self.write_lines()?;
-                self.send_events(shown, std::mem::take(&mut events), sync_due)
+                self.send_events(stream, std::mem::take(&mut events), sync_due)
                     .await?;
             }
         }
@@ -183,7 +190,7 @@ impl LogWriter {
             return Ok(());
         }
         self.write_lines()?;
-        self.send_events(shown, events, sync_due).await
+        self.send_events(stream, events, sync_due).await
     }
 
     /// Numbers a fact and adds its line to the batch.
@@ -212,9 +219,11 @@ impl LogWriter {
             // A blob could not be stored, and the next line may name it. `failure` already has the reason.
             return Err(io::Error::other("recording failed before"));
         }
+        // This is set before the write, because a failed write may have written a part.
         self.unsynced = true;
         write_all(self.file.as_mut(), &self.lines)?;
         self.lines.clear();
+        // One large fact must not keep its memory for the rest of the run.
         self.lines.shrink_to(2 * MAX_BATCH_BYTES);
         Ok(())
     }
@@ -222,12 +231,13 @@ impl LogWriter {
     /// Passes events on, and syncs while it waits. Recording continues without a receiver.
     async fn send_events(
         &mut self,
-        shown: &mut Option<mpsc::Sender<Arc<Vec<RunEvent>>>>,
+        stream: &mut Option<mpsc::Sender<Arc<Vec<RunEvent>>>>,
         events: Vec<RunEvent>,
         sync_due: &mut SyncTimer<'_>,
     ) -> io::Result<()> {
+        // A full stream can block for long, so the sync must be able to interrupt the wait.
         sync_due.arm(self.last_sync, self.unsynced);
-        let Some(to) = shown else { return Ok(()) };
+        let Some(to) = stream else { return Ok(()) };
         let permit = loop {
             tokio::select! {
                 biased;
@@ -237,7 +247,7 @@ impl LogWriter {
         };
         let listens = permit.map(|permit| permit.send(Arc::new(events))).is_ok();
         if !listens {
-            *shown = None;
+            *stream = None;
         }
         Ok(())
     }
@@ -288,6 +298,7 @@ fn fit_to_line(envelope: RedactedEvent) -> RedactedEvent {
     }
     // JSON escapes line breaks inside strings, so these are between tokens.
     let json = envelope.json.replace(['\n', '\r'], " ");
+    // The event on screen must equal the line in the log.
     match EventKind::from_json(&json) {
         Ok(kind) => RedactedEvent { kind, json },
         Err(error) => note(

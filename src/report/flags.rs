@@ -7,8 +7,8 @@ use crate::model::Verdict;
 
 /// Returns one sentence per citation that was not found.
 pub(super) fn describe_missing_citations(verdict: &Verdict) -> impl Iterator<Item = String> + '_ {
-    let lost = verdict.citations.iter().filter(|citation| !citation.found);
-    lost.map(|citation| {
+    let missing = verdict.citations.iter().filter(|citation| !citation.found);
+    missing.map(|citation| {
         format!(
             "cited and NOT FOUND there: “{}” [{}]",
             citation.quote, citation.source
@@ -23,6 +23,7 @@ pub(super) fn describe_flags(verdict: &Verdict) -> impl Iterator<Item = String> 
         contradiction.map(|why| format!("the reason seems to contradict the verdict: {why}"));
     let repaired = verdict.repaired.iter().map(|change| {
         let at = match change.path.as_str() {
+            // The empty path is the arguments as a whole.
             "" => String::new(),
             path => format!(" {path}"),
         };
@@ -30,6 +31,7 @@ pub(super) fn describe_flags(verdict: &Verdict) -> impl Iterator<Item = String> 
     });
     contradiction
         .chain(repaired)
+        // `hidden` already contains sentences.
         .chain(verdict.hidden.iter().cloned())
 }
 
@@ -54,7 +56,7 @@ mod tests {
     use crate::model::{ArgumentChange, Citation};
 
     #[test]
-    fn what_is_flagged_stands_below_the_reason() {
+    fn flags_follow_the_reasoning() {
         let cited = |quote: &str, found| Citation {
             source: "message 1".to_owned(),
             quote: quote.to_owned(),

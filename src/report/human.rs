@@ -29,26 +29,34 @@ pub struct HumanReportWriter<'w> {
     style: TextStyle,
     /// The number of decisions written so far.
     decision_count: usize,
-    // The listed decisions that failed or ended in an error.
-    troubles: Vec<(Outcome, String)>,
+    /// The listed decisions that failed or ended in an error.
+    failures: Vec<FailedDecision>,
     unlisted_failures: usize,
     has_rubric_rows: bool,
+}
+
+/// A decision that failed or ended in an error, for the list at the end.
+struct FailedDecision {
+    outcome: Outcome,
+    name: String,
 }
 
 impl<'w> HumanReportWriter<'w> {
     /// Returns a writer of lines to `out`.
     pub fn new(out: Box<dyn Write + 'w>, style: TextStyle) -> Self {
+        // A run may print a line per cell, so buffer the output.
         Self {
             out: io::BufWriter::with_capacity(64 * 1024, out),
             style,
             decision_count: 0,
-            troubles: Vec::new(),
+            failures: Vec::new(),
             unlisted_failures: 0,
             has_rubric_rows: false,
         }
     }
 
     fn paint(&self, outcome: Outcome, text: &str) -> String {
+        // SGR codes: 32 is green, 31 red, 2 dim, 33 yellow.
         let (on, off) = self.style.paint(match outcome {
             Outcome::Pass => "32",
             Outcome::Fail => "31",
@@ -61,6 +69,7 @@ impl<'w> HumanReportWriter<'w> {
     /// Writes lines below a result, wrapped to the width of the terminal.
     fn write_indented(&mut self, text: &str) -> io::Result<()> {
         for line in text.lines() {
+            // Escape before wrapping, because a visible mark is wider than the character that it replaces.
             let line = make_visible(line, false);
             let line = wrap_line(&line, INDENT, INDENT, self.style.width);
             writeln!(self.out, "{:INDENT$}{line}", "")?;
@@ -76,6 +85,7 @@ impl<'w> HumanReportWriter<'w> {
             describe_outcome(result.outcome)
         );
         if let Some(score) = result.score {
+            // A write into a string cannot fail.
             let _infallible = write!(head, " {score:.2}");
         }
         let name = row.name.to_string();
@@ -104,6 +114,7 @@ impl<'w> HumanReportWriter<'w> {
             format_label_suffix(row.label.filter(|_| alone))
         )?;
         writeln!(self.out)?;
+        // The decision row counts repeats and panel members.
         if row.name.repeat.is_none() && !row.is_panel_member {
             self.add_failure(result.outcome, &name);
         }
@@ -138,8 +149,11 @@ impl<'w> HumanReportWriter<'w> {
     fn add_failure(&mut self, outcome: Outcome, name: &str) {
         self.decision_count += 1;
         if outcome == Outcome::Fail || outcome.is_error() {
-            if self.troubles.len() < MAX_LISTED_FAILURES {
-                self.troubles.push((outcome, name.to_owned()));
+            if self.failures.len() < MAX_LISTED_FAILURES {
+                self.failures.push(FailedDecision {
+                    outcome,
+                    name: name.to_owned(),
+                });
             } else {
                 self.unlisted_failures += 1;
             }
@@ -147,14 +161,14 @@ impl<'w> HumanReportWriter<'w> {
     }
 
     /// Lists the failures again at the end if the results do not fit on one screen.
-    fn troubles(&mut self) -> io::Result<()> {
+    fn write_failures(&mut self) -> io::Result<()> {
         /// The number of decisions that fit on a screen.
         const SCREEN: usize = 12;
-        if self.decision_count <= SCREEN || self.troubles.is_empty() {
+        if self.decision_count <= SCREEN || self.failures.is_empty() {
             return Ok(());
         }
         writeln!(self.out)?;
-        for (outcome, name) in std::mem::take(&mut self.troubles) {
+        for FailedDecision { outcome, name } in std::mem::take(&mut self.failures) {
             let head = format!("{} {}", outcome.symbol(), describe_outcome(outcome));
             let head = self.paint(outcome, &head);
             writeln!(self.out, "{head}  {}", make_visible(&name, false))?;
@@ -166,11 +180,12 @@ impl<'w> HumanReportWriter<'w> {
     }
 
     fn write_summary(&mut self, summary: &RunSummary) -> io::Result<()> {
-        self.troubles()?;
+        self.write_failures()?;
         writeln!(self.out)?;
         let mut parts = Vec::new();
         for outcome in Outcome::ALL {
             let n = summary.count(outcome);
+            // Pass and fail always appear, other outcomes only if they occurred.
             if n > 0 || outcome.is_verdict() {
                 let text = format!("{} {n} {}", outcome.symbol(), describe_outcome(outcome));
                 parts.push(self.paint(outcome, &text));
@@ -182,8 +197,8 @@ impl<'w> HumanReportWriter<'w> {
         let mut text = String::new();
         if verdicts > 0 {
             let rate = 100.0 * summary.count(Outcome::Pass) as f64 / verdicts as f64;
-            let of = pluralize(verdicts, "verdict");
-            let _infallible = write!(text, "pass rate {rate:.0} % of {of}");
+            let verdict_count = pluralize(verdicts, "verdict");
+            let _infallible = write!(text, "pass rate {rate:.0} % of {verdict_count}");
             if decisions > verdicts {
                 let others = pluralize(decisions - verdicts, "decision");
                 let _infallible = write!(text, " ({others} without a verdict left out)");
@@ -197,6 +212,7 @@ impl<'w> HumanReportWriter<'w> {
                 pluralize(summary.flagged, "verdict")
             );
         }
+        // The agreement of votes, and of decisions with labels.
         if let Some(agreed) = describe_agreement(summary) {
             text.push_str(&agreed);
             text.push('\n');
@@ -205,6 +221,7 @@ impl<'w> HumanReportWriter<'w> {
             text.push_str(&make_visible(&line, false));
             text.push('\n');
         }
+        // The line about the run: its size, the pending cells, the calls and the duration.
         let _infallible = write!(
             text,
             "run {} · {} over {}",
@@ -218,6 +235,7 @@ impl<'w> HumanReportWriter<'w> {
         if summary.interrupted {
             text.push_str(" · INTERRUPTED");
         }
+        // `--resume` judges pending and cancelled cells.
         if summary.pending > 0 || summary.count(Outcome::Cancelled) > 0 {
             let _infallible = write!(text, " (dicta run --resume {})", run_letters(&summary.run));
         }
@@ -231,6 +249,7 @@ impl<'w> HumanReportWriter<'w> {
             text.push('\n');
             text.push_str(&describe_evidence(frozen, summary));
         }
+        // A soft limit only asks judges to conclude, so it stops nothing.
         for stop in summary.budgets.iter().filter(|stop| stop.hard) {
             let _infallible = write!(
                 text,
@@ -290,8 +309,8 @@ fn describe_agreement(summary: &RunSummary) -> Option<String> {
         summary.unanimous
     );
     if summary.cascades > 0 {
-        let of = pluralize(summary.cascades, "cascade");
-        let _infallible = write!(text, " · {} of {of} went on", summary.escalated);
+        let cascade_count = pluralize(summary.cascades, "cascade");
+        let _infallible = write!(text, " · {} of {cascade_count} went on", summary.escalated);
     }
     Some(text)
 }
@@ -313,12 +332,14 @@ fn describe_votes(votes: VoteCounts) -> String {
 }
 
 fn run_letters(run: &str) -> &str {
+    // A run's id is its time and its letters. The letters are enough on the command line.
     run.rsplit_once('-').map_or(run, |(_, letters)| letters)
 }
 
 impl ReportWriter for HumanReportWriter<'_> {
     fn write_row(&mut self, row: &ReportRow<'_>) -> io::Result<()> {
         match row {
+            // A run without a label needs no header line.
             ReportRow::Header(header) => {
                 if !header.label.is_empty() {
                     writeln!(self.out, "{}", make_visible(&header.label, false))?;
@@ -331,6 +352,7 @@ impl ReportWriter for HumanReportWriter<'_> {
                 let head = format!("{} {}", outcome.symbol(), describe_outcome(outcome));
                 let name = row.name.to_string();
                 self.add_failure(outcome, &name);
+                // Mark, name and votes of a decision of several cells.
                 let label = format_label_suffix(row.label);
                 writeln!(
                     self.out,
@@ -341,6 +363,7 @@ impl ReportWriter for HumanReportWriter<'_> {
                 )
             }
             ReportRow::Rubric(row) => {
+                // A blank line separates the rubrics from the results.
                 if !std::mem::replace(&mut self.has_rubric_rows, true) {
                     writeln!(self.out)?;
                 }
@@ -418,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn reasons_are_broken_where_the_terminal_ends() {
+    fn reasoning_wraps_at_terminal_width() {
         let style = TextStyle {
             width: 40,
             ..TextStyle::default()
@@ -434,24 +457,24 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_that_was_told_live_is_not_told_again() {
+    fn narrated_reasoning_is_not_printed_again() {
         let style = TextStyle {
             has_narrator: true,
             ..TextStyle::default()
         };
         let live = CellResult::new(Outcome::Fail, "too long");
-        let mut recalled = live.clone();
-        recalled.cached = Some(crate::model::RunId("20261121T000000Z-abcd".to_owned()));
+        let mut cached = live.clone();
+        cached.cached = Some(crate::model::RunId("20261121T000000Z-abcd".to_owned()));
         assert_eq!(
-            printed(style, &[row(&live), row(&recalled)]),
+            printed(style, &[row(&live), row(&cached)]),
             "✗ fail       refund/support/brief~quick\n\
              ✗ fail       refund/support/brief~quick  [from abcd]\n    too long\n",
-            "nobody spoke for the second one"
+            "no narrator printed the second one"
         );
     }
 
     #[test]
-    fn failures_that_ran_off_the_screen_are_listed_at_the_end() {
+    fn long_report_lists_failures_again_at_the_end() {
         let (pass, fail) = (
             CellResult::new(Outcome::Pass, ""),
             CellResult::new(Outcome::Fail, ""),

@@ -82,7 +82,9 @@ impl<W: Write> Interleaver<W> {
     pub(super) fn close_cell(&mut self, cell: CellIx) -> io::Result<()> {
         if self.live_cell == Some(cell) {
             self.live_cell = None;
+            // The cell prints nothing more, so its heading need not be remembered.
             self.with_heading.remove(&cell);
+            // First the cells that finished meanwhile, then the oldest cell that still waits.
             self.write_finished()?;
             if let Some(next) = self.waiting.keys().next().copied() {
                 self.make_live(next)?;
@@ -93,6 +95,7 @@ impl<W: Write> Interleaver<W> {
             waiting.done = true;
         }
         let done = self.waiting.values().filter(|w| w.done).count();
+        // Finished cells must neither fill the buffer nor wait for a silent cell.
         if done >= MAX_FINISHED_WAITING || self.is_silent() {
             self.write_finished()?;
         }
@@ -129,6 +132,7 @@ impl<W: Write> Interleaver<W> {
         name: &str,
         line: Option<String>,
     ) -> io::Result<()> {
+        // Without a live cell, this cell becomes live.
         if *self.live_cell.get_or_insert(cell) == cell {
             self.last_output = self.now;
             self.write_heading(cell, name)?;
@@ -140,6 +144,7 @@ impl<W: Write> Interleaver<W> {
         let waiting = self.waiting.entry(cell).or_default();
         name.clone_into(&mut waiting.name);
         waiting.lines.extend(line);
+        // The live cell was silent for too long, so this cell replaces it.
         if self.is_silent() {
             self.make_live(cell)?;
         }
@@ -157,6 +162,7 @@ impl<W: Write> Interleaver<W> {
     }
 
     fn write_finished(&mut self) -> io::Result<()> {
+        // `partition` keeps the order in which the cells began to wait.
         let (done, waiting): (IndexMap<_, _>, IndexMap<_, _>) = std::mem::take(&mut self.waiting)
             .into_iter()
             .partition(|(_, waiting): &(_, BufferedCell)| waiting.done);
@@ -192,6 +198,7 @@ impl<W: Write> Interleaver<W> {
     }
 
     fn format_line(&self, mark: &str, text: &str) -> String {
+        // SGR codes: 32 is green, 31 red, 33 yellow, 2 dim.
         let (on, off) = self.style.paint(match mark {
             "✓" => "32",
             "✗" => "31",
@@ -212,7 +219,7 @@ mod tests {
     const A: CellIx = CellIx(0);
     const B: CellIx = CellIx(1);
 
-    fn told(script: impl FnOnce(&mut Interleaver<&mut Vec<u8>>) -> io::Result<()>) -> String {
+    fn written(script: impl FnOnce(&mut Interleaver<&mut Vec<u8>>) -> io::Result<()>) -> String {
         let mut out = Vec::new();
         script(&mut Interleaver::new(&mut out, TextStyle::default()))
             .expect("a Vec takes everything");
@@ -220,17 +227,17 @@ mod tests {
     }
 
     #[test]
-    fn two_judges_at_once_are_two_blocks() {
-        let text = told(|floor| {
-            floor.open_cell(A, "a")?;
-            floor.open_cell(B, "b")?;
-            floor.write_cell_line(A, "a", "│", "one")?;
-            floor.write_cell_line(B, "b", "│", "uno")?;
-            floor.write_cell_line(A, "a", "│", "two")?;
-            floor.write_cell_line(B, "b", "✓", "pass")?;
-            floor.close_cell(B)?;
-            floor.write_cell_line(A, "a", "✗", "fail")?;
-            floor.close_cell(A)
+    fn concurrent_judges_print_separate_blocks() {
+        let text = written(|interleaver| {
+            interleaver.open_cell(A, "a")?;
+            interleaver.open_cell(B, "b")?;
+            interleaver.write_cell_line(A, "a", "│", "one")?;
+            interleaver.write_cell_line(B, "b", "│", "uno")?;
+            interleaver.write_cell_line(A, "a", "│", "two")?;
+            interleaver.write_cell_line(B, "b", "✓", "pass")?;
+            interleaver.close_cell(B)?;
+            interleaver.write_cell_line(A, "a", "✗", "fail")?;
+            interleaver.close_cell(A)
         });
         assert_eq!(
             text,
@@ -239,27 +246,27 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_speaker_loses_the_floor_and_goes_on_later() {
-        let text = told(|floor| {
-            floor.open_cell(A, "a")?;
-            floor.write_cell_line(B, "b", "│", "uno")?;
-            floor.set_time(Millis(2500));
-            floor.write_cell_line(B, "b", "│", "due")?;
-            floor.write_cell_line(A, "a", "│", "one")?;
-            floor.write_buffered()
+    fn silent_cell_gives_way_and_continues_later() {
+        let text = written(|interleaver| {
+            interleaver.open_cell(A, "a")?;
+            interleaver.write_cell_line(B, "b", "│", "uno")?;
+            interleaver.set_time(Millis(2500));
+            interleaver.write_cell_line(B, "b", "│", "due")?;
+            interleaver.write_cell_line(A, "a", "│", "one")?;
+            interleaver.write_buffered()
         });
         assert_eq!(text, "▸ a\n▸ b\n  │ uno\n  │ due\n▸ a (goes on)\n  │ one\n");
     }
 
     #[test]
-    fn those_who_are_done_do_not_wait_for_ever() {
-        let text = told(|floor| {
-            floor.open_cell(A, "a")?;
+    fn finished_cells_are_written_when_the_buffer_is_full() {
+        let text = written(|interleaver| {
+            interleaver.open_cell(A, "a")?;
             for number in 1..=8 {
-                floor.write_cell_line(CellIx(number), &format!("c{number}"), "✓", "pass")?;
-                floor.close_cell(CellIx(number))?;
+                interleaver.write_cell_line(CellIx(number), &format!("c{number}"), "✓", "pass")?;
+                interleaver.close_cell(CellIx(number))?;
             }
-            floor.write_cell_line(A, "a", "│", "one")
+            interleaver.write_cell_line(A, "a", "│", "one")
         });
         assert!(text.starts_with("▸ a\n▸ c1\n  ✓ pass\n"), "{text}");
         assert!(

@@ -21,6 +21,7 @@ use crate::model::{
 pub struct JsonlReportWriter<'w> {
     out: io::BufWriter<Box<dyn Write + 'w>>,
     terminal: bool,
+    // One buffer for all lines saves an allocation per line.
     line: Vec<u8>,
 }
 
@@ -39,6 +40,7 @@ impl<'w> JsonlReportWriter<'w> {
         self.line.clear();
         serde_json::to_writer(&mut self.line, row)?;
         self.line.push(b'\n');
+        // serde_json writes UTF-8, so the conversion succeeds.
         if self.terminal
             && let Ok(text) = std::str::from_utf8(&self.line)
         {
@@ -54,6 +56,7 @@ fn escape_json(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
         if c == '\u{7F}' || is_invisible(c) {
+            // A JSON escape holds one UTF-16 unit, so larger code points need two.
             let mut units = [0; 2];
             for unit in c.encode_utf16(&mut units) {
                 let _infallible = write!(out, "\\u{unit:04x}");
@@ -218,6 +221,7 @@ impl<'a> DecisionLine<'a> {
             score: row.decision.score,
             votes: row.decision.votes,
             share: row.decision.winning_share().map(VoteShare::fraction),
+            // Without a panel, the repeats of one cell voted.
             by: ruling.map_or("repeats", |ruling| ruling.rule.as_str()),
             members: ruling.map_or_else(Vec::new, |ruling| {
                 let members = ruling.members.iter().zip(&row.judges);
@@ -231,6 +235,7 @@ impl<'a> DecisionLine<'a> {
                     })
                     .collect()
             }),
+            // A jury has no deciding member, so the value is null.
             decided_by: ruling
                 .and_then(|ruling| row.judges.get(ruling.deciding_member?))
                 .map(String::as_str),
@@ -343,6 +348,7 @@ impl<'a> SummaryLine<'a> {
             escalated: summary.escalated,
             usage: UsageLine::from_usage(summary.usage),
             cost_usd: summary.cost_usd,
+            // `cost_usd` is null if a part is unknown. These two keys give the known part.
             known_usd: summary.bill.usd,
             unknown_calls: summary.bill.unknown,
             prices_as_of: summary.prices_as_of.as_deref(),
@@ -357,6 +363,7 @@ impl<'a> SummaryLine<'a> {
                 })
                 .collect(),
             duration_ms: summary.duration_ms,
+            // These three keys are null if all calls were live.
             frozen: frozen.map(|frozen| frozen.runs.as_slice()),
             frozen_answers: frozen.map(|_| summary.evidence_answers),
             frozen_misses: frozen.map(|_| summary.evidence_misses),

@@ -28,6 +28,7 @@ pub fn format_judge_trace(name: &str, cell: &CellState, blobs: &dyn BlobSource) 
             _ => "no judge was asked\n",
         });
     }
+    // The end: the result, and the number of attempts.
     let attempts = || {
         cell.judge_trace
             .iter()
@@ -39,6 +40,7 @@ pub fn format_judge_trace(name: &str, cell: &CellState, blobs: &dyn BlobSource) 
     match &cell.result {
         Some(result) => {
             write_result(&mut out, result);
+            // The turns contain each failed attempt. This line adds the totals.
             if failed > 0 {
                 let all = attempts().count();
                 let _infallible = writeln!(out, "{all} attempts, {failed} failed");
@@ -55,6 +57,7 @@ pub fn read_piece(piece: &StoredText, blobs: &dyn BlobSource) -> String {
         StoredText::Text(text) => text.clone(),
         StoredText::Blob(blob) => match blobs.get(&blob.hash) {
             Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+            // A missing blob must not hide the rest of the trace.
             Err(error) => format!("[{} bytes are missing: {error}]", blob.bytes),
         },
     }
@@ -88,6 +91,7 @@ fn write_turn(
     write_heading(out, &format!("prompt, turn {number}"));
     let body = read_rope(&turn.request, blobs);
     let request = write_request(out, &body, number, before);
+    // What dicta left out of the request, and attempts without a reply.
     for dropped in &turn.dropped {
         let _infallible = writeln!(out, "not sent: {} ({})", dropped.what, dropped.why);
     }
@@ -108,7 +112,9 @@ fn write_turn(
             let _infallible = writeln!(out, "attempt {attempt} failed: {why}{id}{cost}; {next}");
         }
     }
+    // The reply of the model.
     if let Some(AttemptReply { reply, .. }) = &turn.finished {
+        // Not every model returns its reasoning.
         if !reply.thought.is_empty() {
             write_heading(out, "thinking");
             let _infallible = writeln!(out, "{}", reply.thought.trim_end());
@@ -118,6 +124,7 @@ fn write_turn(
             let _infallible = writeln!(out, "{}", reply.text);
         }
     }
+    // The function calls, and a reply without a valid verdict.
     for call in &turn.calls {
         write_call(out, call, blobs);
     }
@@ -136,6 +143,7 @@ fn write_request(
     number: usize,
     before: Option<&RequestTexts>,
 ) -> RequestTexts {
+    // Print a body that is not JSON unchanged.
     let Ok(value) = serde_json::from_str::<serde_json::Value>(body) else {
         let _infallible = writeln!(out, "{body}");
         return RequestTexts::new();
@@ -144,6 +152,7 @@ fn write_request(
     collect_texts(&value, "", &mut values);
     let known =
         |(path, text): &&(String, String)| before.is_some_and(|b| b.get(path) == Some(text));
+    // The heading for the values that are left out.
     if values.iter().any(|value| known(&value)) {
         let _infallible = writeln!(out, "as turn {}, with:", number - 1);
     }
@@ -167,13 +176,14 @@ fn collect_texts(value: &serde_json::Value, path: &str, out: &mut Vec<(String, S
                 collect_texts(value, &format!("{path}[{at}]"), out);
             }
         }
+        // A JSON string would contain escapes instead of line breaks.
         Value::String(text) if text.contains('\n') => {
-            let shown = path.trim_start_matches('.');
-            out.push((path.to_owned(), format!("{shown}:\n{}\n", text.trim_end())));
+            let label = path.trim_start_matches('.');
+            out.push((path.to_owned(), format!("{label}:\n{}\n", text.trim_end())));
         }
         other => {
-            let shown = path.trim_start_matches('.');
-            out.push((path.to_owned(), format!("{shown}: {other}\n")));
+            let label = path.trim_start_matches('.');
+            out.push((path.to_owned(), format!("{label}: {other}\n")));
         }
     }
 }
@@ -184,6 +194,7 @@ fn write_call(out: &mut String, call: &CallState, blobs: &dyn BlobSource) {
     if let Some(canonical) = &call.canonical {
         let _infallible = writeln!(out, "canonical: {}", canonical.get());
     }
+    // Repairs correct the syntax, coercions the types of values.
     for (what, changes) in [("changed", &call.changes), ("coerced", &call.coerced)] {
         for change in changes {
             let gap = if change.path.is_empty() { "" } else { " " };
@@ -191,6 +202,7 @@ fn write_call(out: &mut String, call: &CallState, blobs: &dyn BlobSource) {
         }
     }
     let written = call.canonical.as_ref().map_or(&*call.raw, RawJson::get);
+    // The verdict is printed with its own heading, so its values are left out.
     let values = call.values.as_ref().filter(|_| call.name != SUBMIT_VERDICT);
     if let Some(values) = values.filter(|values| values.get() != written) {
         let _infallible = writeln!(out, "called with: {}", values.get());
@@ -219,11 +231,12 @@ fn write_call(out: &mut String, call: &CallState, blobs: &dyn BlobSource) {
     let receipt = call.name == SUBMIT_VERDICT;
     if let Some(finished) = call.finished.as_ref().filter(|_| !receipt) {
         let FinishedCall {
-            response: answer,
+            response,
             source,
             elapsed,
         } = finished;
         let from = match source {
+            // The policy of the run allows live calls for misses.
             ToolResponseSource::Live if call.evidence_missed => {
                 format!("live, in {elapsed}: a miss, frozen evidence holds no answer for this call")
             }
@@ -237,7 +250,7 @@ fn write_call(out: &mut String, call: &CallState, blobs: &dyn BlobSource) {
         };
         write_heading(
             out,
-            if answer.is_error {
+            if response.is_error {
                 "error"
             } else {
                 "fetched content"
@@ -246,18 +259,18 @@ fn write_call(out: &mut String, call: &CallState, blobs: &dyn BlobSource) {
         if let Some(why) = &call.retried {
             let _infallible = writeln!(out, "tried again after: {why}");
         }
-        let cut = if answer.truncated { ", cut" } else { "" };
-        let kind = answer
+        let cut = if response.truncated { ", cut" } else { "" };
+        let kind = response
             .content_type
             .as_deref()
             .map(|k| format!(", {k}"))
             .unwrap_or_default();
-        let _infallible = writeln!(out, "{} bytes{kind}{cut}, {from}", answer.bytes);
-        if answer.hidden > 0 {
-            let count = pluralize(answer.hidden, "character");
+        let _infallible = writeln!(out, "{} bytes{kind}{cut}, {from}", response.bytes);
+        if response.hidden > 0 {
+            let count = pluralize(response.hidden, "character");
             let _infallible = writeln!(out, "hidden: {count} that a browser does not show");
         }
-        let _infallible = writeln!(out, "{}", read_piece(&answer.text, blobs));
+        let _infallible = writeln!(out, "{}", read_piece(&response.text, blobs));
     }
 }
 
@@ -279,6 +292,7 @@ fn write_result(out: &mut String, result: &CellResult) {
     if let Some(verdict) = &result.verdict {
         write_verdict(out, verdict);
     }
+    // The origin of the verdict, and what it cost.
     if let Some(run) = &result.cached {
         let _infallible = writeln!(out, "taken from run {run}");
     }
@@ -305,6 +319,7 @@ fn write_result(out: &mut String, result: &CellResult) {
 }
 
 fn write_verdict(out: &mut String, verdict: &Verdict) {
+    // The score on the judge's own scale, before the conversion to 0–1.
     if let Some(raw) = verdict.raw_score {
         let _infallible = writeln!(out, "the judge's own score: {raw}");
     }

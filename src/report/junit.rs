@@ -49,6 +49,7 @@ impl<'w> JunitReportWriter<'w> {
             flags: strip_invalid_chars(&append_flags("", result.verdict.as_deref())),
             time: Duration::from_millis(result.duration_ms.0),
         };
+        // Repeats and panel members wait for their decision, which becomes one case.
         if row.name.repeat.is_none() && !row.is_panel_member {
             self.add_case(case);
         } else {
@@ -66,6 +67,7 @@ impl<'w> JunitReportWriter<'w> {
         let ruling = row.decision.panel.as_deref();
         let ruling =
             ruling.map(|ruling| strip_invalid_chars(&describe_panel_decision(ruling, &row.judges)));
+        // One case contains the reasons of several cells, so each has a name.
         let whys = cells.iter().map(|cell| {
             format!(
                 "{}: {}: {}",
@@ -74,6 +76,7 @@ impl<'w> JunitReportWriter<'w> {
                 cell.why
             )
         });
+        // The panel's decision precedes the reasons of its cells.
         let whys: Vec<String> = ruling.into_iter().chain(whys).collect();
         let flags = cells.iter().filter(|cell| !cell.flags.is_empty());
         let flags: Vec<String> = flags
@@ -91,6 +94,7 @@ impl<'w> JunitReportWriter<'w> {
     /// Adds a case for an undecided decision: neither a failure nor a success, whatever the outcomes of its cells.
     fn add_undecided(&mut self, mut cells: Vec<JunitCase>) {
         let skipped = |cell: &JunitCase| cell.outcome == Outcome::Skipped;
+        // A decision of one skipped cell keeps the reason of that cell.
         if let [one] = &cells[..]
             && skipped(one)
         {
@@ -99,7 +103,7 @@ impl<'w> JunitReportWriter<'w> {
         let Some(name) = cells.first().map(|cell| cell.name.clone().decision_name()) else {
             return;
         };
-        let said = cells.iter().map(|cell| {
+        let cell_lines = cells.iter().map(|cell| {
             format!(
                 "{}: {}: {}",
                 cell.name,
@@ -108,7 +112,7 @@ impl<'w> JunitReportWriter<'w> {
             )
         });
         let open = "not decided: further cells of it are pending".to_owned();
-        let why: Vec<String> = std::iter::once(open).chain(said).collect();
+        let why: Vec<String> = std::iter::once(open).chain(cell_lines).collect();
         self.add_case(JunitCase {
             name,
             outcome: Outcome::Skipped,
@@ -119,6 +123,7 @@ impl<'w> JunitReportWriter<'w> {
     }
 
     fn add_case(&mut self, case: JunitCase) {
+        // JUnit has only success, skipped, failure and error.
         let status = match case.outcome {
             Outcome::Pass => TestCaseStatus::success(),
             Outcome::NotApplicable | Outcome::Skipped => {
@@ -133,6 +138,7 @@ impl<'w> JunitReportWriter<'w> {
                     NonSuccessKind::Error
                 };
                 let mut status = TestCaseStatus::non_success(kind);
+                // The type distinguishes the error outcomes.
                 status.set_type(outcome.as_str());
                 set_status_message(&mut status, case.why);
                 status
@@ -140,9 +146,11 @@ impl<'w> JunitReportWriter<'w> {
         };
         let mut test = TestCase::new(strip_invalid_chars(&case.name.to_string()), status);
         test.set_time(case.time);
+        // A passed case has no message, so its flags go into `system-out`.
         if case.outcome == Outcome::Pass && !case.flags.is_empty() {
             test.set_system_out(case.flags);
         }
+        // CI servers group cases by class name.
         test.set_classname(format!("{}.{}", case.name.rubric, case.name.eval));
         let suite = self
             .suites
@@ -201,6 +209,7 @@ impl ReportWriter for JunitReportWriter<'_> {
                 self.name = format!("dicta {}", header.run);
             }
             ReportRow::Result(row) => self.add_result(row),
+            // JUnit has no element for rubric scores, statistics and totals.
             ReportRow::Decision(row) => self.add_decision(row),
             _ => {}
         }
@@ -223,6 +232,7 @@ impl ReportWriter for JunitReportWriter<'_> {
     }
 
     fn flush(&mut self) -> io::Result<()> {
+        // The writer writes nothing before `finish`.
         Ok(())
     }
 }
@@ -232,7 +242,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_terminal_gets_references_for_what_it_would_obey_or_hide() {
+    fn terminal_gets_references_for_control_characters() {
         assert_eq!(
             escape_xml("<a b=\"\u{202E}x\u{7F}\u{FEFF}\">\n"),
             "<a b=\"&#x202E;x&#x7F;&#xFEFF;\">\n"
@@ -240,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn several_lines_stand_in_the_element_as_they_are() {
+    fn message_of_several_lines_goes_into_the_element() {
         let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
         set_status_message(&mut status, "2 missing\n- a\n  b".to_owned());
         let mut suite = TestSuite::new("s");
@@ -253,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_holds_no_character_that_xml_forbids() {
+    fn forbidden_xml_characters_are_replaced() {
         assert_eq!(
             strip_invalid_chars("a\u{fffe}b\u{ffff}✓"),
             "a\u{fffd}b\u{fffd}✓"

@@ -65,23 +65,26 @@ pub(super) fn is_edited_by_human<'r>(
 /// fail`.
 pub(super) fn format_label_lines(summary: &RunSummary) -> Vec<String> {
     let labelled = || summary.evals.iter().filter(|eval| eval.is_labelled());
-    let alone = |of: &EvalVerdicts| labelled().filter(|eval| eval.eval == of.eval).count() == 1;
-    let names = labelled().map(|of| {
-        if alone(of) {
-            of.eval.clone()
+    let alone =
+        |verdicts: &EvalVerdicts| labelled().filter(|eval| eval.eval == verdicts.eval).count() == 1;
+    let names = labelled().map(|verdicts| {
+        // The id of an eval is ambiguous if two rubrics use it.
+        if alone(verdicts) {
+            verdicts.eval.clone()
         } else {
-            format!("{}/{}", of.rubric, of.eval)
+            format!("{}/{}", verdicts.rubric, verdicts.eval)
         }
     });
     let names: Vec<String> = names.collect();
+    // Align the counts of all lines.
     let wide = names.iter().map(|name| name.chars().count()).max();
     let width = wide.unwrap_or_default();
-    let line = |(of, name): (&EvalVerdicts, &String)| {
-        let counts = match of.agreement.total() {
+    let line = |(verdicts, name): (&EvalVerdicts, &String)| {
+        let counts = match verdicts.agreement.total() {
             0 => "none labelled with a verdict".to_owned(),
-            n => format!("{n} labelled: {}", format_agreement(of.agreement)),
+            n => format!("{n} labelled: {}", format_agreement(verdicts.agreement)),
         };
-        let left = match of.without_verdict {
+        let left = match verdicts.without_verdict {
             0 => String::new(),
             n => format!(
                 " ({} without a verdict left out)",
@@ -94,13 +97,13 @@ pub(super) fn format_label_lines(summary: &RunSummary) -> Vec<String> {
 }
 
 /// Formats the four counts: `7 true passes, 1 false pass, 3 true fails, 1 false fail`.
-fn format_agreement(of: LabelAgreement) -> String {
+fn format_agreement(agreement: LabelAgreement) -> String {
     let word = |n: u64, one: &str, many: &str| format!("{n} {}", if n == 1 { one } else { many });
     [
-        word(of.true_pass, "true pass", "true passes"),
-        word(of.false_pass, "false pass", "false passes"),
-        word(of.true_fail, "true fail", "true fails"),
-        word(of.false_fail, "false fail", "false fails"),
+        word(agreement.true_pass, "true pass", "true passes"),
+        word(agreement.false_pass, "false pass", "false passes"),
+        word(agreement.true_fail, "true fail", "true fails"),
+        word(agreement.false_fail, "false fail", "false fails"),
     ]
     .join(", ")
 }
@@ -120,16 +123,16 @@ pub(super) struct LabelsLine {
 /// Returns the agreement of each labelled eval of a run, by `rubric/eval`.
 pub(super) fn collect_labels_lines(summary: &RunSummary) -> BTreeMap<String, LabelsLine> {
     let labelled = summary.evals.iter().filter(|eval| eval.is_labelled());
-    let line = |of: &EvalVerdicts| {
+    let line = |verdicts: &EvalVerdicts| {
         let counts = LabelsLine {
-            n: of.agreement.total(),
-            true_pass: of.agreement.true_pass,
-            false_pass: of.agreement.false_pass,
-            true_fail: of.agreement.true_fail,
-            false_fail: of.agreement.false_fail,
-            without_verdict: of.without_verdict,
+            n: verdicts.agreement.total(),
+            true_pass: verdicts.agreement.true_pass,
+            false_pass: verdicts.agreement.false_pass,
+            true_fail: verdicts.agreement.true_fail,
+            false_fail: verdicts.agreement.false_fail,
+            without_verdict: verdicts.without_verdict,
         };
-        (format!("{}/{}", of.rubric, of.eval), counts)
+        (format!("{}/{}", verdicts.rubric, verdicts.eval), counts)
     };
     labelled.map(line).collect()
 }
@@ -148,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_come_with_how_many_they_are_of() {
+    fn label_lines_contain_counts_and_totals() {
         let mut one = EvalVerdicts {
             rubric: "r".to_owned(),
             eval: "grounded".to_owned(),

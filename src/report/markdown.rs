@@ -45,17 +45,18 @@ impl<'w> MarkdownReportWriter<'w> {
 /// Escapes a text for a table cell: one line, without active Markdown or HTML.
 fn escape_table_cell(text: &str) -> String {
     let mut out = String::new();
-    let mut leads = false;
+    let mut at_line_start = false;
     for c in make_visible(text.trim_end(), true).chars() {
-        leads = c == '\n' || (leads && c == ' ');
+        at_line_start = c == '\n' || (at_line_start && c == ' ');
         match c {
             '\n' => out.push_str("<br>"),
             // Markdown drops leading spaces, but they align the columns of a diff.
-            ' ' if leads => out.push_str("&nbsp;"),
+            ' ' if at_line_start => out.push_str("&nbsp;"),
             '|' | '\\' | '`' | '*' | '_' | '[' | ']' => {
                 out.push('\\');
                 out.push(c);
             }
+            // Markdown passes HTML through, so escape it.
             '<' => out.push_str("&lt;"),
             '&' => out.push_str("&amp;"),
             c => out.push(c),
@@ -115,6 +116,7 @@ impl ReportWriter for MarkdownReportWriter<'_> {
                 Ok(())
             }
             ReportRow::Decision(row) => {
+                // Repeats have one judge, so there is no list of judges to print.
                 if let Some(ruling) = &row.decision.panel {
                     let outcome = row.decision.outcome;
                     self.panel_decisions.push(format!(
@@ -128,6 +130,7 @@ impl ReportWriter for MarkdownReportWriter<'_> {
                 Ok(())
             }
             ReportRow::Summary(summary) => {
+                // The heading and the table of outcomes.
                 writeln!(self.out, "## dicta run {}\n", summary.run)?;
                 if summary.demo {
                     writeln!(self.out, "This ran the built-in demo.\n")?;
@@ -155,6 +158,7 @@ impl ReportWriter for MarkdownReportWriter<'_> {
                         "\nStopped by the budget: {stop}. Go on with `dicta run --resume {run}`."
                     )?;
                 }
+                // The agreement with labels, and the statistics.
                 for (at, line) in format_label_lines(summary).iter().enumerate() {
                     let gap = if at == 0 { "\nAgainst labels:\n\n" } else { "" };
                     writeln!(self.out, "{gap}- {}", escape_table_cell(line))?;
@@ -163,6 +167,7 @@ impl ReportWriter for MarkdownReportWriter<'_> {
                     let gap = if at == 0 { "\n" } else { "" };
                     writeln!(self.out, "{gap}- {}", escape_table_cell(line))?;
                 }
+                // The tables of panel decisions, failures and flags.
                 if !self.panel_decisions.is_empty() {
                     writeln!(self.out, "\n| outcome | decision | by |\n|---|---|---|")?;
                     for line in self.panel_decisions.iter().take(MAX_LISTED_FAILURES) {
@@ -214,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_diff_keeps_its_first_column() {
+    fn table_cell_keeps_leading_spaces() {
         assert_eq!(
             escape_table_cell("x y\n- a\n  b c"),
             "x y<br>- a<br>&nbsp;&nbsp;b c"

@@ -19,8 +19,6 @@ mod narrate;
 mod panel_decision;
 mod reasoning;
 mod rows;
-#[cfg(test)]
-mod rows_tests;
 mod score;
 mod stats;
 mod wording;
@@ -110,6 +108,7 @@ impl TextStyle {
     /// Returns the text before and after colored text (parameters of SGR, ECMA-48 8.3.117); both empty without
     /// colors.
     fn paint(self, code: &str) -> (String, &'static str) {
+        // Some marks have no style, so they have an empty code.
         if self.color && !code.is_empty() {
             (format!("\u{1b}[{code}m"), "\u{1b}[0m")
         } else {

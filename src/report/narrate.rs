@@ -66,6 +66,7 @@ impl<W: Write> Narrator<W> {
                     return Ok(());
                 };
                 for (cell, key) in (first.0..).map(CellIx).zip(keys) {
+                    // Only judges produce turns, so other cells need no name.
                     if key.judge.is_some()
                         && let Some(name) = header.cell_name(transcript, key)
                     {
@@ -82,13 +83,14 @@ impl<W: Write> Narrator<W> {
             }
             EventKind::CellStarted { cell, .. } => self.open_cell(*cell),
             EventKind::CellFinished { cell, result } => {
+                // Print incomplete lines first, so that they appear above the result.
                 self.end_partial_lines(*cell)?;
                 let score = result.score.map(|s| format!(" {s:.2}")).unwrap_or_default();
                 let mut text = format!("{}{score}", describe_outcome(result.outcome));
                 let known = |error| {
                     self.written_lines
                         .get(cell)
-                        .is_some_and(|told| told.contains(error))
+                        .is_some_and(|lines| lines.contains(error))
                 };
                 // The failed attempt or the unparsed reply may already have printed this error.
                 if let Some(error) = result.error.as_ref().filter(|error| !known(*error)) {
@@ -97,6 +99,7 @@ impl<W: Write> Narrator<W> {
                 }
                 self.write_cell_line(*cell, &result.outcome.symbol().to_string(), &text)?;
                 self.interleaver.close_cell(*cell)?;
+                // Forget the cell, so that memory depends only on running cells.
                 self.cell_names.remove(cell);
                 self.written_lines.remove(cell);
                 self.verdict_calls.retain(|(c, ..)| c != cell);
@@ -142,6 +145,7 @@ impl<W: Write> Narrator<W> {
             } => self.write_cell_line(*cell, "note", text),
             EventKind::Note { cell: None, text } => self.write_run_line(&format!("note: {text}")),
             EventKind::RunFinished(_) => self.interleaver.write_buffered(),
+            // A newer version of dicta may have written an unknown event.
             EventKind::BlobStored(_) | EventKind::Unknown(_) => Ok(()),
         }
     }
@@ -162,6 +166,7 @@ impl<W: Write> Narrator<W> {
             self.write_run_line("This is the built-in demo: invented agents, pages written for it, labels included.")?;
         }
         for judge in &header.judges {
+            // A reader could take its verdicts for a model's.
             if judge.config.provider == ProviderKind::Rules {
                 let name = &judge.config.name;
                 self.write_run_line(&format!(
@@ -169,8 +174,8 @@ impl<W: Write> Narrator<W> {
                 ))?;
             }
         }
-        let uses = header.judges.iter().any(|judge| !judge.tools.is_empty());
-        if let Some(frozen) = header.replayed_evidence_plan().filter(|_| uses) {
+        let uses_tools = header.judges.iter().any(|judge| !judge.tools.is_empty());
+        if let Some(frozen) = header.replayed_evidence_plan().filter(|_| uses_tools) {
             self.write_run_line(&format!(
                 "Evidence is frozen to {}: {} of tools replace live calls; {}.",
                 frozen.describe_runs(),
@@ -178,6 +183,7 @@ impl<W: Write> Narrator<W> {
                 frozen.describe_miss_policy()
             ))?;
         }
+        // Later events refer to the evals and judges of the header.
         self.header = Some(Box::new(header.clone()));
         Ok(())
     }
@@ -207,6 +213,7 @@ impl<W: Write> Narrator<W> {
                 let text = format!("turn {turn}: waiting{about} for {}", by.as_str());
                 self.write_cell_line(cell, "·", &text)
             }
+            // The failure before an attempt already announces it.
             TurnFact::AttemptStarted { .. } => Ok(()),
             TurnFact::Delta { part, text, .. } => self.narrate_delta(cell, *part, text),
             TurnFact::AttemptFailed {
@@ -217,6 +224,7 @@ impl<W: Write> Narrator<W> {
                 exchange,
                 ..
             } => {
+                // The next attempt sends the whole reply again, so forget what arrived.
                 self.partial_lines.retain(|(c, _), _| *c != cell);
                 self.reasoning_parsers.retain(|(c, _), _| *c != cell);
                 self.written_lines.remove(&cell);
@@ -229,7 +237,7 @@ impl<W: Write> Narrator<W> {
                     None => "no further attempt".to_owned(),
                 };
                 // The server's message may end with a full stop.
-                let said = why.strip_suffix('.').unwrap_or(why);
+                let reason = why.strip_suffix('.').unwrap_or(why);
                 let cost = match exchange {
                     Some(exchange) if exchange.cost_unknown => " (what it cost is unknown)",
                     _ => "",
@@ -237,8 +245,9 @@ impl<W: Write> Narrator<W> {
                 self.write_cell_line(
                     cell,
                     "!",
-                    &format!("attempt {attempt} failed: {said}{cost}; {next}"),
+                    &format!("attempt {attempt} failed: {reason}{cost}; {next}"),
                 )?;
+                // The cell's result may repeat this error.
                 self.remember_line(cell, why);
                 Ok(())
             }
@@ -260,10 +269,11 @@ impl<W: Write> Narrator<W> {
             }
             TurnFact::VerdictReached(verdict) => {
                 for line in verdict.reasoning.lines().filter(|l| !l.trim().is_empty()) {
+                    // Reasoning that arrived in pieces is already printed.
                     if !self
                         .written_lines
                         .get(&cell)
-                        .is_some_and(|told| told.contains(line))
+                        .is_some_and(|lines| lines.contains(line))
                     {
                         self.write_cell_line(cell, "=", line)?;
                     }
@@ -289,6 +299,7 @@ impl<W: Write> Narrator<W> {
             DeltaPart::Text | DeltaPart::Args(_) => "│",
             DeltaPart::Thought => "┊",
         };
+        // A reply may be the JSON of a verdict, of which only the reasoning is printed.
         let text = match part {
             DeltaPart::Thought => text.to_owned(),
             _ => match self
@@ -305,14 +316,16 @@ impl<W: Write> Narrator<W> {
         };
         let mut partial = self.partial_lines.remove(&(cell, part)).unwrap_or_default();
         for c in text.chars() {
-            let full = partial.pending.len();
+            let len = partial.pending.len();
             if c == '\n' {
                 self.write_once(cell, mark, &partial.pending)?;
                 self.remember_line(cell, &partial.full_text);
                 partial = PartialLine::default();
-            } else if (full >= MAX_PENDING_CHARS && c == ' ') || full >= 4 * MAX_PENDING_CHARS {
+            // Break a long line at a space, or anywhere if it has no spaces.
+            } else if (len >= MAX_PENDING_CHARS && c == ' ') || len >= 4 * MAX_PENDING_CHARS {
                 self.write_once(cell, mark, &partial.pending)?;
                 partial.pending.clear();
+                // The space at the break is not printed.
                 partial.push(c, c != ' ');
             } else {
                 partial.push(c, true);
@@ -331,6 +344,7 @@ impl<W: Write> Narrator<W> {
             .filter(|(c, _)| *c == cell)
             .map(|(_, part)| *part)
             .collect();
+        // Reasoning precedes the reply; the map itself has no order.
         parts.sort_by_key(|part| *part != DeltaPart::Thought);
         for part in parts {
             let mark = if part == DeltaPart::Thought {
@@ -348,7 +362,7 @@ impl<W: Write> Narrator<W> {
 
     /// Prints a line of a reply, unless this cell printed it before: a thought may become the reason.
     fn write_once(&mut self, cell: CellIx, mark: &str, line: &str) -> io::Result<()> {
-        let known = |told: &HashSet<String>| told.contains(line);
+        let known = |lines: &HashSet<String>| lines.contains(line);
         if line.trim().is_empty() || self.written_lines.get(&cell).is_some_and(known) {
             return Ok(());
         }
@@ -359,9 +373,9 @@ impl<W: Write> Narrator<W> {
     fn remember_line(&mut self, cell: CellIx, line: &str) {
         /// Enough lines for a reason; the limit bounds the memory for an endless reply.
         const KEPT: usize = 500;
-        let told = self.written_lines.entry(cell).or_default();
-        if told.len() < KEPT && !told.contains(line) {
-            told.insert(line.to_owned());
+        let lines = self.written_lines.entry(cell).or_default();
+        if lines.len() < KEPT && !lines.contains(line) {
+            lines.insert(line.to_owned());
         }
     }
 
@@ -390,13 +404,13 @@ struct PartialLine {
 }
 
 impl PartialLine {
-    fn push(&mut self, c: char, told: bool) {
+    fn push(&mut self, c: char, print: bool) {
         /// The limit bounds the memory for an endless reply without line breaks.
         const KEPT: usize = 16 * 1024;
         if self.full_text.len() < KEPT {
             self.full_text.push(c);
         }
-        if told {
+        if print {
             self.pending.push(c);
         }
     }

@@ -16,21 +16,23 @@ use crate::model::{
 pub fn describe_panel_decision<N: AsRef<str>>(ruling: &PanelDecision, names: &[N]) -> String {
     let name = |at: usize| names.get(at).map_or("?", AsRef::as_ref);
     let PanelRule::Cascade { margin } = ruling.rule else {
-        let said = ruling.members.iter().enumerate();
-        let said = said.map(|(at, member)| format!("{} {}", name(at), format_member(member)));
-        let said: Vec<String> = said.collect();
+        let members = ruling.members.iter().enumerate();
+        let members = members.map(|(at, member)| format!("{} {}", name(at), format_member(member)));
+        let members: Vec<String> = members.collect();
         let share = format_share(ruling);
-        return format!("by {}{share}: {}", ruling.rule.as_str(), said.join(", "));
+        return format!("by {}{share}: {}", ruling.rule.as_str(), members.join(", "));
     };
     let Some(at) = ruling.deciding_member else {
         return String::new();
     };
+    // Every member before the deciding one was unsure. Otherwise it would have decided.
     let unsure: Vec<String> = ruling.members[..at.min(ruling.members.len())]
         .iter()
         .enumerate()
         .map(|(at, member)| format!("{} was unsure: {}", name(at), explain_doubt(member, margin)))
         .collect();
-    let own = ruling.members.get(at).map_or_else(String::new, |member| {
+    let verdict = ruling.members.get(at).map_or_else(String::new, |member| {
+        // The last member decides even if it is unsure.
         let left = if member.doubt.is_some() && ruling.members.len() > 1 {
             ", itself unsure, and the last"
         } else {
@@ -38,9 +40,11 @@ pub fn describe_panel_decision<N: AsRef<str>>(ruling: &PanelDecision, names: &[N
         };
         format!("{}{left}", format_member(member))
     });
+    // The first member decided.
     if unsure.is_empty() {
-        return format!("by {}, which was sure: {own}", name(at));
+        return format!("by {}, which was sure: {verdict}", name(at));
     }
+    // Name an unsure member if its verdict differs from the decision.
     let conflict: Vec<String> = ruling.members[..at]
         .iter()
         .enumerate()
@@ -50,19 +54,22 @@ pub fn describe_panel_decision<N: AsRef<str>>(ruling: &PanelDecision, names: &[N
         .collect();
     let conflict = conflict.concat();
     let who = name(at);
-    format!("by {who} ({}): {conflict}{who} {own}", unsure.join("; "))
+    format!(
+        "by {who} ({}): {conflict}{who} {verdict}",
+        unsure.join("; ")
+    )
 }
 
 /// Returns the winner's share of a majority: `, 2 of 3`. Empty if errors left no winner, or with one vote.
 fn format_share(ruling: &PanelDecision) -> String {
-    let of = ruling.members.len();
-    let said = |outcome| ruling.members.iter().filter(move |m| m.outcome == outcome);
+    let member_count = ruling.members.len();
+    let with_outcome = |outcome| ruling.members.iter().filter(move |m| m.outcome == outcome);
     let verdicts = [Outcome::Pass, Outcome::Fail, Outcome::NotApplicable];
-    let votes = verdicts.map(|outcome| said(outcome).count());
+    let votes = verdicts.map(|outcome| with_outcome(outcome).count());
     let most = votes.iter().max().copied().unwrap_or_default();
     let left: usize = votes.iter().sum();
-    if ruling.rule == PanelRule::Majority && of > 1 && 2 * left >= of {
-        format!(", {most} of {of}")
+    if ruling.rule == PanelRule::Majority && member_count > 1 && 2 * left >= member_count {
+        format!(", {most} of {member_count}")
     } else {
         String::new()
     }
@@ -76,7 +83,7 @@ pub fn describe_undecided<N: AsRef<str>>(open: &UndecidedPanel, names: &[N], nex
     let next = next.join(" and ");
     let name = |at: usize| names.get(at).map_or("?", AsRef::as_ref);
     let members = open.members.iter().enumerate();
-    let said: Vec<String> = match open.rule {
+    let statements: Vec<String> = match open.rule {
         PanelRule::Cascade { margin } => members
             .map(|(at, member)| {
                 format!("{} is unsure ({})", name(at), explain_doubt(member, margin))
@@ -86,19 +93,20 @@ pub fn describe_undecided<N: AsRef<str>>(open: &UndecidedPanel, names: &[N], nex
             .map(|(at, member)| format!("{} {}", name(at), format_member(member)))
             .collect(),
     };
-    let said = said.join(", ");
-    let is = if open.next_judges.len() > 1 {
+    let statements = statements.join(", ");
+    let verb = if open.next_judges.len() > 1 {
         "are"
     } else {
         "is"
     };
-    format!("undecided: {said}; so {next} {is} to be asked")
+    format!("undecided: {statements}; so {next} {verb} to be asked")
 }
 
 /// Formats a member's outcome: `pass 0.80`, `fail (2:1 votes)`.
 fn format_member(member: &PanelMember) -> String {
     let score = member.score.map(|score| format!(" {score:.2}"));
     let cells = member.votes.pass + member.votes.fail + member.votes.na + member.votes.error;
+    // The vote of a single cell is its outcome.
     let votes = if cells > 1 {
         format!(" ({} votes)", format_split(member))
     } else {
@@ -164,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jury_tells_each_members_verdict() {
+    fn jury_names_verdict_of_each_member() {
         let ruling = PanelDecision {
             rule: PanelRule::Majority,
             members: vec![
@@ -180,11 +188,11 @@ mod tests {
     }
 
     #[test]
-    fn a_cascade_tells_who_decided_and_why_the_one_before_did_not() {
-        let ruling = |stands, members| PanelDecision {
+    fn cascade_names_deciding_judge_and_earlier_doubts() {
+        let ruling = |deciding, members| PanelDecision {
             rule: PanelRule::Cascade { margin: 0.15 },
             members,
-            deciding_member: Some(stands),
+            deciding_member: Some(deciding),
         };
         let near = member(Outcome::Pass, Some(0.55), Some(Doubt::Margin));
         let fail = member(Outcome::Fail, Some(0.1), None);
@@ -201,7 +209,7 @@ mod tests {
     #[test]
     fn only_a_majority_has_a_share() {
         use Outcome::{Fail, JudgeError, Pass};
-        let of = |rule, outcomes: &[Outcome]| {
+        let share = |rule, outcomes: &[Outcome]| {
             let members = outcomes.iter().map(|o| member(*o, None, None)).collect();
             format_share(&PanelDecision {
                 rule,
@@ -209,18 +217,21 @@ mod tests {
                 deciding_member: None,
             })
         };
-        assert_eq!(of(PanelRule::Majority, &[Pass, Fail, Pass]), ", 2 of 3");
+        assert_eq!(share(PanelRule::Majority, &[Pass, Fail, Pass]), ", 2 of 3");
         assert_eq!(
-            of(PanelRule::Majority, &[Pass, Fail, JudgeError]),
+            share(PanelRule::Majority, &[Pass, Fail, JudgeError]),
             ", 1 of 3"
         );
-        assert_eq!(of(PanelRule::Majority, &[JudgeError, JudgeError, Pass]), "");
-        assert_eq!(of(PanelRule::Majority, &[Fail]), "");
-        assert_eq!(of(PanelRule::Unanimity, &[Pass, Pass, Fail]), "");
+        assert_eq!(
+            share(PanelRule::Majority, &[JudgeError, JudgeError, Pass]),
+            ""
+        );
+        assert_eq!(share(PanelRule::Majority, &[Fail]), "");
+        assert_eq!(share(PanelRule::Unanimity, &[Pass, Pass, Fail]), "");
     }
 
     #[test]
-    fn who_is_to_be_asked_is_told_with_why() {
+    fn undecided_panel_names_next_judges() {
         let open = |rule, members, next| UndecidedPanel {
             rule,
             members,

@@ -58,6 +58,7 @@ impl ReasoningParser {
         self.buffer.push_str(text);
         if self.state == ReasoningParserState::Start {
             match self.buffer.trim_start().chars().next() {
+                // Only white space has arrived, so a later piece decides.
                 None => return ReasoningPiece::Reasoning(String::new()),
                 Some('{') => self.state = ReasoningParserState::BeforeValue,
                 Some(_) => {
@@ -66,24 +67,25 @@ impl ReasoningParser {
                 }
             }
         }
-        let mut told = String::new();
+        let mut output = String::new();
         loop {
             if self.state == ReasoningParserState::BeforeValue && !self.find_next_value() {
                 break;
             }
             let text = self.decode_available();
             if self.at_value_start && !text.is_empty() && self.has_output {
-                told.push('\n');
+                output.push('\n');
             }
             if !text.is_empty() {
                 (self.at_value_start, self.has_output) = (false, true);
             }
-            told.push_str(&text);
+            output.push_str(&text);
+            // The value is incomplete, so wait for more text.
             if self.state == ReasoningParserState::InsideValue {
                 break;
             }
         }
-        ReasoningPiece::Reasoning(told)
+        ReasoningPiece::Reasoning(output)
     }
 
     /// Moves to the next value. Returns `false` if no further value has begun.
@@ -94,6 +96,7 @@ impl ReasoningParser {
         let rest = &self.buffer[self.position + key + REASONING_KEY.len()..];
         let value = rest.trim_start().strip_prefix(':').map(str::trim_start);
         let Some(value) = value.and_then(|v| v.strip_prefix('"')) else {
+            // The colon or the opening quote has not arrived yet.
             return false;
         };
         self.position = self.buffer.len() - value.len();
@@ -119,6 +122,7 @@ impl ReasoningParser {
                     let Some((_, escaped)) = chars.next() else {
                         break;
                     };
+                    // Four hexadecimal digits follow `\u`.
                     let more = if escaped == 'u' { 4 } else { 0 };
                     if (0..more).any(|_| chars.next().is_none()) {
                         break;
@@ -129,8 +133,8 @@ impl ReasoningParser {
             end = chars.clone().next().map_or(rest.len(), |(next, _)| next);
         }
         let text = &rest[..end];
-        // An incomplete surrogate pair does not decode, so it waits too. `serde_json` rejects a raw line break in a
-        // string, so escape it.
+        // An incomplete surrogate pair does not decode, so it waits too. `serde_json` rejects a raw line
+        // break in a string, so escape it.
         let Ok(decoded) =
             serde_json::from_str::<String>(&format!("\"{}\"", text.replace('\n', "\\n")))
         else {
@@ -148,12 +152,12 @@ impl ReasoningParser {
 mod tests {
     use super::*;
 
-    fn told(text: &str, size: usize) -> (String, String) {
-        let (mut reader, mut prose, mut reasoning) =
+    fn parse_in_pieces(text: &str, size: usize) -> (String, String) {
+        let (mut parser, mut prose, mut reasoning) =
             (ReasoningParser::default(), String::new(), String::new());
         let chars: Vec<char> = text.chars().collect();
         for piece in chars.chunks(size) {
-            match reader.push(&piece.iter().collect::<String>()) {
+            match parser.push(&piece.iter().collect::<String>()) {
                 ReasoningPiece::Prose(text) => prose.push_str(&text),
                 ReasoningPiece::Reasoning(text) => reasoning.push_str(&text),
             }
@@ -162,11 +166,11 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_is_read_however_its_json_is_cut() {
+    fn reasoning_is_read_from_pieces_of_any_size() {
         let json = r#" {"citations":[],"reasoning": "It says \"2.69\",\nand é \ud83d\ude00.","passed":true}"#;
         for size in 1..json.len() {
             assert_eq!(
-                told(json, size),
+                parse_in_pieces(json, size),
                 (String::new(), "It says \"2.69\",\nand é 😀.".to_owned()),
                 "pieces of {size}"
             );
@@ -174,19 +178,23 @@ mod tests {
     }
 
     #[test]
-    fn the_reasons_of_parts_are_read_one_after_the_other() {
+    fn reasoning_of_parts_is_joined_by_line_breaks() {
         let json = r#"{"criteria":[{"index":1,"reasoning":"A \"b\".","passed":true},{"index":2,"reasoning":"","passed":true},
             {"index":3,"reasoning":"C.","passed":false}],"reasoning":"One is not met."}"#;
         for size in 1..json.len() {
-            let whole = "A \"b\".\nC.\nOne is not met.".to_owned();
-            assert_eq!(told(json, size), (String::new(), whole), "pieces of {size}");
+            let expected = "A \"b\".\nC.\nOne is not met.".to_owned();
+            assert_eq!(
+                parse_in_pieces(json, size),
+                (String::new(), expected),
+                "pieces of {size}"
+            );
         }
     }
 
     #[test]
-    fn prose_is_told_as_it_is() {
+    fn prose_is_returned_unchanged() {
         assert_eq!(
-            told("The answer {is} fine.", 3),
+            parse_in_pieces("The answer {is} fine.", 3),
             ("The answer {is} fine.".to_owned(), String::new())
         );
     }

@@ -154,13 +154,14 @@ impl RunSummary {
     }
 
     fn count_votes(&mut self, decision: &Decision) {
-        let stands = decision
+        let deciding = decision
             .panel
             .as_ref()
             .and_then(|ruling| ruling.deciding_member);
-        if let Some(stands) = stands {
+        if let Some(deciding) = deciding {
             self.cascades += 1;
-            self.escalated += u64::from(stands > 0);
+            // A later member decides only if the first one was unsure.
+            self.escalated += u64::from(deciding > 0);
         }
         if let Some(share) = decision.winning_share().filter(|share| share.total > 1) {
             self.voted += 1;
@@ -180,6 +181,7 @@ impl RunSummary {
 
     /// Returns the exit code over decisions. A pending decision is not a pass.
     pub fn exit_code(&self) -> u8 {
+        // A fail is final, so it precedes errors and pending cells.
         if self.count(Outcome::Fail) > 0 {
             1
         } else if self.errors() > 0 || self.pending > 0 {
@@ -221,8 +223,14 @@ struct PlannedCellRange {
 
 struct IncompleteTranscript {
     source: TranscriptRef,
-    cells: Vec<(CellKey, Option<CellResult>)>,
+    cells: Vec<RowCell>,
     missing_results: usize,
+}
+
+/// A planned cell and its result, once it has one.
+struct RowCell {
+    key: CellKey,
+    result: Option<CellResult>,
 }
 
 impl RowBuilder {
@@ -241,11 +249,13 @@ impl RowBuilder {
         emit: &mut impl FnMut(&ReportRow<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         self.summary.duration_ms = event.at.0;
+        // The statistics count all events, also those without a row.
         self.stats.apply(event);
         match &event.kind {
             EventKind::RunStarted(header) => {
                 self.summary.run.clone_from(&header.run.0);
                 self.summary.demo = header.demo;
+                // `RunFinished` changes this, so a recording without an end stays interrupted.
                 self.summary.interrupted = true;
                 let evals = header.evals.iter().map(|eval| EvalVerdicts {
                     rubric: header
@@ -297,6 +307,7 @@ impl RowBuilder {
     /// Counts the calls with and without a recorded tool response.
     fn count_evidence_use(&mut self, at: (CellIx, TurnIx, CallIx), fact: &ToolFact) {
         if let ToolFact::Received { name, .. } = fact {
+            // Later facts of the call do not contain the tool's name.
             self.pending_calls.insert(at, name.clone());
             return;
         }
@@ -322,6 +333,7 @@ impl RowBuilder {
         mut self,
         emit: &mut impl FnMut(&ReportRow<'_>) -> Result<(), E>,
     ) -> Result<RunSummary, E> {
+        // The run may have ended before all cells had results.
         self.emit_complete(true, emit)?;
         for row in &self.decisions {
             emit(&ReportRow::Decision(row))?;
@@ -369,13 +381,17 @@ impl RowBuilder {
                 first_cell: open.cells.len(),
             },
         );
-        open.cells.extend(keys.iter().map(|key| (*key, None)));
+        open.cells.extend(keys.iter().map(|key| RowCell {
+            key: *key,
+            result: None,
+        }));
         open.missing_results += keys.len();
         self.summary.cells += keys.len() as u64;
         self.summary.pending += keys.len() as u64;
     }
 
     fn add_result(&mut self, cell: CellIx, result: &CellResult) {
+        // Ignore a result whose cell was not planned or is already emitted.
         let Some((first, range)) = self.ranges.range(..=cell).next_back() else {
             return;
         };
@@ -386,7 +402,8 @@ impl RowBuilder {
         let Some(open) = self.incomplete.get_mut(&range.transcript_no) else {
             return;
         };
-        let slot = &mut open.cells[range.first_cell + offset].1;
+        let slot = &mut open.cells[range.first_cell + offset].result;
+        // Only the first result of a cell counts.
         if slot.is_some() {
             return;
         }
@@ -396,6 +413,7 @@ impl RowBuilder {
         self.summary.flagged += u64::from(flagged);
         open.missing_results -= 1;
         self.summary.pending -= 1;
+        // A cached result caused no call in this run.
         if let (Some(usage), None) = (result.usage, &result.cached) {
             self.summary.usage = self.summary.usage.plus(usage);
             self.has_judge_calls = true;
@@ -419,8 +437,9 @@ impl RowBuilder {
                 break;
             }
             let (place, mut open) = entry.remove_entry();
+            // Repeats that were planned later are at the end, so restore the plan order.
             open.cells
-                .sort_by_key(|(key, _)| (key.eval, key.message, key.judge, key.repeat));
+                .sort_by_key(|RowCell { key, .. }| (key.eval, key.message, key.judge, key.repeat));
             self.ranges.retain(|_, range| range.transcript_no != place);
             outcome = open.emit_rows(&header, &self.labels, emit);
             if outcome.is_err() {
@@ -434,38 +453,40 @@ impl RowBuilder {
 
     fn count_transcript(&mut self, header: &RunHeader, open: &IncompleteTranscript) {
         let mut scores: IndexMap<u32, RubricScore> = IndexMap::new();
+        // After the sort, the cells of one decision are adjacent.
         for group in open
             .cells
-            .chunk_by(|a, b| (a.0.eval, a.0.message) == (b.0.eval, b.0.message))
+            .chunk_by(|a, b| (a.key.eval, a.key.message) == (b.key.eval, b.key.message))
         {
-            let key = group[0].0;
+            let key = group[0].key;
             let Some(eval) = header.evals.get(key.eval as usize) else {
                 continue;
             };
             let score = scores.entry(eval.rubric).or_default();
             score.has_weights |= eval.weighted;
             let name = header.cell_name(&open.source, &key);
-            let of = name.map(|name| (name.transcript, name.rubric, name.eval));
-            let said = of.and_then(|of| find_label(&self.labels, of, key.message));
-            let results = || group.iter().map(|(_, result)| result.as_ref());
+            let ids = name.map(|name| (name.transcript, name.rubric, name.eval));
+            let label = ids.and_then(|ids| find_label(&self.labels, ids, key.message));
+            let results = || group.iter().map(|cell| cell.result.as_ref());
+            // Without all results, the vote can still change.
             let decision = if results().all(|result| result.is_some()) {
-                eval.decide(group.iter().map(|(key, result)| (key, result.as_ref())))
+                eval.decide(group.iter().map(|cell| (&cell.key, cell.result.as_ref())))
             } else {
                 score.undecided |= eval.required;
                 None
             };
-            if let Some(said) = said.filter(|_| !is_edited_by_human(results()))
-                && let Some(of) = self.summary.evals.get_mut(key.eval as usize)
+            if let Some(label) = label.filter(|_| !is_edited_by_human(results()))
+                && let Some(verdicts) = self.summary.evals.get_mut(key.eval as usize)
             {
                 let outcome = decision.as_ref().map(|decision| decision.outcome);
-                of.count_label(outcome.and_then(Outcome::passed), said);
+                verdicts.count_label(outcome.and_then(Outcome::passed), label);
             }
             let Some(decision) = decision else { continue };
             self.summary.outcomes[decision.outcome as usize] += 1;
             self.summary.count_votes(&decision);
-            if let Some(of) = self.summary.evals.get_mut(key.eval as usize) {
-                of.pass += u64::from(decision.outcome == Outcome::Pass);
-                of.fail += u64::from(decision.outcome == Outcome::Fail);
+            if let Some(verdicts) = self.summary.evals.get_mut(key.eval as usize) {
+                verdicts.pass += u64::from(decision.outcome == Outcome::Pass);
+                verdicts.fail += u64::from(decision.outcome == Outcome::Fail);
             }
             score.add(eval.weight, eval.required, decision.outcome, decision.score);
             // A cascade whose first judge was sure has one cell, and its decision is a row too.
@@ -476,7 +497,7 @@ impl RowBuilder {
                     name: name.to_owned().decision_name(),
                     eval_type: eval.eval_type.clone(),
                     judges: find_judge_names(header, &decision),
-                    label: said,
+                    label,
                     decision,
                 });
             }
@@ -506,7 +527,8 @@ impl IncompleteTranscript {
         labels: &Labels,
         emit: &mut impl FnMut(&ReportRow<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        for (key, result) in &self.cells {
+        for RowCell { key, result } in &self.cells {
+            // A cell without a result is pending and has no row.
             let (Some(result), Some(eval), Some(name)) = (
                 result,
                 header.evals.get(key.eval as usize),
@@ -530,3 +552,6 @@ impl IncompleteTranscript {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -25,11 +25,13 @@ impl RubricScore {
     ) {
         match outcome.passed() {
             Some(passed) => {
+                // A verdict without a score counts as 1 or 0.
                 let score = score.unwrap_or(if passed { 1.0 } else { 0.0 });
                 self.sum += weight * score;
                 self.weights += weight;
                 self.required_failed |= required && !passed;
             }
+            // An error does not change the mean, but a required eval must have a verdict.
             None => self.undecided |= required,
         }
     }
@@ -38,10 +40,12 @@ impl RubricScore {
     pub(super) fn finish(&self, threshold: f64) -> (Option<bool>, Option<f64>) {
         /// Sums of tenths are inexact in floating point; a score that prints as the threshold must reach it.
         const SLACK: f64 = 1e-9;
+        // No eval has a verdict, or all weights are 0.
         if self.weights <= 0.0 {
             return (None, None);
         }
         let score = self.sum / self.weights;
+        // A failed required eval decides, even if other required evals are undecided.
         let passed = if self.required_failed {
             Some(false)
         } else if self.undecided {

@@ -18,53 +18,56 @@ pub fn format_stats(stats: &RunStats) -> Vec<String> {
     judges.chain(tools).collect()
 }
 
-fn format_judge_line(of: &JudgeStats) -> String {
-    let mut line = format!("judge {}", make_visible(&of.name, false));
-    if !of.model.is_empty() {
-        let _infallible = write!(line, " ({})", make_visible(&of.model, false));
+fn format_judge_line(stats: &JudgeStats) -> String {
+    let mut line = format!("judge {}", make_visible(&stats.name, false));
+    if !stats.model.is_empty() {
+        let _infallible = write!(line, " ({})", make_visible(&stats.model, false));
     }
     let _infallible = write!(
         line,
         ": {}, {} cached, {}",
-        pluralize(of.cells, "cell"),
-        of.cached,
-        pluralize(of.errors, "error")
+        pluralize(stats.cells, "cell"),
+        stats.cached,
+        pluralize(stats.errors, "error")
     );
-    if of.calls == 0 {
+    // Without calls, all further counts are 0.
+    if stats.calls == 0 {
         return line;
     }
     let _infallible = write!(
         line,
         " · {} ({} failed), {} repaired, {} rejected{} · {} sent, {} received",
-        pluralize(of.calls, "call"),
-        of.failed,
-        of.repaired,
-        of.rejected,
-        format_percentiles(&of.times),
-        format_bytes(of.sent_bytes),
-        format_bytes(of.bytes)
+        pluralize(stats.calls, "call"),
+        stats.failed,
+        stats.repaired,
+        stats.rejected,
+        format_percentiles(&stats.times),
+        format_bytes(stats.sent_bytes),
+        format_bytes(stats.bytes)
     );
-    let bill = of.bill();
-    if !of.free && bill.is_zero() && of.usage.input.is_none() {
+    let bill = stats.bill();
+    // No call used tokens or cost anything, not even an unknown amount.
+    if !stats.free && bill.is_zero() && stats.usage.input.is_none() {
         line.push_str(" · nothing billed");
         return line;
     }
-    let tokens = format_tokens(&of.usage);
-    if !(of.free && of.usage.input.is_none()) {
+    let tokens = format_tokens(&stats.usage);
+    // A free judge such as `rules` counts no tokens.
+    if !(stats.free && stats.usage.input.is_none()) {
         let _infallible = write!(line, " · {tokens}");
     }
-    if bill.is_zero() && !of.free {
+    if bill.is_zero() && !stats.free {
         line.push_str(" · nothing billed");
     } else {
         let _infallible = write!(line, " · {bill}");
     }
-    if let Some(as_of) = of.as_of.as_deref().filter(|_| bill.usd > 0.0) {
+    if let Some(as_of) = stats.as_of.as_deref().filter(|_| bill.usd > 0.0) {
         let _infallible = write!(line, " (prices as of {as_of})");
     }
     line
 }
 
-fn format_tool_line(name: &str, of: &ToolStats) -> String {
+fn format_tool_line(name: &str, stats: &ToolStats) -> String {
     // Most tools have none of these, so a count of 0 is left out.
     let few = |count: u64, what: &str| match count {
         0 => String::new(),
@@ -73,17 +76,17 @@ fn format_tool_line(name: &str, of: &ToolStats) -> String {
     format!(
         "tool {}: {}, {} repaired{}, {} rejected{}, {} cached, {}{} · {} received, {} given to judges (about {} tokens)",
         make_visible(name, false),
-        pluralize(of.calls, "call"),
-        of.repaired,
-        few(of.coerced, "coerced"),
-        of.rejected,
-        few(of.retried, "tried twice"),
-        of.cached,
-        pluralize(of.errors, "error"),
-        format_percentiles(&of.times),
-        format_bytes(of.bytes),
-        format_bytes(of.text_bytes),
-        estimate_tokens(of.text_bytes),
+        pluralize(stats.calls, "call"),
+        stats.repaired,
+        few(stats.coerced, "coerced"),
+        stats.rejected,
+        few(stats.retried, "tried twice"),
+        stats.cached,
+        pluralize(stats.errors, "error"),
+        format_percentiles(&stats.times),
+        format_bytes(stats.bytes),
+        format_bytes(stats.text_bytes),
+        estimate_tokens(stats.text_bytes),
     )
 }
 
@@ -92,26 +95,27 @@ fn estimate_tokens(bytes: u64) -> u64 {
     bytes.div_ceil(4)
 }
 
-fn format_percentiles(of: &CallDurations) -> String {
-    match (of.percentile(50), of.percentile(95)) {
+fn format_percentiles(durations: &CallDurations) -> String {
+    match (durations.percentile(50), durations.percentile(95)) {
         (Some(p50), Some(p95)) => format!(", p50 {p50}, p95 {p95}"),
         _ => String::new(),
     }
 }
 
 /// Formats the token counts: `21000 (1000 cached) + 2700 (200 thinking) tokens`, or `tokens unknown`.
-pub fn format_tokens(of: &TokenUsage) -> String {
-    let (Some(input), Some(output)) = (of.input, of.output) else {
+pub fn format_tokens(usage: &TokenUsage) -> String {
+    let (Some(input), Some(output)) = (usage.input, usage.output) else {
         return "tokens unknown".to_owned();
     };
-    let part = |of: Option<u64>, what: &str| {
-        of.filter(|n| *n > 0)
+    let part = |count: Option<u64>, what: &str| {
+        count
+            .filter(|n| *n > 0)
             .map_or_else(String::new, |n| format!(" ({n} {what})"))
     };
     format!(
         "{input}{} + {output}{} tokens",
-        part(of.cached, "cached"),
-        part(of.thinking, "thinking")
+        part(usage.cached, "cached"),
+        part(usage.thinking, "thinking")
     )
 }
 
@@ -140,28 +144,28 @@ pub(super) struct JudgeLine<'a> {
 }
 
 impl<'a> JudgeLine<'a> {
-    pub(super) fn from_stats(of: &'a JudgeStats) -> Self {
-        let bill = of.bill();
+    pub(super) fn from_stats(stats: &'a JudgeStats) -> Self {
+        let bill = stats.bill();
         Self {
             r#type: "judge",
-            judge: &of.name,
-            model: &of.model,
-            cells: of.cells,
-            cached: of.cached,
-            errors: of.errors,
-            calls: of.calls,
-            failed: of.failed,
-            repaired: of.repaired,
-            rejected: of.rejected,
-            p50_ms: of.times.percentile(50).map(|ms| ms.0),
-            p95_ms: of.times.percentile(95).map(|ms| ms.0),
-            sent_bytes: of.sent_bytes,
-            bytes: of.bytes,
-            usage: UsageLine::from_usage(of.usage),
+            judge: &stats.name,
+            model: &stats.model,
+            cells: stats.cells,
+            cached: stats.cached,
+            errors: stats.errors,
+            calls: stats.calls,
+            failed: stats.failed,
+            repaired: stats.repaired,
+            rejected: stats.rejected,
+            p50_ms: stats.times.percentile(50).map(|ms| ms.0),
+            p95_ms: stats.times.percentile(95).map(|ms| ms.0),
+            sent_bytes: stats.sent_bytes,
+            bytes: stats.bytes,
+            usage: UsageLine::from_usage(stats.usage),
             cost_usd: bill.exact_usd(),
             known_usd: bill.usd,
             unknown_calls: bill.unknown,
-            prices_as_of: of.as_of.as_deref(),
+            prices_as_of: stats.as_of.as_deref(),
         }
     }
 }
@@ -189,22 +193,22 @@ pub(super) struct ToolLine<'a> {
 }
 
 impl<'a> ToolLine<'a> {
-    pub(super) fn from_stats(name: &'a str, of: &ToolStats) -> Self {
+    pub(super) fn from_stats(name: &'a str, stats: &ToolStats) -> Self {
         Self {
             r#type: "tool",
             tool: name,
-            calls: of.calls,
-            repaired: of.repaired,
-            coerced: of.coerced,
-            rejected: of.rejected,
-            retried: of.retried,
-            cached: of.cached,
-            errors: of.errors,
-            p50_ms: of.times.percentile(50).map(|ms| ms.0),
-            p95_ms: of.times.percentile(95).map(|ms| ms.0),
-            bytes: of.bytes,
-            text_bytes: of.text_bytes,
-            tokens_estimate: estimate_tokens(of.text_bytes),
+            calls: stats.calls,
+            repaired: stats.repaired,
+            coerced: stats.coerced,
+            rejected: stats.rejected,
+            retried: stats.retried,
+            cached: stats.cached,
+            errors: stats.errors,
+            p50_ms: stats.times.percentile(50).map(|ms| ms.0),
+            p95_ms: stats.times.percentile(95).map(|ms| ms.0),
+            bytes: stats.bytes,
+            text_bytes: stats.text_bytes,
+            tokens_estimate: estimate_tokens(stats.text_bytes),
             cost_usd: None,
         }
     }
@@ -221,6 +225,7 @@ pub(super) struct UsageLine {
 
 impl UsageLine {
     pub(super) fn from_usage(usage: TokenUsage) -> Self {
+        // Name all fields, so that a new one causes a compile error here.
         let TokenUsage {
             input,
             output,
@@ -243,7 +248,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_unknown_says_so_and_cached_and_thinking_stand_apart() {
+    fn token_counts_list_cached_and_thinking_tokens() {
         assert_eq!(format_tokens(&TokenUsage::default()), "tokens unknown");
         let usage = TokenUsage {
             input: Some(100),
@@ -259,31 +264,31 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_of_hostile_name_is_shown_visibly() {
+    fn control_characters_of_tool_name_are_escaped() {
         let line = format_tool_line("a\u{1b}[2J", &ToolStats::default());
         assert!(!line.contains('\u{1b}'), "{line}");
         assert!(line.contains("0 calls, 0 repaired, 0 rejected, 0 cached, 0 errors"));
     }
 
     #[test]
-    fn what_was_coerced_and_tried_twice_is_told_where_it_was() {
-        let of = ToolStats {
+    fn tool_line_counts_coerced_and_retried_calls() {
+        let stats = ToolStats {
             calls: 4,
             coerced: 2,
             retried: 1,
             ..ToolStats::default()
         };
-        let line = format_tool_line("find", &of);
+        let line = format_tool_line("find", &stats);
         assert!(
             line.contains("0 repaired, 2 coerced, 0 rejected, 1 tried twice, 0 cached"),
             "{line}"
         );
-        let json = serde_json::to_value(ToolLine::from_stats("find", &of)).expect("JSON");
+        let json = serde_json::to_value(ToolLine::from_stats("find", &stats)).expect("JSON");
         assert_eq!((&json["coerced"], &json["retried"]), (&2.into(), &1.into()));
     }
 
     #[test]
-    fn a_line_has_all_its_keys() {
+    fn judge_line_has_all_its_keys() {
         let judge =
             serde_json::to_value(JudgeLine::from_stats(&JudgeStats::default())).expect("JSON");
         for key in [

@@ -14,6 +14,7 @@ const MIN_WRAP_WIDTH: usize = 20;
 /// The line begins at column `first`, its continuation lines at column `indent`. A word that is wider than the room
 /// stays whole, so that names and URLs can be copied.
 pub fn wrap_line(text: &str, first: usize, indent: usize, width: usize) -> Cow<'_, str> {
+    // A very narrow terminal would show about one word per line, so leave the line whole.
     if width < indent + MIN_WRAP_WIDTH || first + text.width() <= width {
         return Cow::Borrowed(text);
     }
@@ -23,6 +24,7 @@ pub fn wrap_line(text: &str, first: usize, indent: usize, width: usize) -> Cow<'
         let wide = word.width();
         if number == 0 {
             column += wide;
+        // A break on an empty line would not help, so a long word stays whole.
         } else if column + 1 + wide <= width || column == indent {
             out.push(' ');
             column += 1 + wide;
@@ -41,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_broken_at_spaces_and_hang() {
+    fn lines_break_at_spaces_with_indent() {
         assert_eq!(
             wrap_line("one two three four five six", 4, 4, 24),
             "one two three four\n    five six"
@@ -54,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_broken_stays_whole() {
+    fn long_words_stay_whole() {
         let url = "https://releases.beamline.example/downloads";
         assert_eq!(wrap_line(url, 4, 4, 30), url);
         assert_eq!(

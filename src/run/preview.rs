@@ -274,7 +274,7 @@ impl JudgePreview {
         let Some(pricing) = config.pricing() else {
             return;
         };
-        let usd = |(input, output)| pricing.token_cost(input, output);
+        let usd = |(input, output)| pricing.estimate_token_cost(input, output);
         self.prices_as_of = pricing.as_of;
         self.cost_usd = Some(usd((self.input_tokens, self.output_tokens)));
         self.cost_range = Some((usd(self.tokens_least), usd(self.tokens_most)));

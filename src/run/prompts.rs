@@ -162,11 +162,11 @@ fn render_prompt(
     let body = engine
         .first_request_body(&ask)
         .map_err(|error| error.to_string())?;
-    let (key, parts) = engine.cache_key(&ask).map_err(|error| error.to_string())?;
+    let cache_key = engine.cache_key(&ask).map_err(|error| error.to_string())?;
     Ok(Some(RenderedPrompt {
         name,
         body,
-        cache_key: key,
-        key_parts: parts,
+        cache_key: cache_key.key,
+        key_parts: cache_key.parts,
     }))
 }

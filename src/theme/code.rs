@@ -84,6 +84,7 @@ fn strip_line_break(line: &str) -> &str {
 
 fn load_syntaxes() -> &'static SyntaxSet {
     static SYNTAXES: OnceLock<SyntaxSet> = OnceLock::new();
+    // Loading decodes all syntaxes that syntect bundles, so do it once.
     SYNTAXES.get_or_init(SyntaxSet::load_defaults_newlines)
 }
 
@@ -95,6 +96,7 @@ fn find_syntax(set: &SyntaxSet, lang: CodeLanguage) -> &SyntaxReference {
         CodeLanguage::Markdown => "Markdown",
         CodeLanguage::Diff => "Diff",
     };
+    // syntect bundles all five syntaxes. Plain text is a fallback without a panic.
     set.find_syntax_by_name(name)
         .unwrap_or_else(|| set.find_syntax_plain_text())
 }
@@ -110,14 +112,17 @@ fn highlight_syntax(text: &str, lang: CodeLanguage, go_on: &mut dyn FnMut() -> b
     let (mut parser, mut state) = fresh();
     let mut spans = RoleSpans::new();
     for (start, line) in split_lines(text) {
+        // A skipped line does not change the state, so a string that begins on it is not recognized.
         if line.len() > MAX_LINE_BYTES {
             continue;
         }
+        // The rest of the text stays plain.
         if !go_on() {
             break;
         }
         let Ok(changes) = parser.parse_line(line, set) else {
-            // The syntax refers to another one that is missing. Start from the initial state on the next line.
+            // The syntax refers to another one that is missing. Start from the initial state on the next
+            // line.
             (parser, state) = fresh();
             continue;
         };
@@ -125,6 +130,7 @@ fn highlight_syntax(text: &str, lang: CodeLanguage, go_on: &mut dyn FnMut() -> b
         for (style, _, range) in
             RangedHighlightIterator::new(&mut state, &changes, line, &highlighter)
         {
+            // syntect needs the line break to end a comment, but a span must not contain it.
             let range = range.start..range.end.min(end);
             // Plain text needs no span, so it costs nothing to draw.
             if let Some(role) = scopes::decode_role(style)
@@ -152,6 +158,7 @@ fn adjust_yaml_role(role: Role, word: &str, after: &str) -> Role {
         return Role::CodeKey;
     }
     let known = matches!(word, "true" | "false" | "null");
+    // Signs such as `~` are not words and keep their role.
     if role == Role::CodeKeyword && !known && word.bytes().all(|b| b.is_ascii_alphabetic()) {
         return Role::CodeString;
     }

@@ -36,8 +36,10 @@ pub struct Glyphs {
     pub up: &'static str,
     /// The mark for more rows below.
     pub down: &'static str,
-    /// The filled and the empty part of a bar.
-    pub bar: (&'static str, &'static str),
+    /// The filled part of a bar.
+    pub bar_filled: &'static str,
+    /// The empty part of a bar.
+    pub bar_empty: &'static str,
     /// The mark of a cut text.
     pub ellipsis: &'static str,
 }
@@ -61,7 +63,8 @@ impl Glyphs {
         cursor: "▌",
         up: "↑",
         down: "↓",
-        bar: ("█", "░"),
+        bar_filled: "█",
+        bar_empty: "░",
         ellipsis: "…",
     };
 
@@ -76,6 +79,7 @@ impl Glyphs {
         never: "o",
         stale: "~",
         flipped: "%",
+        // The usual `-` of a spinner is already the mark for `not_applicable`.
         live: &["|", "/", "=", "\\"],
         open: "v",
         closed: ">",
@@ -83,7 +87,9 @@ impl Glyphs {
         cursor: ">",
         up: "^",
         down: "v",
-        bar: ("#", "."),
+        bar_filled: "#",
+        bar_empty: ".",
+        // A mark is one column wide, so `...` is too long.
         ellipsis: ">",
     };
 }
@@ -127,8 +133,8 @@ mod tests {
             glyphs.cursor,
             glyphs.up,
             glyphs.down,
-            glyphs.bar.0,
-            glyphs.bar.1,
+            glyphs.bar_filled,
+            glyphs.bar_empty,
             glyphs.ellipsis,
         ];
         all.extend(glyphs.live);
@@ -147,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_are_one_column_wide_and_ascii_where_it_must_be() {
+    fn marks_are_one_column_wide_and_ascii_set_is_ascii() {
         for glyphs in [Glyphs::UNICODE, Glyphs::ASCII] {
             for mark in verdicts(&glyphs).into_iter().chain(others(&glyphs)) {
                 assert_eq!(mark.width(), 1, "{mark}");

@@ -34,7 +34,7 @@ pub struct Theme {
     styles: Vec<Style>,
     glyphs: Glyphs,
     depth: ColorDepth,
-    colour: bool,
+    color: bool,
 }
 
 impl Theme {
@@ -44,13 +44,14 @@ impl Theme {
             about,
             styles,
             glyphs: Glyphs::UNICODE,
-            depth: ColorDepth::TrueColour,
-            colour: true,
+            depth: ColorDepth::TrueColor,
+            color: true,
         }
     }
 
     /// Returns the style of a role.
     pub fn style(&self, role: Role) -> Style {
+        // The list of styles has the order of `Role::ALL`.
         self.styles[role as usize]
     }
 
@@ -78,7 +79,7 @@ impl Theme {
     /// reduced palette would only approximate them.
     pub const fn default_for(depth: ColorDepth) -> &'static str {
         match depth {
-            ColorDepth::TrueColour | ColorDepth::Indexed256 => "dark",
+            ColorDepth::TrueColor | ColorDepth::Indexed256 => "dark",
             ColorDepth::Ansi16 => "ansi",
         }
     }
@@ -87,13 +88,14 @@ impl Theme {
     #[must_use]
     pub fn replaced_by(&self, to: Self) -> Self {
         let to = to.for_depth(self.depth);
-        let to = if self.colour { to } else { to.without_colour() };
+        let to = if self.color { to } else { to.without_color() };
         if self.glyphs.ascii { to.in_ascii() } else { to }
     }
 
     /// Reduces the theme to the colors that a terminal can show.
     #[must_use]
     pub fn for_depth(mut self, depth: ColorDepth) -> Self {
+        // Copy the plain text style first, because the loop reduces it too.
         let ground = self.style(Role::Text);
         for style in &mut self.styles {
             *style = depth.reduce_style(*style, ground);
@@ -104,15 +106,16 @@ impl Theme {
 
     /// Removes all colors (`NO_COLOR`); roles then differ by weight, reversal and underlining.
     #[must_use]
-    pub fn without_colour(mut self) -> Self {
+    pub fn without_color(mut self) -> Self {
         for role in Role::ALL {
             let style = &mut self.styles[*role as usize];
             style.fg = None;
             style.bg = None;
             style.underline_color = None;
+            // The theme may set modifiers of its own, so add this one to them.
             *style = style.add_modifier(role.fallback_modifier());
         }
-        self.colour = false;
+        self.color = false;
         self
     }
 

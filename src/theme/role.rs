@@ -29,6 +29,7 @@ macro_rules! roles {
     };
 }
 
+// A short name keeps each role below on one line.
 use Role as R;
 
 roles! {
@@ -134,6 +135,7 @@ roles! {
 impl Role {
     /// Returns the modifier that distinguishes the role from plain text on a screen without colors.
     pub(super) const fn fallback_modifier(self) -> Modifier {
+        // `union` is a const function; the operator `|` is not.
         const fn both(a: Modifier, b: Modifier) -> Modifier {
             a.union(b)
         }
@@ -214,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_all_is_the_order_of_styles() {
+    fn role_numbers_follow_the_order_of_all() {
         for (at, role) in Role::ALL.iter().enumerate() {
             assert_eq!(*role as usize, at);
         }

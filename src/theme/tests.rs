@@ -1,4 +1,4 @@
-//! Themes as files, and what is left of them without colours and on poor terminals.
+//! Themes as files, and what is left of them without colors and on poor terminals.
 
 mod contrast;
 
@@ -10,15 +10,15 @@ use ratatui::style::{Color, Modifier, Style};
 use super::*;
 
 /// A theme of a user's file of this text.
-fn user(text: &str) -> Result<Theme, ThemeError> {
+fn load_user_theme(text: &str) -> Result<Theme, ThemeError> {
     let dir = tempfile::tempdir().expect("a folder for a test");
     let path = dir.path().join("mine.yaml");
     fs::write(&path, text).expect("a test's file is written");
-    Theme::from_file(&path).map_err(|error| without(error, dir.path()))
+    Theme::from_file(&path).map_err(|error| strip_folder(error, dir.path()))
 }
 
 /// The same error without the folder it happened in.
-fn without(error: ThemeError, dir: &Path) -> ThemeError {
+fn strip_folder(error: ThemeError, dir: &Path) -> ThemeError {
     match error {
         ThemeError::Refused(mut faults) => {
             for fault in &mut faults {
@@ -31,8 +31,10 @@ fn without(error: ThemeError, dir: &Path) -> ThemeError {
     }
 }
 
-fn fault(text: &str) -> String {
-    user(text).expect_err("the theme is refused").to_string()
+fn load_error(text: &str) -> String {
+    load_user_theme(text)
+        .expect_err("the theme is refused")
+        .to_string()
 }
 
 fn bundled() -> Vec<Theme> {
@@ -41,7 +43,7 @@ fn bundled() -> Vec<Theme> {
 }
 
 #[test]
-fn the_bundled_themes_load_and_say_what_they_are() {
+fn bundled_themes_load_and_have_a_description() {
     assert_eq!(
         bundled_names(),
         ["dark", "light", "high-contrast", "colour-blind", "ansi"]
@@ -52,8 +54,9 @@ fn the_bundled_themes_load_and_say_what_they_are() {
 }
 
 #[test]
-fn a_user_states_only_differences() {
-    let mine = user("inherits: dark\nroles:\n  pass: {fg: cyan, bold: true}\n").expect("it loads");
+fn user_theme_states_only_differences() {
+    let mine = load_user_theme("inherits: dark\nroles:\n  pass: {fg: cyan, bold: true}\n")
+        .expect("it loads");
     let dark = Theme::bundled("dark").expect("it loads");
     let cyan = Style::new().fg(Color::Cyan).add_modifier(Modifier::BOLD);
     assert_eq!(mine.style(Role::Pass), cyan);
@@ -62,17 +65,18 @@ fn a_user_states_only_differences() {
 }
 
 #[test]
-fn an_inherited_colour_is_another_colour_everywhere() {
-    let mine = user("inherits: dark\npalette: {green: \"#010203\"}\n").expect("it loads");
+fn palette_color_replaces_inherited_color_in_every_role() {
+    let mine =
+        load_user_theme("inherits: dark\npalette: {green: \"#010203\"}\n").expect("it loads");
     let green = Some(Color::Rgb(1, 2, 3));
     assert_eq!(mine.style(Role::Pass).fg, green);
     assert_eq!(mine.style(Role::CodeString).fg, green);
 }
 
 #[test]
-fn a_silent_theme_shows_what_is_selected_by_weight() {
-    let mine =
-        user("roles:\n  text: {fg: \"#ffffff\", bg: black}\n  accent: red\n").expect("loads");
+fn theme_without_selection_style_shows_selection_by_weight() {
+    let mine = load_user_theme("roles:\n  text: {fg: \"#ffffff\", bg: black}\n  accent: red\n")
+        .expect("loads");
     let text = Style::new().fg(Color::Rgb(255, 255, 255)).bg(Color::Black);
     let selected = text.add_modifier(Modifier::REVERSED);
     assert_eq!(mine.style(Role::Selected), selected);
@@ -81,7 +85,7 @@ fn a_silent_theme_shows_what_is_selected_by_weight() {
 }
 
 #[test]
-fn a_fault_is_told_with_its_place_and_the_nearest_name() {
+fn theme_error_names_position_and_nearest_name() {
     let cases = [
         (
             "roles:\n  text: \"#fff\"\n  pas: red\n",
@@ -121,13 +125,13 @@ fn a_fault_is_told_with_its_place_and_the_nearest_name() {
             "mine.yaml:1:22: bold must be true or false (got the text \"yes\")",
         ),
     ];
-    for (text, told) in cases {
-        assert_eq!(fault(text), told, "{text}");
+    for (text, expected) in cases {
+        assert_eq!(load_error(text), expected, "{text}");
     }
 }
 
 #[test]
-fn two_files_that_inherit_from_each_other_are_refused_where_the_circle_closes() {
+fn themes_that_inherit_from_each_other_are_refused() {
     let dir = tempfile::tempdir().expect("a folder for a test");
     let write = |name: &str, text: &str| {
         let path = dir.path().join(name);
@@ -151,7 +155,7 @@ fn two_files_that_inherit_from_each_other_are_refused_where_the_circle_closes() 
 }
 
 #[test]
-fn a_theme_is_named_by_name_or_by_file() {
+fn theme_is_chosen_by_name_or_by_file() {
     assert_eq!(Theme::load("light"), Theme::bundled("light"));
     let unknown = Theme::load("hihg-contrast").expect_err("no such theme");
     assert_eq!(
@@ -176,19 +180,19 @@ fn hostile_theme_files_are_refused_and_shown() {
         "unknown theme `␛[2J`; the themes are dark, light, high-contrast, colour-blind, ansi (the path of your own \
          file must contain `/` or `.`)"
     );
-    let told = fault("roles: {\"\\e[2J\": red}\n");
-    assert!(!told.contains('\u{1b}'), "{told:?}");
-    assert!(fault(&"#".repeat(2 << 20)).contains("at most"));
+    let message = load_error("roles: {\"\\e[2J\": red}\n");
+    assert!(!message.contains('\u{1b}'), "{message:?}");
+    assert!(load_error(&"#".repeat(2 << 20)).contains("at most"));
     assert_eq!(
-        fault(""),
+        load_error(""),
         "mine.yaml:1:1: the file must be a mapping (got nothing)"
     );
 }
 
 #[test]
-fn every_theme_tells_what_matters_apart_without_colours() {
+fn themes_without_colors_distinguish_important_roles() {
     for theme in bundled() {
-        let theme = theme.without_colour();
+        let theme = theme.without_color();
         let text = theme.style(Role::Text);
         for role in Role::ALL {
             let style = theme.style(*role);
@@ -234,9 +238,9 @@ fn every_theme_tells_what_matters_apart_without_colours() {
 }
 
 #[test]
-fn selection_focus_and_what_flipped_show_on_any_terminal() {
+fn selection_and_focus_are_visible_at_every_color_depth() {
     for depth in [
-        ColorDepth::TrueColour,
+        ColorDepth::TrueColor,
         ColorDepth::Indexed256,
         ColorDepth::Ansi16,
     ] {
@@ -261,23 +265,23 @@ fn selection_focus_and_what_flipped_show_on_any_terminal() {
 }
 
 #[test]
-fn a_reduced_theme_holds_no_colour_the_terminal_lacks() {
+fn reduced_theme_uses_only_colors_of_the_terminal() {
     for theme in bundled() {
         for role in Role::ALL {
             let few = theme.clone().for_depth(ColorDepth::Ansi16).style(*role);
             let more = theme.clone().for_depth(ColorDepth::Indexed256).style(*role);
-            for colour in [few.fg, few.bg].into_iter().flatten() {
-                assert!(!matches!(colour, Color::Rgb(..) | Color::Indexed(_)));
+            for color in [few.fg, few.bg].into_iter().flatten() {
+                assert!(!matches!(color, Color::Rgb(..) | Color::Indexed(_)));
             }
-            for colour in [more.fg, more.bg].into_iter().flatten() {
-                assert!(!matches!(colour, Color::Rgb(..)));
+            for color in [more.fg, more.bg].into_iter().flatten() {
+                assert!(!matches!(color, Color::Rgb(..)));
             }
         }
     }
 }
 
 #[test]
-fn ansi_states_no_colour_that_vanishes_on_a_light_or_a_dark_ground() {
+fn ansi_theme_is_readable_on_light_and_dark_grounds() {
     let safe = [
         Color::Reset,
         Color::Red,
@@ -288,18 +292,18 @@ fn ansi_states_no_colour_that_vanishes_on_a_light_or_a_dark_ground() {
     let theme = Theme::bundled("ansi").expect("it loads");
     for role in Role::ALL {
         let style = theme.style(*role);
-        for colour in [style.fg, style.bg].into_iter().flatten() {
-            assert!(safe.contains(&colour), "{role:?}: {colour:?}");
+        for color in [style.fg, style.bg].into_iter().flatten() {
+            assert!(safe.contains(&color), "{role:?}: {color:?}");
         }
     }
 }
 
 #[test]
-fn another_theme_keeps_to_the_terminal() {
+fn replaced_theme_keeps_terminal_settings() {
     let plain = Theme::bundled("dark")
         .expect("it loads")
         .for_depth(ColorDepth::Ansi16)
-        .without_colour()
+        .without_color()
         .in_ascii();
     let light = Theme::bundled("light").expect("it loads");
     let switched = plain.replaced_by(light.clone());
@@ -307,9 +311,9 @@ fn another_theme_keeps_to_the_terminal() {
         switched,
         light
             .for_depth(ColorDepth::Ansi16)
-            .without_colour()
+            .without_color()
             .in_ascii()
     );
-    assert_eq!(Theme::default_for(ColorDepth::TrueColour), "dark");
+    assert_eq!(Theme::default_for(ColorDepth::TrueColor), "dark");
     assert_eq!(Theme::default_for(ColorDepth::Ansi16), "ansi");
 }

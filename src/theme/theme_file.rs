@@ -50,7 +50,7 @@ const BUNDLED_THEMES: &[(&str, &str)] = &[
 ];
 
 /// The terminal colors by name.
-const TERMINAL_COLOURS: &[(&str, Color)] = &[
+const TERMINAL_COLORS: &[(&str, Color)] = &[
     ("default", Color::Reset),
     ("black", Color::Black),
     ("red", Color::Red),
@@ -59,6 +59,7 @@ const TERMINAL_COLOURS: &[(&str, Color)] = &[
     ("blue", Color::Blue),
     ("magenta", Color::Magenta),
     ("cyan", Color::Cyan),
+    // ratatui calls the colors 7 and 15 `Gray` and `White`.
     ("white", Color::Gray),
     ("bright-black", Color::DarkGray),
     ("bright-red", Color::LightRed),
@@ -108,6 +109,7 @@ pub fn bundled_source(name: &str) -> Option<&'static str> {
 }
 
 pub(super) fn load_bundled(name: &str) -> Result<Theme, ThemeError> {
+    // Check the name first: `parse_bundled` would report an unknown theme as an empty file.
     if bundled_source(name).is_none() {
         return Err(ThemeError::Unknown(unknown_theme_message(name)));
     }
@@ -134,11 +136,11 @@ fn is_theme_path(name: &str) -> bool {
 }
 
 fn unknown_theme_message(name: &str) -> String {
-    let shown = make_visible(name, false);
+    let visible_name = make_visible(name, false);
     match find_nearest(name, bundled_names()) {
-        Some(near) => format!("unknown theme `{shown}`; did you mean `{near}`?"),
+        Some(near) => format!("unknown theme `{visible_name}`; did you mean `{near}`?"),
         None => format!(
-            "unknown theme `{shown}`; the themes are {} (the path of your own file must contain `/` or `.`)",
+            "unknown theme `{visible_name}`; the themes are {} (the path of your own file must contain `/` or `.`)",
             bundled_names().join(", ")
         ),
     }
@@ -187,6 +189,7 @@ impl ThemeFile {
             .and_then(|file| file.take(most).read_to_end(&mut bytes))
             .map_err(|error| refused(format!("cannot be read: {error}")))?;
         let text = String::from_utf8(bytes).map_err(|_| refused("is not UTF-8 text".to_owned()))?;
+        // Canonical paths make two spellings of one file equal, so that the chain finds circles.
         chain.push(path.canonicalize().unwrap_or_else(|_| path.to_owned()));
         Self::parse(&Arc::from(text), path, chain)
     }
@@ -203,20 +206,25 @@ impl ThemeFile {
         let mut sheet = match fields.text("inherits") {
             None => Self::default(),
             Some(name) => match load_inherited(&name, path, chain) {
+                // Errors inside the inherited file end the load, because they belong to another file.
                 Ok(sheet) => sheet?,
                 Err(why) => {
+                    // The name is wrong in this file. Continue, so that the user sees its other errors too.
                     fields.error("inherits", "inherits", why);
                     Self::default()
                 }
             },
         };
+        // A description belongs to one file and is not inherited.
         sheet.about = about.unwrap_or_default();
+        // Read the palette before the roles, which use its names.
         if fields.mapping("palette").is_some() {
             sheet.take_palette(&doc, &problems);
         }
         if let Some(roles) = fields.mapping("roles") {
             sheet.take_roles(roles, &doc, &problems);
         }
+        // `finish` reports the keys that were not read, so it comes last.
         fields.finish();
         let faults = problems.into_sorted();
         if faults.is_empty() {
@@ -232,14 +240,15 @@ impl ThemeFile {
         };
         for (name, value) in palette {
             let pointer = format!("/palette/{}", escape_pointer_step(name));
+            // A palette may redefine names such as `green`, but neither `default` nor a literal color.
             if name == "default" || name.starts_with('#') {
                 let why = format!("`{name}` is already a color; choose another name");
                 problems.error(doc.key_span(&pointer), "value", why);
                 continue;
             }
             match value.as_str().and_then(parse_literal_color) {
-                Some(colour) => {
-                    self.palette.insert(name.clone(), colour);
+                Some(color) => {
+                    self.palette.insert(name.clone(), color);
                 }
                 None => problems.error(
                     doc.span(&pointer),
@@ -263,6 +272,7 @@ impl ThemeFile {
                     let at = roles.pointer(role.name());
                     self.parse_look(MappingDecoder::new(doc, &at, problems), &roles, *role)
                 }
+                // Any other value is the foreground color.
                 Some(value) => RoleLook {
                     fg: self.parse_color(value, role.name(), &roles),
                     ..RoleLook::default()
@@ -307,11 +317,12 @@ impl ThemeFile {
         roles: &MappingDecoder<'_>,
     ) -> Option<ThemeColor> {
         if let Some(name) = value.as_str() {
+            // The palette precedes the terminal colors, so that a theme can redefine `green`.
             if self.palette.contains_key(name) {
                 return Some(ThemeColor::Named(name.to_owned()));
             }
-            if let Some(colour) = parse_literal_color(name) {
-                return Some(ThemeColor::Literal(colour));
+            if let Some(color) = parse_literal_color(name) {
+                return Some(ThemeColor::Literal(color));
             }
         }
         let names = self.palette.keys().map(String::as_str);
@@ -320,13 +331,14 @@ impl ThemeFile {
     }
 
     fn to_theme(&self, name: &str) -> Theme {
-        let colour = |paint: &Option<ThemeColor>| match paint.as_ref()? {
+        // Resolve palette names only now: a color of this file's palette also changes inherited roles.
+        let color = |paint: &Option<ThemeColor>| match paint.as_ref()? {
             ThemeColor::Named(name) => self.palette.get(name).copied(),
-            ThemeColor::Literal(colour) => Some(*colour),
+            ThemeColor::Literal(color) => Some(*color),
         };
         let style = |look: &RoleLook| Style {
-            fg: colour(&look.fg),
-            bg: colour(&look.bg),
+            fg: color(&look.fg),
+            bg: color(&look.bg),
             add_modifier: look.weight,
             ..Style::new()
         };
@@ -335,6 +347,7 @@ impl ThemeFile {
             .map(|role| {
                 let ancestors = std::iter::successors(Some(*role), |role| role.parent());
                 let stated = ancestors
+                    // Only `text` is left as an ancestor, so the role also gets its fallback modifier.
                     .filter(|role| *role != Role::Text)
                     .find_map(|role| self.roles.get(&role));
                 stated.map_or_else(
@@ -362,8 +375,10 @@ fn load_inherited(
         return Err(unknown_theme_message(name));
     }
     let path = if known {
+        // `parse_bundled` adds the same path to the chain.
         PathBuf::from(format!("themes/{name}.yaml"))
     } else {
+        // A relative path starts at the folder of the file that contains it.
         let sibling = from.parent().unwrap_or(Path::new("")).join(name);
         sibling.canonicalize().unwrap_or(sibling)
     };
@@ -382,15 +397,17 @@ fn parse_literal_color(written: &str) -> Option<Color> {
     if let Some(hex) = written.strip_prefix('#') {
         let hex =
             Some(hex).filter(|hex| hex.len() == 6 && hex.bytes().all(|b| b.is_ascii_hexdigit()))?;
+        // All six bytes are ASCII, so the slices end between characters.
         let part = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).ok();
         return Some(Color::Rgb(part(0)?, part(2)?, part(4)?));
     }
-    let found = TERMINAL_COLOURS.iter().find(|(name, _)| *name == written);
-    found.map(|(_, colour)| *colour)
+    let found = TERMINAL_COLORS.iter().find(|(name, _)| *name == written);
+    found.map(|(_, color)| *color)
 }
 
 fn describe_invalid_color<'n>(value: &Value, names: impl IntoIterator<Item = &'n str>) -> String {
     let Some(written) = value.as_str() else {
+        // YAML reads an unquoted `#rrggbb` as a comment, so the value is null.
         let hint = if value.is_null() {
             "; is there an unquoted `#rrggbb`?"
         } else {
@@ -399,7 +416,8 @@ fn describe_invalid_color<'n>(value: &Value, names: impl IntoIterator<Item = &'n
         return format!("must be a color (got {}{hint})", describe_value(value));
     };
     let mut known: Vec<&str> = names.into_iter().collect();
-    known.extend(TERMINAL_COLOURS.iter().map(|(name, _)| *name));
+    known.extend(TERMINAL_COLORS.iter().map(|(name, _)| *name));
+    // The palette has no order. Sort, so that the suggestion is always the same.
     known.sort_unstable();
     match find_nearest(written, known) {
         Some(near) => format!("unknown color `{written}`; did you mean `{near}`?"),

@@ -30,6 +30,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for RawContent<'a> {
 /// The visitor for [`RawContent`].
 struct RawContentVisitor;
 
+// `null` has no visitor here: `Option<RawContent>` consumes it before serde calls this visitor.
 impl<'de> Visitor<'de> for RawContentVisitor {
     type Value = RawContent<'de>;
 
@@ -42,6 +43,7 @@ impl<'de> Visitor<'de> for RawContentVisitor {
     }
 
     fn visit_str<E: Error>(self, v: &str) -> Result<Self::Value, E> {
+        // serde passes a borrowed text if the JSON string has no escapes, else a decoded copy.
         Ok(RawContent::Text(SourceText::from(v.to_owned())))
     }
 
@@ -55,6 +57,7 @@ impl<'de> Visitor<'de> for RawContentVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut json = String::from("{");
+        // Raw values keep numbers and escapes exactly as the program wrote them.
         while let Some((key, value)) = map.next_entry::<&'de RawValue, &'de RawValue>()? {
             if json.len() > 1 {
                 json.push(',');

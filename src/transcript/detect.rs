@@ -50,26 +50,28 @@ impl FilePreview<'_> {
     /// Returns a walker for files in which a list is one record. The list is the whole file, a line, or an element of
     /// an outer list.
     pub(super) fn list_walker(&self) -> RecordWalker {
-        let inner = self
+        // If the first element is itself a list, the outer list only contains the records.
+        let is_nested = self
             .records
             .first()
             .is_some_and(|seen| seen.bytes.starts_with(b"["));
-        if self.layout != (RecordLayout::Values { array: true }) || inner {
+        if self.layout != (RecordLayout::Values { array: true }) || is_nested {
             return self.record_walker();
         }
         // `start` is the offset after the bracket, but here the bracket belongs to the record.
         let start = self.start - 1;
         let body = &self.bytes[start..];
+        // A first list that ends within its line, with more text below, is JSONL with one list per line.
         let line = memchr::memchr(b'\n', body).unwrap_or(body.len());
         let ends = JsonValueScanner::default()
             .feed(body)
             .is_some_and(|end| end <= line);
-        let form = if ends && !body[line..].trim_ascii().is_empty() {
+        let layout = if ends && !body[line..].trim_ascii().is_empty() {
             RecordLayout::Lines
         } else {
             RecordLayout::Values { array: false }
         };
-        RecordWalker::new(form, start as u64)
+        RecordWalker::new(layout, start as u64)
     }
 
     /// Returns true if the first record matches `is`.
@@ -99,27 +101,29 @@ const MAX_PREVIEW_RECORDS: usize = 64;
 
 /// Detects the format of a file from `head`, its first bytes.
 pub(super) fn detect(head: &[u8]) -> Result<DetectedFormat<'_>, DetectError> {
+    // Binary formats come first: their bytes are not text, so a preview of records has no meaning.
     if let Some(found) = formats::BINARY_FORMATS
         .iter()
         .find(|found| head.starts_with(found.magic))
     {
-        let look = FilePreview {
+        let preview = FilePreview {
             bytes: head,
             layout: RecordLayout::Done,
             start: 0,
             records: Vec::new(),
         };
-        return require_reader(found.name, found.create_reader, look);
+        return require_reader(found.name, found.create_reader, preview);
     }
-    let look = preview_file(head)?;
+    let preview = preview_file(head)?;
     // The order of the table matters: formats share keys, so the more specific one comes first.
     if let Some(format) = formats::TEXT_FORMATS
         .iter()
-        .find(|format| (format.matches)(&look))
+        .find(|format| (format.matches)(&preview))
     {
-        return require_reader(format.name, format.create_reader, look);
+        return require_reader(format.name, format.create_reader, preview);
     }
-    match look.records.first() {
+    match preview.records.first() {
+        // A record without keys is a number or plain text. A field mapping has nothing to find in it.
         Some(seen) if seen.sniff.is_empty() => {
             Err(DetectError::Unknown(seen.sniff.describe(seen.bytes)))
         }
@@ -128,21 +132,21 @@ pub(super) fn detect(head: &[u8]) -> Result<DetectedFormat<'_>, DetectError> {
         None => require_reader(
             formats::NATIVE_FORMAT.name,
             formats::NATIVE_FORMAT.create_reader,
-            look,
+            preview,
         ),
     }
 }
 
 fn require_reader<'h>(
     name: &'static str,
-    open: Option<ReaderFactory>,
-    look: FilePreview<'h>,
+    create_reader: Option<ReaderFactory>,
+    preview: FilePreview<'h>,
 ) -> Result<DetectedFormat<'h>, DetectError> {
-    match open {
-        Some(open) => Ok(DetectedFormat {
+    match create_reader {
+        Some(create_reader) => Ok(DetectedFormat {
             name,
-            create_reader: open,
-            preview: look,
+            create_reader,
+            preview,
         }),
         None => Err(DetectError::Unsupported(name)),
     }
@@ -162,6 +166,7 @@ pub(super) fn preview_file(head: &[u8]) -> Result<FilePreview<'_>, DetectError> 
     } else {
         0
     };
+    // Offsets count from the start of the file, so the walker needs the skipped bytes.
     let blank = head[bom..].len() - head[bom..].trim_ascii_start().len();
     let start = bom + blank;
     let body = &head[start..];
@@ -169,7 +174,7 @@ pub(super) fn preview_file(head: &[u8]) -> Result<FilePreview<'_>, DetectError> 
         bytes,
         sniff: RecordSniff::from_record(bytes),
     };
-    let (form, start, records) = match body.first() {
+    let (layout, start, records) = match body.first() {
         None => return Err(DetectError::Unknown("it holds only white space".to_owned())),
         Some(b'[') => (
             RecordLayout::Values { array: true },
@@ -179,6 +184,7 @@ pub(super) fn preview_file(head: &[u8]) -> Result<FilePreview<'_>, DetectError> 
                 .map(seen)
                 .collect(),
         ),
+        // One JSON object that extends over lines, or several such objects in sequence.
         Some(b'{') if spans_lines(body) => (
             RecordLayout::Values { array: false },
             start,
@@ -199,7 +205,7 @@ pub(super) fn preview_file(head: &[u8]) -> Result<FilePreview<'_>, DetectError> 
     };
     Ok(FilePreview {
         bytes: head,
-        layout: form,
+        layout,
         start,
         records,
     })
@@ -211,6 +217,7 @@ fn spans_lines(body: &[u8]) -> bool {
     let end = scan.feed(body);
     let first_line = memchr::memchr(b'\n', body).unwrap_or(body.len());
     match end {
+        // A torn string means that the first line is broken JSONL, so the lines stay separate.
         Some(end) => end > first_line && !scan.torn_string,
         // The object isn't closed: it is large, or torn, or the first line is broken. In the last case, the second line
         // is a complete object.
@@ -236,6 +243,7 @@ pub(super) fn split_values(body: &[u8]) -> impl Iterator<Item = &[u8]> {
             .iter()
             .position(|b| !(b.is_ascii_whitespace() || *b == b','))?;
         rest = &rest[begin..];
+        // The list ends here. Text after it is not part of the first values.
         if rest[0] == b']' {
             return None;
         }

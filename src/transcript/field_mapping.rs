@@ -3,27 +3,67 @@
 //! Responsible for the keys of `map:` and for the diagnostics, all problems at once. Does not evaluate the expressions:
 //! that is `formats/mapped.rs`.
 //!
-//! | key | finds |
-//! |---|---|
-//! | `messages` | the conversation: a list of messages in OpenAI's shapes |
-//! | `input`, `output` | instead of `messages`: a text is one message of the user or the assistant, a list is messages |
-//! | `system` | instructions before the conversation |
-//! | `id` | a text or a number |
-//! | `metadata` | an object; or a mapping of names to expressions |
-//! | `tags` | a text or a list of texts |
-//! | `label` | a person's label: `{eval: ID, passed: …, rubric: ID, score: …, by: …, note: …}`, or a list of labels |
+//! `MAP_KEYS` describes each key once, for the decoder and for the JSON Schema.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{TranscriptError, TranscriptFile};
-use crate::diag::yaml::{self, DiagnosticCollector, MappingDecoder, describe_value};
+use crate::diag::yaml::{
+    self, ConfigKey, DiagnosticCollector, MappingDecoder, describe_value, properties_schema,
+    text_schema,
+};
 use crate::diag::{Diagnostic, has_errors};
 use crate::model::escape_pointer_step;
 use crate::query::JmesPathQuery;
+
+/// The keys of `map:`.
+#[rustfmt::skip]
+const MAP_KEYS: &[ConfigKey] = &[
+    ConfigKey::new("id", "a text or a number.", query_schema),
+    ConfigKey::new("messages", "the conversation, a list of messages in OpenAI's shapes.", query_schema),
+    // Instead of `messages`: a text is one message, and a list is messages.
+    ConfigKey::new("input", "what the user said: a text, or messages.", query_schema),
+    ConfigKey::new("output", "what the agent answered: a text, or messages.", query_schema),
+    ConfigKey::new("system", "instructions that come before the conversation.", query_schema),
+    // Metadata may be nested, so its schema refers to itself by name.
+    ConfigKey::new("metadata", METADATA_DOC, |_| json!({"$ref": "#/$defs/metadata"})),
+    ConfigKey::new("tags", "a text or a list of texts.", query_schema),
+    ConfigKey::new("label", "a person's label, or a list of labels.", |_| {
+        let label = label_schema();
+        json!({"anyOf": [label, {"type": "array", "items": label}]})
+    }),
+];
+
+/// The keys of `map.label`.
+#[rustfmt::skip]
+const LABEL_KEYS: &[ConfigKey] = &[
+    ConfigKey::new("eval", "The id of the eval that it is about.", text_schema),
+    ConfigKey::new("rubric", "The rubric's id; any rubric with that eval without one.", text_schema),
+    ConfigKey::new("passed", "true or false, yes or no, pass or fail, 1 or 0.", query_schema),
+    ConfigKey::new("score", "a number.", query_schema),
+    ConfigKey::new("by", "the person who set the label.", query_schema),
+    ConfigKey::new("note", "why.", query_schema),
+];
+
+const METADATA_DOC: &str = "an object; or a mapping of names to expressions.";
+
+/// Returns the JSON Schema of an expression.
+fn query_schema(doc: &str) -> Value {
+    text_schema(&format!("JMESPath: {doc}"))
+}
+
+fn label_schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": properties_schema(LABEL_KEYS),
+        "required": ["eval", "passed"],
+        "additionalProperties": false,
+    })
+}
 
 /// The meaning of the fields of a record in an unknown format.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,9 +110,8 @@ pub(super) struct LabelMapping {
 
 impl FieldMapping {
     /// Parses a field mapping; returns `None` after it adds the problems to the diagnostics.
-    pub fn parse(mut fields: MappingDecoder<'_>) -> Option<Self> {
-        // Read now: `finish` consumes the decoder's keys, and the checks below apply only to a mapping.
-        let before = (fields.is_mapping(), fields.mapping_pointer().to_owned());
+    pub fn parse(fields: MappingDecoder<'_>) -> Option<Self> {
+        let mut fields = fields.accepting(MAP_KEYS);
         let id = parse_query(&mut fields, "id");
         let messages = parse_query(&mut fields, "messages");
         let input = parse_query(&mut fields, "input");
@@ -81,37 +120,70 @@ impl FieldMapping {
         let metadata = parse_metadata(&mut fields);
         let tags = parse_query(&mut fields, "tags");
         let labels = parse_labels(&mut fields);
-        let has = |key| fields.has(key);
-        let (whole, pair) = (has("messages"), has("input") || has("output"));
-        if before.0 && whole && pair {
-            let other = if has("input") { "input" } else { "output" };
+        // A value that is not a mapping is already reported, so only a mapping can lack keys.
+        let is_mapping = fields.is_mapping();
+        let has_messages = fields.has("messages");
+        let has_pair = fields.has("input") || fields.has("output");
+        if is_mapping && has_messages && has_pair {
+            let other = if fields.has("input") {
+                "input"
+            } else {
+                "output"
+            };
             let why =
                 format!("`messages` is the whole conversation: leave it or `{other}` out of `map`");
             fields.error_at_key(other, "map", why);
-        } else if before.0 && !whole && !has("output") {
+        } else if is_mapping && !has_messages && !fields.has("output") {
             // A misspelled key already explains the missing one: `finish` reports it.
-            let slip = fields
+            let is_misspelled = fields
                 .unknown_keys()
                 .into_iter()
                 .any(|key| crate::diag::find_nearest(key, ["messages", "output"]).is_some());
-            if !slip {
+            if !is_misspelled {
                 let why = "`map` needs `messages`, or `output` (and `input`): the location of the conversation in a record";
                 fields.error_at_mapping("missing", why);
             }
         }
         fields.finish();
-        let said = match (messages, output) {
+        // The problem is already reported: both keys, neither, or an invalid expression.
+        let conversation = match (messages, output) {
             (Some(messages), None) => ConversationMapping::Messages(messages),
             (None, Some(output)) => ConversationMapping::Pair { input, output },
             _ => return None,
         };
         Some(Self {
             id,
-            conversation: said,
+            conversation,
             system,
             metadata,
             tags,
             labels,
+        })
+    }
+
+    /// Returns the JSON Schema of `map:` with this description. Its root must define [`Self::metadata_schema`] as
+    /// `#/$defs/metadata`.
+    pub fn json_schema(doc: &str) -> Value {
+        json!({
+            "type": "object",
+            "description": doc,
+            "properties": properties_schema(MAP_KEYS),
+            "oneOf": [
+                {"required": ["messages"], "not": {"anyOf": [{"required": ["input"]}, {"required": ["output"]}]}},
+                {"required": ["output"], "not": {"required": ["messages"]}},
+            ],
+            "additionalProperties": false,
+        })
+    }
+
+    /// Returns the JSON Schema of `map.metadata`, which refers to itself as `#/$defs/metadata`.
+    pub fn metadata_schema() -> Value {
+        json!({
+            "description": format!("JMESPath: {METADATA_DOC}"),
+            "anyOf": [
+                {"type": "string", "minLength": 1},
+                {"type": "object", "minProperties": 1, "additionalProperties": {"$ref": "#/$defs/metadata"}},
+            ],
         })
     }
 
@@ -123,11 +195,11 @@ impl FieldMapping {
     /// Parses a field mapping from a command line: YAML with or without the outer braces.
     pub fn parse_inline(text: &str) -> Result<Self, Vec<Diagnostic>> {
         let text = match text.trim() {
-            bare if bare.starts_with('{') => bare.to_owned(),
+            trimmed if trimmed.starts_with('{') => trimmed.to_owned(),
             // A block that the user copied from dicta.yaml, with its indentation.
-            bare if bare.contains('\n') => text.to_owned(),
+            trimmed if trimmed.contains('\n') => text.to_owned(),
             // The user may omit the braces of an inline mapping.
-            bare => format!("{{{bare}}}"),
+            trimmed => format!("{{{trimmed}}}"),
         };
         let doc = yaml::read_document(&Arc::from(text), Path::new("--map"))?;
         let problems = DiagnosticCollector::from_doc(&doc);
@@ -183,7 +255,7 @@ fn parse_metadata_value(
             compile_query(fields, at, name, written).map(MetadataMapping::Expression)
         }
         Value::Object(map) if !map.is_empty() => {
-            let each = |(name, written): (&String, &Value)| {
+            let parse_entry = |(name, written): (&String, &Value)| {
                 let at = format!("{at}/{}", escape_pointer_step(name));
                 Some((
                     name.clone(),
@@ -191,7 +263,7 @@ fn parse_metadata_value(
                 ))
             };
             // Collect first, so that every problem is reported and not only the first one.
-            let named: Vec<_> = map.iter().map(each).collect();
+            let named: Vec<_> = map.iter().map(parse_entry).collect();
             named
                 .into_iter()
                 .collect::<Option<_>>()
@@ -217,7 +289,8 @@ fn parse_labels(fields: &mut MappingDecoder<'_>) -> Vec<LabelMapping> {
     written.into_iter().filter_map(parse_label).collect()
 }
 
-fn parse_label(mut fields: MappingDecoder<'_>) -> Option<LabelMapping> {
+fn parse_label(fields: MappingDecoder<'_>) -> Option<LabelMapping> {
+    let mut fields = fields.accepting(LABEL_KEYS);
     let eval = fields.text("eval");
     let rubric = fields.text("rubric");
     let passed = parse_query(&mut fields, "passed");
@@ -235,6 +308,7 @@ fn parse_label(mut fields: MappingDecoder<'_>) -> Option<LabelMapping> {
         }
     }
     fields.finish();
+    // After `finish`, so that a label with a missing key also reports its unknown keys.
     Some(LabelMapping {
         eval: eval?,
         rubric,

@@ -33,6 +33,7 @@ impl<'a> RawFields<'a> {
     /// Returns a value that is not null. If a key occurs twice, the last one counts, as in most JSON parsers.
     pub(super) fn get(&self, key: &str) -> Option<&'a RawValue> {
         let mut last = self.0.iter().rev();
+        // serde cannot return duplicate keys from a map type, so the entries are a list.
         let (_, value) = last.find(|(name, _)| &**name == key)?;
         (value.get() != "null").then_some(*value)
     }
@@ -109,6 +110,7 @@ pub(super) fn list_items(raw: &RawValue) -> Option<Vec<&RawValue>> {
 pub(super) fn compact_json(json: &str) -> Cow<'_, str> {
     let mut kept = String::new();
     let (mut from, mut in_string, mut escaped) = (0, false, false);
+    // Bytes are enough: all tokens of JSON are ASCII, and UTF-8 has no ASCII byte inside a character.
     for (at, byte) in json.bytes().enumerate() {
         match byte {
             _ if escaped => escaped = false,
@@ -121,6 +123,7 @@ pub(super) fn compact_json(json: &str) -> Cow<'_, str> {
             _ => {}
         }
     }
+    // Most values have no white space between tokens, so the common case copies nothing.
     if from == 0 {
         return Cow::Borrowed(json);
     }
@@ -153,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_look_takes_what_it_knows_and_leaves_the_rest() {
+    fn sniff_keeps_known_keys_and_ignores_the_rest() {
         let text =
             r#"{"a": "x", "n": 12345678901234567890123, "null": null, "o": {"k": [1]}, "a": "y"}"#;
         let fields = RawFields::parse(text).expect("an object");

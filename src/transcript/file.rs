@@ -33,6 +33,7 @@ impl TranscriptFile {
     ) -> Result<Self, TranscriptError> {
         let source = SourceFile::open(path)?;
         let mut head = Vec::new();
+        // One block is enough for the detection, and it bounds the memory for any file size.
         source.fill_buffer(0, &mut head, walk::BLOCK_SIZE)?;
         let refused = |refusal| match refusal {
             DetectError::Unsupported(format) => TranscriptError::Unsupported {

@@ -35,6 +35,7 @@ pub enum MappingGuess {
 
 /// Guesses the mapping of a file. `written` is the path for dicta.yaml.
 pub fn guess_mapping(path: &Path, written: &str) -> Result<MappingGuess, TranscriptError> {
+    // A file that dicta reads needs no mapping, and a guess could hide its real format.
     match TranscriptFile::open(path) {
         Ok(file) => return Ok(MappingGuess::AlreadyReadable(file.format())),
         Err(TranscriptError::Unmapped { .. }) => {}
@@ -43,17 +44,17 @@ pub fn guess_mapping(path: &Path, written: &str) -> Result<MappingGuess, Transcr
     let source = SourceFile::open(path)?;
     let mut head = Vec::new();
     source.fill_buffer(0, &mut head, BLOCK_SIZE)?;
-    let whole = source.size() <= BLOCK_SIZE as u64;
-    let look = detect::preview_file(&head).map_err(|refusal| match refusal {
+    let is_complete = source.size() <= BLOCK_SIZE as u64;
+    let preview = detect::preview_file(&head).map_err(|refusal| match refusal {
         DetectError::Unknown(why) | DetectError::Unmapped(why) => source.unknown_error(why),
         DetectError::Unsupported(format) => source.unknown_error(format),
     })?;
-    let json = matches!(look.layout, RecordLayout::Values { .. })
-        || look.bytes[look.start..].starts_with(b"{");
-    let (what, records) = if json {
+    let is_json = matches!(preview.layout, RecordLayout::Values { .. })
+        || preview.bytes[preview.start..].starts_with(b"{");
+    let (what, records) = if is_json {
         let parse =
             |seen: &detect::PreviewedRecord<'_>| serde_json::from_slice::<Value>(seen.bytes).ok();
-        let records: Vec<Value> = look
+        let records: Vec<Value> = preview
             .records
             .iter()
             .filter_map(parse)
@@ -61,25 +62,27 @@ pub fn guess_mapping(path: &Path, written: &str) -> Result<MappingGuess, Transcr
             .collect();
         ("JSON".to_owned(), records)
     } else {
-        let layout = CsvLayout::detect(&head, whole).map_err(|why| source.unknown_error(why))?;
+        let layout =
+            CsvLayout::detect(&head, is_complete).map_err(|why| source.unknown_error(why))?;
         let rows = first_rows(&head, &layout, MAX_GUESS_RECORDS);
-        let record = |cells: Vec<String>| {
-            let all = layout
+        // A row becomes an object with texts, so that the guess treats both kinds of files alike.
+        let to_record = |cells: Vec<String>| {
+            let entries = layout
                 .columns
                 .iter()
                 .cloned()
                 .zip(cells.into_iter().map(Value::String));
-            Value::Object(all.collect())
+            Value::Object(entries.collect())
         };
         let what = format!(
             "a table of {} columns, `{}` between them",
             layout.columns.len(),
             layout.delimiter_name()
         );
-        (what, rows.into_iter().map(record).collect())
+        (what, rows.into_iter().map(to_record).collect())
     };
     Ok(
-        MappingGuessBuilder::from_records(&records, !json).into_guess(
+        MappingGuessBuilder::from_records(&records, !is_json).into_guess(
             written,
             &what,
             records.len(),
@@ -172,7 +175,7 @@ struct MappingGuessBuilder {
 }
 
 impl MappingGuessBuilder {
-    fn from_records(records: &[Value], table: bool) -> Self {
+    fn from_records(records: &[Value], is_table: bool) -> Self {
         let mut fields: Vec<GuessField> = Vec::new();
         for record in records {
             if let Value::Object(map) = record {
@@ -185,9 +188,9 @@ impl MappingGuessBuilder {
         };
         // Each step removes its fields, so the order decides which guess gets a field.
         entry.guess_id(&mut fields, records.len());
-        entry.guess_conversation(&mut fields, table);
+        entry.guess_conversation(&mut fields, is_table);
         entry.guess_label(&mut fields);
-        entry.guess_metadata(fields, table);
+        entry.guess_metadata(fields, is_table);
         entry
     }
 
@@ -210,10 +213,11 @@ impl MappingGuessBuilder {
             "trace_id",
             "key",
         ];
-        let named = |field: &GuessField| {
+        let name_rank = |field: &GuessField| {
             NAMES
                 .iter()
                 .position(|name| *name == field.name)
+                // Any other id comes last, because it may be the id of a user or a product.
                 .or_else(|| {
                     (field.name.ends_with("_id") || field.name.ends_with("_uuid"))
                         .then_some(NAMES.len())
@@ -226,47 +230,49 @@ impl MappingGuessBuilder {
                     .iter()
                     .all(|value| value.is_string() || value.is_number())
             })
-            .filter_map(|at| Some((named(&fields[at])?, at)))
+            // The best name first; of equal names, the first field of the record.
+            .filter_map(|at| Some((name_rank(&fields[at])?, at)))
             .min();
         let Some((_, at)) = best else { return };
         let field = fields.remove(at);
-        let mut seen: Vec<String> = field.values.iter().map(Value::to_string).collect();
-        seen.sort_unstable();
-        seen.dedup();
-        let why = if seen.len() == records {
+        let mut distinct: Vec<String> = field.values.iter().map(Value::to_string).collect();
+        distinct.sort_unstable();
+        distinct.dedup();
+        let why = if distinct.len() == records {
             "by its name; all values that were looked at differ".to_owned()
         } else {
+            // The reader makes ids unique, so a guess with repeated values is still usable.
             format!(
                 "by its name; CHECK: {} different values in {records} records, the others get ~2, ~3 …",
-                seen.len()
+                distinct.len()
             )
         };
         self.add_line("id", &field.path, why);
     }
 
-    fn guess_conversation(&mut self, fields: &mut Vec<GuessField>, table: bool) {
-        let lists = |field: &GuessField| field.values.iter().find_map(detect_message_keys);
-        let named = |field: &GuessField| {
+    fn guess_conversation(&mut self, fields: &mut Vec<GuessField>, is_table: bool) {
+        let message_keys = |field: &GuessField| field.values.iter().find_map(detect_message_keys);
+        let name_rank = |field: &GuessField| {
             CONVERSATION_NAMES
                 .iter()
                 .position(|name| *name == field.name)
                 .unwrap_or(CONVERSATION_NAMES.len())
         };
         let best = (0..fields.len())
-            .filter_map(|at| Some((named(&fields[at]), at, lists(&fields[at])?)))
+            .filter_map(|at| Some((name_rank(&fields[at]), at, message_keys(&fields[at])?)))
             .min_by_key(|(rank, at, _)| (*rank, *at));
-        if let Some((rank, at, turns)) = best {
+        if let Some((rank, at, keys)) = best {
             let field = fields.remove(at);
-            let by = if rank < CONVERSATION_NAMES.len() {
+            let evidence = if rank < CONVERSATION_NAMES.len() {
                 "by its name and what it holds"
             } else {
                 "by what it holds"
             };
-            let (role, content) = (&turns.role, &turns.content);
+            let (role, content) = (&keys.role, &keys.content);
             let (expression, why) = if role == "role" && content == "content" {
                 (
                     field.path.clone(),
-                    format!("{by}: a list with `role` and `content`"),
+                    format!("{evidence}: a list with `role` and `content`"),
                 )
             } else {
                 (
@@ -276,16 +282,16 @@ impl MappingGuessBuilder {
                         quote_jmespath_key(role),
                         quote_jmespath_key(content)
                     ),
-                    format!("{by}: a list with {role:?} and {content:?}"),
+                    format!("{evidence}: a list with {role:?} and {content:?}"),
                 )
             };
-            let note = if turns.is_text {
+            let note = if keys.is_text {
                 ", as JSON in a text"
             } else {
                 ""
             };
             // JMESPath can't read JSON in a text. Table cells are parsed before evaluation.
-            let expression = if turns.is_text && !table {
+            let expression = if keys.is_text && !is_table {
                 field.path
             } else {
                 expression
@@ -294,6 +300,7 @@ impl MappingGuessBuilder {
             self.complete = true;
             return;
         }
+        // Without a list of messages, a record may have the input and the output as two texts.
         for (key, names, why) in [
             (
                 "system",
@@ -334,10 +341,11 @@ impl MappingGuessBuilder {
             "is_good",
             "acceptable",
         ];
-        let known = |value: &Value| match value {
+        let is_pass_or_fail = |value: &Value| match value {
             Value::Bool(_) => true,
             Value::Number(n) => n
                 .as_f64()
+                // The comparison of bits avoids clippy's lint on floats; only exactly 1 is a pass.
                 .is_some_and(|n| n == 0.0 || n.to_bits() == 1.0_f64.to_bits()),
             Value::String(text) => {
                 text.trim().is_empty() || crate::model::parse_pass_or_fail(text).is_some()
@@ -345,10 +353,10 @@ impl MappingGuessBuilder {
             _ => false,
         };
         // A name alone is not enough: `verdict` may contain prose.
-        let fits = |at: &usize| fields[*at].values.iter().all(known);
+        let has_labels = |at: &usize| fields[*at].values.iter().all(is_pass_or_fail);
         let at = NAMES.iter().find_map(|name| {
             (0..fields.len())
-                .filter(fits)
+                .filter(has_labels)
                 .find(|at| fields[*at].name == *name)
         });
         let Some(at) = at else { return };
@@ -361,7 +369,7 @@ impl MappingGuessBuilder {
         });
     }
 
-    fn guess_metadata(&mut self, fields: Vec<GuessField>, table: bool) {
+    fn guess_metadata(&mut self, fields: Vec<GuessField>, is_table: bool) {
         const STANDARD: [(&str, &[&str]); 6] = [
             (
                 "latency_ms",
@@ -374,6 +382,7 @@ impl MappingGuessBuilder {
             ("tags", &["tags", "tag", "category", "labels"]),
         ];
         for field in fields {
+            // An empty name marks a key with invisible characters.
             if field.name.is_empty() {
                 continue;
             }
@@ -381,6 +390,7 @@ impl MappingGuessBuilder {
                 .iter()
                 .find(|(_, names)| names.contains(&field.name.as_str()));
             if let Some(("tags", _)) = standard
+                // Only one field can be the tags; others become metadata.
                 && !self.lines.iter().any(|line| line.key == "tags")
             {
                 self.add_line(
@@ -391,12 +401,16 @@ impl MappingGuessBuilder {
                 continue;
             }
             let key = standard.map_or_else(|| field.name.clone(), |(key, _)| (*key).to_owned());
-            let number = |value: &Value| matches!(value, Value::String(text) if text.trim().parse::<f64>().is_ok());
-            let empty =
+            let is_number_text = |value: &Value| matches!(value, Value::String(text) if text.trim().parse::<f64>().is_ok());
+            let is_empty_text =
                 |value: &Value| matches!(value, Value::String(text) if text.trim().is_empty());
-            let filled: Vec<&Value> = field.values.iter().filter(|value| !empty(value)).collect();
+            let filled: Vec<&Value> = field
+                .values
+                .iter()
+                .filter(|value| !is_empty_text(value))
+                .collect();
             // CSV cells are always text, so numbers need a conversion.
-            let numbers = table && !filled.is_empty() && filled.into_iter().all(number);
+            let numbers = is_table && !filled.is_empty() && filled.into_iter().all(is_number_text);
             let expression = if numbers {
                 format!("to_number({})", field.path)
             } else {
@@ -409,6 +423,7 @@ impl MappingGuessBuilder {
                 (_, true) => "a number",
                 _ => "",
             };
+            // Two paths may have the same last name. The first field keeps it.
             if self.metadata.iter().all(|line| line.key != key) {
                 self.metadata.push(GuessedLine {
                     key,
@@ -436,8 +451,9 @@ fn collect_fields(
         };
         match value {
             Value::Null => {}
-            Value::Object(inner) if depth > 1 && !inner.is_empty() => {
-                collect_fields(inner, &path, depth - 1, fields);
+            // Deeper objects stay one value, because a mapping of all their fields would be unreadable.
+            Value::Object(object) if depth > 1 && !object.is_empty() => {
+                collect_fields(object, &path, depth - 1, fields);
             }
             value => match fields.iter().position(|field| field.path == path) {
                 Some(at) => fields[at].values.push(value.clone()),
@@ -480,8 +496,10 @@ fn detect_message_keys(value: &Value) -> Option<MessageKeys> {
     let first = list.first()?.as_object()?;
     let find = |names: &[&str]| {
         names.iter().find_map(|name| {
-            let found = first.keys().find(|key| normalize_name(key) == *name)?;
-            Some(found.clone())
+            let key = first
+                .keys()
+                .find(|candidate| normalize_name(candidate) == *name)?;
+            Some(key.clone())
         })
     };
     Some(MessageKeys {
@@ -496,6 +514,7 @@ fn normalize_name(name: &str) -> String {
     let mut out = String::new();
     let mut lower = false;
     for c in name.trim().chars() {
+        // A capital after a small letter begins a new word, as in `agentResponse`.
         if c.is_uppercase() && lower {
             out.push('_');
         }
@@ -511,34 +530,35 @@ fn normalize_name(name: &str) -> String {
 
 /// Returns the index of the field whose name is first among `names`: the whole name, else its end, else its beginning.
 fn find_field_by_name(fields: &[GuessField], names: &[&str]) -> Option<usize> {
-    let is = |fits: fn(&str, &str) -> bool| {
+    let find = |fits: fn(&str, &str) -> bool| {
         names
+            // The order of `names` decides, not the order of the fields.
             .iter()
             .find_map(|name| fields.iter().position(|field| fits(&field.name, name)))
     };
-    let ends = |field: &str, name: &str| {
+    let has_suffix = |field: &str, name: &str| {
         field
             .strip_suffix(name)
             .is_some_and(|rest| rest.ends_with('_'))
     };
-    let begins = |field: &str, name: &str| {
+    let has_prefix = |field: &str, name: &str| {
         field
             .strip_prefix(name)
             .is_some_and(|rest| rest.starts_with('_'))
     };
-    is(|field, name| field == name)
-        .or_else(|| is(ends))
-        .or_else(|| is(begins))
+    find(|field, name| field == name)
+        .or_else(|| find(has_suffix))
+        .or_else(|| find(has_prefix))
 }
 
 impl MappingGuessBuilder {
     /// Writes the entry. `what` describes the file in words.
     fn into_guess(self, written: &str, what: &str, records: usize) -> MappingGuess {
         let mut out = String::new();
-        let seen = crate::model::pluralize(records as u64, "record");
+        let count = crate::model::pluralize(records as u64, "record");
         let _infallible = writeln!(
             out,
-            "# A guess from the first {seen} of {}: {what}. Correct it, then `dicta check` shows the first transcript.",
+            "# A guess from the first {count} of {}: {what}. Correct it, then `dicta check` shows the first transcript.",
             crate::model::make_visible(written, false)
         );
         let _infallible = writeln!(
@@ -546,8 +566,10 @@ impl MappingGuessBuilder {
             "transcripts:\n  - path: {}\n    map:",
             quote_yaml(written)
         );
+        // A fixed column keeps the reasons in one line below each other.
         let mut line = |depth: usize, key: &str, value: &str, why: &str| {
             let head = format!("{:depth$}{}: {value}", "", quote_yaml(key));
+            // A reason may contain names from the file, so invisible characters are shown.
             let why = crate::model::make_visible(why, false);
             let _infallible = if why.is_empty() {
                 writeln!(out, "{head}")
@@ -614,9 +636,9 @@ impl MappingGuessBuilder {
 
 /// Returns a key in JMESPath's notation.
 fn quote_jmespath_key(key: &str) -> String {
-    let bare = key.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+    let is_plain = key.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
-    if bare {
+    if is_plain {
         key.to_owned()
     } else {
         Value::from(key).to_string()
@@ -625,27 +647,30 @@ fn quote_jmespath_key(key: &str) -> String {
 
 /// Returns a text in YAML's notation, without quotes if they aren't necessary.
 fn quote_yaml(text: &str) -> String {
-    let bare = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+    let is_plain = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && text
             .bytes()
             .all(|b| b.is_ascii_alphanumeric() || b"_./()".contains(&b))
+        // YAML reads these words as null or Booleans.
         && !matches!(
             text.to_ascii_lowercase().as_str(),
             "null" | "true" | "false" | "yes" | "no" | "on" | "off" | "y" | "n"
         );
-    if bare {
+    if is_plain {
         return text.to_owned();
     }
     if crate::model::make_visible(text, false) != *text {
         // Escapes make invisible characters visible.
         let escaped = Value::from(text).to_string();
-        let plain = |c: char| match c {
+        let escape_char = |c: char| match c {
             c if c.is_ascii() => c.to_string(),
+            // YAML has a longer escape for characters outside of the basic plane.
             c if u32::from(c) > 0xffff => format!("\\U{:08x}", u32::from(c)),
             c => format!("\\u{:04x}", u32::from(c)),
         };
-        return escaped.chars().map(plain).collect();
+        return escaped.chars().map(escape_char).collect();
     }
+    // In single quotes, YAML has only one escape: a doubled quote.
     format!("'{}'", text.replace('\'', "''"))
 }
 

@@ -14,28 +14,28 @@ const MAX_KEY_BYTES: usize = 256;
 /// Returns the offset after the opening bracket of the array at `path`. `start` is the offset of the value that
 /// contains it; white space and a byte order mark may come first. Returns `None` if the path leads to no array, or the
 /// file ends before it. If a key occurs twice, the one with an array counts.
-pub(super) fn find_array(
+pub(super) fn find_array_offset(
     source: &SourceFile,
     start: u64,
     path: &[&str],
 ) -> Result<Option<u64>, TranscriptError> {
     let mut search = JsonPathSearch::new(path);
     let mut pos = start;
-    let mut piece = Vec::new();
+    let mut block = Vec::new();
     loop {
-        piece.clear();
-        let ended = source.fill_buffer(pos, &mut piece, BLOCK_SIZE)?;
-        match search.feed(&piece, b'[') {
+        block.clear();
+        let ended = source.fill_buffer(pos, &mut block, BLOCK_SIZE)?;
+        match search.feed(&block, b'[') {
             SearchProgress::At(at) => return Ok(Some(pos + at as u64 + 1)),
             SearchProgress::Never => return Ok(None),
             SearchProgress::NotYet if ended => return Ok(None),
-            SearchProgress::NotYet => pos += piece.len() as u64,
+            SearchProgress::NotYet => pos += block.len() as u64,
         }
     }
 }
 
 /// Returns the offset in `bytes` of the value at `path`, if its first byte is `first` (`[`, `{`, `"`).
-pub(super) fn find_value(bytes: &[u8], path: &[&str], first: u8) -> Option<usize> {
+pub(super) fn find_value_offset(bytes: &[u8], path: &[&str], first: u8) -> Option<usize> {
     match JsonPathSearch::new(path).feed(bytes, first) {
         SearchProgress::At(at) => Some(at),
         SearchProgress::NotYet | SearchProgress::Never => None,
@@ -44,7 +44,7 @@ pub(super) fn find_value(bytes: &[u8], path: &[&str], first: u8) -> Option<usize
 
 /// Returns the text at `path`, if `bytes` contains all of it.
 pub(super) fn find_text(bytes: &[u8], path: &[&str]) -> Option<String> {
-    let rest = &bytes[find_value(bytes, path, b'"')?..];
+    let rest = &bytes[find_value_offset(bytes, path, b'"')?..];
     let mut values = serde_json::Deserializer::from_slice(rest).into_iter::<String>();
     values.next()?.ok()
 }
@@ -109,45 +109,51 @@ impl<'p> JsonPathSearch<'p> {
                 continue;
             }
             let byte = bytes[at];
-            let here = self.depth == self.matched_depth;
+            let is_on_path = self.depth == self.matched_depth;
+            // Only tokens on the path change the state of the search; others just move the depth.
             match byte {
                 b'"' | b'{' | b'['
-                    if here && self.expect == ExpectedToken::Value && self.key_matches =>
+                    if is_on_path && self.expect == ExpectedToken::Value && self.key_matches =>
                 {
-                    let last = self.matched_depth == self.path.len();
-                    if last && byte == first {
+                    let is_target = self.matched_depth == self.path.len();
+                    if is_target && byte == first {
                         return SearchProgress::At(at);
                     }
+                    // Not the target: the value is skipped, or entered if the path leads through it.
                     self.key_matches = false;
                     self.expect = ExpectedToken::Rest;
                     match byte {
                         b'"' => self.in_string = true,
                         _ => self.depth += 1,
                     }
-                    if byte == b'{' && !last {
+                    // Only an object can contain the next key of the path.
+                    if byte == b'{' && !is_target {
                         self.matched_depth += 1;
                         self.expect = ExpectedToken::Key;
                     }
                 }
                 b'"' => {
                     self.in_string = true;
-                    self.key = (here && self.expect == ExpectedToken::Key).then(Vec::new);
+                    // Only keys are compared, so other strings are not collected.
+                    self.key = (is_on_path && self.expect == ExpectedToken::Key).then(Vec::new);
                 }
                 b'{' | b'[' => self.depth += 1,
                 b'}' | b']' => {
-                    if here {
+                    if is_on_path {
                         self.matched_depth = self.matched_depth.saturating_sub(1);
                         self.expect = ExpectedToken::Rest;
                     }
                     self.depth = self.depth.saturating_sub(1);
+                    // The end of the outer value: nothing after it can match.
                     if self.matched_depth == 0 {
                         return SearchProgress::Never;
                     }
                 }
-                b':' if here && self.expect == ExpectedToken::Colon => {
+                b':' if is_on_path && self.expect == ExpectedToken::Colon => {
                     self.expect = ExpectedToken::Value;
                 }
-                b',' if here => {
+                // The next key decides again whether the path matches.
+                b',' if is_on_path => {
                     self.expect = ExpectedToken::Key;
                     self.key_matches = false;
                 }
@@ -165,6 +171,7 @@ impl<'p> JsonPathSearch<'p> {
             let end = if self.escaped {
                 at + 1
             } else {
+                // The search jumps from one quote or backslash to the next, because strings are long.
                 match memchr::memchr2(b'"', b'\\', &bytes[at..]) {
                     None => bytes.len(),
                     Some(0) if bytes[at] == b'"' => {
@@ -191,10 +198,10 @@ impl<'p> JsonPathSearch<'p> {
     fn close_key(&mut self) {
         let Some(key) = self.key.take() else { return };
         self.expect = ExpectedToken::Colon;
-        let wanted = self.path[self.matched_depth - 1];
-        self.key_matches = key == wanted.as_bytes()
+        let path_key = self.path[self.matched_depth - 1];
+        self.key_matches = key == path_key.as_bytes()
             // Escapes in keys are rare, so the bytes are compared first.
-            || (key.contains(&b'\\') && unescape_key(&key).is_some_and(|key| key == wanted));
+            || (key.contains(&b'\\') && unescape_key(&key).is_some_and(|key| key == path_key));
     }
 }
 
@@ -209,11 +216,11 @@ mod tests {
     use proptest::prelude::*;
 
     fn at(text: &str, path: &[&str]) -> Option<usize> {
-        find_value(text.as_bytes(), path, b'[')
+        find_value_offset(text.as_bytes(), path, b'[')
     }
 
     #[test]
-    fn the_array_at_the_path_is_found_whatever_stands_beside_it() {
+    fn array_at_path_is_found_next_to_other_values() {
         for text in [
             r#"{"results":{"results":[1]}}"#,
             r#"{"a":{"results":[0],"b":"\"results\":["},"results":{"x":[[]],"results":[1]}}"#,
@@ -242,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_read_where_it_is_whole() {
+    fn text_at_path_is_found_if_complete() {
         let text = br#"{"evalId":"eval-\u00e9","x":1"#;
         assert_eq!(find_text(text, &["evalId"]).as_deref(), Some("eval-é"));
         assert_eq!(find_text(br#"{"evalId":"eval-"#, &["evalId"]), None);
@@ -251,9 +258,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pieces_find_the_same_place(text in r#"[{}\[\]":,ab\\]{0,40}"#, cut in 0usize..40) {
-            let whole = format!("{{\"b\":{text}}}");
-            let bytes = whole.as_bytes();
+        fn search_in_pieces_finds_the_same_offset(text in r#"[{}\[\]":,ab\\]{0,40}"#, cut in 0usize..40) {
+            let nested = format!("{{\"b\":{text}}}");
+            let bytes = nested.as_bytes();
             let cut = cut.min(bytes.len());
             let path = ["b", "a"];
             let mut search = JsonPathSearch::new(&path);

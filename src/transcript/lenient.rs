@@ -18,7 +18,7 @@ pub(super) fn replace_non_finite(text: &str) -> (Cow<'_, str>, u64) {
     if !any {
         return (Cow::Borrowed(text), 0);
     }
-    let mut made = String::new();
+    let mut out = String::new();
     let mut count = 0;
     // The offset up to which `made` contains the text.
     let mut copied = 0;
@@ -28,8 +28,8 @@ pub(super) fn replace_non_finite(text: &str) -> (Cow<'_, str>, u64) {
             b'"' => at = string_end(bytes, at + 1),
             b'N' | b'I' | b'-' => match non_finite_len(&bytes[at..]) {
                 Some(len) => {
-                    made.push_str(&text[copied..at]);
-                    made.push_str("null");
+                    out.push_str(&text[copied..at]);
+                    out.push_str("null");
                     at += len;
                     copied = at;
                     count += 1;
@@ -42,23 +42,27 @@ pub(super) fn replace_non_finite(text: &str) -> (Cow<'_, str>, u64) {
     if count == 0 {
         return (Cow::Borrowed(text), 0);
     }
-    made.push_str(&text[copied..]);
-    (Cow::Owned(made), count)
+    out.push_str(&text[copied..]);
+    (Cow::Owned(out), count)
 }
 
 /// Returns the length of the non-finite number at the beginning of `bytes`, if there is one.
 fn non_finite_len(bytes: &[u8]) -> Option<usize> {
     let words: [&[u8]; 4] = [b"NaN", b"Infinity", b"-Infinity", b"-NaN"];
-    let found = words.into_iter().find(|word| bytes.starts_with(word))?;
-    let ends = bytes
-        .get(found.len())
+    let word = words
+        .into_iter()
+        .find(|candidate| bytes.starts_with(candidate))?;
+    // Letters after the word mean that it is part of a longer one, which is not valid JSON either.
+    let is_delimited = bytes
+        .get(word.len())
         .is_none_or(|next| !next.is_ascii_alphanumeric());
-    ends.then_some(found.len())
+    is_delimited.then_some(word.len())
 }
 
 /// Returns the offset after the string whose content begins at `at`.
 fn string_end(bytes: &[u8], mut at: usize) -> usize {
     loop {
+        // A search for quotes and backslashes skips most bytes of a long string.
         match memchr::memchr2(b'"', b'\\', &bytes[at.min(bytes.len())..]) {
             None => return bytes.len(),
             Some(hit) if bytes[at + hit] == b'"' => return at + hit + 1,
@@ -67,8 +71,9 @@ fn string_end(bytes: &[u8], mut at: usize) -> usize {
     }
 }
 
-/// Returns the JSON on one line, so that each part of it fits on a line. Nothing is copied if it already does.
-pub(super) fn join_lines(text: &str) -> Cow<'_, str> {
+/// Removes the white space of JSON on several lines, so that each part of it fits on a line. JSON on one line is
+/// returned unchanged, without a copy.
+pub(super) fn minify_multiline_json(text: &str) -> Cow<'_, str> {
     if memchr::memchr2(b'\n', b'\r', text.as_bytes()).is_none() {
         return Cow::Borrowed(text);
     }
@@ -80,17 +85,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn white_space_between_tokens_goes_and_what_is_in_strings_stays() {
+    fn minify_removes_white_space_between_tokens_only() {
         let text = "{\n  \"a b\": [1,\r\n 2.50, \"x \\\" \\n y\"],\n\t\"c\": true }\n";
-        assert_eq!(join_lines(text), r#"{"a b":[1,2.50,"x \" \n y"],"c":true}"#);
+        assert_eq!(
+            minify_multiline_json(text),
+            r#"{"a b":[1,2.50,"x \" \n y"],"c":true}"#
+        );
         assert!(
-            matches!(join_lines("{ \"a\": 1 }"), Cow::Borrowed(_)),
+            matches!(minify_multiline_json("{ \"a\": 1 }"), Cow::Borrowed(_)),
             "on one line already"
         );
     }
 
     #[test]
-    fn numbers_that_are_none_become_null_and_are_counted() {
+    fn non_finite_numbers_become_null_and_are_counted() {
         for (text, wanted, count) in [
             (r#"{"a":1}"#, r#"{"a":1}"#, 0),
             (

@@ -31,6 +31,7 @@ impl MetadataBuilder {
     /// Sets a key, unless it is null.
     pub(super) fn set(&mut self, key: &str, value: impl Into<Value>) -> &mut Self {
         let value = value.into();
+        // Absent and null mean the same to evals, so null is never written.
         if !value.is_null() {
             self.insert_json(key, value.to_string());
         }
@@ -47,22 +48,27 @@ impl MetadataBuilder {
 
     /// Returns true if a key is set.
     pub(super) fn has(&self, key: &str) -> bool {
+        // A linear search is enough: metadata has few keys.
         self.0.iter().any(|(name, _)| name == key)
     }
 
     /// Merges an object of the source: free keys as they are, taken keys below `original`.
-    pub(super) fn merge_source(&mut self, own: Value) -> &mut Self {
-        let Value::Object(own) = own else { return self };
-        let own = own.into_iter().map(|(key, value)| (key, value.to_string()));
-        self.merge_entries(own.collect())
+    pub(super) fn merge_source(&mut self, source_object: Value) -> &mut Self {
+        let Value::Object(source_object) = source_object else {
+            return self;
+        };
+        let source_object = source_object
+            .into_iter()
+            .map(|(key, value)| (key, value.to_string()));
+        self.merge_entries(source_object.collect())
     }
 
     /// Merges as [`Self::merge_source`] does, with every value as written.
-    pub(super) fn merge_source_fields(&mut self, own: &RawFields<'_>) -> &mut Self {
-        let own = own
+    pub(super) fn merge_source_fields(&mut self, source_fields: &RawFields<'_>) -> &mut Self {
+        let entries = source_fields
             .iter()
             .map(|(key, value)| (key.to_owned(), value.get().to_owned()));
-        self.merge_entries(own.collect())
+        self.merge_entries(entries.collect())
     }
 
     /// Returns the object; `None` if it is empty.
@@ -75,23 +81,24 @@ impl MetadataBuilder {
 
     fn insert_json(&mut self, key: &str, value: String) {
         match self.0.iter_mut().find(|(name, _)| name == key) {
+            // The key keeps its place; only the value changes.
             Some((_, old)) => *old = value,
             None => self.0.push((key.to_owned(), value)),
         }
     }
 
-    fn merge_entries(&mut self, own: Vec<(String, String)>) -> &mut Self {
-        let mut taken = Self::default();
-        for (key, value) in own {
+    fn merge_entries(&mut self, entries: Vec<(String, String)>) -> &mut Self {
+        let mut conflicts = Self::default();
+        for (key, value) in entries {
             if self.has(&key) {
-                taken.insert_json(&key, value);
+                conflicts.insert_json(&key, value);
             } else {
                 self.0.push((key, value));
             }
         }
         // Both values remain: dicta's under the standard key, the source's below `original`.
-        if !taken.0.is_empty() {
-            self.insert_json("original", format_object(&taken.0));
+        if !conflicts.0.is_empty() {
+            self.insert_json("original", format_object(&conflicts.0));
         }
         self
     }
@@ -104,6 +111,7 @@ fn format_object(entries: &[(String, String)]) -> String {
         if text.len() > 1 {
             text.push(',');
         }
+        // `Value` escapes the key; the value is already JSON.
         text.push_str(&Value::from(key.as_str()).to_string());
         text.push(':');
         text.push_str(value);

@@ -48,8 +48,8 @@ pub fn parse_native<'a>(
     })
 }
 
-/// Returns true if a record with `messages` isn't in OpenAI's format.
-pub(super) fn is_foreign_shape(record: &[u8]) -> bool {
+/// Returns true if a record with `messages` contains content blocks of Anthropic that the native format does not have.
+pub(super) fn has_anthropic_blocks(record: &[u8]) -> bool {
     // The search avoids a full parse of most records.
     memchr::memmem::find(record, b"tool_").is_some()
         && matches!(
@@ -107,7 +107,7 @@ struct NativeRecordMessage<'a> {
     #[serde(borrow, default)]
     tool_call_id: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    function_call: Option<ObjectOnly<NativeRecordFunction<'a>>>,
+    function_call: Option<ObjectOnly<NativeRecordFunctionCall<'a>>>,
     #[serde(borrow, default)]
     refusal: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -123,13 +123,13 @@ struct NativeRecordToolCall<'a> {
     #[serde(borrow, default)]
     id: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    function: Option<ObjectOnly<NativeRecordFunction<'a>>>,
+    function: Option<ObjectOnly<NativeRecordFunctionCall<'a>>>,
     #[serde(borrow, default)]
-    custom: Option<ObjectOnly<NativeRecordFunction<'a>>>,
+    custom: Option<ObjectOnly<NativeRecordFunctionCall<'a>>>,
 }
 
 #[derive(Deserialize)]
-struct NativeRecordFunction<'a> {
+struct NativeRecordFunctionCall<'a> {
     #[serde(borrow, default)]
     name: Option<SourceText<'a>>,
     #[serde(borrow, default, alias = "input")]
@@ -210,7 +210,9 @@ fn parse_record<'a>(
                     NativeParseError::Invalid(why) => {
                         NativeParseError::Invalid(format!("message {at}: {why}"))
                     }
-                    foreign @ NativeParseError::ForeignFormat(_) => foreign,
+                    // A foreign record as a whole is another format, so the index of the message does not
+                    // matter.
+                    other @ NativeParseError::ForeignFormat(_) => other,
                 })
             })
             .collect::<Result<_, _>>()?,
@@ -244,17 +246,22 @@ impl<'a> NativeRecordMessage<'a> {
         );
         let metadata = self.metadata.and_then(object_or_none);
         let mut parts = Vec::with_capacity(1 + self.tool_calls.as_ref().map_or(0, Vec::len));
-        let first = self.reasoning_content.map(RawValue::get);
+        let first_thoughts = self.reasoning_content.map(RawValue::get);
         // Some servers write the same thoughts under both names.
-        let second = self.reasoning.filter(|again| Some(again.get()) != first);
-        for thought in self.reasoning_content.into_iter().chain(second) {
+        let second_thoughts = self
+            .reasoning
+            .filter(|thoughts| Some(thoughts.get()) != first_thoughts);
+        for thought in self.reasoning_content.into_iter().chain(second_thoughts) {
             parts.push(
                 json_string(thought)
                     .map_or_else(|| unknown_part(thought), TranscriptPart::Reasoning),
             );
         }
+        // A tool message normally is one result. Parts with call ids are several results, as `write.rs`
+        // writes them.
         if role == MessageRole::Tool && !has_result_parts(self.content.as_ref()) {
             let (content, media) = split_result_content(self.content)?;
+            // OpenAI has no field for the error of a tool, so dicta keeps it in the metadata.
             let meta = metadata
                 .as_ref()
                 .and_then(|m| serde_json::from_str::<NativeResultMetadata<'_>>(m.get()).ok());
@@ -269,14 +276,15 @@ impl<'a> NativeRecordMessage<'a> {
         } else {
             match self.content {
                 None => {}
+                // An empty text is not a part: OpenAI writes it next to calls.
                 Some(RawContent::Text(text)) if text.is_empty() => {}
                 Some(RawContent::Text(text)) => parts.push(TranscriptPart::Text(text)),
                 Some(RawContent::Object(json)) => {
                     parts.extend(owned_json(&json).map(TranscriptPart::Other));
                 }
                 Some(RawContent::Parts(raw)) => {
-                    for one in raw {
-                        parts.push(parse_part(one)?);
+                    for part in raw {
+                        parts.push(parse_part(part)?);
                     }
                 }
             }
@@ -288,6 +296,7 @@ impl<'a> NativeRecordMessage<'a> {
                 .map(TranscriptPart::Text),
         );
         for (at, ObjectOnly(call)) in self.tool_calls.into_iter().flatten().enumerate() {
+            // OpenAI's custom tools have `custom` instead of `function`.
             let Some(ObjectOnly(function)) = call.function.or(call.custom) else {
                 return Err(NativeParseError::Invalid(format!(
                     "tool call {at} has no `function`"
@@ -296,6 +305,7 @@ impl<'a> NativeRecordMessage<'a> {
             let id = call.id.map(text_or_json).unwrap_or_default();
             parts.push(function.into_tool_call(id, &format_args!("tool call {at}"))?);
         }
+        // The legacy call has no id.
         if let Some(ObjectOnly(function)) = self.function_call {
             parts.push(
                 function
@@ -310,7 +320,7 @@ impl<'a> NativeRecordMessage<'a> {
     }
 }
 
-impl<'a> NativeRecordFunction<'a> {
+impl<'a> NativeRecordFunctionCall<'a> {
     fn into_tool_call(
         self,
         id: SourceText<'a>,
@@ -348,6 +358,7 @@ pub(super) fn parse_role(written: SourceText<'_>) -> MessageRole<'_> {
 }
 
 fn parse_part(raw: &RawValue) -> Result<TranscriptPart<'_>, NativeParseError> {
+    // OpenAI allows a plain string among the parts.
     if let Some(text) = json_string(raw) {
         return Ok(TranscriptPart::Text(text));
     }
@@ -360,7 +371,7 @@ fn parse_part(raw: &RawValue) -> Result<TranscriptPart<'_>, NativeParseError> {
         ));
     };
     let kind = fields.kind.unwrap_or_default();
-    let known = match &*kind {
+    let part = match &*kind {
         "text" | "input_text" | "output_text" => {
             fields.text.and_then(json_string).map(TranscriptPart::Text)
         }
@@ -396,6 +407,7 @@ fn parse_part(raw: &RawValue) -> Result<TranscriptPart<'_>, NativeParseError> {
             let raw = fields.raw.and_then(parse_json_text);
             raw.map(|raw| TranscriptPart::Media { kind, raw })
         }
+        // These types carry calls and results, so the record needs the reader of Anthropic's format.
         "tool_use" | "tool_result" | "server_tool_use" | "mcp_tool_use" => {
             return Err(NativeParseError::ForeignFormat(
                 "Anthropic messages (content blocks)",
@@ -410,7 +422,7 @@ fn parse_part(raw: &RawValue) -> Result<TranscriptPart<'_>, NativeParseError> {
         }
         _ => return Ok(unknown_part(raw)),
     };
-    known.ok_or_else(|| {
+    part.ok_or_else(|| {
         NativeParseError::Invalid(format!("a part of type {:?} has no text", &*kind))
     })
 }
@@ -437,20 +449,20 @@ fn split_result_content(
         Some(RawContent::Text(text)) => Ok((text, Vec::new())),
         Some(RawContent::Object(json)) => Ok((SourceText::from(json), Vec::new())),
         Some(RawContent::Parts(raw)) => {
-            let mut all: Option<SourceText<'_>> = None;
-            let mut rest = Vec::new();
-            for one in raw {
-                match parse_part(one)? {
+            let mut joined_text: Option<SourceText<'_>> = None;
+            let mut other_parts = Vec::new();
+            for part in raw {
+                match parse_part(part)? {
                     TranscriptPart::Text(text) => {
-                        all = Some(match all {
+                        joined_text = Some(match joined_text {
                             None => text,
                             Some(so_far) => SourceText::from(format!("{so_far}\n{text}")),
                         });
                     }
-                    part => rest.push(part),
+                    part => other_parts.push(part),
                 }
             }
-            Ok((all.unwrap_or_default(), rest))
+            Ok((joined_text.unwrap_or_default(), other_parts))
         }
     }
 }
@@ -478,8 +490,8 @@ pub(super) fn text_or_json(raw: &RawValue) -> SourceText<'_> {
 /// Returns an id: a string that is not empty, or the digits of a number.
 pub(super) fn id_text(raw: &RawValue) -> Option<SourceText<'_>> {
     let written = raw.get();
-    let number = written.starts_with(|c: char| c == '-' || c.is_ascii_digit());
-    let id = if number {
+    let is_number = written.starts_with(|c: char| c == '-' || c.is_ascii_digit());
+    let id = if is_number {
         Some(SourceText::from(written))
     } else {
         json_string(raw)

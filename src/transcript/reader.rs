@@ -113,6 +113,7 @@ impl TranscriptSink {
             fault,
             labels: Vec::new(),
         });
+        // Several transcripts at one location differ in `part`, by which `read_native` finds them.
         self.span.part += 1;
     }
 
@@ -159,16 +160,17 @@ impl TranscriptSink {
         source: &SourceFile,
         span: RecordSpan,
     ) -> Result<Vec<u8>, TranscriptError> {
-        let mut found = self.block.records.into_iter();
-        match found.find(|record| record.span.part == span.part) {
+        let mut records = self.block.records.into_iter();
+        match records.find(|record| record.span.part == span.part) {
             Some(TranscriptRecord {
-                byte_range: at,
+                byte_range: range,
                 fault: None,
                 ..
-            }) => Ok(self.block.bytes[at].to_vec()),
+            }) => Ok(self.block.bytes[range].to_vec()),
             Some(TranscriptRecord {
                 fault: Some(why), ..
             }) => Err(source.unknown_error(why)),
+            // The file changed after it was indexed.
             None => Err(source.unknown_error(format!(
                 "it no longer holds the transcript that stood at byte {}",
                 span.offset
@@ -184,6 +186,7 @@ fn count_kind(counts: &mut BTreeMap<String, u64>, kind: &str) {
         return;
     }
     let kind = if counts.len() < MAX_UNKNOWN_KINDS {
+        // A kind comes from the file, so its length needs a limit.
         kind.chars().take(80).collect()
     } else {
         "other kinds".to_owned()
@@ -244,11 +247,11 @@ impl<S: RecordParser> PerRecordReader<S> {
             );
             return;
         }
-        let read = record_text(bytes).and_then(|record| {
+        let parsed = record_text(bytes).and_then(|record| {
             self.parser
                 .parse_record(record, RecordCx { source, span }, out)
         });
-        if let Err(why) = read {
+        if let Err(why) = parsed {
             out.push_fault(why);
         }
     }
@@ -272,6 +275,7 @@ impl<S: RecordParser> TranscriptReader for PerRecordReader<S> {
             let Some(raw) = self.walk.next_block(source)? else {
                 return Ok(None);
             };
+            // The sink takes the counts and gives them back, so that they continue over blocks.
             let mut out = TranscriptSink::new(std::mem::take(&mut self.tally));
             out.count_records(raw.spans.len() as u64);
             for span in &raw.spans {
@@ -293,6 +297,7 @@ impl<S: RecordParser> TranscriptReader for PerRecordReader<S> {
     ) -> Result<Vec<u8>, TranscriptError> {
         let bytes = source.read_span(span)?;
         let mut out = TranscriptSink::new(ReadTally::default());
+        // The parser counts parts from 0 again, and `span.part` selects one of them.
         self.parse_into(&bytes, RecordSpan { part: 0, ..span }, source, &mut out);
         out.into_native_at(source, span)
     }
@@ -348,44 +353,45 @@ impl<S: SessionParser> PerSessionReader<S> {
 
     fn push_line(&mut self, raw: &RecordBlock, span: RecordSpan) {
         let line = &raw.bytes[raw.byte_range(span)];
-        let open = &mut self.pending;
-        if open.lines == 0 {
-            open.offset = span.offset;
+        let session = &mut self.pending;
+        if session.lines == 0 {
+            session.offset = span.offset;
         }
-        open.lines += 1;
-        open.end = span.offset + span.len;
-        let len = usize::try_from(open.end - open.offset).unwrap_or(usize::MAX);
-        if open.overlong || len >= MAX_RECORD {
-            open.overlong = true;
-            open.bytes = Vec::new();
+        session.lines += 1;
+        session.end = span.offset + span.len;
+        let len = usize::try_from(session.end - session.offset).unwrap_or(usize::MAX);
+        if session.overlong || len >= MAX_RECORD {
+            session.overlong = true;
+            // The bytes are dropped at once, because the session is a fault anyway.
+            session.bytes = Vec::new();
             return;
         }
         // Only white space separates two lines. Line breaks replace it, so offsets in the session are offsets in the
         // file.
-        let gap = usize::try_from(span.offset - open.offset).unwrap_or(usize::MAX);
-        open.bytes.resize(gap, b'\n');
-        open.bytes.extend_from_slice(line);
+        let gap = usize::try_from(span.offset - session.offset).unwrap_or(usize::MAX);
+        session.bytes.resize(gap, b'\n');
+        session.bytes.extend_from_slice(line);
     }
 
     fn finish_session(&mut self, source: &SourceFile, out: &mut TranscriptSink) {
-        let open = std::mem::take(&mut self.pending);
-        if open.lines == 0 {
+        let session = std::mem::take(&mut self.pending);
+        if session.lines == 0 {
             return;
         }
         let span = RecordSpan {
-            offset: open.offset,
-            len: open.end - open.offset,
+            offset: session.offset,
+            len: session.end - session.offset,
             part: 0,
             number: 0,
         };
-        out.count_records(open.lines);
+        out.count_records(session.lines);
         out.set_span(span);
-        if open.overlong {
+        if session.overlong {
             let limit = MAX_RECORD / (1024 * 1024);
             out.push_fault(format!("the session is {limit} MiB or longer"));
         } else {
             self.parser
-                .parse_session(&split_lines(&open.bytes), RecordCx { source, span }, out);
+                .parse_session(&split_lines(&session.bytes), RecordCx { source, span }, out);
         }
     }
 }
@@ -405,6 +411,7 @@ impl<S: SessionParser> TranscriptReader for PerSessionReader<S> {
         source: &SourceFile,
     ) -> Result<Option<TranscriptBlock>, TranscriptError> {
         let mut out = TranscriptSink::new(std::mem::take(&mut self.tally));
+        // A session ends when the next one begins, so one block of the file may complete none.
         while !self.ended && out.record_count() == 0 {
             let Some(raw) = self.walk.next_block(source)? else {
                 self.ended = true;
@@ -433,11 +440,11 @@ impl<S: SessionParser> TranscriptReader for PerSessionReader<S> {
     ) -> Result<Vec<u8>, TranscriptError> {
         let bytes = source.read_span(span)?;
         let mut out = TranscriptSink::new(ReadTally::default());
-        let place = RecordSpan { part: 0, ..span };
-        out.set_span(place);
+        let record_span = RecordSpan { part: 0, ..span };
+        out.set_span(record_span);
         let cx = RecordCx {
             source,
-            span: place,
+            span: record_span,
         };
         self.parser
             .parse_session(&split_lines(&bytes), cx, &mut out);

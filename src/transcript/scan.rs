@@ -31,6 +31,7 @@ impl JsonValueScanner {
             }
             let byte = bytes[at];
             if self.bare {
+                // A separator ends a bare value and does not belong to it.
                 if byte.is_ascii_whitespace() || matches!(byte, b',' | b']' | b'}') {
                     return Some(at);
                 }
@@ -42,6 +43,7 @@ impl JsonValueScanner {
                 b'{' | b'[' => self.depth += 1,
                 b'}' | b']' => {
                     self.depth = self.depth.saturating_sub(1);
+                    // `saturating_sub` accepts a closing bracket without an opening one.
                     if self.depth == 0 {
                         return Some(at + 1);
                     }
@@ -58,6 +60,7 @@ impl JsonValueScanner {
     /// Reads inside a string and returns the number of bytes read, with the closing quote.
     fn skip_string(&mut self, bytes: &[u8]) -> usize {
         let mut at = 0;
+        // The previous piece ended after a backslash, so the first byte is escaped.
         if self.escaped && !bytes.is_empty() {
             self.escaped = false;
             at = 1;
@@ -115,6 +118,7 @@ impl CsvRowScanner {
             match bytes[at] {
                 b'\n' => return Some(at + 1),
                 b',' => self.state = CsvScanState::CellStart,
+                // A quote in the middle of a plain cell is an ordinary character, as in `5" pipe`.
                 b'"' if self.state != CsvScanState::Plain => self.state = CsvScanState::Quoted,
                 _ => self.state = CsvScanState::Plain,
             }
@@ -180,7 +184,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pieces_find_the_same_end(text in r#"[\[{]["\\\[\]{},a\n]{0,30}"#, cut in 0usize..30) {
+        fn scan_in_pieces_finds_the_same_end(text in r#"[\[{]["\\\[\]{},a\n]{0,30}"#, cut in 0usize..30) {
             let bytes = text.as_bytes();
             let cut = cut.min(bytes.len());
             let mut scan = JsonValueScanner::default();

@@ -13,10 +13,14 @@ use crate::model::SourceText;
 /// a header.
 pub(super) fn parse_csv_header(line: &[u8]) -> Option<Vec<&str>> {
     let header = std::str::from_utf8(line).ok()?.trim();
-    let columns: Vec<&str> = header.split(',').map(|c| c.trim_matches('"')).collect();
-    let is_name = |c: &&str| {
-        !c.is_empty()
-            && c.bytes()
+    let columns: Vec<&str> = header
+        .split(',')
+        .map(|cell| cell.trim_matches('"'))
+        .collect();
+    let is_name = |name: &&str| {
+        !name.is_empty()
+            && name
+                .bytes()
                 .all(|b| b.is_ascii_alphanumeric() || b"_.-".contains(&b))
     };
     (columns.len() >= 2 && columns.iter().all(is_name)).then_some(columns)
@@ -47,12 +51,12 @@ impl RecordSniff {
 
     /// Returns true if the record has the key.
     pub(super) fn has(&self, key: &str) -> bool {
-        self.keys.iter().any(|k| k == key)
+        self.keys.iter().any(|own_key| own_key == key)
     }
 
     /// Returns true if `type` begins with one of these texts.
     pub(super) fn type_starts_with(&self, with: &[&str]) -> bool {
-        with.iter().any(|w| self.kind.starts_with(w))
+        with.iter().any(|prefix| self.kind.starts_with(prefix))
     }
 
     /// Describes the record as a sentence fragment, for an error about missing messages.
@@ -62,7 +66,7 @@ impl RecordSniff {
                 .keys
                 .iter()
                 .take(6)
-                .map(|k| format!("{:?}", truncate_text(k)))
+                .map(|key| format!("{:?}", truncate_text(key)))
                 .collect();
             return format!(
                 "its first record has no `messages` (it has {})",
@@ -71,11 +75,13 @@ impl RecordSniff {
         }
         let line = record.split(|b| *b == b'\n').next().unwrap_or_default();
         let line = String::from_utf8_lossy(line);
-        let begin = truncate_text(line.trim());
-        if begin.starts_with('{') {
-            return format!("its first record is not JSON with `messages`: {begin:?}");
+        let beginning = truncate_text(line.trim());
+        if beginning.starts_with('{') {
+            return format!("its first record is not JSON with `messages`: {beginning:?}");
         }
-        format!("it is neither JSON lines nor a JSON array of objects; it begins with {begin:?}")
+        format!(
+            "it is neither JSON lines nor a JSON array of objects; it begins with {beginning:?}"
+        )
     }
 }
 
@@ -102,6 +108,7 @@ impl<'de> Visitor<'de> for &mut RecordSniff {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         while let Some(key) = map.next_key::<SourceText<'de>>()? {
+            // Only `type` has a value that the detection needs.
             let is_kind = &*key == "type";
             // The limit protects the memory against a record with millions of keys.
             if self.keys.len() < 256 {
@@ -109,6 +116,7 @@ impl<'de> Visitor<'de> for &mut RecordSniff {
             }
             if is_kind {
                 let raw: &'de RawValue = map.next_value()?;
+                // A `type` that is not a string counts as absent.
                 self.kind = serde_json::from_str(raw.get()).unwrap_or_default();
             } else {
                 map.next_value::<IgnoredAny>()?;

@@ -20,7 +20,7 @@ pub(super) struct SourceFile {
 impl SourceFile {
     /// Opens a file. It never blocks, because it rejects anything but a regular file before it opens it.
     pub(super) fn open(path: &Path) -> Result<Self, TranscriptError> {
-        let io = |why: std::io::Error| {
+        let to_error = |why: std::io::Error| {
             if unix::is_link_loop(&why) {
                 let what = "a circle of symbolic links";
                 return TranscriptError::NotAFile {
@@ -33,14 +33,15 @@ impl SourceFile {
                 why,
             }
         };
-        let meta = std::fs::metadata(path).map_err(io)?;
+        // The check comes before the open call, because an open call on a named pipe blocks.
+        let meta = std::fs::metadata(path).map_err(to_error)?;
         if let Some(what) = unix::describe_special_file(&meta) {
             return Err(TranscriptError::NotAFile {
                 path: path.to_owned(),
                 what,
             });
         }
-        let file = File::open(path).map_err(io)?;
+        let file = File::open(path).map_err(to_error)?;
         // Files in /proc report size 0 and have content, or block forever. They are not transcripts either.
         if meta.len() == 0 {
             return Err(TranscriptError::Unknown {
@@ -88,10 +89,10 @@ impl SourceFile {
     pub(super) fn read_span(&self, span: RecordSpan) -> Result<Vec<u8>, TranscriptError> {
         let len = usize::try_from(span.len).unwrap_or(usize::MAX);
         let mut bytes = vec![0; len.min(MAX_RECORD)];
-        let had =
+        let read =
             unix::fill_at(&self.file, &mut bytes, span.offset).map_err(|why| self.io_error(why))?;
         // The file changed after the walk.
-        if had < bytes.len() {
+        if read < bytes.len() {
             let why = std::io::Error::new(
                 std::io::ErrorKind::UnexpectedEof,
                 format!("record {} is gone: the file became shorter", span.number),
@@ -108,19 +109,24 @@ impl SourceFile {
         bytes: &mut Vec<u8>,
         want: usize,
     ) -> Result<bool, TranscriptError> {
-        let had = bytes.len();
+        let len_before = bytes.len();
         // A read of one byte more than remains detects the end without a second read.
-        let left = usize::try_from(self.size.saturating_sub(pos)).unwrap_or(usize::MAX);
-        let want = if left >= had {
-            want.min(left.saturating_add(1))
+        let remaining = usize::try_from(self.size.saturating_sub(pos)).unwrap_or(usize::MAX);
+        // A file that grew has more bytes than its size at the start, so the limit no longer applies.
+        let want = if remaining >= len_before {
+            want.min(remaining.saturating_add(1))
         } else {
             want
         };
         bytes.resize(want, 0);
-        let read = unix::fill_at(&self.file, &mut bytes[had..], pos + had as u64)
-            .map_err(|why| self.io_error(why))?;
-        bytes.truncate(had + read);
-        Ok(had + read < want)
+        let read = unix::fill_at(
+            &self.file,
+            &mut bytes[len_before..],
+            pos + len_before as u64,
+        )
+        .map_err(|why| self.io_error(why))?;
+        bytes.truncate(len_before + read);
+        Ok(len_before + read < want)
     }
 
     /// Returns an error of the operating system with the file name.

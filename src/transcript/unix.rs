@@ -31,6 +31,7 @@ pub(super) fn is_link_loop(why: &io::Error) -> bool {
 pub(super) fn fill_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {
+        // A positioned read does not move a shared offset, so several readers can use one file.
         match file.read_at(&mut buffer[filled..], offset + filled as u64) {
             Ok(0) => break,
             Ok(n) => filled += n,

@@ -83,6 +83,7 @@ impl RecordWalker {
                 RecordLayout::Rows => self.next_rows(source)?,
                 RecordLayout::Values { .. } | RecordLayout::Elements => self.next_values(source)?,
             };
+            // A block of blank lines has no record, so the walk continues.
             if !block.spans.is_empty() {
                 return Ok(Some(block));
             }
@@ -120,14 +121,15 @@ impl RecordWalker {
         let mut bytes = Vec::new();
         let mut want = BLOCK_SIZE;
         let end = loop {
-            let had = bytes.len();
+            let len_before = bytes.len();
             let ended = source.fill_buffer(self.pos, &mut bytes, want)?;
             if ended {
                 self.layout = RecordLayout::Done;
                 break bytes.len();
             }
-            if let Some(at) = memchr::memrchr(b'\n', &bytes[had..]) {
-                break had + at + 1;
+            // The block ends at its last complete line; the rest begins the next block.
+            if let Some(at) = memchr::memrchr(b'\n', &bytes[len_before..]) {
+                break len_before + at + 1;
             }
             if bytes.len() >= MAX_RECORD {
                 return self.skip_overlong(source, bytes, 0, MAX_RECORD, |piece| {
@@ -137,6 +139,7 @@ impl RecordWalker {
             // Doubling keeps the total work linear for one long record.
             want = (bytes.len() * 2).clamp(BLOCK_SIZE, MAX_RECORD);
         };
+        // A guess of the number of records, to avoid most reallocations.
         let mut spans = Vec::with_capacity(end / 4096 + 1);
         let mut start = 0;
         while start < end {
@@ -173,6 +176,7 @@ impl RecordWalker {
                 self.push_row(&bytes, start, at, &mut spans);
                 return Ok(self.finish_block(bytes, at, spans));
             }
+            // At least one row is complete. The torn rest begins the next block.
             if !spans.is_empty() {
                 return Ok(self.finish_block(bytes, start, spans));
             }
@@ -203,6 +207,7 @@ impl RecordWalker {
         read: usize,
         end: impl FnMut(&[u8]) -> Option<usize>,
     ) -> Result<RecordBlock, TranscriptError> {
+        // The record keeps its head, so that the parser reports it as too long.
         let head = self.number_span(start, start + MAX_RECORD);
         let block = self.finish_block(bytes, read, vec![head]);
         self.skip_until(source, end)?;
@@ -215,15 +220,15 @@ impl RecordWalker {
         source: &SourceFile,
         mut end: impl FnMut(&[u8]) -> Option<usize>,
     ) -> Result<(), TranscriptError> {
-        let mut piece = Vec::new();
+        let mut block = Vec::new();
         loop {
-            piece.clear();
-            let ended = source.fill_buffer(self.pos, &mut piece, BLOCK_SIZE)?;
-            if let Some(at) = end(&piece) {
+            block.clear();
+            let ended = source.fill_buffer(self.pos, &mut block, BLOCK_SIZE)?;
+            if let Some(at) = end(&block) {
                 self.pos += at as u64;
                 return Ok(());
             }
-            self.pos += piece.len() as u64;
+            self.pos += block.len() as u64;
             if ended {
                 self.layout = RecordLayout::Done;
                 return Ok(());
@@ -241,6 +246,7 @@ impl RecordWalker {
         loop {
             let ended = source.fill_buffer(self.pos, &mut bytes, want)?;
             loop {
+                // Inside a value, the scanner continues; between values, the loop looks for the next start.
                 if let Some((start, scan)) = &mut open {
                     let Some(len) = scan.feed(&bytes[at..]) else {
                         at = bytes.len();
@@ -274,6 +280,7 @@ impl RecordWalker {
                 spans.push(self.number_span(start, bytes.trim_ascii_end().len()));
                 return Ok(self.finish_block(bytes, at, spans));
             }
+            // At least one value is complete. The torn rest begins the next block.
             if !spans.is_empty() {
                 return Ok(self.finish_block(bytes, start, spans));
             }
@@ -289,11 +296,13 @@ impl RecordWalker {
         while let Some(byte) = bytes.get(at) {
             match (byte, self.layout) {
                 (b',', RecordLayout::Values { array: true } | RecordLayout::Elements) => {}
+                // The value around the array follows, which is not a record.
                 (b']', RecordLayout::Elements) => {
                     self.layout = RecordLayout::Done;
                     break;
                 }
                 (b']', RecordLayout::Values { array: true }) => {
+                    // Concatenated files may have further values after the array.
                     self.layout = RecordLayout::Values { array: false }
                 }
                 (byte, _) if byte.is_ascii_whitespace() => {}

@@ -32,9 +32,9 @@ pub(super) fn write_native(transcript: &Transcript<'_>, line: &mut Vec<u8>) {
     // Serialized strings have no raw line break, so this one comes from raw JSON of the source.
     if memchr::memchr(b'\n', &line[start..]).is_some() {
         let written = std::str::from_utf8(&line[start..]).expect("JSON is UTF-8");
-        let tight = compact_json(written).into_owned();
+        let one_line = compact_json(written).into_owned();
         line.truncate(start);
-        line.extend_from_slice(tight.as_bytes());
+        line.extend_from_slice(one_line.as_bytes());
     }
 }
 
@@ -44,6 +44,7 @@ impl Serialize for SerializeTranscript<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let transcript = self.0;
         let mut map = to.serialize_map(None)?;
+        // A transcript without an id gets the default id when it is read.
         if !transcript.id.is_empty() {
             map.serialize_entry("id", &*transcript.id)?;
         }
@@ -79,13 +80,15 @@ impl Serialize for SerializeMessage<'_> {
                     TranscriptPart::Text(_) | TranscriptPart::ToolResult(_)
                 )
             })
+            // The metadata must not contradict the result, because the parser takes both from it.
             && metadata_matches_result(message.metadata.as_ref(), result)
         {
             serialize_tool_message(&mut map, message, result, rest)?;
             return map.end();
         }
-        let behind = message.parts.iter().rev();
-        let calls = behind
+        // Calls at the end become `tool_calls`, as OpenAI writes them.
+        let reversed_parts = message.parts.iter().rev();
+        let calls = reversed_parts
             .take_while(
                 |part| matches!(part, TranscriptPart::ToolCall(call) if !call.name.is_empty()),
             )
@@ -96,9 +99,11 @@ impl Serialize for SerializeMessage<'_> {
         } else {
             calls
         };
-        let (said, calls) = message.parts.split_at(message.parts.len() - calls);
-        match said {
+        // Calls before a text stay parts, so that the order is kept.
+        let (content_parts, calls) = message.parts.split_at(message.parts.len() - calls);
+        match content_parts {
             [] => map.serialize_entry("content", &())?,
+            // An empty text becomes a part, because the parser drops an empty `content`.
             [TranscriptPart::Text(text)] if !text.is_empty() => {
                 map.serialize_entry("content", &**text)?;
             }
@@ -126,7 +131,13 @@ fn serialize_tool_message<M: SerializeMap>(
     if rest.is_empty() {
         map.serialize_entry("content", &*result.content)?;
     } else {
-        map.serialize_entry("content", &SerializeResultParts(&result.content, rest))?;
+        map.serialize_entry(
+            "content",
+            &SerializeResultParts {
+                text: &result.content,
+                other_parts: rest,
+            },
+        )?;
     }
     let metadata = SerializeResultMetadata {
         own: message.metadata.as_ref(),
@@ -139,17 +150,19 @@ fn serialize_tool_message<M: SerializeMap>(
 }
 
 /// Returns true if a tool message's metadata agrees with its result, or does not mention it.
-fn metadata_matches_result(own: Option<&JsonText<'_>>, result: &ToolResult<'_>) -> bool {
+fn metadata_matches_result(metadata: Option<&JsonText<'_>>, result: &ToolResult<'_>) -> bool {
     // serde would read a list field by field. The parser ignores metadata that isn't an object.
-    let Some(own) = own.filter(|own| own.get().starts_with('{')) else {
+    let Some(metadata) = metadata.filter(|metadata| metadata.get().starts_with('{')) else {
         return true;
     };
-    let Ok(own) = serde_json::from_str::<NativeResultMetadata<'_>>(own.get()) else {
+    // Metadata that the parser cannot read does not change the result.
+    let Ok(metadata) = serde_json::from_str::<NativeResultMetadata<'_>>(metadata.get()) else {
         return true;
     };
-    let same_error = own.is_error.is_none() || parse_or_none(own.is_error) == result.is_error;
+    let same_error =
+        metadata.is_error.is_none() || parse_or_none(metadata.is_error) == result.is_error;
     let same_time =
-        own.duration_ms.is_none() || parse_or_none(own.duration_ms) == result.duration_ms;
+        metadata.duration_ms.is_none() || parse_or_none(metadata.duration_ms) == result.duration_ms;
     same_error && same_time
 }
 
@@ -161,38 +174,46 @@ struct SerializeResultMetadata<'t> {
 
 impl Serialize for SerializeResultMetadata<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let own = self.own.map_or("{}", JsonText::get);
-        let fields = RawFields::parse(own).unwrap_or_default();
+        let own_json = self.own.map_or("{}", JsonText::get);
+        let fields = RawFields::parse(own_json).unwrap_or_default();
         let result = self.result;
-        let (error, took) = (result.is_error, result.duration_ms);
+        let (error, duration_ms) = (result.is_error, result.duration_ms);
         let added = [
             ("is_error", error.map(serde_json::Value::from)),
-            ("duration_ms", took.map(serde_json::Value::from)),
+            ("duration_ms", duration_ms.map(serde_json::Value::from)),
         ];
         let mut meta = MetadataBuilder::default();
         meta.merge_source_fields(&fields);
-        let mut new = false;
+        let mut has_new = false;
         for (key, value) in added {
+            // A key of the metadata keeps its value, which agrees with the result.
             if let Some(value) = value.filter(|_| !fields.has_key(key)) {
                 meta.set(key, value);
-                new = true;
+                has_new = true;
             }
         }
         match self.own {
-            Some(own) if !new => own.serialize(to),
+            Some(own) if !has_new => own.serialize(to),
             // The builder keeps texts, so the numbers stay as written.
             _ => meta.finish().serialize(to),
         }
     }
 }
 
-struct SerializeResultParts<'t>(&'t str, &'t [TranscriptPart<'t>]);
+/// The content of a tool message with other parts than text.
+struct SerializeResultParts<'t> {
+    text: &'t str,
+    other_parts: &'t [TranscriptPart<'t>],
+}
 
 impl Serialize for SerializeResultParts<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut seq = to.serialize_seq(None)?;
-        seq.serialize_element(&SerializeTextPart("text", "text", self.0))?;
-        for part in self.1 {
+        seq.serialize_element(&SerializeTextPart {
+            kind: "text",
+            text: self.text,
+        })?;
+        for part in self.other_parts {
             seq.serialize_element(&SerializePart(part))?;
         }
         seq.end()
@@ -212,10 +233,12 @@ struct SerializePart<'t>(&'t TranscriptPart<'t>);
 impl Serialize for SerializePart<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         match self.0 {
-            TranscriptPart::Text(text) => SerializeTextPart("text", "text", text).serialize(to),
-            TranscriptPart::Reasoning(text) => {
-                SerializeTextPart("reasoning", "reasoning", text).serialize(to)
+            TranscriptPart::Text(text) => SerializeTextPart { kind: "text", text }.serialize(to),
+            TranscriptPart::Reasoning(text) => SerializeTextPart {
+                kind: "reasoning",
+                text,
             }
+            .serialize(to),
             TranscriptPart::ToolCall(call) => {
                 let mut map = to.serialize_map(None)?;
                 map.serialize_entry("type", "tool_call")?;
@@ -238,6 +261,7 @@ impl Serialize for SerializePart<'_> {
                 map.end()
             }
             TranscriptPart::Media { kind, raw } => {
+                // The parser gives back the same part, so the source's own JSON is enough.
                 if parses_as_part(raw, self.0) {
                     return raw.serialize(to);
                 }
@@ -248,6 +272,7 @@ impl Serialize for SerializePart<'_> {
                 map.end()
             }
             TranscriptPart::Other(raw) => {
+                // Without the wrapper, the parser would read a known kind as another part.
                 if parses_as_part(raw, self.0) {
                     return raw.serialize(to);
                 }
@@ -265,14 +290,18 @@ fn parses_as_part(raw: &JsonText<'_>, part: &TranscriptPart<'_>) -> bool {
     serde_json::from_str(raw.get()).is_ok_and(|raw| try_parse_part(raw).as_ref() == Some(part))
 }
 
-/// `{"type": …, key: text}`.
-struct SerializeTextPart<'t>(&'static str, &'static str, &'t str);
+/// `{"type": kind, kind: text}`.
+struct SerializeTextPart<'t> {
+    kind: &'static str,
+    text: &'t str,
+}
 
 impl Serialize for SerializeTextPart<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut map = to.serialize_map(Some(2))?;
-        map.serialize_entry("type", self.0)?;
-        map.serialize_entry(self.1, self.2)?;
+        map.serialize_entry("type", self.kind)?;
+        // The native format names the text like the type of its part.
+        map.serialize_entry(self.kind, self.text)?;
         map.end()
     }
 }

@@ -382,7 +382,7 @@ fn describe_preview(judge: &JudgeConfig, taken: &JudgePreview) -> String {
         let _infallible = write!(note, " a call, up to {} calls", taken.calls_most);
     }
     let pricing = judge.pricing();
-    let usd = pricing.map(|p| p.token_cost(taken.input_tokens, taken.output_tokens));
+    let usd = pricing.map(|p| p.estimate_token_cost(taken.input_tokens, taken.output_tokens));
     note + &match (judge.is_free(), usd) {
         (true, _) => ", free (local)".to_owned(),
         (false, Some(usd)) if usd < 0.001 => ", less than $0.001".to_owned(),

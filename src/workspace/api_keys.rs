@@ -109,7 +109,9 @@ fn read_key_file(judge: &JudgeConfig, path: &Path) -> Result<String, ApiKeyError
     let meta = path
         .metadata()
         .map_err(|error| unreadable(TextFileError::Io(error)))?;
+    // The mask keeps the permission bits; the rest of the mode is the kind of the file.
     let mode = meta.permissions().mode() & 0o777;
+    // Security: any right of the group or of others exposes the key, so dicta refuses the file like ssh does.
     if mode & 0o077 != 0 {
         return Err(ApiKeyError::OpenToOthers {
             judge: judge.name.clone(),
@@ -131,6 +133,7 @@ fn read_key_file(judge: &JudgeConfig, path: &Path) -> Result<String, ApiKeyError
 /// never shows the key.
 fn clean_key(key: &str, from: &str, judge: &JudgeConfig) -> Result<String, ApiKeyError> {
     let key = key.trim();
+    // A line break inside a key could add a header to the request.
     if key.is_empty() || key.chars().any(|c| c.is_control() || !c.is_ascii()) {
         return Err(ApiKeyError::Invalid {
             judge: judge.name.clone(),
@@ -142,10 +145,12 @@ fn clean_key(key: &str, from: &str, judge: &JudgeConfig) -> Result<String, ApiKe
 
 /// Replaces the values of judges' headers and of keys that hold secrets with stars, byte for byte.
 pub(super) fn mask_secrets(doc: &YamlDoc, source: &str) -> Arc<str> {
+    // Stars replace single bytes, so that every span of the document stays valid for the masked text.
     let mut bytes = source.as_bytes().to_vec();
     let judges = doc.value.get("judges").and_then(Value::as_object);
     for (name, judge) in judges.into_iter().flatten() {
         let at = format!("/judges/{}", escape_pointer_step(name));
+        // A judge that is a path to a model config has no keys here.
         let Some(judge) = judge.as_object() else {
             continue;
         };
@@ -157,10 +162,12 @@ pub(super) fn mask_secrets(doc: &YamlDoc, source: &str) -> Arc<str> {
         if judge
             .get("api_key_env")
             .and_then(Value::as_str)
+            // No variable name contains `-` or `.`, but many keys do.
             .is_some_and(|v| v.contains(['-', '.']))
         {
             secret.push(format!("{at}/api_key_env"));
         }
+        // A header often holds a key, and its name does not show which one does.
         if let Some(Value::Object(headers)) = judge.get("headers") {
             secret.extend(
                 headers
@@ -174,6 +181,7 @@ pub(super) fn mask_secrets(doc: &YamlDoc, source: &str) -> Arc<str> {
                 .into_iter()
                 .flatten()
             {
+                // Line breaks stay, so that line numbers of later problems are right.
                 if !byte.is_ascii_whitespace() {
                     *byte = b'*';
                 }
@@ -207,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_comes_from_where_the_judge_says() {
+    fn api_key_comes_from_the_configured_source() {
         let needs = judge(ApiKeySource::Env("K".into()));
         let may = judge(ApiKeySource::EnvIfSet("K".into()));
         assert_eq!(read_key(&judge(ApiKeySource::None), &env("x")), Ok(None));
@@ -228,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_file_is_for_its_owner_alone() {
+    fn api_key_file_must_be_private() {
         let dir = tempfile::tempdir().expect("a folder");
         let path = dir.path().join("key");
         let file = judge(ApiKeySource::File(path.clone()));

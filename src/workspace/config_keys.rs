@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::file_schemas::DRAFT;
 use super::{file_lists, judges, labels, limits};
 use crate::diag::yaml::{ConfigKey, properties_schema, text_list_schema, text_schema};
+use crate::transcript::FieldMapping;
 
 /// The top-level keys of dicta.yaml.
 #[rustfmt::skip]
@@ -72,13 +73,7 @@ pub fn json_schema() -> Value {
         "required": ["transcripts", "rubrics"],
         "additionalProperties": false,
         "$defs": {
-            "metadata": {
-                "description": "JMESPath: an object; or a mapping of names to expressions.",
-                "anyOf": [
-                    {"type": "string", "minLength": 1},
-                    {"type": "object", "minProperties": 1, "additionalProperties": {"$ref": "#/$defs/metadata"}},
-                ],
-            },
+            "metadata": FieldMapping::metadata_schema(),
         },
     })
 }

@@ -42,6 +42,7 @@ pub(super) fn check_judge_assigned(
     doc: &YamlDoc,
     problems: &DiagnosticCollector,
 ) {
+    // A document that is not a mapping has its own error already.
     if !doc.value.is_object() || doc.value.get("judge").is_some() {
         return;
     }
@@ -54,10 +55,12 @@ pub(super) fn check_judge_assigned(
         .iter()
         .flat_map(|rubric| {
             let evals = rubric.evals.iter();
+            // An eval decided by code needs no judge, and a rubric can name one for all of its evals.
             let evals = evals.filter(|e| judged(e) && e.assign_judges(rubric, None).is_none());
             evals.map(|eval| format!("{}/{}", rubric.id, eval.id))
         })
         .collect();
+    // One error for all evals, because one line in dicta.yaml fixes them all.
     if let Some(first) = without.first() {
         let message = match without.len() {
             1 => format!("the eval {first} needs a judge, and there is no default one"),
@@ -79,16 +82,18 @@ pub(super) fn check_rubric_judges(
     problems: &mut Vec<Diagnostic>,
 ) {
     for rubric in rubrics {
-        let own = list_named_judges(rubric.judge.as_ref(), rubric.panel.as_ref(), "");
+        let named_judges = list_named_judges(rubric.judge.as_ref(), rubric.panel.as_ref(), "");
         let of_evals = rubric.evals.iter().enumerate().flat_map(|(index, eval)| {
             let at = format!("/evals/{index}");
             list_named_judges(eval.judge.as_ref(), eval.panel.as_ref(), &at)
         });
-        for (judge, pointer) in own.into_iter().chain(of_evals) {
+        for (judge, pointer) in named_judges.into_iter().chain(of_evals) {
             let Some(message) = explain_unknown_judge(judge, judges) else {
                 continue;
             };
             let problem = Diagnostic::error("unknown-judge", &rubric.path, message);
+            // A rubric does not keep its spans, so dicta parses it again. Only a broken reference pays for
+            // that.
             problems.push(match yaml::read_document(&rubric.source, &rubric.path) {
                 Ok(doc) => problem.with_span(doc.span(&pointer), &rubric.source),
                 Err(_) => problem,
@@ -101,11 +106,11 @@ pub(super) fn check_rubric_judges(
 pub(super) fn list_judge_names(rubrics: &[Arc<Rubric>]) -> Vec<&String> {
     let mut names = Vec::new();
     for rubric in rubrics {
-        let own = list_named_judges(rubric.judge.as_ref(), rubric.panel.as_ref(), "");
-        names.extend(own.into_iter().map(|(name, _)| name));
+        let named_judges = list_named_judges(rubric.judge.as_ref(), rubric.panel.as_ref(), "");
+        names.extend(named_judges.into_iter().map(|(name, _)| name));
         for eval in &rubric.evals {
-            let own = list_named_judges(eval.judge.as_ref(), eval.panel.as_ref(), "");
-            names.extend(own.into_iter().map(|(name, _)| name));
+            let named_judges = list_named_judges(eval.judge.as_ref(), eval.panel.as_ref(), "");
+            names.extend(named_judges.into_iter().map(|(name, _)| name));
         }
     }
     names
@@ -118,6 +123,7 @@ fn list_named_judges<'r>(
     at: &str,
 ) -> Vec<(&'r String, String)> {
     let one = judge.map(|judge| (judge, format!("{at}/judge")));
+    // Both vote rules of a panel without a cascade are written under `jury`.
     let several = panel.into_iter().flat_map(|panel| {
         let key = match panel.rule {
             PanelRule::Cascade { .. } => "cascade",

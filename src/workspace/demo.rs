@@ -39,6 +39,7 @@ pub fn unpack(data_dir: &Path) -> Result<PathBuf, DemoUnpackError> {
     let mut files: Vec<(String, Cow<'static, [u8]>)> = EmbeddedDemo::iter()
         .filter_map(|name| Some((name.to_string(), EmbeddedDemo::get(&name)?.data)))
         .collect();
+    // The digest below depends on the order of the files.
     files.sort_by(|a, b| a.0.cmp(&b.0));
     unpack_files(data_dir, &files)
 }
@@ -50,6 +51,7 @@ fn unpack_files(
     let parts = files
         .iter()
         .flat_map(|(name, bytes)| [name.as_bytes(), &**bytes]);
+    // The digest in the name gives every version of the demo its own folder.
     let digest = Digest::hash_parts(parts);
     let folder = data_dir.join(format!("demo-{}", digest.0.get(..8).unwrap_or_default()));
     let workspace = folder.join("demo");
@@ -61,6 +63,7 @@ fn unpack_files(
         source,
     };
     create_private_folder(data_dir).map_err(|error| fail(data_dir, error))?;
+    // The folder gets its name last, so that an interrupted unpacking leaves no half demo behind.
     let temp = tempfile::Builder::new()
         .prefix(".demo-")
         .tempdir_in(data_dir)
@@ -72,8 +75,9 @@ fn unpack_files(
             .and_then(|()| fs::write(&path, bytes))
             .map_err(|error| fail(&path, error))?;
     }
-    let marker = temp.path().join(MARKER_FILE);
-    fs::write(&marker, &digest.0).map_err(|error| fail(&marker, error))?;
+    let marker_path = temp.path().join(MARKER_FILE);
+    // The marker is the last file; a folder that has it is complete.
+    fs::write(&marker_path, &digest.0).map_err(|error| fail(&marker_path, error))?;
     match fs::rename(temp.path(), &folder) {
         Ok(()) => {
             // The folder has been renamed, so there is nothing left to delete.
@@ -116,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edited_demo_is_kept_and_a_newer_one_goes_elsewhere() {
+    fn edited_demo_is_kept_and_a_newer_demo_gets_its_own_folder() {
         let dir = tempfile::tempdir().expect("a folder");
         let data = dir.path().join("data");
         let first = unpack_files(&data, &files("v1")).expect("unpacked");
@@ -141,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn many_at_once_unpack_it_once() {
+    fn concurrent_processes_unpack_the_demo_once() {
         let dir = tempfile::tempdir().expect("a folder");
         let content = files("v1");
         let all: Vec<_> = std::thread::scope(|scope| {
@@ -158,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_data_directory_that_cannot_be_made_is_told() {
+    fn uncreatable_data_directory_is_reported() {
         let dir = tempfile::tempdir().expect("a folder");
         let file = dir.path().join("file");
         fs::write(&file, "").expect("a file");

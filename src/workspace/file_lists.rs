@@ -23,11 +23,11 @@ const MAPPED_FILE_KEYS: &[ConfigKey] = &[
         "A file or a glob, relative to this file, absolute or from home (`~/`).",
         text_schema,
     ),
-    // The keys of a field mapping are those of `transcript::FieldMapping`, which decodes it.
+    // `FieldMapping` describes its keys itself, because it also decodes them.
     ConfigKey::new(
         "map",
         "The meaning of the fields of a record.",
-        field_map_schema,
+        FieldMapping::json_schema,
     ),
 ];
 
@@ -38,42 +38,6 @@ pub(super) fn mapped_file_schema() -> Value {
         "description": "Files in an unknown format: CSV, JSON lines, a JSON array. `dicta map FILE` prints a guess.",
         "properties": properties_schema(MAPPED_FILE_KEYS),
         "required": ["path", "map"],
-        "additionalProperties": false,
-    })
-}
-
-fn field_map_schema(doc: &str) -> Value {
-    let expression = |description: &str| text_schema(&format!("JMESPath: {description}"));
-    let label = json!({
-        "type": "object",
-        "properties": {
-            "eval": text_schema("The id of the eval that it is about."),
-            "rubric": text_schema("The rubric's id; any rubric with that eval without one."),
-            "passed": expression("true or false, yes or no, pass or fail, 1 or 0."),
-            "score": expression("a number."),
-            "by": expression("the person who set the label."),
-            "note": expression("why."),
-        },
-        "required": ["eval", "passed"],
-        "additionalProperties": false,
-    });
-    json!({
-        "type": "object",
-        "description": doc,
-        "properties": {
-            "id": expression("a text or a number."),
-            "messages": expression("the conversation, a list of messages in OpenAI's shapes."),
-            "input": expression("what the user said: a text, or messages."),
-            "output": expression("what the agent answered: a text, or messages."),
-            "system": expression("instructions that come before the conversation."),
-            "metadata": {"$ref": "#/$defs/metadata"},
-            "tags": expression("a text or a list of texts."),
-            "label": {"anyOf": [label, {"type": "array", "items": label}]},
-        },
-        "oneOf": [
-            {"required": ["messages"], "not": {"anyOf": [{"required": ["input"]}, {"required": ["output"]}]}},
-            {"required": ["output"], "not": {"required": ["messages"]}},
-        ],
         "additionalProperties": false,
     })
 }
@@ -91,6 +55,7 @@ pub(super) struct ListedFiles {
 /// do not matter.
 pub fn read_field_maps(root: &Path, env: &Env) -> Result<FieldMappings, Vec<Diagnostic>> {
     let root = run_folders::canonical_root(root);
+    // Import also works outside a workspace and in a broken one, so an unreadable file means no mappings.
     let Ok(text) = files::read_text(&root.join(CONFIG_FILE), yaml::MAX_BYTES as u64) else {
         return Ok(FieldMappings::default());
     };
@@ -128,6 +93,7 @@ impl ListedFiles {
                 format!("`{key}` is missing: a list of files or globs, such as [{key}/*.{ending}]"),
             );
         }
+        // Step 1: bring the three spellings (text, list, nothing) into one list, each entry with its pointer.
         let written: Vec<(String, &Value)> = match fields.value(key) {
             Some(value @ Value::String(_)) => vec![(key.to_owned(), value)],
             Some(Value::Array(items)) if items.is_empty() => {
@@ -143,6 +109,7 @@ impl ListedFiles {
                 .collect(),
             None => Vec::new(),
         };
+        // Step 2: expand the entries.
         let mut listed = Self::default();
         let mut mapped: BTreeMap<PathBuf, String> = BTreeMap::new();
         for (at, item) in written {
@@ -151,23 +118,27 @@ impl ListedFiles {
                     listed.add_glob(at_home, glob, &at, fields, problems);
                 }
                 Value::Object(entry) if key == "transcripts" => {
+                    // A broken mapping reports its own problems, so only an absent one counts as missing.
                     let has_map = entry.contains_key("map");
-                    let mut own = MappingDecoder::new(
+                    let mut entry_fields = MappingDecoder::new(
                         doc,
                         &format!("{}/{at}", fields.mapping_pointer()),
                         problems,
                     )
                     .accepting(MAPPED_FILE_KEYS);
-                    let path = own.text("path");
-                    let map = own.mapping("map").and_then(FieldMapping::parse);
-                    if !own.has("path") {
-                        own.error_at_mapping("missing", "`path` is missing: a file or a glob");
+                    let path = entry_fields.text("path");
+                    let map = entry_fields.mapping("map").and_then(FieldMapping::parse);
+                    if !entry_fields.has("path") {
+                        entry_fields
+                            .error_at_mapping("missing", "`path` is missing: a file or a glob");
                     }
                     if !has_map {
                         let why = "`map` is missing: what the fields of a record mean (`dicta map FILE` prints a guess); without one, list the path alone";
-                        own.error_at_mapping("missing", why);
+                        entry_fields.error_at_mapping("missing", why);
                     }
-                    own.finish();
+                    entry_fields.finish();
+                    // The path is expanded even if the mapping is broken, so that both kinds of problems show
+                    // at once.
                     let Some(path) = path else { continue };
                     let inside = format!("{at}/path");
                     let found = listed.add_glob(at_home, &path, &inside, fields, problems);
@@ -175,6 +146,8 @@ impl ListedFiles {
                         continue;
                     };
                     for file in found {
+                        // Two globs may match the same file. That is a conflict only if their mappings
+                        // differ.
                         if let Some(other) = mapped.insert(file.clone(), path.clone())
                             && listed.maps.0.get(&file) != Some(&map)
                         {
@@ -214,6 +187,7 @@ impl ListedFiles {
         match globs::expand_from_home(root, glob, env) {
             Ok(found) => {
                 for file in &found.files {
+                    // Several entries may match the same file; the first entry decides its position.
                     if !self.files.contains(file) {
                         self.files.push(file.clone());
                     }

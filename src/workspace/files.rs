@@ -40,11 +40,13 @@ pub enum TextFileError {
 /// Reads a text file of at most `max` bytes.
 pub(super) fn read_text(path: &Path, max: u64) -> Result<Arc<str>, TextFileError> {
     let meta = fs::metadata(path)?;
+    // Opening a named pipe or a device can block forever.
     if !meta.is_file() {
         return Err(TextFileError::NotAFile {
             what: describe_file_kind(&meta),
         });
     }
+    // The size is checked before the read, so that a huge file does not fill the memory.
     if meta.len() > max {
         return Err(TextFileError::TooLarge {
             bytes: meta.len(),
@@ -56,6 +58,7 @@ pub(super) fn read_text(path: &Path, max: u64) -> Result<Arc<str>, TextFileError
         Ok(text) => Ok(text.into()),
         Err(error) => {
             let at = error.utf8_error().valid_up_to();
+            // The bytes before the fault are valid, so this conversion changes nothing.
             let before = String::from_utf8_lossy(&error.as_bytes()[..at]);
             let line = before.matches('\n').count() + 1;
             Err(TextFileError::NotUtf8 { line })

@@ -25,12 +25,12 @@ pub(super) struct GlobMatches {
 
 /// Returns the files of a glob or of a plain path, relative to `root` or absolute. The error is a sentence.
 pub(super) fn expand(root: &Path, written: &str) -> Result<GlobMatches, String> {
-    let whole = super::paths::absolute(&root.join(written));
+    let full_path = super::paths::absolute(&root.join(written));
     // A name that exists is taken literally, even if it contains wildcard characters.
-    match whole.metadata() {
+    match full_path.metadata() {
         Ok(meta) if meta.is_file() => {
             return Ok(GlobMatches {
-                files: vec![whole],
+                files: vec![full_path],
                 skipped: Vec::new(),
             });
         }
@@ -51,7 +51,8 @@ pub(super) fn expand(root: &Path, written: &str) -> Result<GlobMatches, String> 
         }
         Err(_) => {}
     }
-    let parts = GlobParts::split(root, &whole);
+    // The walk begins at the deepest folder without a wildcard, not at `/`.
+    let parts = GlobParts::split(root, &full_path);
     let glob = GlobBuilder::new(&parts.pattern())
         .literal_separator(true)
         .build()
@@ -73,10 +74,12 @@ pub(super) fn expand_from_home(
     written: &str,
     env: &Env,
 ) -> Result<GlobMatches, String> {
-    let whole = super::paths::resolve(root, written, env);
-    let whole = whole.to_string_lossy();
+    // Only `~/` needs the expanded path; `expand` joins all other paths with `root` itself.
+    let full_path = super::paths::resolve(root, written, env);
+    let full_path = full_path.to_string_lossy();
+    // The expanded path would surprise the author, so the message shows the path as written.
     if written.starts_with("~/") {
-        return expand(root, &whole).map_err(|why| why.replace(&*whole, written));
+        return expand(root, &full_path).map_err(|why| why.replace(&*full_path, written));
     }
     expand(root, written)
 }
@@ -87,15 +90,17 @@ pub(super) fn find_watch_folders(
     root: &Path,
     written: &str,
 ) -> (Vec<PathBuf>, Option<GlobMatcher>) {
-    let whole = super::paths::absolute(&root.join(written));
-    let parts = GlobParts::split(root, &whole);
+    let full_path = super::paths::absolute(&root.join(written));
+    let parts = GlobParts::split(root, &full_path);
+    // The folder of the file is watched, because editors replace a file when they save it.
     if parts.rest.is_empty() {
         return (
-            whole.parent().map(Path::to_owned).into_iter().collect(),
+            full_path.parent().map(Path::to_owned).into_iter().collect(),
             None,
         );
     }
     let mut folders = vec![parts.base.clone()];
+    // Only `**` reaches folders at any depth.
     let deep = parts.rest.iter().any(|part| part.contains("**"));
     if deep || parts.rest.len() > 1 {
         let depth = if deep {
@@ -109,6 +114,7 @@ pub(super) fn find_watch_folders(
             .into_iter()
             .filter_entry(|entry| entry.file_type().is_dir())
             .filter_map(Result::ok)
+            // The system limits the number of watches per user.
             .take(MAX_FOLDERS);
         folders.extend(below.map(DirEntry::into_path));
     }
@@ -131,25 +137,31 @@ struct GlobParts {
 impl GlobParts {
     /// Splits a glob. The part that it shares with the workspace's own path is literal, whatever characters it
     /// contains.
-    fn split(root: &Path, whole: &Path) -> Self {
+    fn split(root: &Path, full_path: &Path) -> Self {
         let text = |c: Component<'_>| c.as_os_str().to_string_lossy().into_owned();
-        let components: Vec<Component<'_>> = whole.components().collect();
-        let own = root
+        let components: Vec<Component<'_>> = full_path.components().collect();
+        let shared_count = root
             .components()
             .zip(&components)
             .take_while(|(a, b)| a == *b)
             .count();
-        let fixed = components[own..]
+        // Only what the author wrote below the workspace's path may contain wildcards.
+        let fixed = components[shared_count..]
             .iter()
             .take_while(|c| !is_glob(&text(**c)))
             .count();
         Self {
-            base: components[..own + fixed].iter().collect(),
-            rest: components[own + fixed..].iter().map(|c| text(*c)).collect(),
+            base: components[..shared_count + fixed].iter().collect(),
+            rest: components[shared_count + fixed..]
+                .iter()
+                .map(|c| text(*c))
+                .collect(),
         }
     }
 
     fn pattern(&self) -> String {
+        // The literal part may contain wildcard characters, for example in the name of the workspace's
+        // folder.
         let base = globset::escape(&self.base.to_string_lossy());
         format!("{}/{}", base.trim_end_matches('/'), self.rest.join("/"))
     }
@@ -162,12 +174,15 @@ fn walk_folders(parts: &GlobParts, matcher: &GlobMatcher) -> GlobMatches {
     } else {
         parts.rest.len()
     };
+    // As in a shell, hidden names count only if a part of the pattern begins with a dot.
     let hidden_too = parts.rest.iter().any(|part| part.starts_with('.'));
     let mut found = GlobMatches::default();
     let mut links = LinkGuard::new(base);
     let entries = WalkDir::new(base)
+        // Users link folders of transcripts into a workspace; `LinkGuard` prevents endless walks.
         .follow_links(true)
         .max_depth(depth)
+        // The walk in a fixed order visits the same link first each time.
         .sort_by_file_name()
         .into_iter()
         .filter_entry(|entry| {
@@ -200,7 +215,10 @@ fn walk_folders(parts: &GlobParts, matcher: &GlobMatcher) -> GlobMatches {
             }
         }
     }
+    // The order of a directory differs between file systems, and transcripts keep the order of their files.
     found.files.sort();
+    // Through a link, one file can have two paths. Without links, the check would cost a system call per
+    // file.
     if !links.entered.is_empty() {
         let mut seen = HashSet::new();
         found
@@ -237,6 +255,7 @@ impl LinkGuard {
         if !entry.path_is_symlink() || !entry.file_type().is_dir() {
             return true;
         }
+        // The walk itself reports a broken link.
         let Ok(target) = entry.path().canonicalize() else {
             return true;
         };

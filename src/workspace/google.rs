@@ -90,6 +90,7 @@ pub fn load_google_credentials(
         return Ok(None);
     };
     let name = || judge.name.clone();
+    // The order is that of Google's libraries: a named file, gcloud's file, the metadata server.
     let found = match find_credentials_file(named.as_deref(), env) {
         None => GoogleCredentials::from_metadata_server(env.get("GCE_METADATA_HOST")),
         Some((path, from)) => {
@@ -111,7 +112,9 @@ pub fn load_google_credentials(
             }
         }
     };
+    // Google's libraries also take the project to charge from this variable.
     let credentials = found.with_quota_project(env.get("GOOGLE_CLOUD_QUOTA_PROJECT"));
+    // A service account file names its project, so this check needs the credentials.
     if judge.project.is_none() && credentials.project().is_none() {
         return Err(CredentialsLoadError::NoProject { judge: name() });
     }
@@ -129,23 +132,29 @@ pub(super) fn explain_missing_location() -> String {
     )
 }
 
-/// Returns a short description of the source of a judge's credentials, and a warning about the file if there is one.
-pub fn find_google_credentials_source(
-    judge: &JudgeConfig,
-    env: &Env,
-) -> Option<(String, Option<String>)> {
+/// The source of a judge's Google credentials.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CredentialsSource {
+    /// A short description of the source.
+    pub description: String,
+    /// The warning about the file, if other users can read it.
+    pub warning: Option<String>,
+}
+
+/// Returns the source of a judge's Google credentials; `None` if the judge uses another kind of key.
+pub fn find_google_credentials_source(judge: &JudgeConfig, env: &Env) -> Option<CredentialsSource> {
     let ApiKeySource::Google(named) = &judge.key else {
         return None;
     };
     Some(match find_credentials_file(named.as_deref(), env) {
-        None => (
-            "the metadata server, if this machine has one".to_owned(),
-            None,
-        ),
-        Some((path, from)) => (
-            format!("{} ({from})", path.display()),
-            explain_open_permissions(&path),
-        ),
+        None => CredentialsSource {
+            description: "the metadata server, if this machine has one".to_owned(),
+            warning: None,
+        },
+        Some((path, from)) => CredentialsSource {
+            description: format!("{} ({from})", path.display()),
+            warning: explain_open_permissions(&path),
+        },
     })
 }
 
@@ -156,10 +165,12 @@ fn find_credentials_file(named: Option<&Path>, env: &Env) -> Option<(PathBuf, &'
     if let Some(path) = named {
         return Some((path.to_owned(), "credentials_file"));
     }
+    // Google's libraries fail if this variable names a missing file, so dicta does not search on either.
     if let Some(path) = env.get(VARIABLE) {
         return Some((PathBuf::from(path), VARIABLE));
     }
     let folder = match (env.get("CLOUDSDK_CONFIG"), env.get("HOME")) {
+        // gcloud itself uses this variable to move its folder.
         (Some(folder), _) => PathBuf::from(folder),
         (None, Some(home)) => Path::new(home).join(".config/gcloud"),
         (None, None) => return None,
@@ -257,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named() {
+    fn missing_google_settings_are_named() {
         let dir = tempfile::tempdir().expect("a folder");
         let path = dir.path().join("key.json");
         let gone = found(&judge(Some(path.clone())), &Env::default());
@@ -275,12 +286,12 @@ mod tests {
         assert!(found(&nowhere, &Env::default()).contains("needs a location"));
         assert_eq!(
             find_google_credentials_source(&judge(Some(path.clone())), &Env::default())
-                .and_then(|s| s.1),
+                .and_then(|source| source.warning),
             None
         );
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("mode");
-        let open =
-            find_google_credentials_source(&judge(Some(path)), &Env::default()).and_then(|s| s.1);
+        let open = find_google_credentials_source(&judge(Some(path)), &Env::default())
+            .and_then(|source| source.warning);
         assert!(open.is_some_and(|why| why.ends_with("(mode 644): chmod 600 them")));
     }
 }

@@ -42,10 +42,12 @@ pub enum InitError {
 pub fn init(dir: &Path) -> Result<Vec<PathBuf>, InitError> {
     let wanted = STARTER_FILES
         .iter()
+        // Many folders have a `.gitignore` already; it does not prevent the command.
         .filter(|(name, _)| *name != ".gitignore" || !dir.join(name).exists());
     let wanted: Vec<(PathBuf, &str)> = wanted.map(|(name, text)| (dir.join(name), *text)).collect();
     if let Some((path, _)) = wanted
         .iter()
+        // A broken link counts as a file too: writing through it would create its target.
         .find(|(path, _)| path.symlink_metadata().is_ok())
     {
         return Err(InitError::Exists { path: path.clone() });
@@ -57,6 +59,7 @@ pub fn init(dir: &Path) -> Result<Vec<PathBuf>, InitError> {
             source,
         };
         fs::create_dir_all(path.parent().unwrap_or(dir)).map_err(fail)?;
+        // Another process may create the file after the check above, so the call itself must refuse.
         fs::File::create_new(&path)
             .and_then(|mut file| file.write_all(text.as_bytes()))
             .map_err(fail)?;

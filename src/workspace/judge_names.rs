@@ -23,6 +23,7 @@ impl JudgeNames {
         let mut names = Self {
             root: root.to_owned(),
             by_path: HashMap::new(),
+            // `rules` always exists, also if dicta.yaml does not list it.
             taken: HashSet::from(["rules".to_owned()]),
         };
         let judges = config.get("judges").and_then(Value::as_object);
@@ -30,6 +31,7 @@ impl JudgeNames {
             names.taken.insert(name.clone());
             if let Some(written) = judge.as_str() {
                 let path = paths::resolve(root, written, env);
+                // Two judges may have the same file; the first one in dicta.yaml gives its name to rubrics.
                 names.by_path.entry(path).or_insert_with(|| name.clone());
             }
         }
@@ -43,6 +45,7 @@ impl JudgeNames {
         let mut renamed: HashMap<String, String> = HashMap::new();
         let judges = std::mem::take(&mut rubric.judges);
         for (name, path) in judges {
+            // The rubric's path is relative to the workspace; names are found by absolute path.
             let path = paths::absolute(&self.root.join(path));
             let known = self.by_path.get(&path).cloned();
             let given = known.unwrap_or_else(|| {
@@ -51,8 +54,8 @@ impl JudgeNames {
                 new.push((given.clone(), path.clone()));
                 given
             });
-            let shown = paths::display_path(&self.root, &path);
-            rubric.judges.insert(given.clone(), shown);
+            let shown_path = paths::display_path(&self.root, &path);
+            rubric.judges.insert(given.clone(), shown_path);
             renamed.insert(name, given);
         }
         for eval in &mut rubric.evals {
@@ -65,6 +68,7 @@ impl JudgeNames {
 
     /// Returns a name that no judge has yet: this name, or this name with a number appended.
     fn take_free_name(&mut self, name: &str) -> String {
+        // Two files in different folders may have the same name.
         let numbered = (2..).map(|n| format!("{name}-{n}"));
         let mut names = std::iter::once(name.to_owned()).chain(numbered);
         let free = names.find(|name| !self.taken.contains(name));

@@ -46,11 +46,14 @@ pub(super) fn read_judge(
 ) -> JudgeConfig {
     let mut fields =
         MappingDecoder::new(doc, at, problems).accepting(JUDGE_KEYS.iter().map(|key| &key.key));
+    // This check runs first, so that no later message repeats a key.
     refuse_secrets(doc, at, &mut fields, problems);
     if fields.is_mapping() && !fields.has("provider") {
         fields.error_at_mapping("missing", format!("judge `{name}` needs a `provider`"));
     }
     let provider = fields.choice("provider", PROVIDERS);
+    // Any provider serves for a broken judge, because the error prevents the run. `rules` needs no further
+    // keys.
     let mut judge = JudgeConfig::new(name, provider.unwrap_or(ProviderKind::Rules));
     judge.tools = tool_uses::read_tool_uses(&mut fields, doc, problems, cx);
     let max_turns = fields.integer("max_turns", 1..=100);
@@ -119,6 +122,7 @@ fn refuse_secrets(
             "{key} does not belong in this file: name a variable with `api_key_env`, or a 0600 file with `api_key_file`"
         );
         problems.error(span, "secret", message);
+        // The key has its error; a second one about an unknown key would distract.
         fields.ignore_key(key);
     }
 }
@@ -145,12 +149,14 @@ fn read_model_keys(
         fields.error_at_mapping("missing", format!("judge `{}` needs a `model`", judge.name));
     }
     judge.model = fields.text("model").unwrap_or_default();
+    // The server and its key.
     judge.base_url = read_base_url(fields);
     judge.key = read_key_source(fields, judge, cx);
     judge.verdict = fields.choice("verdict", VERDICT_MODES).unwrap_or_default();
     // `transcript` is decoded later, but the next check already depends on its value.
     let reads = fields.value("transcript").and_then(Value::as_str) == Some("tools");
     match (judge.verdict, judge.tools.is_empty() && !reads) {
+        // Decision models take neither key; `calibrated` refuses both.
         _ if judge.provider.is_decisions() => {}
         (VerdictMode::Call, true) => {
             fields.error(
@@ -172,6 +178,7 @@ fn read_model_keys(
         }
         _ => {}
     }
+    // Null means that the request omits the setting. An absent key means dicta's default.
     let is_null = |value: Option<&Value>| value.is_some_and(Value::is_null);
     if is_null(fields.value("temperature")) {
         judge.temperature = None;
@@ -185,6 +192,7 @@ fn read_model_keys(
     } else if let Some(n) = fields.integer("max_output_tokens", 1..=i64::from(u32::MAX)) {
         judge.max_output_tokens = u32::try_from(n).ok();
     }
+    // Settings of the request body.
     judge.reasoning = read_reasoning(fields);
     judge.seed = fields.integer("seed", i64::MIN..=i64::MAX);
     judge.headers = read_headers(fields);
@@ -203,6 +211,7 @@ fn read_model_keys(
     judge.prices = fields
         .mapping("prices")
         .and_then(|prices| read_prices(prices.accepting(PRICE_KEYS)));
+    // Settings of the connection.
     judge.stream = fields.boolean("stream").unwrap_or(judge.stream);
     judge.requests_per_minute = fields
         .integer("requests_per_minute", 1..=i64::from(u32::MAX))
@@ -232,6 +241,7 @@ fn read_base_url(fields: &mut MappingDecoder<'_>) -> Option<String> {
         Ok(url) if !url.username().is_empty() || url.password().is_some() => {
             "base_url must not hold a user or password: use api_key_env or headers"
         }
+        // The dialects append their paths to this URL, which would end inside the query.
         Ok(url) if url.query().is_some() || url.fragment().is_some() => {
             "base_url must not hold `?` or `#`"
         }
@@ -261,6 +271,7 @@ fn read_key_source(
     judge: &JudgeConfig,
     cx: &JudgeCx<'_>,
 ) -> ApiKeySource {
+    // Null declares a server without a key; an absent key means the provider's usual variable.
     let no_key = fields.value("api_key_env").is_some_and(Value::is_null);
     let variable = if no_key {
         None
@@ -268,6 +279,7 @@ fn read_key_source(
         fields.text("api_key_env")
     };
     let file = fields.text("api_key_file");
+    // One of the two would be ignored without notice.
     if let (Some(_), Some(_)) = (&variable, &file) {
         fields.error(
             "api_key_file",
@@ -291,6 +303,7 @@ fn read_key_source(
             let message = "api_key_env must be the name of an environment variable, not a key";
             fields.error("api_key_env", "secret", message);
         }
+        // The judge keeps the name even if it is broken, because the error above prevents its use.
         return ApiKeySource::Env(variable);
     }
     match default_key_variable(judge.provider) {
@@ -304,16 +317,17 @@ fn read_key_source(
 
 fn is_local(judge: &JudgeConfig) -> bool {
     // Without prices, a judge is free only if its base_url is a loopback address.
-    let bare = JudgeConfig {
+    let without_prices = JudgeConfig {
         prices: None,
         ..judge.clone()
     };
-    bare.is_free()
+    without_prices.is_free()
 }
 
 fn read_headers(fields: &mut MappingDecoder<'_>) -> IndexMap<String, String> {
     let mut headers = IndexMap::new();
     let Some(Value::Object(map)) = fields.value("headers") else {
+        // The decoder reports the wrong type of an existing value.
         fields.mapping("headers");
         return headers;
     };
@@ -326,6 +340,7 @@ fn read_headers(fields: &mut MappingDecoder<'_>) -> IndexMap<String, String> {
             Value::String(text) if is_token && !text.chars().any(char::is_control) => {
                 headers.insert(name.clone(), text.clone());
             }
+            // These are the characters that RFC 9110 allows in a header name.
             _ if !is_token => fields.error(
                 "headers",
                 "header",
@@ -363,9 +378,9 @@ fn read_prices(mut fields: MappingDecoder<'_>) -> Option<Prices> {
 
 /// Reads the advanced keys into the judge.
 fn read_advanced_keys(fields: &mut MappingDecoder<'_>, judge: &mut JudgeConfig, cx: &JudgeCx<'_>) {
-    let whole = |n: Option<i64>| n.and_then(|n| u64::try_from(n).ok());
-    judge.tokens_per_minute = whole(fields.integer("tokens_per_minute", 1..=i64::MAX));
-    judge.context_window = whole(fields.integer("context_window", 1..=i64::MAX));
+    let to_count = |n: Option<i64>| n.and_then(|n| u64::try_from(n).ok());
+    judge.tokens_per_minute = to_count(fields.integer("tokens_per_minute", 1..=i64::MAX));
+    judge.context_window = to_count(fields.integer("context_window", 1..=i64::MAX));
     judge.max_attempts = fields
         .integer("max_attempts", 1..=20)
         .and_then(|n| u8::try_from(n).ok());
@@ -401,6 +416,7 @@ fn check_reading_tools(
             fields.error("tools", "tools", format!("{}: {message}", tool.name));
         }
     }
+    // These judges have no turns, so the warnings about turns do not apply.
     if matches!(provider, Some(ProviderKind::Rules | ProviderKind::Source)) {
         return;
     }
@@ -414,6 +430,7 @@ fn check_reading_tools(
         }
         _ => return,
     };
+    // The warning marks the key that the author wrote.
     let key = if fields.has("max_turns") {
         "max_turns"
     } else {

@@ -14,6 +14,7 @@ const MAX_CONFIG_BYTES: u64 = 1 << 20;
 pub fn find_label_author(env: &Env, folder: &Path) -> Option<String> {
     let of_git = git_config_files(env, folder).into_iter().find_map(|file| {
         let size = std::fs::metadata(&file).ok()?.len();
+        // An unreadable or huge file is skipped, and the next one may have the name.
         let text = (size <= MAX_CONFIG_BYTES).then(|| std::fs::read_to_string(&file).ok())?;
         parse_user_name(&text?)
     });
@@ -25,8 +26,10 @@ pub fn find_label_author(env: &Env, folder: &Path) -> Option<String> {
 
 /// Lists git's configuration files, the one that takes precedence first.
 fn git_config_files(env: &Env, folder: &Path) -> Vec<PathBuf> {
+    // The nearest repository counts; repositories around it do not.
     let around = folder.ancestors().map(|above| above.join(".git/config"));
     let mut files: Vec<PathBuf> = around.filter(|file| file.is_file()).take(1).collect();
+    // git reads this file instead of both global files.
     if let Some(global) = env.get("GIT_CONFIG_GLOBAL") {
         files.push(global.into());
         return files;
@@ -46,6 +49,7 @@ fn parse_user_name(text: &str) -> Option<String> {
     for line in text.lines().map(str::trim) {
         if let Some(section) = line.strip_prefix('[') {
             let section = section.split_once(']').map(|(name, _)| name.trim());
+            // A section with a subsection, such as `[user "work"]`, is another section in git.
             inside = section.is_some_and(|name| name.eq_ignore_ascii_case("user"));
         } else if inside
             && let Some((key, value)) = line.split_once('=')
@@ -67,6 +71,7 @@ fn unquote_value(value: &str) -> String {
             '"' => quoted = !quoted,
             '\\' => out.extend(chars.next()),
             '#' | ';' if !quoted => break,
+            // The name is shown on the terminal, so control characters are removed.
             c if c.is_control() => {}
             c => out.push(c),
         }
@@ -79,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn git_knows_first_and_the_repository_best() {
+    fn label_author_comes_from_the_repository_then_global_git() {
         let dir = tempfile::tempdir().expect("a folder");
         let work = dir.path().join("repo/deep/down");
         std::fs::create_dir_all(&work).expect("a folder");

@@ -145,6 +145,7 @@ pub fn edit_labels_file(
 
 fn read_if_exists(path: &Path) -> std::io::Result<Option<Vec<u8>>> {
     match std::fs::metadata(path) {
+        // The size is checked first, because the whole file is read into memory.
         Ok(found) if found.len() > MAX_FILE_BYTES => Err(std::io::Error::other(
             "it is larger than 64 MB, which no file of labels is",
         )),
@@ -173,6 +174,7 @@ fn write_temp_file(path: &Path, text: &[u8]) -> std::io::Result<tempfile::NamedT
         new.as_file().set_permissions(old.permissions())?;
     }
     new.write_all(text)?;
+    // Without the sync, a crash after the rename could leave an empty file.
     new.as_file().sync_all()?;
     Ok(new)
 }
@@ -196,9 +198,11 @@ fn parse_label(line: &[u8]) -> Option<Label> {
 
 fn apply_edit(text: &[u8], change: &LabelFileEdit) -> Result<EditedLabels, LabelLineError> {
     let mut lines: Vec<Vec<u8>> = text
+        // Lines stay bytes with their own ends, so that lines with other content are written back unchanged.
         .split_inclusive(|b| *b == b'\n')
         .map(<[u8]>::to_vec)
         .collect();
+    // New lines follow the first line's style.
     let end: &[u8] = match lines.first() {
         Some(first) if first.ends_with(b"\r\n") => b"\r\n",
         _ => b"\n",
@@ -211,6 +215,7 @@ fn apply_edit(text: &[u8], change: &LabelFileEdit) -> Result<EditedLabels, Label
             eval,
         } => {
             let at = find_label_line(&lines, transcript, Some(rubric), eval)
+                // A label that names the rubric takes precedence over one for every rubric.
                 .or_else(|| find_label_line(&lines, transcript, None, eval))
                 .ok_or(LabelLineError::Gone)?;
             let was = remove_line(&mut lines, at);
@@ -253,6 +258,7 @@ fn put_label(
     mut label: Label,
     end: &[u8],
 ) -> Result<(Option<Label>, LabelUndo), LabelLineError> {
+    // Step 1: find the line that counts. The line of another author stays, and a new line is added.
     let known = find_label_line(
         lines,
         &label.transcript,
@@ -262,8 +268,10 @@ fn put_label(
     .and_then(|at| Some((at, parse_label(&lines[at])?)))
     .filter(|(_, old)| old.by.is_none() || old.by == label.by);
     if let Some((_, old)) = &known {
+        // The workbench sets no notes, so a note from another program must survive.
         label.note = label.note.or_else(|| old.note.clone());
     }
+    // Step 2: replace the line or append one.
     let line = serde_json::to_vec(&label)?;
     let (was, at) = if let Some((at, _)) = known {
         let new = frame_line_like(&lines[at], &line);
@@ -301,6 +309,7 @@ fn insert_line(lines: &mut Vec<Vec<u8>>, at: usize, line: &[u8], end: &[u8]) {
     {
         before.extend_from_slice(end);
     }
+    // The line before may be the last one, without a line end.
     lines.insert(at, [line, end].concat());
 }
 
@@ -330,6 +339,7 @@ fn undo_edit(
         previous_line: back.written_line.clone(),
         line_index: at,
     };
+    // The change removed a line, so the undo inserts it again.
     let Some(line) = &back.written_line else {
         let was = back.previous_line.as_deref().unwrap_or_default();
         insert_line(lines, back.line_index, strip_line(was), end);
@@ -337,6 +347,7 @@ fn undo_edit(
     };
     let at = lines
         .iter()
+        // Other changes may have moved the line, so its content is compared and not its position.
         .rposition(|known| strip_line(known) == &**line)
         .ok_or(LabelLineError::Changed)?;
     match &back.previous_line {

@@ -109,11 +109,11 @@ impl WorkspaceLimits {
 
 fn read_caps(fields: &mut MappingDecoder<'_>) -> BudgetLimits {
     let amount = |x: f64| x >= 0.0 && x.is_finite();
-    let whole = |n: Option<i64>| n.and_then(|n| u64::try_from(n).ok());
+    let to_count = |n: Option<i64>| n.and_then(|n| u64::try_from(n).ok());
     BudgetLimits {
         max_cost_usd: fields.number("max_cost_usd", "0 or more", amount),
-        max_tokens: whole(fields.integer("max_tokens", 0..=i64::MAX)),
-        max_calls: whole(fields.integer("max_calls", 0..=i64::MAX)),
+        max_tokens: to_count(fields.integer("max_tokens", 0..=i64::MAX)),
+        max_calls: to_count(fields.integer("max_calls", 0..=i64::MAX)),
         max_minutes: fields.number("max_minutes", "0 or more", amount),
     }
 }

@@ -48,6 +48,7 @@ pub(super) fn load_with_referenced_files(
 ) -> Result<Workspace, Vec<Diagnostic>> {
     let root = run_folders::canonical_root(root);
     let config = Path::new(CONFIG_FILE);
+    // Step 1: read and parse dicta.yaml. Nothing can load without it.
     let text = files::read_text(&root.join(CONFIG_FILE), MAX_BYTES as u64).map_err(|why| {
         vec![Diagnostic::error(
             "io",
@@ -56,14 +57,15 @@ pub(super) fn load_with_referenced_files(
         )]
     })?;
     // What snippets are cut from never holds a key that someone wrote into the file.
-    let shown: Arc<str> = mask_secrets(&text).into();
-    let mut doc =
-        yaml::read_document(&text, config).map_err(|problems| replace_sources(problems, &shown))?;
-    doc.source = api_keys::mask_secrets(&doc, &shown);
+    let masked_text: Arc<str> = mask_secrets(&text).into();
+    let mut doc = yaml::read_document(&text, config)
+        .map_err(|problems| replace_sources(problems, &masked_text))?;
+    doc.source = api_keys::mask_secrets(&doc, &masked_text);
     if doc.value.is_null() {
         let message = "the file is empty; it needs `transcripts` and `rubrics`";
         return Err(vec![doc.error("", "empty", message)]);
     }
+    // The toolbox is shared and changeable, because judges add servers of their own while they are read.
     let toolbox = RefCell::default();
     let resolver: Arc<dyn Resolver> = Arc::new(SystemResolver);
     let mut loader = WorkspaceLoader {
@@ -77,11 +79,13 @@ pub(super) fn load_with_referenced_files(
         resolver: &resolver,
     };
     let workspace = loader.read_workspace(&doc);
+    // The watch needs these files also if loading fails, so they leave before the error does.
     named.append(&mut loader.referenced);
     let problems = sort_by_file(loader.problems);
     if prevents_loading(&problems) {
         return Err(problems);
     }
+    // Errors of labels do not prevent loading; commands that need labels check them.
     let (label_problems, warnings) = problems
         .into_iter()
         .partition(|problem| problem.severity == Severity::Error);
@@ -134,6 +138,7 @@ impl WorkspaceLoader<'_> {
         let mut fields = MappingDecoder::new(doc, "", &problems).accepting(WORKSPACE_KEYS);
         let mut listed =
             |key| ListedFiles::read((self.root, self.env), doc, &mut fields, key, &problems);
+        // Step 1: the files of dicta.yaml. Tools come before judges, which name them.
         let transcripts = listed("transcripts");
         let rubric_files = listed("rubrics").files;
         let tools = tools_files::read_tools_files(self.root, self.env, &mut fields, self.resolver);
@@ -147,6 +152,7 @@ impl WorkspaceLoader<'_> {
         let frozen = fields.text("frozen").map(|run| self.resolve_run_name(run));
         let judge = fields.text("judge");
         let allow_scripts = fields.boolean("allow_scripts").unwrap_or(false);
+        // Step 2: judges and limits.
         let mut judges = self.read_judges(&mut fields, doc, &problems);
         let limits = fields
             .mapping("limits")
@@ -156,6 +162,7 @@ impl WorkspaceLoader<'_> {
         if let Some(judge) = &judge {
             cross_checks::check_default_judge(judge, &judges, doc.span("/judge"), &problems);
         }
+        // Step 3: rubrics. They may add judges from model configs.
         let mut rubrics = self.load_rubrics(rubric_files, &problems, doc, &mut judges);
         source_judges::add_source_judges(cross_checks::list_judge_names(&rubrics), &mut judges);
         let scripts = scripts::prepare_scripts(self.root, allow_scripts, &mut rubrics);
@@ -168,6 +175,7 @@ impl WorkspaceLoader<'_> {
         }
         // The problems of dicta.yaml come first, then those of the other files.
         self.problems.splice(0..0, problems.into_sorted());
+        // Step 4: checks across files. Most of them run only without earlier errors, which they could repeat.
         cross_checks::check_rubric_judges(&rubrics, &judges, &mut self.problems);
         if !has_errors(&self.problems) {
             let found = lint::lint_rubrics(&rubrics, &judges, judge.as_deref(), self.catalog);
@@ -191,6 +199,7 @@ impl WorkspaceLoader<'_> {
         for (path, text) in found.files {
             self.keep_file(path, text);
         }
+        // Step 5: the result.
         let demo = demo::find_demo_runs(self.root);
         Workspace {
             root: self.root.to_owned(),
@@ -228,6 +237,7 @@ impl WorkspaceLoader<'_> {
 
     /// Makes a path to a run absolute. A run's name stays as written.
     fn resolve_run_name(&self, written: String) -> String {
+        // A run's own name never contains a slash.
         if written.contains('/') {
             let path = paths::resolve(self.root, &written, self.env);
             return path.to_string_lossy().into_owned();
@@ -276,6 +286,7 @@ impl WorkspaceLoader<'_> {
                 Value::String(path) => self.read_model_config_judge(name, path, doc, &at, problems),
                 _ => judges::read_judge(doc, &at, name, problems, &cx),
             };
+            // Rubrics rely on the meaning of this name.
             if name == "rules" && config.provider != ProviderKind::Rules {
                 let message = "`rules` is the built-in judge; give this one another name";
                 problems.error(doc.key_span(&at), "value", message);
@@ -284,6 +295,7 @@ impl WorkspaceLoader<'_> {
         }
         judges
             .entry("rules".to_owned())
+            // The built-in judge exists in every workspace.
             .or_insert_with(|| JudgeConfig::new("rules", ProviderKind::Rules));
         judges
     }
@@ -312,10 +324,10 @@ impl WorkspaceLoader<'_> {
     /// is unreadable.
     fn read_judge_file(&mut self, name: &str, path: &Path) -> Result<JudgeConfig, String> {
         let text = files::read_text(path, MAX_BYTES as u64).map_err(|error| error.to_string())?;
-        let shown = paths::display_path(self.root, path);
+        let shown_path = paths::display_path(self.root, path);
         let masked: Arc<str> = mask_secrets(&text).into();
-        self.keep_file(shown.clone(), Arc::clone(&text));
-        let mut config = match yaml::read_document(&text, &shown) {
+        self.keep_file(shown_path.clone(), Arc::clone(&text));
+        let mut config = match yaml::read_document(&text, &shown_path) {
             Ok(config) => config,
             Err(found) => {
                 self.problems.extend(replace_sources(found, &masked));
@@ -323,23 +335,23 @@ impl WorkspaceLoader<'_> {
             }
         };
         config.source = masked;
-        let own = DiagnosticCollector::from_doc(&config);
-        model_config::expand_env_variables(&mut config, self.env, &own);
+        let config_problems = DiagnosticCollector::from_doc(&config);
+        model_config::expand_env_variables(&mut config, self.env, &config_problems);
         let cx = JudgeCx {
             root: self.root,
             env: self.env,
             toolbox: self.toolbox,
             resolver: self.resolver,
         };
-        let judge = model_config::read_model_config(&config, name, &own, &cx);
-        self.problems.extend(own.into_sorted());
+        let judge = model_config::read_model_config(&config, name, &config_problems, &cx);
+        self.problems.extend(config_problems.into_sorted());
         Ok(judge)
     }
 
     /// Keeps the text of a file that was read, once.
-    fn keep_file(&mut self, shown: PathBuf, text: Arc<str>) {
-        if self.files.iter().all(|(known, _)| *known != shown) {
-            self.files.push((shown, text));
+    fn keep_file(&mut self, shown_path: PathBuf, text: Arc<str>) {
+        if self.files.iter().all(|(known, _)| *known != shown_path) {
+            self.files.push((shown_path, text));
         }
     }
 
@@ -350,24 +362,25 @@ impl WorkspaceLoader<'_> {
         doc: &YamlDoc,
         judges: &mut IndexMap<String, JudgeConfig>,
     ) -> Vec<Arc<Rubric>> {
+        // The order of the globs must not change the order of the evals in a run.
         paths.sort();
         let mut names = JudgeNames::from_config(&doc.value, self.root, self.env);
         let mut rubrics: Vec<Arc<Rubric>> = Vec::new();
         let mut first: HashMap<String, PathBuf> = HashMap::new();
         let mut more: Vec<(PathBuf, Arc<str>)> = Vec::new();
         for path in paths {
-            let shown = paths::display_path(self.root, &path);
+            let shown_path = paths::display_path(self.root, &path);
             let text = match files::read_text(&path, MAX_BYTES as u64) {
                 Ok(text) => text,
                 Err(why) => {
-                    let message = format!("the rubric {} {why}", shown.display());
+                    let message = format!("the rubric {} {why}", shown_path.display());
                     problems.error(doc.span("/rubrics"), "io", message);
                     continue;
                 }
             };
-            self.keep_file(shown.clone(), Arc::clone(&text));
+            self.keep_file(shown_path.clone(), Arc::clone(&text));
             let beside = WorkspaceRubricFiles::for_workspace(self.root, &path);
-            let (rubric, found) = rubric::load_with_files(text, &shown, self.catalog, &beside);
+            let (rubric, found) = rubric::load_with_files(text, &shown_path, self.catalog, &beside);
             let read = beside.into_read();
             self.referenced.extend(read.referenced);
             for problem in found {
@@ -384,7 +397,7 @@ impl WorkspaceLoader<'_> {
                     judges.insert(name, judge);
                 }
             }
-            if let Some(other) = first.insert(rubric.id.clone(), shown.clone()) {
+            if let Some(other) = first.insert(rubric.id.clone(), shown_path.clone()) {
                 self.problems
                     .push(cross_checks::duplicate_rubric_error(&rubric, &other));
                 continue;
@@ -402,8 +415,8 @@ impl WorkspaceLoader<'_> {
 fn check_labels(found: &labels::LoadedLabels, rubrics: &[Arc<Rubric>]) -> Vec<Diagnostic> {
     let text = |path: &Path| {
         let mut files = found.files.iter();
-        let of = files.find(|(known, _)| *known == path);
-        of.map(|(_, text)| Arc::clone(text))
+        let found_file = files.find(|(known, _)| *known == path);
+        found_file.map(|(_, text)| Arc::clone(text))
     };
     labels::check_labels_against_rubrics(
         &found.labels,

@@ -49,7 +49,10 @@ pub use config_keys::json_schema;
 pub use file_lists::read_field_maps;
 pub use file_schemas::{event_schema, transcript_schema};
 pub use files::TextFileError;
-pub use google::{CredentialsLoadError, find_google_credentials_source, load_google_credentials};
+pub use google::{
+    CredentialsLoadError, CredentialsSource, find_google_credentials_source,
+    load_google_credentials,
+};
 pub use init::{InitError, init};
 pub use judge_names::JudgeNames;
 pub use label_author::find_label_author;
@@ -59,7 +62,7 @@ pub use load::load;
 pub use model_config::{ModelConfigJudge, list_model_configs};
 pub use paths::{DataDirError, data_dir, default_runs_folder, find_workspace_root};
 pub use rubric_files::WorkspaceRubricFiles;
-pub use run_folders::find_run_folders;
+pub use run_folders::{RunFolders, find_run_folders};
 pub use tools_files::{load_tools, parse_tools_file};
 
 /// The file that makes a folder a workspace.

@@ -68,6 +68,7 @@ fn allow_unseen_urls(judge: &mut JudgeConfig) {
     let fetches = judge.tools.iter_mut().filter(|t| t.name == "fetch_url");
     for tool in fetches {
         let seen = tool.settings.entry("seen".to_owned());
+        // A setting in the file takes precedence.
         seen.or_insert_with(|| "off".into());
     }
 }
@@ -111,7 +112,7 @@ fn expand_text(text: &str, env: &Env, unset: &mut dyn FnMut(&str)) -> String {
         };
         if let Some(name) = name.filter(|name| is_name(name)) {
             match env.get(name) {
-                Some(held) => out.push_str(held),
+                Some(value) => out.push_str(value),
                 None => unset(name),
             }
             rest = &after[name.len() + 1..];
@@ -138,14 +139,17 @@ pub(super) fn read_model_config(
     if fields.is_mapping() && !fields.has("generator") {
         fields.error_at_mapping("missing", "a model config needs a `generator`");
     }
+    // The file takes precedence over the environment.
     let or_env = |written: Option<String>, name: &str| {
         written.or_else(|| cx.env.get(name).map(str::to_owned))
     };
-    let project = or_env(fields.text("gcp_project_id"), EVALBENCH_PROJECT);
-    let region = or_env(fields.text("gcp_region"), EVALBENCH_REGION);
+    let location = VertexLocation {
+        project: or_env(fields.text("gcp_project_id"), EVALBENCH_PROJECT),
+        region: or_env(fields.text("gcp_region"), EVALBENCH_REGION),
+    };
     match fields.text("generator").as_deref() {
-        Some("gcp_vertex_gemini") => configure_gemini(&fields, &mut judge, (project, region), cx),
-        Some("gcp_vertex_claude") => configure_claude(&fields, &mut judge, (project, region)),
+        Some("gcp_vertex_gemini") => configure_gemini(&fields, &mut judge, location, cx),
+        Some("gcp_vertex_claude") => configure_claude(&fields, &mut judge, location),
         Some(other) => fields.error("generator", "not-yet", explain_unsupported_generator(other)),
         None => {}
     }
@@ -158,10 +162,12 @@ pub(super) fn read_model_config(
     judge.requests_per_minute = fields
         .integer("execs_per_minute", 1..=i64::from(u32::MAX))
         .and_then(|n| u32::try_from(n).ok())
+        // An absent key means evalbench's default and not dicta's unlimited rate.
         .or(Some(DEFAULT_REQUESTS_PER_MINUTE));
     if let Some(n) = fields.integer("max_tokens", 1..=i64::from(u32::MAX)) {
         judge.max_output_tokens = u32::try_from(n).ok();
     }
+    // The remaining keys are limits and the keys that dicta does not use.
     judge.max_attempts = read_attempts(&mut fields);
     allow_unseen_urls(&mut judge);
     let limit = |x: f64| x > 0.0 && x <= 86_400.0;
@@ -176,6 +182,7 @@ pub(super) fn read_model_config(
             .collect(),
         _ => Vec::new(),
     };
+    // One warning for all keys: evalbench's configs contain many that a judge does not need.
     if let Some(first) = ignored.first() {
         let message = format!("not used here: {}", ignored.join(", "));
         problems.warning(doc.key_span(&fields.pointer(first)), "unknown-key", message);
@@ -184,6 +191,7 @@ pub(super) fn read_model_config(
 }
 
 fn read_attempts(fields: &mut MappingDecoder<'_>) -> Option<u8> {
+    // evalbench allows more attempts than dicta makes, so a large number is a warning and no error.
     let written = fields.integer("max_attempts", 1..=1000)?;
     if written > MAX_ATTEMPTS {
         let message = format!("{MAX_ATTEMPTS} attempts are made at most, not {written}");
@@ -192,22 +200,27 @@ fn read_attempts(fields: &mut MappingDecoder<'_>) -> Option<u8> {
     u8::try_from(written.min(MAX_ATTEMPTS)).ok()
 }
 
-type VertexLocation = (Option<String>, Option<String>);
+/// The Google Cloud project and region of a judge, if they are known.
+struct VertexLocation {
+    project: Option<String>,
+    region: Option<String>,
+}
 
 fn configure_gemini(
     fields: &MappingDecoder<'_>,
     judge: &mut JudgeConfig,
-    place: VertexLocation,
+    location: VertexLocation,
     cx: &JudgeCx<'_>,
 ) {
     let has_key = cx.env.get(API_KEY).is_some();
-    let missing = match place {
+    let missing = match (location.project, location.region) {
         (Some(project), Some(region)) => {
             configure_vertex(judge, project, region);
             return;
         }
         (Some(_), None) => format!("gcp_region (or {EVALBENCH_REGION}) is missing"),
         (None, Some(_)) => format!("gcp_project_id (or {EVALBENCH_PROJECT}) is missing"),
+        // Without both settings, a key means the Gemini API on purpose, so there is no warning.
         (None, None) if has_key => return,
         (None, None) => format!(
             "there is neither gcp_project_id and gcp_region (or {EVALBENCH_PROJECT} and {EVALBENCH_REGION}) \
@@ -222,8 +235,12 @@ fn configure_gemini(
     fields.warning("generator", "credentials", message);
 }
 
-fn configure_claude(fields: &MappingDecoder<'_>, judge: &mut JudgeConfig, place: VertexLocation) {
-    let (Some(project), Some(region)) = place else {
+fn configure_claude(
+    fields: &MappingDecoder<'_>,
+    judge: &mut JudgeConfig,
+    location: VertexLocation,
+) {
+    let (Some(project), Some(region)) = (location.project, location.region) else {
         let message = format!(
             "Claude on Vertex AI needs gcp_project_id and gcp_region (or {EVALBENCH_PROJECT} and {EVALBENCH_REGION})"
         );
@@ -272,11 +289,11 @@ impl fmt::Display for ModelConfigJudge {
         let Self {
             judge,
             path,
-            summary: became,
+            summary,
         } = self;
         write!(
             f,
-            "{}: evalbench model config, judge `{judge}`: {became}",
+            "{}: evalbench model config, judge `{judge}`: {summary}",
             path.display()
         )
     }
@@ -300,15 +317,15 @@ pub fn list_model_configs(workspace: &Workspace, env: &Env) -> Vec<ModelConfigJu
             files.insert(name.clone(), paths::display_path(&workspace.root, &path));
         }
     }
-    let opened = files.into_iter().filter_map(|(name, path)| {
-        let became = describe_judge(workspace.judges.get(&name)?);
+    let found = files.into_iter().filter_map(|(name, path)| {
+        let summary = describe_judge(workspace.judges.get(&name)?);
         Some(ModelConfigJudge {
             judge: name,
             path,
-            summary: became,
+            summary,
         })
     });
-    opened.collect()
+    found.collect()
 }
 
 fn describe_judge(judge: &JudgeConfig) -> String {

@@ -41,6 +41,7 @@ pub fn data_dir(env: &Env) -> Result<PathBuf, DataDirError> {
     if let Some(dir) = env
         .get("XDG_DATA_HOME")
         .map(Path::new)
+        // The XDG specification says that programs ignore a relative path here.
         .filter(|dir| dir.is_absolute())
     {
         return Ok(dir.join("dicta"));
@@ -53,6 +54,7 @@ pub fn data_dir(env: &Env) -> Result<PathBuf, DataDirError> {
 /// Returns the folder of a workspace's runs if dicta.yaml does not set one: `<data>/runs/<name>-<8 hex of its path>`.
 pub fn default_runs_folder(data_dir: &Path, root: &Path, name: &str) -> PathBuf {
     let digest = Digest::hash_bytes(root.as_os_str().as_encoded_bytes());
+    // The digest separates workspaces of the same name; the name helps a person to find the folder.
     let hex = digest.0.get(..8).unwrap_or_default();
     data_dir.join("runs").join(format!("{name}-{hex}"))
 }
@@ -64,6 +66,8 @@ pub(super) fn absolute(path: &Path) -> PathBuf {
     for component in path.components() {
         match component {
             Component::ParentDir => {
+                // This is textual: with a symlink, the real parent may be another folder. The path stays as
+                // the user knows it.
                 clean.pop();
             }
             Component::CurDir => {}

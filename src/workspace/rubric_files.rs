@@ -62,11 +62,13 @@ impl WorkspaceRubricFiles {
     }
 
     fn check_readable(&self, path: &Path) -> Result<(), RubricFileError> {
+        // Security: a shared rubric must not read other files of the user, such as keys.
         check_inside(path, self.readable_folders.iter().map(PathBuf::as_path))?;
         // A link may lead outside. If the file does not exist, reading it reports the error.
         let Ok(real) = path.canonicalize() else {
             return Ok(());
         };
+        // The folders may be links too, so both sides are resolved.
         let open: Vec<PathBuf> = self
             .readable_folders
             .iter()
@@ -85,6 +87,7 @@ fn check_inside<'f>(
         return Err(RubricFileError::Outside);
     };
     let hidden = |part: Component<'_>| part.as_os_str().as_encoded_bytes().starts_with(b".");
+    // Hidden files often hold settings and secrets, such as `.env` and `.git/config`.
     if below.components().any(hidden) {
         return Err(RubricFileError::Hidden);
     }
@@ -95,11 +98,13 @@ impl RubricFiles for WorkspaceRubricFiles {
     fn read(&self, path: &Path) -> Result<Arc<str>, RubricFileError> {
         let path = normalize_path(&self.root.join(path));
         self.check_readable(&path)?;
-        let shown = paths::display_path(&self.root, &path);
+        let shown_path = paths::display_path(&self.root, &path);
+        // Several evals may name one file. Reading it once gives all of them the same text.
         let mut read = self.read.borrow_mut();
-        if let Some((_, text)) = read.texts.iter().find(|(known, _)| *known == shown) {
+        if let Some((_, text)) = read.texts.iter().find(|(known, _)| *known == shown_path) {
             return Ok(Arc::clone(text));
         }
+        // A missing file is recorded too, so that the workbench loads again when it appears.
         if !read.referenced.contains(&path) {
             read.referenced.push(path.clone());
         }
@@ -108,7 +113,7 @@ impl RubricFiles for WorkspaceRubricFiles {
                 source: Arc::new(error),
             }
         })?;
-        read.texts.push((shown, Arc::clone(&text)));
+        read.texts.push((shown_path, Arc::clone(&text)));
         Ok(text)
     }
 
@@ -146,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_rubric_names_is_read_inside_of_the_workspace_alone() {
+    fn rubric_reads_files_only_inside_the_workspace() {
         let (_dir, root) = folder();
         std::os::unix::fs::symlink(root.join("out/secret.md"), root.join("w/guides/link.md"))
             .expect("a link");
@@ -183,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn the_folder_of_a_rubric_elsewhere_is_open_too() {
+    fn rubric_outside_the_workspace_reads_its_own_folder() {
         let (_dir, root) = folder();
         let beside = WorkspaceRubricFiles::for_workspace(&root.join("w"), &root.join("out/r.yaml"));
         assert!(beside.read(&root.join("out/secret.md")).is_ok());

@@ -4,19 +4,30 @@ use super::{CONFIG_FILE, Env, demo, files, paths};
 use crate::diag::yaml;
 use std::path::{Path, PathBuf};
 
+/// The folders with a workspace's runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunFolders {
+    /// The folder for new runs.
+    pub dir: PathBuf,
+    /// The additional folders to read runs from.
+    pub extra_dirs: Vec<PathBuf>,
+}
+
 /// Returns the folder that a workspace records into, and the additional folders that it reads. `None` if dicta.yaml
 /// does not exist, or if both `runs:` and a data directory are missing.
 ///
 /// Reads only `runs:` of dicta.yaml, so that a workspace with a problem still has its runs.
-pub fn find_run_folders(root: &Path, env: &Env) -> Option<(PathBuf, Vec<PathBuf>)> {
+pub fn find_run_folders(root: &Path, env: &Env) -> Option<RunFolders> {
     let root = canonical_root(root);
     let text = files::read_text(&root.join(CONFIG_FILE), yaml::MAX_BYTES as u64).ok()?;
     let written = yaml::read_document(&text, Path::new(CONFIG_FILE)).ok();
     let written = written
         .as_ref()
         .and_then(|doc| doc.value.get("runs")?.as_str());
-    let runs = resolve_runs_folder(written, &root, env).ok()?;
-    Some((runs, demo::find_demo_runs(&root).into_iter().collect()))
+    Some(RunFolders {
+        dir: resolve_runs_folder(written, &root, env).ok()?,
+        extra_dirs: demo::find_demo_runs(&root).into_iter().collect(),
+    })
 }
 
 /// The folder that `runs:` names, else the default one.

@@ -88,8 +88,9 @@ pub fn create_workspace(file: &Path) -> Result<PathBuf, ScaffoldError> {
     let (Some(parent), Some(name)) = (file.parent(), name) else {
         return Err(ScaffoldError::NotUnicode { file });
     };
+    // In dicta.yaml the name is a glob, so wildcard characters of the name are escaped.
     let escaped = globset::escape(name);
-    let (held, map) = match TranscriptFile::open(&file) {
+    let (profile, map) = match TranscriptFile::open(&file) {
         Ok(opened) => (profile_file(opened)?, None),
         Err(TranscriptError::Unmapped { .. }) => (
             TranscriptFileProfile::default(),
@@ -97,18 +98,20 @@ pub fn create_workspace(file: &Path) -> Result<PathBuf, ScaffoldError> {
         ),
         Err(error) => return Err(error.into()),
     };
+    // Nothing is written before the file was read, so a broken file leaves no folder behind.
     let folder = create_free_folder(parent, &file)?;
     let rubrics = folder.join("rubrics");
     fs::create_dir(&rubrics).map_err(|error| io_error(&rubrics, error))?;
-    write_new_file(&rubrics.join("first.yaml"), &rubric_yaml(&held))?;
-    for (name, text) in held.source_verdicts.rubric_files(held.is_complete) {
+    write_new_file(&rubrics.join("first.yaml"), &rubric_yaml(&profile))?;
+    for (name, text) in profile.source_verdicts.rubric_files(profile.is_complete) {
         write_new_file(&rubrics.join(format!("{name}.yaml")), &text)?;
     }
+    // dicta.yaml is the last file: without it, the folder of an interrupted call is not a workspace.
     let files =
         map.unwrap_or_else(|| format!("transcripts: [{}]", quote_yaml(&format!("../{escaped}"))));
     write_new_file(
         &folder.join("dicta.yaml"),
-        &config_yaml(&files, &held.source_verdicts.judges()),
+        &config_yaml(&files, &profile.source_verdicts.judges()),
     )?;
     Ok(folder)
 }
@@ -125,6 +128,7 @@ fn create_free_folder(parent: &Path, file: &Path) -> Result<PathBuf, ScaffoldErr
             n => format!("{stem}-rubrics-{n}"),
         };
         let folder = parent.join(name);
+        // Creating is the check: of two processes, only one gets the folder.
         match fs::create_dir(&folder) {
             Ok(()) => return Ok(folder),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
@@ -154,6 +158,7 @@ fn guess_map_entry(file: &Path, escaped: &str) -> Result<String, ScaffoldError> 
     match guess_mapping(file, &format!("../{escaped}"))? {
         MappingGuess::Entry {
             yaml,
+            // An incomplete guess has placeholders that a person must fill in.
             complete: true,
         } => Ok(yaml.trim_end().to_owned()),
         MappingGuess::Entry { .. } => Err(ScaffoldError::NoMapping {
@@ -180,20 +185,21 @@ struct TranscriptFileProfile {
 }
 
 fn profile_file(mut file: TranscriptFile) -> Result<TranscriptFileProfile, TranscriptError> {
-    let mut held = TranscriptFileProfile::default();
+    let mut profile = TranscriptFileProfile::default();
     let mut at: HashMap<String, usize> = HashMap::new();
     while let Some(block) = file.next_block()? {
         for (record, bytes) in block.records() {
+            // `is_complete` stays false, so counts are not used as counts of the whole file.
             if record.span.number > MAX_PROFILED_RECORDS {
-                return Ok(held);
+                return Ok(profile);
             }
             if let Ok(transcript) = record.parse(bytes, &file.default_id(record.span.number)) {
-                held.add_transcript(&transcript, &mut at);
+                profile.add_transcript(&transcript, &mut at);
             }
         }
     }
-    held.is_complete = true;
-    Ok(held)
+    profile.is_complete = true;
+    Ok(profile)
 }
 
 impl TranscriptFileProfile {
@@ -204,6 +210,7 @@ impl TranscriptFileProfile {
         for part in transcript.messages.iter().flat_map(|m| &m.parts) {
             match part {
                 TranscriptPart::ToolCall(call) if !called.contains(&&*call.name) => {
+                    // A tool counts once per transcript, however often it is called.
                     called.push(&call.name);
                 }
                 TranscriptPart::ToolResult(_) => self.has_tool_results = true,
@@ -221,6 +228,7 @@ impl TranscriptFileProfile {
         if let Some(last) = transcript.messages.iter().rev().find(assistant) {
             let text = last.text();
             self.answers += u64::from(!text.trim().is_empty());
+            // A number or a quoted word is valid JSON too, but not an answer in JSON.
             let object = text.trim_start().starts_with(['{', '[']);
             let json = object && serde_json::from_str::<serde::de::IgnoredAny>(&text).is_ok();
             self.json_answers += u64::from(json);
@@ -272,7 +280,7 @@ judge: rules
     )
 }
 
-fn rubric_yaml(held: &TranscriptFileProfile) -> String {
+fn rubric_yaml(profile: &TranscriptFileProfile) -> String {
     let mut out = String::from(
         "id: first
 description: A beginning. Change a line, save, and see in the workbench what flips
@@ -285,7 +293,8 @@ evals:
     params: { min: 20 }                  # characters
 ",
     );
-    if let Some((tool, count)) = held.most_called_tool() {
+    // The second eval depends on the file: a tool, else JSON, else a text check.
+    if let Some((tool, count)) = profile.most_called_tool() {
         let _infallible = write!(
             out,
             "  - id: uses-the-tool
@@ -293,10 +302,11 @@ evals:
     type: tools_called
     params: {{ tool_names: [{}] }}
 ",
-            held.transcripts,
+            profile.transcripts,
             quote_yaml(tool)
         );
-    } else if held.json_answers > 0 && held.json_answers * 2 >= held.answers {
+    } else if profile.json_answers > 0 && profile.json_answers * 2 >= profile.answers {
+        // At least half of the answers are JSON.
         out.push_str(
             "  - id: is-json
     description: The last answer is JSON
@@ -317,7 +327,7 @@ evals:
   # Decided by a judge.
 ",
     );
-    out.push_str(if held.has_tool_results {
+    out.push_str(if profile.has_tool_results {
         "  - id: grounded
     description: Nothing is promised that no tool said
     type: llm_judge_session
@@ -404,7 +414,7 @@ mod tests {
     );
 
     #[test]
-    fn verdicts_that_came_with_the_file_are_a_rubric_beside_the_first_one() {
+    fn source_verdicts_become_a_second_rubric() {
         let (_dir, path) = file("log.jsonl", SCORED);
         let root = create_workspace(&path).expect("made");
         let workspace = loaded(&root);
@@ -438,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_is_mapped_by_a_guess_and_one_that_cannot_be_guessed_makes_nothing() {
+    fn guessable_table_is_mapped_and_another_creates_nothing() {
         let table = "ticket;Customer question;Agent answer\n1;Where is it?;It ships on Monday.\n2;Refund?;No.\n";
         let (_dir, path) = file("a {1}.csv", table);
         let root = create_workspace(&path).expect("made");
@@ -454,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn made_twice_there_are_two_folders_and_the_first_is_as_it_was() {
+    fn second_scaffold_gets_its_own_folder() {
         let (_dir, path) = file("a.jsonl", PLAIN);
         let first = create_workspace(&path).expect("made");
         fs::write(first.join("rubrics/first.yaml"), "edited").expect("written");
@@ -465,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_full_of_glob_and_yaml_characters_is_only_a_name() {
+    fn file_name_with_glob_and_yaml_characters_is_quoted() {
         let (_dir, path) = file("a [1] {x}*?\"'#: .jsonl", PLAIN);
         assert_eq!(
             loaded(&create_workspace(&path).expect("made"))
@@ -476,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_cannot_be_written_to_is_told() {
+    fn unwritable_folder_is_reported() {
         use std::os::unix::fs::PermissionsExt as _;
         let (dir, path) = file("a.jsonl", PLAIN);
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o500)).expect("mode");

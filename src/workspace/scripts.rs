@@ -45,6 +45,7 @@ pub(super) fn prepare_scripts(
         {
             continue;
         }
+        // Only rubrics with scripts are changed; the others stay shared.
         let rubric = Arc::make_mut(shared);
         let folder = root.join(rubric.path.parent().unwrap_or(Path::new("")));
         let mut scripts = 0;
@@ -67,12 +68,14 @@ pub(super) fn prepare_scripts(
                     .problems
                     .push(problem.with_span(eval.span.clone(), &rubric.source));
             }
+            // The content of the programs is part of the eval's digest, so a changed program is judged again.
             found.digest_command_files(root, &folder, eval);
         }
         let first = rubric
             .evals
             .iter()
             .find(|eval| eval.eval_type == SCRIPT_TYPE);
+        // One warning per rubric, at its first script.
         if let Some(first) = first.filter(|_| !allowed) {
             let what = format!(
                 "{} will be skipped: this workspace does not allow programs",
@@ -92,7 +95,9 @@ impl ScriptFiles {
         let command = eval.params.get("command").and_then(Value::as_array);
         let words = command.into_iter().flatten().filter_map(Value::as_str);
         let mut parts = eval.digest.0.clone();
-        let own = parts.len();
+        // The digest stays unchanged if no file is part of it, so cached verdicts of other commands stay
+        // valid.
+        let base_len = parts.len();
         for word in words.filter(|word| !word.is_empty()) {
             let path = paths::absolute(&folder.join(word));
             // An argument may name a file too: `python3 checks/tone.py`.
@@ -105,19 +110,19 @@ impl ScriptFiles {
             parts.push('+');
             parts.push_str(&digest.0);
         }
-        if parts.len() > own {
+        if parts.len() > base_len {
             eval.digest = Digest::hash_bytes(parts.as_bytes());
         }
     }
 
     fn digest_file(&mut self, root: &Path, path: &Path) -> Option<Digest> {
-        let shown = paths::display_path(root, path);
-        if let Some((_, text)) = self.files.iter().find(|(known, _)| *known == shown) {
+        let shown_path = paths::display_path(root, path);
+        if let Some((_, text)) = self.files.iter().find(|(known, _)| *known == shown_path) {
             return Some(Digest::hash_bytes(text.as_bytes()));
         }
         if let Ok(text) = files::read_text(path, MAX_BYTES as u64) {
             let digest = Digest::hash_bytes(text.as_bytes());
-            self.files.push((shown, text));
+            self.files.push((shown_path, text));
             return Some(digest);
         }
         // A binary or large file is part of the digest, but it is neither kept nor watched.
@@ -170,14 +175,14 @@ mod tests {
     }
 
     #[test]
-    fn scripts_are_off_unless_the_workspace_says_otherwise() {
+    fn scripts_are_skipped_unless_allowed() {
         let dir = folder("print()");
         for config in ["", "allow_scripts: false\n"] {
             let off = loaded(dir.path(), config, RUBRIC).expect("loads");
             assert!(!off.allow_scripts);
-            let told: Vec<String> = off.warnings.iter().map(ToString::to_string).collect();
+            let warning_texts: Vec<String> = off.warnings.iter().map(ToString::to_string).collect();
             assert_eq!(
-                told,
+                warning_texts,
                 [
                     "rubrics/r.yaml:2:5: 2 scripts will be skipped: this workspace does not allow programs"
                 ]
@@ -192,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_script_is_another_eval_and_is_kept_and_watched() {
+    fn changed_script_changes_the_eval_digest() {
         let dir = folder("print(1)");
         let first = loaded(dir.path(), "allow_scripts: true\n", RUBRIC).expect("loads");
         let kept: Vec<&Path> = first.files.iter().map(|(path, _)| path.as_path()).collect();
@@ -212,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_transcript_may_not_choose_the_program() {
+    fn script_command_cannot_come_from_a_transcript() {
         let dir = folder("");
         let rubric =
             "evals:\n  - { id: s, type: script, params: { command: { from: metadata.c } } }\n";

@@ -134,7 +134,7 @@ fn every_default_is_the_designs() {
 }
 
 #[test]
-fn each_fault_of_dicta_yaml_is_told_at_its_place() {
+fn each_error_of_dicta_yaml_is_reported_at_its_place() {
     let judge = |body: &str| format!("judges:\n  j: {{{body}}}\n");
     let cases: Vec<(String, &str)> = vec![
         (
@@ -263,7 +263,7 @@ fn each_fault_of_dicta_yaml_is_told_at_its_place() {
 }
 
 #[test]
-fn transcripts_and_rubrics_that_are_not_there_are_told() {
+fn missing_transcripts_and_rubrics_are_reported() {
     let cases = [
         (
             "",
@@ -355,7 +355,7 @@ fn the_problems_of_all_files_come_at_once() {
 }
 
 #[test]
-fn what_loads_with_reservations_is_a_warning() {
+fn loadable_problems_are_warnings() {
     let folder =
         config("judges:\n  j: {provider: openai, model: m, tools: [fetch_url], max_turns: 1}\n");
     let workspace = folder.load().unwrap_or_else(|p| panic!("{:?}", lines(&p)));
@@ -477,12 +477,15 @@ fn the_schemas_for_editors_agree_with_the_loader() {
 }
 
 #[test]
-fn a_workspace_with_a_fault_still_has_its_runs() {
+fn broken_workspace_still_lists_its_runs() {
     let folder = config("judgs: {}\nruns: here\n");
     assert!(folder.load().is_err());
     assert_eq!(
         find_run_folders(folder.dir.path(), &data()),
-        Some((folder.root().join("here"), Vec::new()))
+        Some(RunFolders {
+            dir: folder.root().join("here"),
+            extra_dirs: Vec::new()
+        })
     );
     let broken = Folder::new(&[("dicta.yaml", "a: [\n")]);
     let name = broken
@@ -494,7 +497,10 @@ fn a_workspace_with_a_fault_still_has_its_runs() {
     let default = default_runs_folder(Path::new("/data"), &broken.root(), &name);
     assert_eq!(
         find_run_folders(broken.dir.path(), &data()),
-        Some((default, Vec::new()))
+        Some(RunFolders {
+            dir: default,
+            extra_dirs: Vec::new()
+        })
     );
     assert_eq!(
         find_run_folders(Path::new("/nowhere/at/all"), &data()),

@@ -35,6 +35,7 @@ pub(super) fn read_tools_files(
 ) -> LoadedTools {
     let mut files: Vec<(PathBuf, Arc<str>)> = Vec::new();
     for (written, at) in read_entries(fields) {
+        // Step 1: list the files of each entry, and read each file once.
         let found = match find_tools_files(root, &written, env) {
             Ok(found) => found,
             Err(why) => {
@@ -43,19 +44,21 @@ pub(super) fn read_tools_files(
             }
         };
         for path in found {
-            let shown = paths::display_path(root, &path);
-            if files.iter().any(|(known, _)| *known == shown) {
+            let shown_path = paths::display_path(root, &path);
+            // Two entries may match the same file.
+            if files.iter().any(|(known, _)| *known == shown_path) {
                 continue;
             }
             match files::read_text(&path, MAX_BYTES as u64) {
-                Ok(text) => files.push((shown, text)),
+                Ok(text) => files.push((shown_path, text)),
                 Err(why) => {
-                    let message = format!("the tools file {} {why}", shown.display());
+                    let message = format!("the tools file {} {why}", shown_path.display());
                     fields.error_at(&at, "io", message);
                 }
             }
         }
     }
+    // Step 2: parse all files together, because one file may use a source of another.
     let (toolbox, problems) = parse_tools_files(root, env, &files, resolver);
     LoadedTools {
         toolbox,
@@ -68,6 +71,7 @@ pub(super) fn read_tools_files(
 fn read_entries(fields: &mut MappingDecoder<'_>) -> Vec<(String, String)> {
     match fields.value("tools") {
         None | Some(Value::Null) => Vec::new(),
+        // One file may be written without a list.
         Some(Value::String(_)) => {
             let text = fields.text("tools");
             text.map(|text| (text, "tools".to_owned()))
@@ -102,18 +106,20 @@ fn read_entries(fields: &mut MappingDecoder<'_>) -> Vec<(String, String)> {
 }
 
 fn find_tools_files(root: &Path, written: &str, env: &Env) -> Result<Vec<PathBuf>, String> {
-    let whole = paths::resolve(root, written, env);
-    if !whole.is_dir() {
-        return Ok(globs::expand(root, &whole.to_string_lossy())
-            .map_err(|why| why.replace(&*whole.to_string_lossy(), written))?
+    let full_path = paths::resolve(root, written, env);
+    if !full_path.is_dir() {
+        // The message shows the path as written and not the expanded one.
+        return Ok(globs::expand(root, &full_path.to_string_lossy())
+            .map_err(|why| why.replace(&*full_path.to_string_lossy(), written))?
             .files);
     }
-    let entries = fs::read_dir(&whole)
+    let entries = fs::read_dir(&full_path)
         .map_err(|error| format!("`{written}` {}", files::explain_io_error(&error)))?;
     let mut found: Vec<PathBuf> = entries
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| is_tools_file(path) && path.is_file())
         .collect();
+    // The order of a directory differs between file systems.
     found.sort();
     if found.is_empty() {
         return Err(format!(
@@ -134,15 +140,16 @@ fn is_tools_file(path: &Path) -> bool {
 
 /// Returns the globs whose files are watched for one entry of `tools:`.
 pub(super) fn watched_globs(root: &Path, written: &str, env: &Env) -> Vec<String> {
-    let whole = paths::resolve(root, written, env);
-    let own = whole.to_string_lossy().into_owned();
-    if whole.is_dir() {
+    let full_path = paths::resolve(root, written, env);
+    let pattern = full_path.to_string_lossy().into_owned();
+    if full_path.is_dir() {
         let below = TOOLS_FILE_ENDINGS
             .iter()
-            .map(|ending| format!("{own}/*.{ending}"));
+            .map(|ending| format!("{pattern}/*.{ending}"));
         return below.collect();
     }
-    vec![own]
+    // A path that does not exist yet may become a file.
+    vec![pattern]
 }
 
 /// Calls a function with the context for reading tools. Unlike [`Env::get`], it treats an empty variable as set.
@@ -152,10 +159,10 @@ pub(super) fn with_read_cx<T>(
     resolver: &Arc<dyn Resolver>,
     then: impl FnOnce(&ToolboxCx<'_>) -> T,
 ) -> T {
-    let held = |name: &str| env.0.get(name).cloned();
+    let lookup = |name: &str| env.0.get(name).cloned();
     then(&ToolboxCx {
         root,
-        env: &held,
+        env: &lookup,
         resolver: Arc::clone(resolver),
     })
 }
@@ -197,10 +204,10 @@ fn read_config(root: &Path) -> Result<YamlDoc, Vec<Diagnostic>> {
             why.to_string(),
         )]
     })?;
-    let shown: Arc<str> = mask_secrets(&text).into();
+    let masked_text: Arc<str> = mask_secrets(&text).into();
     let mut doc = yaml::read_document(&text, Path::new(CONFIG_FILE))
-        .map_err(|problems| replace_sources(problems, &shown))?;
-    doc.source = shown;
+        .map_err(|problems| replace_sources(problems, &masked_text))?;
+    doc.source = masked_text;
     Ok(doc)
 }
 
@@ -221,6 +228,7 @@ pub fn parse_tools_file(
 impl Workspace {
     /// Returns the files as a run records them, without the secrets in tools files.
     pub fn masked_files(&self) -> Vec<(PathBuf, Arc<str>)> {
+        // The toolbox has masked texts of its files, because it knows which values are secrets.
         let starred = |path: &PathBuf| {
             let files = &mut self.tools.recorded_files.iter();
             files

@@ -9,11 +9,11 @@ use tempfile::TempDir;
 use crate::support::wire::{Reply, WireServer};
 
 /// A folder to work in, with its own data directory and no keys in the environment.
-pub(crate) struct Bench {
+pub(crate) struct TestDir {
     dir: TempDir,
 }
 
-impl Bench {
+impl TestDir {
     pub(crate) fn new() -> Self {
         Self {
             dir: TempDir::new().expect("a temporary folder"),
@@ -96,22 +96,22 @@ pub(crate) fn judged_by(server: &WireServer) -> String {
 }
 
 #[test]
-fn the_demo_runs_with_no_key_and_no_network_and_says_what_it_is() {
-    let bench = Bench::new();
-    let run = bench.dicta(&["run", "--format", "jsonl"]);
-    let told = text(&run.stderr);
+fn demo_runs_without_key_and_network() {
+    let test_dir = TestDir::new();
+    let run = test_dir.dicta(&["run", "--format", "jsonl"]);
+    let stderr_text = text(&run.stderr);
     assert_eq!(
         run.status.code(),
         Some(1),
-        "some of the demo fails on purpose: {told}"
+        "some of the demo fails on purpose: {stderr_text}"
     );
     assert!(
-        told.contains("demo") && told.contains("not a model"),
-        "{told}"
+        stderr_text.contains("demo") && stderr_text.contains("not a model"),
+        "{stderr_text}"
     );
     assert!(
-        told.contains("\n  · turn 1: a prompt of "),
-        "turns are told live, under their cell's name: {told}"
+        stderr_text.contains("\n  · turn 1: a prompt of "),
+        "turns are told live, under their cell's name: {stderr_text}"
     );
     let rows = rows(&run);
     let summary = rows.last().expect("a summary");
@@ -128,44 +128,44 @@ fn the_demo_runs_with_no_key_and_no_network_and_says_what_it_is() {
 }
 
 #[test]
-fn bare_without_a_terminal_does_what_run_does() {
-    let bench = Bench::new();
-    bench.workspace("", NAMES_A_RELEASE);
-    let bare = bench.dicta(&[]);
-    assert_eq!(bare.status.code(), Some(1));
-    assert!(text(&bare.stderr).contains("is not a terminal"));
-    assert!(text(&bare.stdout).contains("one/r/names"));
+fn dicta_without_terminal_acts_as_run() {
+    let test_dir = TestDir::new();
+    test_dir.workspace("", NAMES_A_RELEASE);
+    let default_output = test_dir.dicta(&[]);
+    assert_eq!(default_output.status.code(), Some(1));
+    assert!(text(&default_output.stderr).contains("is not a terminal"));
+    assert!(text(&default_output.stdout).contains("one/r/names"));
 }
 
 #[test]
-fn a_starter_workspace_checks_runs_and_fails_something() {
-    let bench = Bench::new();
-    assert_eq!(bench.dicta(&["init", "mine"]).status.code(), Some(0));
+fn starter_workspace_passes_check_and_has_a_failure() {
+    let test_dir = TestDir::new();
+    assert_eq!(test_dir.dicta(&["init", "mine"]).status.code(), Some(0));
     assert_eq!(
-        bench.dicta(&["init", "mine"]).status.code(),
+        test_dir.dicta(&["init", "mine"]).status.code(),
         Some(2),
         "nothing is overwritten"
     );
-    let mine = bench.path().join("mine");
+    let mine = test_dir.path().join("mine");
     let mine = mine.to_str().expect("UTF-8");
-    let check = bench.dicta(&["check", mine]);
+    let check = test_dir.dicta(&["check", mine]);
     assert_eq!(check.status.code(), Some(0), "{}", text(&check.stderr));
-    let run = bench.dicta(&["run", mine, "--format", "jsonl"]);
+    let run = test_dir.dicta(&["run", mine, "--format", "jsonl"]);
     let rows = rows(&run);
     assert_eq!(run.status.code(), Some(1));
     assert!(rows.iter().any(|r| r["passed"] == true) && rows.iter().any(|r| r["passed"] == false));
 }
 
 #[test]
-fn result_lines_hold_every_key_in_plan_order() {
-    let bench = Bench::new();
-    bench.workspace(
+fn result_lines_contain_every_key_in_plan_order() {
+    let test_dir = TestDir::new();
+    test_dir.workspace(
         "",
         &format!(
             "{NAMES_A_RELEASE}  - {{ id: greets, type: contains, params: {{ patterns: [day] }} }}\n"
         ),
     );
-    let run = bench.dicta(&["run", "--format", "jsonl"]);
+    let run = test_dir.dicta(&["run", "--format", "jsonl"]);
     let rows = rows(&run);
     let cells: Vec<&str> = of_type(&rows, "result")
         .iter()
@@ -212,11 +212,11 @@ fn result_lines_hold_every_key_in_plan_order() {
 }
 
 #[test]
-fn exit_codes_tell_outcomes_apart() {
-    let bench = Bench::new();
+fn exit_codes_distinguish_outcomes() {
+    let test_dir = TestDir::new();
     let code = |evals: &str| {
-        bench.workspace("", evals);
-        bench.dicta(&["run", "-q"]).status.code()
+        test_dir.workspace("", evals);
+        test_dir.dicta(&["run", "-q"]).status.code()
     };
     assert_eq!(
         code("  - { id: a, type: regex, params: { pattern: '.' } }\n"),
@@ -238,20 +238,20 @@ fn exit_codes_tell_outcomes_apart() {
         Some(2)
     );
     let broken = WireServer::openai(vec![Reply::status(400), Reply::status(400)]);
-    bench.workspace(&judged_by(&broken), POLITE);
+    test_dir.workspace(&judged_by(&broken), POLITE);
     assert_eq!(
-        bench.dicta(&["run", "-q"]).status.code(),
+        test_dir.dicta(&["run", "-q"]).status.code(),
         Some(3),
         "errors are no verdicts"
     );
 }
 
 #[test]
-fn a_judge_is_asked_over_http_and_its_quotes_are_looked_up() {
-    let bench = Bench::new();
+fn judge_is_called_over_http_and_its_citations_are_checked() {
+    let test_dir = TestDir::new();
     let server = WireServer::openai(vec![Reply::text(PASSES), Reply::text(PASSES)]);
-    bench.workspace(&judged_by(&server), POLITE);
-    let run = bench.dicta(&["run", "-j", "1", "--format", "jsonl"]);
+    test_dir.workspace(&judged_by(&server), POLITE);
+    let run = test_dir.dicta(&["run", "-j", "1", "--format", "jsonl"]);
     let rows = rows(&run);
     assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
     let found: Vec<&Value> = of_type(&rows, "result")
@@ -271,7 +271,7 @@ fn a_judge_is_asked_over_http_and_its_quotes_are_looked_up() {
             "no tool key without tools"
         );
     }
-    let again = bench.dicta(&["run", "--format", "jsonl"]);
+    let again = test_dir.dicta(&["run", "--format", "jsonl"]);
     assert!(
         self::rows(&again)
             .iter()
@@ -282,8 +282,8 @@ fn a_judge_is_asked_over_http_and_its_quotes_are_looked_up() {
 }
 
 #[test]
-fn a_submitted_verdict_is_shown_without_repeats_and_known_to_the_next_run() {
-    let bench = Bench::new();
+fn submitted_verdict_is_shown_once_and_cached_for_the_next_run() {
+    let test_dir = TestDir::new();
     let verdict: Value = serde_json::from_str(PASSES).expect("JSON");
     let look = serde_json::json!({"url": "https://elsewhere.example/"});
     let server = WireServer::openai(vec![
@@ -292,25 +292,27 @@ fn a_submitted_verdict_is_shown_without_repeats_and_known_to_the_next_run() {
         Reply::call("submit_verdict", verdict),
     ]);
     let judged = judged_by(&server).replace("model: m }", "model: m, tools: [fetch_url] }");
-    bench.workspace(&judged, POLITE);
-    let run = bench.dicta(&["run", "-j", "1", "--format", "jsonl"]);
-    let told = text(&run.stderr);
-    assert_eq!(run.status.code(), Some(0), "{told}");
+    test_dir.workspace(&judged, POLITE);
+    let run = test_dir.dicta(&["run", "-j", "1", "--format", "jsonl"]);
+    let stderr_text = text(&run.stderr);
+    assert_eq!(run.status.code(), Some(0), "{stderr_text}");
     assert!(
-        told.contains("✗ submit_verdict rejected (not_yet)"),
-        "{told}"
+        stderr_text.contains("✗ submit_verdict rejected (not_yet)"),
+        "{stderr_text}"
     );
 
-    let shown = text(&bench.dicta(&["show", "@", "one/"]).stdout);
-    let (first, second) = shown.split_once("── prompt, turn 2").expect("two turns");
+    let show_output = text(&test_dir.dicta(&["show", "@", "one/"]).stdout);
+    let (first, second) = show_output
+        .split_once("── prompt, turn 2")
+        .expect("two turns");
     assert!(first.contains("an impartial judge") && !second.contains("an impartial judge"));
     assert!(second.contains("as turn 1, with:") && second.contains("not yet: read these"));
     assert!(
-        !shown.contains("fetched content"),
-        "nothing was fetched: {shown}"
+        !show_output.contains("fetched content"),
+        "nothing was fetched: {show_output}"
     );
 
-    let again = bench.dicta(&["run", "--format", "jsonl"]);
+    let again = test_dir.dicta(&["run", "--format", "jsonl"]);
     let cached: Vec<Value> = of_type(&rows(&again), "result")
         .iter()
         .map(|r| r["cached"].clone())
@@ -320,41 +322,51 @@ fn a_submitted_verdict_is_shown_without_repeats_and_known_to_the_next_run() {
 }
 
 #[test]
-fn why_a_judge_failed_is_told_once() {
-    let bench = Bench::new();
+fn judge_failure_is_reported_once() {
+    let test_dir = TestDir::new();
     let bad_key = || Reply::status(401).body(r#"{"error": {"message": "No such key."}}"#);
     let server = WireServer::openai(vec![bad_key(), Reply::text("")]);
-    bench.workspace(&judged_by(&server), POLITE);
-    let run = bench.dicta(&["run", "-j", "1", "--format", "jsonl"]);
-    let told = text(&run.stderr);
-    assert_eq!(run.status.code(), Some(3), "{told}");
-    assert_eq!(told.matches("No such key").count(), 1, "{told}");
-    assert!(told.contains("(no key was sent: OPENAI_API_KEY is not set); no further attempt"));
-    assert_eq!(told.matches("the reply is empty").count(), 1, "{told}");
+    test_dir.workspace(&judged_by(&server), POLITE);
+    let run = test_dir.dicta(&["run", "-j", "1", "--format", "jsonl"]);
+    let stderr_text = text(&run.stderr);
+    assert_eq!(run.status.code(), Some(3), "{stderr_text}");
+    assert_eq!(
+        stderr_text.matches("No such key").count(),
+        1,
+        "{stderr_text}"
+    );
+    assert!(
+        stderr_text.contains("(no key was sent: OPENAI_API_KEY is not set); no further attempt")
+    );
+    assert_eq!(
+        stderr_text.matches("the reply is empty").count(),
+        1,
+        "{stderr_text}"
+    );
 }
 
 #[test]
-fn past_runs_are_listed_shown_replayed_and_compared() {
-    let bench = Bench::new();
-    bench.workspace("", NAMES_A_RELEASE);
-    bench.dicta(&["run", "-q"]);
-    bench.workspace(
+fn recorded_runs_can_be_listed_shown_replayed_and_compared() {
+    let test_dir = TestDir::new();
+    test_dir.workspace("", NAMES_A_RELEASE);
+    test_dir.dicta(&["run", "-q"]);
+    test_dir.workspace(
         "",
         "  - { id: names, type: regex, params: { pattern: 'day' } }\n",
     );
-    let run = bench.dicta(&["run", "-q", "--format", "jsonl"]);
-    assert_eq!(text(&bench.dicta(&["runs"]).stdout).lines().count(), 2);
-    let shown = bench.dicta(&["show", "@", "--format", "jsonl"]);
+    let run = test_dir.dicta(&["run", "-q", "--format", "jsonl"]);
+    assert_eq!(text(&test_dir.dicta(&["runs"]).stdout).lines().count(), 2);
+    let show_output = test_dir.dicta(&["show", "@", "--format", "jsonl"]);
     assert_eq!(
-        text(&shown.stdout),
+        text(&show_output.stdout),
         text(&run.stdout),
         "show prints the same lines as run"
     );
-    let cell = text(&bench.dicta(&["show", "@", "two/r/names"]).stdout);
+    let cell = text(&test_dir.dicta(&["show", "@", "two/r/names"]).stdout);
     assert!(cell.contains("pass"), "{cell}");
-    let replay = bench.dicta(&["replay", "@", "--print", "--speed", "0"]);
+    let replay = test_dir.dicta(&["replay", "@", "--print", "--speed", "0"]);
     assert!(text(&replay.stdout).contains("two/r/names"));
-    let compared = text(&bench.dicta(&["compare", "@2", "@"]).stdout);
+    let compared = text(&test_dir.dicta(&["compare", "@2", "@"]).stdout);
     assert!(
         compared.contains("flips: 2") && compared.contains("✓ → ✗  one/r/names"),
         "{compared}"
@@ -363,7 +375,7 @@ fn past_runs_are_listed_shown_replayed_and_compared() {
         compared.contains("+  - { id: names") && compared.contains("-  - { id: names"),
         "{compared}"
     );
-    let same = text(&bench.dicta(&["compare", "@", "@"]).stdout);
+    let same = text(&test_dir.dicta(&["compare", "@", "@"]).stdout);
     assert!(
         same.contains("0 flips, 0 other changes, 0 new, 0 removed, 2 unchanged"),
         "{same}"
@@ -371,26 +383,26 @@ fn past_runs_are_listed_shown_replayed_and_compared() {
 }
 
 #[test]
-fn a_request_is_printed_unsent_with_no_key_in_it() {
-    let bench = Bench::new();
-    bench.workspace(
+fn prompt_command_prints_the_request_without_sending_or_key() {
+    let test_dir = TestDir::new();
+    test_dir.workspace(
         "judge: m\njudges:\n  m: { provider: openai, base_url: 'http://127.0.0.1:9/v1', model: m }\n",
         POLITE,
     );
-    let prompt = bench.dicta(&["prompt", "two/"]);
+    let prompt = test_dir.dicta(&["prompt", "two/"]);
     assert_eq!(prompt.status.code(), Some(0), "{}", text(&prompt.stderr));
     let body: Value = serde_json::from_slice(&prompt.stdout).expect("the exact body");
     assert!(body["messages"].to_string().contains("Good day"));
-    let key = text(&bench.dicta(&["prompt", "two/", "--key"]).stdout);
+    let key = text(&test_dir.dicta(&["prompt", "two/", "--key"]).stdout);
     assert!(key.contains("prompt"), "{key}");
-    let other = bench.dicta(&["prompt", "two/r/polite~rules"]);
+    let other = test_dir.dicta(&["prompt", "two/r/polite~rules"]);
     assert_eq!(other.status.code(), Some(0), "{}", text(&other.stderr));
 }
 
 #[test]
-fn a_tool_is_called_as_a_judge_would() {
-    let bench = Bench::new();
-    let refused = bench.dicta(&[
+fn tool_command_calls_a_tool_like_a_judge() {
+    let test_dir = TestDir::new();
+    let refused = test_dir.dicta(&[
         "tool",
         "fetch_url",
         r#"{"url": "https://127.0.0.1/"}"#,
@@ -401,7 +413,7 @@ fn a_tool_is_called_as_a_judge_would() {
     let report: Value = serde_json::from_slice(&refused.stdout).expect("JSON");
     assert_eq!(report["outcome"], "error");
     assert!(report["hops"][0]["refused"].is_string(), "{report}");
-    let unparsable = bench.dicta(&[
+    let unparsable = test_dir.dicta(&[
         "tool",
         "fetch_url",
         "the downloads page",

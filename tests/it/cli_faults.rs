@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::cli::{Bench, NAMES_A_RELEASE, PASSES, POLITE, judged_by, of_type, rows, text};
+use crate::cli::{NAMES_A_RELEASE, PASSES, POLITE, TestDir, judged_by, of_type, rows, text};
 use crate::support::wire::{Pause, Reply, WireServer};
 
 /// So many transcripts that name no release.
@@ -19,12 +19,12 @@ fn transcripts(n: usize) -> String {
 }
 
 #[test]
-fn a_reader_that_goes_away_does_not_stop_the_recording() {
-    let bench = Bench::new();
-    bench.workspace("", NAMES_A_RELEASE);
+fn closed_output_pipe_does_not_stop_the_recording() {
+    let test_dir = TestDir::new();
+    test_dir.workspace("", NAMES_A_RELEASE);
     let many = transcripts(5000);
-    bench.write("t.jsonl", &many);
-    let mut child = bench
+    test_dir.write("t.jsonl", &many);
+    let mut child = test_dir
         .command(&["run", "-q", "--format", "jsonl"])
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -39,18 +39,18 @@ fn a_reader_that_goes_away_does_not_stop_the_recording() {
         Some(1),
         "by the outcome"
     );
-    let shown = bench.dicta(&["show", "@", "--format", "jsonl"]);
-    assert_eq!(rows(&shown).last().expect("a summary")["cells"], 5000);
+    let show_output = test_dir.dicta(&["show", "@", "--format", "jsonl"]);
+    assert_eq!(rows(&show_output).last().expect("a summary")["cells"], 5000);
 }
 
 #[test]
-fn a_killed_run_keeps_what_it_printed_and_can_be_resumed() {
-    let bench = Bench::new();
+fn killed_run_keeps_its_printed_results_and_resumes() {
+    let test_dir = TestDir::new();
     // The second request is never answered; the third is the resumed run's.
     let never = Reply::text(PASSES).pause_before(0, &Pause::new());
     let server = WireServer::openai(vec![Reply::text(PASSES), never, Reply::text(PASSES)]);
-    bench.workspace(&judged_by(&server), POLITE);
-    let mut child = bench
+    test_dir.workspace(&judged_by(&server), POLITE);
+    let mut child = test_dir
         .command(&["run", "-q", "-j", "1", "--format", "jsonl"])
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -63,19 +63,19 @@ fn a_killed_run_keeps_what_it_printed_and_can_be_resumed() {
     child.wait().expect("gone");
     let mut rest = String::new();
     stdout.read_to_string(&mut rest).expect("nothing more");
-    let shown = bench.dicta(&["show", "@", "--format", "jsonl"]);
+    let show_output = test_dir.dicta(&["show", "@", "--format", "jsonl"]);
     assert!(
-        text(&shown.stdout).starts_with(&printed),
+        text(&show_output.stdout).starts_with(&printed),
         "what was printed is recorded"
     );
-    let summary = rows(&shown).pop().expect("a summary");
+    let summary = rows(&show_output).pop().expect("a summary");
     assert_eq!(
         (&summary["interrupted"], &summary["pending"]),
         (&true.into(), &1.into())
     );
-    assert!(text(&bench.dicta(&["runs"]).stdout).contains("interrupted"));
+    assert!(text(&test_dir.dicta(&["runs"]).stdout).contains("interrupted"));
 
-    let resumed = bench.dicta(&["run", "-q", "--resume", "@", "--format", "jsonl"]);
+    let resumed = test_dir.dicta(&["run", "-q", "--resume", "@", "--format", "jsonl"]);
     assert_eq!(resumed.status.code(), Some(0), "{}", text(&resumed.stderr));
     let cached: Vec<Value> = rows(&resumed)
         .iter()
@@ -90,11 +90,11 @@ fn a_killed_run_keeps_what_it_printed_and_can_be_resumed() {
 }
 
 #[test]
-fn a_full_disk_is_74_and_nothing_printed_is_lost() {
-    let bench = Bench::new();
-    bench.workspace("", NAMES_A_RELEASE);
+fn full_disk_exits_with_74_and_loses_no_printed_result() {
+    let test_dir = TestDir::new();
+    test_dir.workspace("", NAMES_A_RELEASE);
     let many = transcripts(20_000);
-    bench.write("t.jsonl", &many);
+    test_dir.write("t.jsonl", &many);
     // A limit on file sizes stands for the full disk: write(2) fails with EFBIG.
     let script = format!(
         "ulimit -f 256; exec '{}' run -q --format jsonl",
@@ -103,9 +103,9 @@ fn a_full_disk_is_74_and_nothing_printed_is_lost() {
     let mut command = Command::new("bash");
     command
         .args(["-c", &script])
-        .current_dir(bench.path())
+        .current_dir(test_dir.path())
         .stdin(Stdio::null());
-    command.env("DICTA_DATA_DIR", bench.path().join(".data"));
+    command.env("DICTA_DATA_DIR", test_dir.path().join(".data"));
     // A pipe: the limit is on files.
     let run = command.output().expect("bash is here");
     assert_eq!(run.status.code(), Some(74), "{}", text(&run.stderr));
@@ -114,8 +114,8 @@ fn a_full_disk_is_74_and_nothing_printed_is_lost() {
         "{}",
         text(&run.stderr)
     );
-    let shown = bench.dicta(&["show", "@", "--format", "jsonl"]);
-    let recorded = text(&shown.stdout);
+    let show_output = test_dir.dicta(&["show", "@", "--format", "jsonl"]);
+    let recorded = text(&show_output.stdout);
     for line in text(&run.stdout)
         .lines()
         .filter(|l| l.contains("\"result\""))
@@ -125,10 +125,10 @@ fn a_full_disk_is_74_and_nothing_printed_is_lost() {
 }
 
 #[test]
-fn results_that_cannot_be_written_are_74_and_the_run_is_recorded() {
-    let bench = Bench::new();
-    bench.workspace("", NAMES_A_RELEASE);
-    bench.write(
+fn unwritable_results_file_exits_with_74_and_keeps_the_recording() {
+    let test_dir = TestDir::new();
+    test_dir.workspace("", NAMES_A_RELEASE);
+    test_dir.write(
         "t.jsonl",
         r#"{"messages":[{"role":"assistant","content":"no"}]}"#,
     );
@@ -140,29 +140,32 @@ fn results_that_cannot_be_written_are_74_and_the_run_is_recorded() {
         &["run", "-q", "--format", "jsonl"][..],
         &["show", "@", "--format", "jsonl"],
     ] {
-        let ended = bench
+        let ended = test_dir
             .command(args)
             .stdout(full().expect("opened before"))
             .output()
             .expect("starts");
         assert_eq!(ended.status.code(), Some(74), "{args:?}");
-        let told = text(&ended.stderr);
-        assert!(told.contains("standard output: No space left"), "{told}");
+        let stderr_text = text(&ended.stderr);
+        assert!(
+            stderr_text.contains("standard output: No space left"),
+            "{stderr_text}"
+        );
     }
-    let shown = bench.dicta(&["show", "@", "--format", "jsonl"]);
-    assert_eq!(rows(&shown).last().expect("a summary")["pending"], 0);
+    let show_output = test_dir.dicta(&["show", "@", "--format", "jsonl"]);
+    assert_eq!(rows(&show_output).last().expect("a summary")["pending"], 0);
 }
 
 #[test]
-fn a_run_that_cannot_be_recorded_does_not_begin() {
-    let bench = Bench::new();
-    bench.workspace("", NAMES_A_RELEASE);
-    bench.write(
+fn run_without_writable_folder_does_not_begin() {
+    let test_dir = TestDir::new();
+    test_dir.workspace("", NAMES_A_RELEASE);
+    test_dir.write(
         "t.jsonl",
         r#"{"messages":[{"role":"assistant","content":"no"}]}"#,
     );
-    bench.write("runs", "a file, where the folder should be");
-    let ended = bench.dicta(&["run", "-q", "--format", "jsonl"]);
+    test_dir.write("runs", "a file, where the folder should be");
+    let ended = test_dir.dicta(&["run", "-q", "--format", "jsonl"]);
     assert_eq!(ended.status.code(), Some(74));
     assert!(
         text(&ended.stderr).contains("can't record the run"),
@@ -173,11 +176,11 @@ fn a_run_that_cannot_be_recorded_does_not_begin() {
 }
 
 #[test]
-fn two_at_once_on_one_workspace_do_not_meet() {
-    let bench = Bench::new();
-    bench.workspace("", NAMES_A_RELEASE);
+fn two_runs_of_one_workspace_do_not_interfere() {
+    let test_dir = TestDir::new();
+    test_dir.workspace("", NAMES_A_RELEASE);
     let spawn = || {
-        bench
+        test_dir
             .command(&["run", "-q"])
             .stdout(Stdio::null())
             .spawn()
@@ -187,7 +190,7 @@ fn two_at_once_on_one_workspace_do_not_meet() {
     assert_eq!(one.wait().expect("ends").code(), Some(1));
     assert_eq!(two.wait().expect("ends").code(), Some(1));
     assert_eq!(
-        text(&bench.dicta(&["runs"]).stdout)
+        text(&test_dir.dicta(&["runs"]).stdout)
             .lines()
             .filter(|l| l.contains("finished"))
             .count(),
@@ -196,7 +199,7 @@ fn two_at_once_on_one_workspace_do_not_meet() {
 }
 
 #[test]
-fn wrong_turns_are_explained() {
+fn wrong_arguments_are_explained() {
     let cases: [(&str, &str, &[&str], &[&str]); 9] = [
         ("", "", &["run", "--where", "nonsense:x"], &["nonsense"]),
         ("", "", &["show", "@"], &["no runs yet"]),
@@ -228,9 +231,9 @@ fn wrong_turns_are_explained() {
         ),
         ("labels: none.jsonl\n", "", &["check"], &["none.jsonl"]),
     ];
-    for (config, evals, args, told) in cases {
-        let bench = Bench::new();
-        bench.workspace(
+    for (config, evals, args, stderr_text) in cases {
+        let test_dir = TestDir::new();
+        test_dir.workspace(
             config,
             if evals.is_empty() {
                 NAMES_A_RELEASE
@@ -238,27 +241,30 @@ fn wrong_turns_are_explained() {
                 evals
             },
         );
-        let output = bench.dicta(args);
-        let said = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
-        for part in told {
-            assert!(said.contains(part), "{args:?} should name {part}: {said}");
+        let output = test_dir.dicta(args);
+        let error_text = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {error_text}");
+        for part in stderr_text {
+            assert!(
+                error_text.contains(part),
+                "{args:?} should name {part}: {error_text}"
+            );
         }
         assert!(
-            !said.contains("sk-very-secret-1"),
-            "a key is never echoed: {said}"
+            !error_text.contains("sk-very-secret-1"),
+            "a key is never echoed: {error_text}"
         );
     }
 }
 
 #[test]
-fn an_unreachable_server_is_a_judge_error_and_the_run_goes_on() {
-    let bench = Bench::new();
-    bench.workspace(
+fn unreachable_server_is_a_judge_error_and_the_run_continues() {
+    let test_dir = TestDir::new();
+    test_dir.workspace(
         "judge: m\njudges:\n  m: { provider: openai, base_url: 'http://127.0.0.1:1/v1', model: m, timeout_s: 1 }\n",
         &format!("{NAMES_A_RELEASE}{POLITE}"),
     );
-    let run = bench.dicta(&["run", "-q", "--format", "jsonl"]);
+    let run = test_dir.dicta(&["run", "-q", "--format", "jsonl"]);
     let rows = rows(&run);
     assert_eq!(
         run.status.code(),

@@ -1,50 +1,50 @@
 //! What the built program prints for people and for CI servers.
 
-use crate::cli::{Bench, rows, text};
+use crate::cli::{TestDir, rows, text};
 
 const JUDGED: &str = "  - {id: brief, type: llm_judge, params: {criteria: \"The answer has at most 1 sentence.\"}}\n";
 const RULES: &str = "judge: quick\njudges: {quick: {provider: rules}}\n";
 
 #[test]
-fn a_judge_is_told_under_its_name_and_says_each_thing_once() {
-    let bench = Bench::new();
-    bench.workspace(RULES, JUDGED);
-    let run = bench.dicta(&["run"]);
-    let told = text(&run.stderr);
+fn judge_is_reported_by_name_and_each_problem_once() {
+    let test_dir = TestDir::new();
+    test_dir.workspace(RULES, JUDGED);
+    let run = test_dir.dicta(&["run"]);
+    let stderr_text = text(&run.stderr);
     for name in ["one/r/brief~quick", "two/r/brief~quick"] {
         let heading = format!("▸ {name}\n");
-        let (_, block) = told.split_once(&heading).expect("a heading");
+        let (_, block) = stderr_text.split_once(&heading).expect("a heading");
         let block: Vec<&str> = block.lines().take_while(|l| l.starts_with("  ")).collect();
-        assert!(block.len() >= 4, "{told}");
-        let said: Vec<&str> = block
+        assert!(block.len() >= 4, "{stderr_text}");
+        let printed_lines: Vec<&str> = block
             .iter()
             .map(|line| {
                 line.trim_start()
                     .split_once(' ')
-                    .map_or("", |(_, said)| said)
+                    .map_or("", |(_, printed_lines)| printed_lines)
             })
             .collect();
-        let mut once = said.clone();
+        let mut once = printed_lines.clone();
         once.sort_unstable();
         once.dedup();
-        assert_eq!(once.len(), said.len(), "{told}");
+        assert_eq!(once.len(), printed_lines.len(), "{stderr_text}");
         assert!(
             block.last().expect("a last line").contains("pass 1.00"),
-            "{told}"
+            "{stderr_text}"
         );
     }
 }
 
 #[test]
-fn a_vote_is_one_test_case_as_the_exit_code_counts_it() {
-    let bench = Bench::new();
-    bench.workspace(RULES, JUDGED);
-    let run = bench.dicta(&["run", "-q", "--repeat", "3", "--format", "junit"]);
+fn junit_counts_a_vote_as_one_test_case() {
+    let test_dir = TestDir::new();
+    test_dir.workspace(RULES, JUDGED);
+    let run = test_dir.dicta(&["run", "-q", "--repeat", "3", "--format", "junit"]);
     let xml = text(&run.stdout);
     assert_eq!(xml.matches("<testcase ").count(), 2, "{xml}");
     assert!(xml.contains(r#"name="one/r/brief""#), "{xml}");
-    let shown = bench.dicta(&["show", "@", "--format", "jsonl"]);
-    let cells = rows(&shown)
+    let show_output = test_dir.dicta(&["show", "@", "--format", "jsonl"]);
+    let cells = rows(&show_output)
         .iter()
         .filter(|r| r["type"] == "result")
         .count();
@@ -52,48 +52,51 @@ fn a_vote_is_one_test_case_as_the_exit_code_counts_it() {
 }
 
 #[test]
-fn check_names_the_ids_that_are_taken_and_counts_in_plain_english() {
-    let bench = Bench::new();
-    bench.workspace(RULES, JUDGED);
-    bench.write(
+fn check_reports_duplicate_ids_and_counts_in_words() {
+    let test_dir = TestDir::new();
+    test_dir.workspace(RULES, JUDGED);
+    test_dir.write(
         "t.jsonl",
         &r#"{"id":"one","messages":[]}
 "#
         .repeat(2),
     );
-    let check = bench.dicta(&["check"]);
+    let check = test_dir.dicta(&["check"]);
     assert_eq!(check.status.code(), Some(0));
-    let told = text(&check.stderr);
+    let stderr_text = text(&check.stderr);
     assert!(
-        told.contains("an earlier transcript has the id `one`"),
-        "{told}"
+        stderr_text.contains("an earlier transcript has the id `one`"),
+        "{stderr_text}"
     );
-    let said = text(&check.stdout);
+    let printed_lines = text(&check.stdout);
     assert!(
-        said.contains("1 rubric with 1 eval, 2 transcripts in 1 file, 2 judges, 0 labels"),
-        "{said}"
+        printed_lines.contains("1 rubric with 1 eval, 2 transcripts in 1 file, 2 judges, 0 labels"),
+        "{printed_lines}"
     );
-    assert!(said.contains("no errors, 1 warning\n"), "{said}");
+    assert!(
+        printed_lines.contains("no errors, 1 warning\n"),
+        "{printed_lines}"
+    );
 }
 
 #[test]
-fn a_syntax_error_shows_the_line_it_is_on() {
-    let bench = Bench::new();
-    bench.workspace(RULES, JUDGED);
-    bench.write("r.yaml", "id: r\nevals:\n  - id: a\n   type: regex\n");
-    let check = bench.dicta(&["check"]);
+fn syntax_error_shows_its_line() {
+    let test_dir = TestDir::new();
+    test_dir.workspace(RULES, JUDGED);
+    test_dir.write("r.yaml", "id: r\nevals:\n  - id: a\n   type: regex\n");
+    let check = test_dir.dicta(&["check"]);
     assert_eq!(check.status.code(), Some(2));
-    let told = text(&check.stderr);
+    let stderr_text = text(&check.stderr);
     assert!(
-        told.contains("r.yaml:4:4") && told.contains("4 │    type: regex"),
-        "{told}"
+        stderr_text.contains("r.yaml:4:4") && stderr_text.contains("4 │    type: regex"),
+        "{stderr_text}"
     );
 }
 
 #[test]
-fn the_manual_page_holds_every_command_with_its_flags() {
-    let bench = Bench::new();
-    let page = text(&bench.dicta(&["man"]).stdout);
+fn manual_page_lists_every_command_with_its_flags() {
+    let test_dir = TestDir::new();
+    let page = text(&test_dir.dicta(&["man"]).stdout);
     assert_eq!(page.matches(".TH ").count(), 1, "one page");
     for part in [
         "\"DICTA RUN\"",
@@ -106,18 +109,18 @@ fn the_manual_page_holds_every_command_with_its_flags() {
 }
 
 #[test]
-fn themes_are_listed_and_their_files_printed_to_start_from() {
-    let bench = Bench::new();
-    let listed = text(&bench.dicta(&["themes"]).stdout);
+fn themes_command_lists_themes_and_prints_their_files() {
+    let test_dir = TestDir::new();
+    let listed = text(&test_dir.dicta(&["themes"]).stdout);
     for name in ["dark", "light", "high-contrast", "colour-blind", "ansi"] {
         assert!(
             listed.lines().any(|line| line.starts_with(name)),
             "{listed}"
         );
-        let printed = text(&bench.dicta(&["themes", name]).stdout);
+        let printed = text(&test_dir.dicta(&["themes", name]).stdout);
         assert!(printed.starts_with("about: "), "{printed}");
     }
-    let wrong = bench.dicta(&["themes", "drak"]);
+    let wrong = test_dir.dicta(&["themes", "drak"]);
     assert_eq!(wrong.status.code(), Some(2));
     assert_eq!(
         text(&wrong.stderr),

@@ -2,25 +2,25 @@
 
 use serde_json::Value;
 
-use crate::cli::{Bench, of_type, rows, text};
+use crate::cli::{TestDir, of_type, rows, text};
 use crate::support::wire::{Dialect, Reply, Request, WireServer};
 
 /// Whatever a judge says of a criterion: `pass`, `fail`, a score, `prose` or a status.
-type Says = fn(model: &str, criterion: &str) -> &'static str;
+type VerdictScript = fn(model: &str, criterion: &str) -> &'static str;
 
 /// Three judges of one server, told apart by their models, and one that is configured like the first.
 fn judges(server: &WireServer) -> String {
-    let of = |name: &str, model: &str| {
+    let judge_entry = |name: &str, model: &str| {
         format!(
             "  {name}: {{ provider: openai, base_url: '{}', model: {model} }}\n",
             server.base_url()
         )
     };
     let all = [
-        of("a", "ma"),
-        of("b", "mb"),
-        of("c", "mc"),
-        of("twin", "ma"),
+        judge_entry("a", "ma"),
+        judge_entry("b", "mb"),
+        judge_entry("c", "mc"),
+        judge_entry("twin", "ma"),
     ];
     format!("judge: a\njudges:\n{}", all.concat())
 }
@@ -32,21 +32,27 @@ fn model(request: &Request) -> String {
         .to_owned()
 }
 
-fn server(says: Says) -> WireServer {
+fn server(script: VerdictScript) -> WireServer {
     WireServer::answering(Dialect::Openai, move |request| {
         let model = model(request);
-        let said = request.body.split("CRIT-").nth(1).unwrap_or_default();
-        let criterion: String = said.chars().take_while(char::is_ascii_lowercase).collect();
-        match says(&model, &criterion) {
+        let fragment = request.body.split("CRIT-").nth(1).unwrap_or_default();
+        let criterion: String = fragment
+            .chars()
+            .take_while(char::is_ascii_lowercase)
+            .collect();
+        match script(&model, &criterion) {
             "prose" => Reply::text("I would rather not say."),
             "gone" => Reply::status(404).body(r#"{"error":{"message":"no such model"}}"#),
-            said => {
-                let (passed, score) = match said.split_once(' ') {
+            fragment => {
+                let (passed, score) = match fragment.split_once(' ') {
                     Some((word, score)) => (word == "pass", score.parse().expect("a score")),
-                    None => (said == "pass", if said == "pass" { 0.95 } else { 0.05 }),
+                    None => (
+                        fragment == "pass",
+                        if fragment == "pass" { 0.95 } else { 0.05 },
+                    ),
                 };
                 let verdict = serde_json::json!({
-                    "citations": [], "reasoning": format!("{model} says {said}."), "passed": passed, "score": score,
+                    "citations": [], "reasoning": format!("{model} says {fragment}."), "passed": passed, "score": score,
                 });
                 Reply::text(verdict.to_string())
             }
@@ -55,8 +61,8 @@ fn server(says: Says) -> WireServer {
 }
 
 /// One judged eval of one transcript.
-fn eval(bench: &Bench, server: &WireServer, keys: &str) {
-    bench.workspace(
+fn eval(test_dir: &TestDir, server: &WireServer, keys: &str) {
+    test_dir.workspace(
         &judges(server),
         &format!("  - {{ id: e, type: llm_judge, {keys} }}\n"),
     );
@@ -72,9 +78,9 @@ const ONE: [&str; 6] = [
 ];
 
 /// Runs it; the decision and the models that were asked, in the order of their names.
-fn run(bench: &Bench, server: &WireServer) -> (Value, Vec<String>) {
+fn run(test_dir: &TestDir, server: &WireServer) -> (Value, Vec<String>) {
     let before = server.requests().len();
-    let output = bench.dicta(&ONE);
+    let output = test_dir.dicta(&ONE);
     let all = rows(&output);
     let decisions = of_type(&all, "decision");
     let decision = decisions.first().map(|row| (*row).clone());
@@ -85,8 +91,8 @@ fn run(bench: &Bench, server: &WireServer) -> (Value, Vec<String>) {
 }
 
 #[test]
-fn a_jury_asks_as_many_as_it_needs_and_tells_each() {
-    let says: Says = |model, criterion| match (criterion, model) {
+fn jury_asks_only_the_members_it_needs() {
+    let script: VerdictScript = |model, criterion| match (criterion, model) {
         ("split", "mb" | "mc") | ("tie" | "unan", "mb") => "fail",
         ("tie", "mc") => "prose",
         ("dead" | "gone", "mb") | ("gone", "ma") => "gone",
@@ -101,12 +107,12 @@ fn a_jury_asks_as_many_as_it_needs_and_tells_each() {
         ("unan", "unanimity", "fail", "ma mb", Some(0.5)),
         ("dead", "unanimity", "judge_error", "ma mb mc", None),
     ] {
-        let (bench, server) = (Bench::new(), server(says));
+        let (test_dir, server) = (TestDir::new(), server(script));
         let keys = format!(
             "jury: {{ judges: [a, b, c], by: {by} }}, params: {{ criteria: CRIT-{criterion} holds }}"
         );
-        eval(&bench, &server, &keys);
-        let (decision, models) = run(&bench, &server);
+        eval(&test_dir, &server, &keys);
+        let (decision, models) = run(&test_dir, &server);
         assert_eq!(decision["outcome"], outcome, "{criterion} {by}");
         assert_eq!(models.join(" "), asked, "{criterion} {by}");
         assert_eq!(decision["share"].as_f64(), share, "{criterion} {by}");
@@ -115,8 +121,8 @@ fn a_jury_asks_as_many_as_it_needs_and_tells_each() {
 }
 
 #[test]
-fn how_they_decide_is_changed_for_nothing_and_a_new_member_is_asked_alone() {
-    let bench = Bench::new();
+fn changed_vote_rule_costs_nothing_and_a_new_member_is_asked_alone() {
+    let test_dir = TestDir::new();
     let server = server(|model, _| match model {
         "ma" => "pass 0.75",
         "mb" => "fail 0.2",
@@ -124,11 +130,11 @@ fn how_they_decide_is_changed_for_nothing_and_a_new_member_is_asked_alone() {
     });
     let with = |keys: &str| {
         eval(
-            &bench,
+            &test_dir,
             &server,
             &format!("{keys}, params: {{ criteria: CRIT-x holds, min_score: 0.7 }}"),
         );
-        let (decision, asked) = run(&bench, &server);
+        let (decision, asked) = run(&test_dir, &server);
         (decision["outcome"].clone(), asked.join(" "))
     };
     let is = |outcome: &str, asked: &str| (Value::from(outcome), asked.to_owned());
@@ -150,8 +156,8 @@ fn how_they_decide_is_changed_for_nothing_and_a_new_member_is_asked_alone() {
 }
 
 #[test]
-fn members_that_are_configured_alike_each_have_a_vote_of_their_own() {
-    let bench = Bench::new();
+fn members_with_equal_settings_have_separate_votes() {
+    let test_dir = TestDir::new();
     let asked = std::sync::atomic::AtomicUsize::new(0);
     let server = WireServer::answering(Dialect::Openai, move |_| {
         let first = asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 0;
@@ -160,84 +166,91 @@ fn members_that_are_configured_alike_each_have_a_vote_of_their_own() {
         Reply::text(verdict.to_string())
     });
     eval(
-        &bench,
+        &test_dir,
         &server,
         "jury: { judges: [a, twin], by: unanimity }, params: { criteria: CRIT-x holds }",
     );
-    let (decision, models) = run(&bench, &server);
+    let (decision, models) = run(&test_dir, &server);
     assert_eq!(models, ["ma", "ma"]);
     let votes = decision["votes"].clone();
     assert_eq!((&votes["pass"], &votes["fail"]), (&1.into(), &1.into()));
     // From records each has the verdict that it gave then.
-    let (again, models) = run(&bench, &server);
+    let (again, models) = run(&test_dir, &server);
     assert_eq!(models.len(), 0);
     assert_eq!(again["votes"], votes);
     assert_eq!(again["members"], decision["members"]);
 }
 
 #[test]
-fn repeats_inside_a_jury_stop_when_each_members_vote_is_settled() {
-    let bench = Bench::new();
+fn repeats_in_a_jury_stop_when_a_members_vote_is_settled() {
+    let test_dir = TestDir::new();
     let server = server(|model, _| if model == "mb" { "fail" } else { "pass" });
     eval(
-        &bench,
+        &test_dir,
         &server,
         "repeat: 3, jury: { judges: [a, b, c] }, params: { criteria: CRIT-x holds }",
     );
-    let (decision, asked) = run(&bench, &server);
+    let (decision, asked) = run(&test_dir, &server);
     assert_eq!(asked, ["ma", "ma", "mb", "mb", "mc", "mc"]);
     assert_eq!(decision["outcome"], "pass");
     assert_eq!(decision["members"][1]["votes"]["fail"], 2);
 }
 
 #[test]
-fn people_see_who_decided_and_only_decisions_among_the_failures() {
-    let bench = Bench::new();
+fn report_shows_the_deciding_member_and_lists_only_decisions_as_failures() {
+    let test_dir = TestDir::new();
     let server = server(|model, _| if model == "mb" { "gone" } else { "pass 0.55" });
     let evals = concat!(
         "  - { id: jury, type: llm_judge, jury: { judges: [a, b, c] }, params: { criteria: CRIT-x holds } }\n",
         "  - { id: line, type: llm_judge, cascade: { judges: [a, c] }, params: { criteria: CRIT-y holds } }\n",
         "  - { id: mad, type: llm_judge, jury: { judges: [b, c], by: unanimity }, params: { criteria: CRIT-z holds } }\n",
     );
-    bench.workspace(&judges(&server), evals);
-    let output = bench.dicta(&["run", "--where", "transcript:one"]);
-    let told = text(&output.stdout);
+    test_dir.workspace(&judges(&server), evals);
+    let output = test_dir.dicta(&["run", "--where", "transcript:one"]);
+    let output_text = text(&output.stdout);
     assert!(
-        told.contains("by majority, 2 of 3: a pass 0.55, b judge error, c pass 0.55"),
-        "{told}"
+        output_text.contains("by majority, 2 of 3: a pass 0.55, b judge error, c pass 0.55"),
+        "{output_text}"
     );
     assert!(
-        told.contains(
+        output_text.contains(
             "by c (a was unsure: score 0.55, margin 0.15): c pass 0.55, itself unsure, and the last"
         ),
-        "{told}"
+        "{output_text}"
     );
     // A member's error is no decision's.
-    assert!(!told.contains("! judge error  one/r/jury~b\n! "), "{told}");
+    assert!(
+        !output_text.contains("! judge error  one/r/jury~b\n! "),
+        "{output_text}"
+    );
     assert_eq!(
-        told.matches("! judge error  one/r/jury~b\n").count(),
+        output_text.matches("! judge error  one/r/jury~b\n").count(),
         1,
-        "{told}"
+        "{output_text}"
     );
 
     // Every way of looking at it says the same.
-    let shown = text(&bench.dicta(&["show", "@"]).stdout);
-    assert!(shown.contains("by majority, 2 of 3"), "{shown}");
-    let markdown = text(&bench.dicta(&["show", "@", "--format", "markdown"]).stdout);
+    let show_output = text(&test_dir.dicta(&["show", "@"]).stdout);
+    assert!(show_output.contains("by majority, 2 of 3"), "{show_output}");
+    let markdown = text(
+        &test_dir
+            .dicta(&["show", "@", "--format", "markdown"])
+            .stdout,
+    );
     assert!(markdown.contains("by majority, 2 of 3"), "{markdown}");
-    let junit = text(&bench.dicta(&["show", "@", "--format", "junit"]).stdout);
+    let junit = text(&test_dir.dicta(&["show", "@", "--format", "junit"]).stdout);
     assert!(junit.contains("tests=\"3\""), "{junit}");
 }
 
 #[test]
-fn what_was_left_undecided_is_no_failure_and_goes_on_later() {
-    let bench = Bench::new();
+fn undecided_panel_is_not_a_failure_and_resumes() {
+    let test_dir = TestDir::new();
     let server = server(|model, _| if model == "mb" { "fail" } else { "pass" });
     let keys = "jury: { judges: [b, a, c] }, params: { criteria: CRIT-x holds }";
     let limited = format!("{}limits: {{ max_calls: 2 }}\n", judges(&server));
     let evals = format!("  - {{ id: e, type: llm_judge, {keys} }}\n");
-    bench.workspace(&limited, &evals);
-    let junit = bench.dicta(&[
+    test_dir.workspace(&limited, &evals);
+    let junit = test_dir.dicta(&[
         "run",
         "-q",
         "-j",
@@ -247,42 +260,42 @@ fn what_was_left_undecided_is_no_failure_and_goes_on_later() {
         "--format",
         "junit",
     ]);
-    bench.workspace(&judges(&server), &evals);
-    let told = text(&junit.stdout);
+    test_dir.workspace(&judges(&server), &evals);
+    let output_text = text(&junit.stdout);
     assert!(
-        told.contains("failures=\"0\"") && told.contains("skipped=\"1\""),
-        "{told}"
+        output_text.contains("failures=\"0\"") && output_text.contains("skipped=\"1\""),
+        "{output_text}"
     );
     assert!(
-        told.contains("not decided: further cells of it are pending"),
-        "{told}"
+        output_text.contains("not decided: further cells of it are pending"),
+        "{output_text}"
     );
-    let resumed = bench.dicta(&["run", "-q", "--resume", "@", "--format", "jsonl"]);
+    let resumed = test_dir.dicta(&["run", "-q", "--resume", "@", "--format", "jsonl"]);
     let all = rows(&resumed);
     assert_eq!(of_type(&all, "decision")[0]["outcome"], "pass");
     assert_eq!(server.requests().len(), 3, "nobody is asked twice");
 }
 
 #[test]
-fn one_judge_stands_in_the_place_of_all_and_one_members_prompt_is_shown() {
-    let bench = Bench::new();
+fn judge_option_replaces_the_panel_and_prompt_shows_one_member() {
+    let test_dir = TestDir::new();
     let server = server(|_, _| "pass");
     eval(
-        &bench,
+        &test_dir,
         &server,
         "jury: { judges: [a, b, c] }, params: { criteria: CRIT-x holds }",
     );
-    let output = bench.dicta(&["run", "--judge", "b", "--where", "transcript:one"]);
+    let output = test_dir.dicta(&["run", "--judge", "b", "--where", "transcript:one"]);
     assert!(
         text(&output.stderr).contains("in this run, b replaces the jury or cascade of 1 eval"),
         "{}",
         text(&output.stderr)
     );
     assert_eq!(server.requests().len(), 1);
-    let prompt = bench.dicta(&["prompt", "one/r/e~b"]);
+    let prompt = test_dir.dicta(&["prompt", "one/r/e~b"]);
     assert!(text(&prompt.stdout).contains(r#""model":"mb""#));
     let preview = text(
-        &bench
+        &test_dir
             .dicta(&["run", "--dry-run", "--where", "judge:b transcript:one"])
             .stdout,
     );
@@ -291,13 +304,13 @@ fn one_judge_stands_in_the_place_of_all_and_one_members_prompt_is_shown() {
 }
 
 #[test]
-fn a_recorded_jury_is_replayed_member_by_member() {
-    let bench = Bench::new();
+fn recorded_jury_replays_each_member() {
+    let test_dir = TestDir::new();
     let server = server(|model, _| if model == "mb" { "fail" } else { "pass" });
     let keys = "jury: { judges: [a, b, c] }, params: { criteria: CRIT-x holds }";
-    eval(&bench, &server, keys);
-    let (recorded, _) = run(&bench, &server);
-    let runs = std::fs::read_dir(bench.path().join("runs")).expect("runs");
+    eval(&test_dir, &server, keys);
+    let (recorded, _) = run(&test_dir, &server);
+    let runs = std::fs::read_dir(test_dir.path().join("runs")).expect("runs");
     let name = runs
         .flatten()
         .map(|run| run.file_name().to_string_lossy().into_owned());
@@ -313,20 +326,20 @@ fn a_recorded_jury_is_replayed_member_by_member() {
         format!("judge: {}\njudges:\n{}", names[0], each.collect::<String>())
     };
     let before = server.requests().len();
-    bench.workspace(
+    test_dir.workspace(
         &replays(&["a", "b", "c"]),
         &format!("  - {{ id: e, type: llm_judge, {keys} }}\n"),
     );
-    let (again, _) = run(&bench, &server);
+    let (again, _) = run(&test_dir, &server);
     assert_eq!(again["members"], recorded["members"]);
     // One name for three traces would be a guess.
-    bench.workspace(
+    test_dir.workspace(
         &replays(&["rec"]),
         "  - { id: e, type: llm_judge, params: { criteria: CRIT-x holds } }\n",
     );
-    let output = bench.dicta(&ONE);
-    let told = rows(&output);
-    let result = of_type(&told, "result")[0];
+    let output = test_dir.dicta(&ONE);
+    let output_text = rows(&output);
+    let result = of_type(&output_text, "result")[0];
     assert_eq!(result["outcome"], "judge_error");
     let why = result["error"].as_str().unwrap_or_default();
     assert!(
@@ -337,8 +350,8 @@ fn a_recorded_jury_is_replayed_member_by_member() {
 }
 
 #[test]
-fn thresholds_of_a_cascade_leave_out_what_another_judge_would_have_to_say() {
-    let bench = Bench::new();
+fn cascade_thresholds_exclude_decisions_that_need_another_judge() {
+    let test_dir = TestDir::new();
     let server = server(|model, _| {
         if model == "ma" {
             "pass 0.75"
@@ -347,30 +360,30 @@ fn thresholds_of_a_cascade_leave_out_what_another_judge_would_have_to_say() {
         }
     });
     let keys = "cascade: { judges: [a, c], margin: 0.1 }, params: { criteria: CRIT-x holds, min_score: 0.5 }";
-    eval(&bench, &server, keys);
-    let (decision, asked) = run(&bench, &server);
+    eval(&test_dir, &server, keys);
+    let (decision, asked) = run(&test_dir, &server);
     assert_eq!(
         (&decision["outcome"], asked.join(" ")),
         (&"pass".into(), "ma".to_owned())
     );
-    let shown = text(&bench.dicta(&["show", "@", "--thresholds"]).stdout);
-    let line = shown
+    let show_output = text(&test_dir.dicta(&["show", "@", "--thresholds"]).stdout);
+    let line = show_output
         .lines()
         .find(|line| line.trim_start().starts_with("0.75"));
     let counts: Vec<&str> = line.unwrap_or_default().split_whitespace().collect();
-    assert_eq!(counts[..3], ["0.75", "0", "0"], "{shown}");
-    let now = shown.lines().find(|line| line.contains("0.50"));
+    assert_eq!(counts[..3], ["0.75", "0", "0"], "{show_output}");
+    let now = show_output.lines().find(|line| line.contains("0.50"));
     assert!(
         now.is_some_and(|line| line.split_whitespace().nth(2) == Some("1")),
-        "{shown}"
+        "{show_output}"
     );
 }
 
 #[test]
-fn what_makes_no_panel_is_told_at_its_place() {
-    let bench = Bench::new();
+fn invalid_panel_is_reported_at_its_place() {
+    let test_dir = TestDir::new();
     let server = server(|_, _| "pass");
-    for (keys, said) in [
+    for (keys, fragment) in [
         ("jury: { judges: [a, a] }", "named twice"),
         ("jury: { judges: [a] }", "two judges or more (got 1)"),
         (
@@ -384,26 +397,27 @@ fn what_makes_no_panel_is_told_at_its_place() {
         ),
     ] {
         eval(
-            &bench,
+            &test_dir,
             &server,
             &format!("{keys}, params: {{ criteria: x }}"),
         );
-        let output = bench.dicta(&["check"]);
-        let told = format!("{}{}", text(&output.stdout), text(&output.stderr));
+        let output = test_dir.dicta(&["check"]);
+        let output_text = format!("{}{}", text(&output.stdout), text(&output.stderr));
         assert!(!output.status.success(), "{keys}");
         assert!(
-            told.contains(said) && told.contains("r.yaml:3:"),
-            "{keys}: {told}"
+            output_text.contains(fragment) && output_text.contains("r.yaml:3:"),
+            "{keys}: {output_text}"
         );
     }
     eval(
-        &bench,
+        &test_dir,
         &server,
         "jury: { judges: [a, b] }, params: { criteria: 'As on https://a.example' }",
     );
-    let told = text(&bench.dicta(&["check"]).stdout) + &text(&bench.dicta(&["check"]).stderr);
+    let output_text =
+        text(&test_dir.dicta(&["check"]).stdout) + &text(&test_dir.dicta(&["check"]).stderr);
     assert!(
-        told.contains("the judges `a`, `b` cannot open it: they have no fetch_url"),
-        "{told}"
+        output_text.contains("the judges `a`, `b` cannot open it: they have no fetch_url"),
+        "{output_text}"
     );
 }

@@ -2,30 +2,30 @@
 
 use serde_json::Value;
 
-use crate::cli::Bench;
+use crate::cli::TestDir;
 
 fn json(bytes: &[u8]) -> Value {
     serde_json::from_slice(bytes).expect("JSON on standard output")
 }
 
 #[test]
-fn tools_are_listed_as_each_provider_is_told_with_the_judges_that_have_them() {
-    let bench = Bench::new();
-    bench.workspace(
+fn tools_command_lists_provider_names_and_judges() {
+    let test_dir = TestDir::new();
+    test_dir.workspace(
         "judges:\n  reader: { provider: openai, base_url: http://127.0.0.1:9/v1, model: m, tools: [fetch_url] }\n",
         "  - { id: a, type: contains, params: { patterns: [x] } }\n",
     );
-    let output = bench.dicta(&["tools", "--format", "json"]);
+    let output = test_dir.dicta(&["tools", "--format", "json"]);
     assert_eq!(output.status.code(), Some(0));
     let list = json(&output.stdout);
-    let of = |name: &str| {
+    let find_tool = |name: &str| {
         let all = list.as_array().expect("a list");
         let found = all.iter().find(|tool| tool["name"] == name);
         found.unwrap_or_else(|| panic!("{name} in {list}")).clone()
     };
-    let fetch = of("fetch_url");
+    let fetch = find_tool("fetch_url");
     assert_eq!(fetch["judges"], serde_json::json!(["reader"]));
-    assert_eq!(of("read_message")["judges"], serde_json::json!([]));
+    assert_eq!(find_tool("read_message")["judges"], serde_json::json!([]));
     assert_eq!(fetch["from"], "built in");
     for (provider, at) in [
         ("openai", "/0/function/parameters"),
@@ -36,16 +36,16 @@ fn tools_are_listed_as_each_provider_is_told_with_the_judges_that_have_them() {
         let declared = fetch["declared"][provider].pointer(at);
         assert_eq!(declared, Some(&fetch["schema"]), "{provider}");
     }
-    let output = bench.dicta(&["tools", "--provider", "anthropic"]);
+    let output = test_dir.dicta(&["tools", "--provider", "anthropic"]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(text.contains("input_schema"), "{text}");
     assert!(text.contains("built in · judges: reader"), "{text}");
 }
 
 #[test]
-fn a_rejected_call_says_by_which_rule_and_shows_what_was_read() {
-    let bench = Bench::new();
-    let output = bench.dicta(&["tool", "fetch_url", r#"{ "url": 5 }"#, "--format", "json"]);
+fn rejected_call_shows_its_rule_and_arguments() {
+    let test_dir = TestDir::new();
+    let output = test_dir.dicta(&["tool", "fetch_url", r#"{ "url": 5 }"#, "--format", "json"]);
     assert_eq!(output.status.code(), Some(1));
     let report = json(&output.stdout);
     assert_eq!(report["outcome"], "rejected");
@@ -53,16 +53,16 @@ fn a_rejected_call_says_by_which_rule_and_shows_what_was_read() {
     assert_eq!(report["canonical"]["url"], 5);
     assert_eq!(report["values"], Value::Null);
     assert_eq!(report["retried"], Value::Null);
-    let output = bench.dicta(&["tool", "fetch_url", r#"{ "url": 5 }"#]);
+    let output = test_dir.dicta(&["tool", "fetch_url", r#"{ "url": 5 }"#]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(text.contains("canonical  {\"url\":5}"), "{text}");
     assert!(text.contains("rule       schema"), "{text}");
 }
 
 #[test]
-fn a_tool_that_nothing_declares_is_rejected_as_a_judges_call_would_be() {
-    let bench = Bench::new();
-    let output = bench.dicta(&["tool", "fetch_ulr", "{'a': 1}", "--format", "json"]);
+fn undeclared_tool_is_rejected_like_a_judges_call() {
+    let test_dir = TestDir::new();
+    let output = test_dir.dicta(&["tool", "fetch_ulr", "{'a': 1}", "--format", "json"]);
     assert_eq!(output.status.code(), Some(1));
     let report = json(&output.stdout);
     assert_eq!(report["outcome"], "rejected");
@@ -70,7 +70,7 @@ fn a_tool_that_nothing_declares_is_rejected_as_a_judges_call_would_be() {
     assert_eq!(report["canonical"], serde_json::json!({"a": 1}));
     let error = report["error"].as_str().expect("text");
     assert!(error.contains("did you mean `fetch_url`?"), "{error}");
-    let output = bench.dicta(&["tool", "fetch_ulr", "{}"]);
+    let output = test_dir.dicta(&["tool", "fetch_ulr", "{}"]);
     assert_eq!(output.status.code(), Some(1));
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(text.contains("available tools: `fetch_url`"), "{text}");
@@ -78,11 +78,11 @@ fn a_tool_that_nothing_declares_is_rejected_as_a_judges_call_would_be() {
 }
 
 #[test]
-fn a_folder_with_nothing_but_tools_is_enough_and_only_what_concerns_the_call_is_said() {
-    let bench = Bench::new();
-    bench.write("sub/dicta.yaml", "tools: [tools.yaml]\n");
-    bench.write("sub/shop.db", "");
-    bench.write(
+fn tool_command_works_in_a_folder_with_only_tools() {
+    let test_dir = TestDir::new();
+    test_dir.write("sub/dicta.yaml", "tools: [tools.yaml]\n");
+    test_dir.write("sub/shop.db", "");
+    test_dir.write(
         "sub/tools.yaml",
         "\
 sources:
@@ -108,19 +108,22 @@ tools:
 ",
     );
     let tool = |name: &str, arguments: &str| {
-        let output = bench.dicta(&["tool", name, arguments, "-w", "sub", "--format", "json"]);
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        (output.status.code(), json(&output.stdout), said)
+        let output = test_dir.dicta(&["tool", name, arguments, "-w", "sub", "--format", "json"]);
+        let stderr_text = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.code(), json(&output.stdout), stderr_text)
     };
-    let (code, report, said) = tool("plain", "{}");
-    assert_eq!((code, said.as_str()), (Some(0), ""), "{report}");
-    let (code, _, said) = tool("find", r#"{"q":"tea"}"#);
+    let (code, report, stderr_text) = tool("plain", "{}");
+    assert_eq!((code, stderr_text.as_str()), (Some(0), ""), "{report}");
+    let (code, _, stderr_text) = tool("find", r#"{"q":"tea"}"#);
     assert_eq!(code, Some(0));
-    assert!(said.starts_with("warning: tools.yaml:8:"), "{said}");
+    assert!(
+        stderr_text.starts_with("warning: tools.yaml:8:"),
+        "{stderr_text}"
+    );
     let (code, report, _) = tool("bad", "{n: 1}");
     assert_eq!((code, &report["rule"]), (Some(1), &Value::from("broken")));
     assert_eq!(report["canonical"], serde_json::json!({"n": 1}));
-    let (code, report, said) = tool("plan", "{}");
+    let (code, report, stderr_text) = tool("plan", "{}");
     assert_eq!(
         (code, &report["rule"]),
         (Some(1), &Value::from("unknown_tool"))
@@ -128,11 +131,11 @@ tools:
     let error = report["error"].as_str().expect("text");
     assert!(error.contains("did you mean `plain`?"), "{error}");
     assert!(
-        said.contains("error") && !said.contains("warning"),
-        "{said}"
+        stderr_text.contains("error") && !stderr_text.contains("warning"),
+        "{stderr_text}"
     );
 
-    let output = bench.dicta(&["tools", "-w", "sub"]);
+    let output = test_dir.dicta(&["tools", "-w", "sub"]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     for part in [
         "file, sqlite source shop · no judge uses it",
@@ -146,17 +149,17 @@ tools:
 }
 
 #[test]
-fn of_a_tools_file_that_cannot_be_read_nothing_is_said_to_be_unknown() {
-    let bench = Bench::new();
-    bench.workspace(
+fn unreadable_tools_file_causes_no_unknown_tool_errors() {
+    let test_dir = TestDir::new();
+    test_dir.workspace(
         "tools: [tools.yaml]\njudges:\n  j: { provider: openai, base_url: http://127.0.0.1:9/v1, model: m, tools: [find] }\n",
         "  - { id: a, type: contains, params: { patterns: [x] } }\n",
     );
-    bench.write("tools.yaml", "tools: [\n");
-    let output = bench.dicta(&["check"]);
+    test_dir.write("tools.yaml", "tools: [\n");
+    let output = test_dir.dicta(&["check"]);
     assert_eq!(output.status.code(), Some(2));
-    let told = String::from_utf8_lossy(&output.stdout).into_owned()
+    let output_text = String::from_utf8_lossy(&output.stdout).into_owned()
         + &String::from_utf8_lossy(&output.stderr);
-    assert!(told.contains("tools.yaml:1:8"), "{told}");
-    assert!(!told.contains("unknown tool"), "{told}");
+    assert!(output_text.contains("tools.yaml:1:8"), "{output_text}");
+    assert!(!output_text.contains("unknown tool"), "{output_text}");
 }

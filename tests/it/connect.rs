@@ -5,7 +5,7 @@ use std::io::Write as _;
 
 use serde_json::{Value, json};
 
-use crate::cli::{Bench, NAMES_A_RELEASE, PASSES, text};
+use crate::cli::{NAMES_A_RELEASE, PASSES, TestDir, text};
 use crate::support::wire::{Dialect, Reply, Request, WireServer};
 
 fn judge(name: &str, server: &WireServer, more: &str) -> String {
@@ -32,9 +32,9 @@ fn scripted(request: &Request) -> Reply {
 }
 
 #[test]
-fn each_judge_is_tried_once_and_what_came_of_it_is_told() {
+fn judges_command_tries_each_judge_once_and_reports_the_result() {
     let server = WireServer::answering(Dialect::Openai, scripted);
-    let bench = Bench::new();
+    let test_dir = TestDir::new();
     let judges = [
         judge("plain", &server, ", prices: { input: 1, output: 1 }"),
         judge("tooled", &server, ", tools: [fetch_url]"),
@@ -44,19 +44,22 @@ fn each_judge_is_tried_once_and_what_came_of_it_is_told() {
         judge("picky", &server, ""),
         "  keyless: { provider: gemini, model: g }\n".to_owned(),
     ];
-    bench.workspace(&format!("judges:\n{}", judges.concat()), NAMES_A_RELEASE);
-    let run = bench.dicta(&["check", "--connect", "--format", "json"]);
-    let told = text(&run.stderr);
-    assert_eq!(run.status.code(), Some(2), "one has no key: {told}");
-    assert!(told.contains("testing 7 judges at the same time"), "{told}");
+    test_dir.workspace(&format!("judges:\n{}", judges.concat()), NAMES_A_RELEASE);
+    let run = test_dir.dicta(&["check", "--connect", "--format", "json"]);
+    let stderr_text = text(&run.stderr);
+    assert_eq!(run.status.code(), Some(2), "one has no key: {stderr_text}");
+    assert!(
+        stderr_text.contains("testing 7 judges at the same time"),
+        "{stderr_text}"
+    );
     let all: Vec<Value> = serde_json::from_slice(&run.stdout).expect("JSON");
-    let of = |name: &str| {
+    let find_judge = |name: &str| {
         all.iter()
             .find(|one| one["judge"] == name)
             .expect("it is told")
     };
 
-    let plain = of("plain");
+    let plain = find_judge("plain");
     assert_eq!(
         (&plain["ok"], &plain["streamed"]),
         (&json!(true), &json!(true)),
@@ -72,7 +75,7 @@ fn each_judge_is_tried_once_and_what_came_of_it_is_told() {
             .contains(&json!("temperature"))
     );
 
-    let tooled = of("tooled");
+    let tooled = find_judge("tooled");
     assert_eq!(
         (&tooled["ok"], &tooled["tool_calls_answered"]),
         (&json!(true), &json!(1)),
@@ -83,7 +86,7 @@ fn each_judge_is_tried_once_and_what_came_of_it_is_told() {
         (&json!(2), &json!("call"))
     );
 
-    let (nokey, gone) = (of("nokey"), of("gone"));
+    let (nokey, gone) = (find_judge("nokey"), find_judge("gone"));
     assert_eq!(
         (&nokey["reached"], &nokey["status"]),
         (&json!(true), &json!(401))
@@ -99,15 +102,15 @@ fn each_judge_is_tried_once_and_what_came_of_it_is_told() {
             .is_some_and(|text| text.contains("`gone`"))
     );
 
-    let chatty = of("chatty");
+    let chatty = find_judge("chatty");
     assert_eq!(
         (&chatty["ok"], &chatty["outcome"]),
         (&json!(false), &json!("unparsed"))
     );
-    let picky = of("picky");
+    let picky = find_judge("picky");
     assert_eq!(picky["ok"], true, "{picky:#}");
     assert_eq!(picky["dropped"][0]["what"], "temperature");
-    let keyless = of("keyless");
+    let keyless = find_judge("keyless");
     assert_eq!(keyless["asked"], false);
     assert!(
         keyless["error"]
@@ -123,12 +126,12 @@ fn each_judge_is_tried_once_and_what_came_of_it_is_told() {
 }
 
 #[test]
-fn for_people_it_says_what_to_do_and_the_exit_code_is_of_the_worst() {
+fn judges_command_suggests_fixes_and_exits_with_the_worst_code() {
     let server = WireServer::answering(Dialect::Openai, scripted);
-    let bench = Bench::new();
+    let test_dir = TestDir::new();
     let judges = [judge("plain", &server, ""), judge("nokey", &server, "")].concat();
-    bench.workspace(&format!("judges:\n{judges}"), NAMES_A_RELEASE);
-    let one = bench.dicta(&["check", "--connect", "--judge", "plain"]);
+    test_dir.workspace(&format!("judges:\n{judges}"), NAMES_A_RELEASE);
+    let one = test_dir.dicta(&["check", "--connect", "--judge", "plain"]);
     let printed = text(&one.stdout);
     assert_eq!(one.status.code(), Some(0), "{printed}");
     for part in [
@@ -139,7 +142,7 @@ fn for_people_it_says_what_to_do_and_the_exit_code_is_of_the_worst() {
     ] {
         assert!(printed.contains(part), "{part}: {printed}");
     }
-    let both = bench.dicta(&["check", "--connect"]);
+    let both = test_dir.dicta(&["check", "--connect"]);
     let printed = text(&both.stdout);
     assert_eq!(both.status.code(), Some(3), "{printed}");
     assert!(
@@ -147,7 +150,7 @@ fn for_people_it_says_what_to_do_and_the_exit_code_is_of_the_worst() {
         "{printed}"
     );
     assert!(printed.contains("rules: built in"), "{printed}");
-    let nobody = bench.dicta(&["check", "--connect", "--judge", "nobody"]);
+    let nobody = test_dir.dicta(&["check", "--connect", "--judge", "nobody"]);
     assert_eq!(nobody.status.code(), Some(2));
 }
 
@@ -176,13 +179,13 @@ const SERVICES: [(&str, &str); 5] = [
 ];
 
 /// Not by `eprintln!`, which test runners keep to themselves where a test passes.
-fn say(text: &str) {
+fn print_line(text: &str) {
     let mut out = std::io::stderr().lock();
     let _gone = writeln!(out, "{text}");
 }
 
 #[test]
-fn live_services_answer_where_their_keys_are_at_hand() {
+fn live_services_answer_if_their_keys_are_set() {
     let asked_for = std::env::var("DICTA_LIVE").is_ok_and(|value| value == "1");
     let mut run = 0;
     for (variable, judge) in SERVICES {
@@ -193,12 +196,12 @@ fn live_services_answer_where_their_keys_are_at_hand() {
             } else {
                 "DICTA_LIVE=1 is not set".to_owned()
             };
-            say(&format!("live test SKIPPED ({why}): {judge}"));
+            print_line(&format!("live test SKIPPED ({why}): {judge}"));
             continue;
         };
-        let bench = Bench::new();
-        bench.workspace(&format!("judges:\n  live: {judge}\n"), NAMES_A_RELEASE);
-        let mut command = bench.command(&["check", "--connect", "--judge", "live"]);
+        let test_dir = TestDir::new();
+        test_dir.workspace(&format!("judges:\n  live: {judge}\n"), NAMES_A_RELEASE);
+        let mut command = test_dir.command(&["check", "--connect", "--judge", "live"]);
         command.env(variable, key);
         // Where Google's libraries look, and which project pays.
         for name in [
@@ -213,7 +216,7 @@ fn live_services_answer_where_their_keys_are_at_hand() {
             }
         }
         let out = command.output().expect("the program runs");
-        say(&format!(
+        print_line(&format!(
             "live: {judge}\n{}{}",
             text(&out.stdout),
             text(&out.stderr)
@@ -221,7 +224,7 @@ fn live_services_answer_where_their_keys_are_at_hand() {
         assert_eq!(out.status.code(), Some(0), "{judge}");
         run += 1;
     }
-    say(&format!(
+    print_line(&format!(
         "live tests: {run} of {} services asked",
         SERVICES.len()
     ));

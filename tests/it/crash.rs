@@ -56,7 +56,7 @@ async fn recorded(runs: &Path, size: usize) -> (Vec<u8>, Vec<RunEvent>) {
 }
 
 #[tokio::test]
-async fn a_log_of_100_kb_cut_at_any_byte_gives_its_whole_records() {
+async fn log_cut_at_any_byte_keeps_its_complete_records() {
     let runs = tempfile::tempdir().expect("a folder");
     let (bytes, shown) = recorded(runs.path(), 100_000).await;
     assert!(bytes.len() > 90_000, "{}", bytes.len());
@@ -74,13 +74,13 @@ async fn a_log_of_100_kb_cut_at_any_byte_gives_its_whole_records() {
         let log = parse_log(Cursor::new(tail), Path::new("log"))
             .unwrap_or_else(|error| panic!("cut at {cut}: {error}"));
         assert_eq!(log.events, shown[kept..whole], "cut at {cut}");
-        let told = log.warnings.iter().any(|warning| warning.contains("torn"));
-        assert_eq!(told, torn, "cut at {cut}: {:?}", log.warnings);
+        let warned = log.warnings.iter().any(|warning| warning.contains("torn"));
+        assert_eq!(warned, torn, "cut at {cut}: {:?}", log.warnings);
     }
 }
 
 #[tokio::test]
-async fn a_cut_log_on_disk_is_an_interrupted_run_that_can_be_named() {
+async fn cut_log_on_disk_is_an_interrupted_run() {
     let runs = tempfile::tempdir().expect("a folder");
     let (bytes, shown) = recorded(runs.path(), 20_000).await;
     let path = runs.path().join(ID).join("events.jsonl");
@@ -101,7 +101,7 @@ async fn a_cut_log_on_disk_is_an_interrupted_run_that_can_be_named() {
 }
 
 #[test]
-fn a_killed_recorder_gives_its_lock_back_and_its_log_is_whole() {
+fn killed_recorder_releases_its_lock_and_leaves_a_readable_log() {
     // The recorder is this test binary itself, asked to run the ignored test below.
     let runs = tempfile::tempdir().expect("a folder");
     let mut child = std::process::Command::new(std::env::current_exe().expect("a test binary"))

@@ -2,16 +2,16 @@
 
 use serde_json::{Value, json};
 
-use crate::cli::{Bench, PASSES, POLITE, judged_by, of_type, rows, text};
+use crate::cli::{PASSES, POLITE, TestDir, judged_by, of_type, rows, text};
 use crate::support::wire::{Dialect, Reply, Request, WireServer};
 
-fn run(bench: &Bench, more: &[&str]) -> Vec<Value> {
+fn run(test_dir: &TestDir, more: &[&str]) -> Vec<Value> {
     let args = [&["run", "-q", "--format", "jsonl"], more].concat();
-    let out = bench.dicta(&args);
-    let told = text(&out.stderr);
+    let out = test_dir.dicta(&args);
+    let stderr_text = text(&out.stderr);
     assert!(
         matches!(out.status.code(), Some(0 | 1 | 3)),
-        "{more:?}: {told}"
+        "{more:?}: {stderr_text}"
     );
     rows(&out)
 }
@@ -29,16 +29,16 @@ fn summary(rows: &[Value]) -> Value {
 }
 
 #[test]
-fn a_cell_whose_key_is_unchanged_takes_its_verdict_and_names_the_run() {
+fn cell_with_unchanged_key_reuses_its_verdict_and_names_the_run() {
     let server = WireServer::answering(Dialect::Openai, |_| Reply::text(PASSES));
     let asked = || server.requests().len();
-    let bench = Bench::new();
-    bench.workspace(&judged_by(&server), POLITE);
-    let first = run(&bench, &[]);
+    let test_dir = TestDir::new();
+    test_dir.workspace(&judged_by(&server), POLITE);
+    let first = run(&test_dir, &[]);
     assert_eq!((from(&first), asked()), (vec![Value::Null; 2], 2));
     let id = summary(&first)["run"].clone();
 
-    let again = run(&bench, &[]);
+    let again = run(&test_dir, &[]);
     assert_eq!(
         (from(&again), asked()),
         (vec![id.clone(); 2], 2),
@@ -52,36 +52,39 @@ fn a_cell_whose_key_is_unchanged_takes_its_verdict_and_names_the_run() {
         .1
         .to_owned();
     let marked = format!("[from {letters}]");
-    for shown in [bench.dicta(&["run", "-q"]), bench.dicta(&["show", "@"])] {
-        let shown = text(&shown.stdout);
-        assert_eq!(shown.matches(&marked).count(), 2, "{shown}");
+    for show_output in [
+        test_dir.dicta(&["run", "-q"]),
+        test_dir.dicta(&["show", "@"]),
+    ] {
+        let show_output = text(&show_output.stdout);
+        assert_eq!(show_output.matches(&marked).count(), 2, "{show_output}");
     }
 
     // Neither read nor written: the next run knows nothing of it.
-    let off = run(&bench, &["--no-cache"]);
+    let off = run(&test_dir, &["--no-cache"]);
     assert_eq!((from(&off), asked()), (vec![Value::Null; 2], 4));
-    assert_eq!((from(&run(&bench, &[])), asked()), (vec![id; 2], 4));
+    assert_eq!((from(&run(&test_dir, &[])), asked()), (vec![id; 2], 4));
 
     // Not read, but written.
-    let fresh = run(&bench, &["--refresh"]);
+    let fresh = run(&test_dir, &["--refresh"]);
     assert_eq!((from(&fresh), asked()), (vec![Value::Null; 2], 6));
     let id = summary(&fresh)["run"].clone();
-    assert_eq!((from(&run(&bench, &[])), asked()), (vec![id; 2], 6));
+    assert_eq!((from(&run(&test_dir, &[])), asked()), (vec![id; 2], 6));
 
     // Another question is asked.
     let dicta = judged_by(&server).replace("model: m }", "model: m, temperature: 0.5 }");
-    bench.workspace(&dicta, POLITE);
+    test_dir.workspace(&dicta, POLITE);
     assert_eq!(
-        (from(&run(&bench, &[])), asked()),
+        (from(&run(&test_dir, &[])), asked()),
         (vec![Value::Null; 2], 8)
     );
     // What only decides, and what only limits, is none.
     let dicta = dicta.replace("0.5 }", "0.5, timeout_s: 7, requests_per_minute: 1000 }");
-    bench.workspace(
+    test_dir.workspace(
         &dicta,
         &POLITE.replace("polite. }", "polite., min_score: 0.95 }"),
     );
-    let decided = run(&bench, &[]);
+    let decided = run(&test_dir, &[]);
     assert_eq!(asked(), 8);
     let outcomes: Vec<&Value> = of_type(&decided, "result")
         .iter()
@@ -91,12 +94,12 @@ fn a_cell_whose_key_is_unchanged_takes_its_verdict_and_names_the_run() {
 }
 
 #[test]
-fn the_parts_of_a_key_are_printed_and_move_with_what_they_are_of() {
+fn key_command_prints_parts_that_change_with_their_inputs() {
     let server = WireServer::answering(Dialect::Openai, |_| Reply::text(PASSES));
-    let bench = Bench::new();
+    let test_dir = TestDir::new();
     let parts = |dicta: &str, evals: &str| -> Vec<String> {
-        bench.workspace(dicta, evals);
-        let out = bench.dicta(&["prompt", "one/r/polite", "--key"]);
+        test_dir.workspace(dicta, evals);
+        let out = test_dir.dicta(&["prompt", "one/r/polite", "--key"]);
         let printed = text(&out.stdout);
         assert!(
             printed.starts_with("cell  one/r/polite~m\nkey   "),
@@ -170,50 +173,52 @@ fn evidence(rows: &[Value]) -> (Value, Value) {
 }
 
 #[test]
-fn frozen_evidence_answers_and_its_misses_are_told_as_such() {
+fn frozen_run_replays_responses_and_reports_misses() {
     let server = WireServer::answering(Dialect::Openai, fetches);
-    let bench = Bench::new();
+    let test_dir = TestDir::new();
     let dicta = judged_by(&server).replace("model: m }", "model: m, tools: [fetch_url] }");
     let criteria = |page: &str| POLITE.replace("is polite.", &format!("is on {page}."));
-    let page = |text: &str| bench.workspace(&dicta, &criteria(text));
+    let page = |text: &str| test_dir.workspace(&dicta, &criteria(text));
     page("the first page");
-    bench.write(
+    test_dir.write(
         "t.jsonl",
         "{\"id\":\"one\",\"messages\":[{\"role\":\"user\",\"content\":\"http://127.0.0.1:9/a http://127.0.0.1:9/b\"},{\"role\":\"assistant\",\"content\":\"Good day\"}]}\n",
     );
-    let transcripts = std::fs::read_to_string(bench.path().join("t.jsonl")).expect("written");
-    let live = run(&bench, &["--no-cache"]);
+    let transcripts = std::fs::read_to_string(test_dir.path().join("t.jsonl")).expect("written");
+    let live = run(&test_dir, &["--no-cache"]);
     assert_eq!(evidence(&live), (Value::Null, Value::Null));
     let id = summary(&live)["run"].as_str().expect("an id").to_owned();
 
-    let frozen = run(&bench, &["--no-cache", "--frozen", &id]);
+    let frozen = run(&test_dir, &["--no-cache", "--frozen", &id]);
     assert_eq!(evidence(&frozen), (json!(1), json!(0)));
     assert_eq!(summary(&frozen)["frozen"], json!([id]));
-    assert!(text(&bench.dicta(&["show", "@", "one/"]).stdout).contains("from the evidence of run"));
-    let shown = text(&bench.dicta(&["show", "@"]).stdout);
     assert!(
-        shown.contains("1 tool call answered from it, no misses"),
-        "{shown}"
+        text(&test_dir.dicta(&["show", "@", "one/"]).stdout).contains("from the evidence of run")
+    );
+    let show_output = text(&test_dir.dicta(&["show", "@"]).stdout);
+    assert!(
+        show_output.contains("1 tool call answered from it, no misses"),
+        "{show_output}"
     );
 
     // The rubric asks for a page that nobody fetched.
     page("the second page");
-    bench.write("t.jsonl", &transcripts);
-    let refused = run(&bench, &["--no-cache", "--frozen", &id]);
+    test_dir.write("t.jsonl", &transcripts);
+    let refused = run(&test_dir, &["--no-cache", "--frozen", &id]);
     assert_eq!(evidence(&refused), (json!(0), json!(1)));
     assert_eq!(
         of_type(&refused, "result")[0]["outcome"],
         "pass",
         "the judge decides with what it has"
     );
-    let shown = text(&bench.dicta(&["show", "@", "one/"]).stdout);
+    let show_output = text(&test_dir.dicta(&["show", "@", "one/"]).stdout);
     assert!(
-        shown.contains("a miss: refused by rule `frozen`"),
-        "{shown}"
+        show_output.contains("a miss: refused by rule `frozen`"),
+        "{show_output}"
     );
 
     let ended = run(
-        &bench,
+        &test_dir,
         &["--no-cache", "--frozen", &id, "--frozen-miss", "end"],
     );
     let result = of_type(&ended, "result")[0].clone();
@@ -229,33 +234,33 @@ fn frozen_evidence_answers_and_its_misses_are_told_as_such() {
     );
 
     let both = run(
-        &bench,
+        &test_dir,
         &["--no-cache", "--frozen", &id, "--frozen-miss", "live"],
     );
     assert_eq!(evidence(&both), (json!(0), json!(1)));
-    let shown = text(&bench.dicta(&["show", "@", "one/"]).stdout);
+    let show_output = text(&test_dir.dicta(&["show", "@", "one/"]).stdout);
     assert!(
-        shown.contains("a miss, frozen evidence holds no answer"),
-        "{shown}"
+        show_output.contains("a miss, frozen evidence holds no answer"),
+        "{show_output}"
     );
-    let shown = text(&bench.dicta(&["show", "@"]).stdout);
+    let show_output = text(&test_dir.dicta(&["show", "@"]).stdout);
     assert!(
-        shown.contains("1 miss (a call without one is made live)"),
-        "{shown}"
+        show_output.contains("1 miss (a call without one is made live)"),
+        "{show_output}"
     );
 
     // That run has the second page now, the first one the first.
     let two = format!("{},{id}", summary(&both)["run"].as_str().expect("an id"));
     assert_eq!(
-        evidence(&run(&bench, &["--no-cache", "--frozen", &two])),
+        evidence(&run(&test_dir, &["--no-cache", "--frozen", &two])),
         (json!(1), json!(0))
     );
     page("the first page");
-    bench.write("t.jsonl", &transcripts);
+    test_dir.write("t.jsonl", &transcripts);
     assert_eq!(
-        evidence(&run(&bench, &["--no-cache", "--frozen", &two])),
+        evidence(&run(&test_dir, &["--no-cache", "--frozen", &two])),
         (json!(1), json!(0))
     );
-    let nobody = bench.dicta(&["run", "--frozen", "nope"]);
+    let nobody = test_dir.dicta(&["run", "--frozen", "nope"]);
     assert_eq!(nobody.status.code(), Some(2), "{}", text(&nobody.stderr));
 }

@@ -145,7 +145,7 @@ pub(crate) fn wiki(server: &TlsServer, path: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_page_comes_back_as_text_with_its_hops_and_its_raw_body() {
+async fn page_is_returned_as_text_with_hops_and_raw_body() {
     let page = "<title>Beam</title><p>The newest release is <b>2.69.0</b>.<script>x()</script>";
     let server = TlsServer::serving(
         &["wiki.test"],
@@ -174,7 +174,7 @@ async fn a_page_comes_back_as_text_with_its_hops_and_its_raw_body() {
 }
 
 #[tokio::test]
-async fn a_name_is_dialled_however_its_host_is_spelled() {
+async fn host_spelling_does_not_change_the_connected_address() {
     let server = TlsServer::serving(
         &["wiki.test", "xn--bcher-kva.test", "127.0.0.1"],
         vec![("/", Response::page("text/plain", "here"))],
@@ -201,7 +201,7 @@ async fn a_name_is_dialled_however_its_host_is_spelled() {
 }
 
 #[tokio::test]
-async fn a_request_carries_nothing_of_ours_and_nothing_of_an_earlier_hop() {
+async fn request_contains_nothing_of_the_user_or_of_an_earlier_hop() {
     let server = TlsServer::serving(
         &["wiki.test"],
         vec![
@@ -224,7 +224,7 @@ async fn a_request_carries_nothing_of_ours_and_nothing_of_an_earlier_hop() {
 }
 
 #[tokio::test]
-async fn what_is_no_text_is_told_as_type_and_size() {
+async fn binary_content_is_described_by_type_and_size() {
     let server = TlsServer::serving(
         &["wiki.test"],
         vec![
@@ -249,7 +249,7 @@ async fn what_is_no_text_is_told_as_type_and_size() {
 }
 
 #[tokio::test]
-async fn failures_are_texts_in_evalbenchs_words() {
+async fn fetch_errors_have_the_texts_of_evalbench() {
     let server = TlsServer::serving(
         &["wiki.test"],
         vec![("/ok", Response::page("text/plain", "ok"))],
@@ -291,7 +291,7 @@ async fn failures_are_texts_in_evalbenchs_words() {
 }
 
 #[tokio::test]
-async fn a_host_nobody_named_is_rejected_before_anything_is_looked_up() {
+async fn unseen_host_is_rejected_before_the_name_lookup() {
     let server = TlsServer::serving(
         &["wiki.test"],
         vec![("/a", Response::page("text/plain", "a"))],
@@ -316,7 +316,7 @@ async fn a_host_nobody_named_is_rejected_before_anything_is_looked_up() {
 }
 
 #[tokio::test]
-async fn a_cancelled_call_ends_at_once() {
+async fn cancelled_fetch_ends_at_once() {
     use crate::support::tls::{Hold, Step};
     let hold = Arc::new(Hold::default());
     let steps = vec![Step::Hold(Arc::clone(&hold))];

@@ -1,6 +1,6 @@
 //! Deterministic evals on files that other tools wrote: the numbers that a source has are found where evals look.
 
-use crate::cli::{Bench, of_type, rows, text};
+use crate::cli::{TestDir, of_type, rows, text};
 
 const EVALS: &str = "id: r
 evals:
@@ -14,32 +14,32 @@ evals:
 
 /// Outcomes by the evals' order, of one transcript of a fixture.
 fn outcomes(fixture: &str, transcript: &str) -> Vec<String> {
-    let bench = Bench::new();
+    let test_dir = TestDir::new();
     let fixture = format!("{}/tests/fixtures/{fixture}", env!("CARGO_MANIFEST_DIR"));
-    bench.write(
+    test_dir.write(
         "dicta.yaml",
         &format!("transcripts: ['{fixture}']\nrubrics: [r.yaml]\nruns: runs\n"),
     );
-    bench.write("r.yaml", EVALS);
-    let run = bench.dicta(&["run", "--format", "jsonl"]);
+    test_dir.write("r.yaml", EVALS);
+    let run = test_dir.dicta(&["run", "--format", "jsonl"]);
     let rows = rows(&run);
     let results = of_type(&rows, "result");
-    let of = |eval: &str| {
-        let mut of = results
+    let matching = |eval: &str| {
+        let mut matching = results
             .iter()
             .filter(|r| r["transcript"] == transcript && r["eval"] == eval);
-        of.next().map_or_else(
+        matching.next().map_or_else(
             || panic!("no {eval} of {transcript}: {}", text(&run.stderr)),
             |row| row["outcome"].as_str().unwrap_or("-").to_owned(),
         )
     };
     ["latency", "whole", "tokens", "cost", "tool", "errors"]
-        .map(of)
+        .map(matching)
         .into()
 }
 
 #[test]
-fn a_codex_session_has_its_times_tokens_and_failures() {
+fn codex_session_keeps_times_tokens_and_failures() {
     let found = outcomes("codex/rollout.jsonl", "s-1");
     assert_eq!(
         found,
@@ -49,7 +49,7 @@ fn a_codex_session_has_its_times_tokens_and_failures() {
 }
 
 #[test]
-fn a_log_of_requests_has_what_its_replies_and_its_own_keys_say() {
+fn request_log_keeps_replies_and_its_own_keys() {
     let found = outcomes("openai/pairs.jsonl", "a");
     assert_eq!(found[..4], ["pass", "pass", "pass", "pass"]);
     assert_eq!(
@@ -60,7 +60,7 @@ fn a_log_of_requests_has_what_its_replies_and_its_own_keys_say() {
 }
 
 #[test]
-fn a_gemini_reply_has_its_tokens() {
+fn gemini_reply_keeps_its_token_counts() {
     let found = outcomes("gemini/reply.json", "r1");
     assert_eq!(
         found,

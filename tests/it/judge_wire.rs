@@ -76,14 +76,14 @@ struct Judged {
     requests: Vec<Request>,
 }
 
-struct Bench {
+struct JudgeHarness {
     server: WireServer,
     engine: JudgeEngine,
     clock: FakeClock,
     cancel: CancellationToken,
 }
 
-impl Bench {
+impl JudgeHarness {
     fn new(dialect: Dialect, with_tools: bool, replies: Vec<Reply>) -> Self {
         let (kind, server) = match dialect {
             Dialect::Openai => (ProviderKind::Openai, WireServer::openai(replies)),
@@ -133,7 +133,7 @@ impl Bench {
             cell: CellIx(0),
             turn: TurnIx(0),
         };
-        let result = self.engine.judge(&ask(), &cx).await;
+        let result = self.engine.judge(&question(), &cx).await;
         drop(cx);
         let mut kinds = Vec::new();
         while let Ok(envelope) = facts.try_recv() {
@@ -147,7 +147,7 @@ impl Bench {
     }
 }
 
-fn ask() -> JudgeRequest {
+fn question() -> JudgeRequest {
     let say = |role, text: &'static str| TranscriptMessage {
         role,
         parts: vec![TranscriptPart::Text(text.into())],
@@ -198,10 +198,11 @@ fn all_keys(value: &Value, keys: &mut Vec<String>) {
 }
 
 #[tokio::test]
-async fn without_tools_one_request_with_no_tool_key_makes_the_verdict() {
+async fn judge_without_tools_reaches_a_verdict_with_one_request() {
     for dialect in ALL {
-        let bench = Bench::new(dialect, false, vec![Reply::text(verdict(true).to_string())]);
-        let judged = bench.judge().await;
+        let harness =
+            JudgeHarness::new(dialect, false, vec![Reply::text(verdict(true).to_string())]);
+        let judged = harness.judge().await;
         assert_eq!(
             judged.result.outcome,
             Outcome::Pass,
@@ -216,7 +217,10 @@ async fn without_tools_one_request_with_no_tool_key_makes_the_verdict() {
                 .all(|k| !k.contains("tool") && !k.contains("function")),
             "{keys:?}"
         );
-        let body = bench.engine.first_request_body(&ask()).expect("a body");
+        let body = harness
+            .engine
+            .first_request_body(&question())
+            .expect("a body");
         assert_eq!(
             body.text(),
             judged.requests[0].body,
@@ -226,7 +230,7 @@ async fn without_tools_one_request_with_no_tool_key_makes_the_verdict() {
 }
 
 #[tokio::test]
-async fn with_tools_a_page_is_read_before_the_verdict() {
+async fn judge_with_tools_reads_a_page_before_its_verdict() {
     for dialect in ALL {
         let url = json!({"url": "https://releases.example"});
         let replies = vec![
@@ -234,7 +238,7 @@ async fn with_tools_a_page_is_read_before_the_verdict() {
             Reply::call("submit_verdict", verdict(true)).and_call("fetch_url", url),
             Reply::call("submit_verdict", verdict(false)),
         ];
-        let judged = Bench::new(dialect, true, replies).judge().await;
+        let judged = JudgeHarness::new(dialect, true, replies).judge().await;
         assert_eq!(
             judged.result.outcome,
             Outcome::Fail,
@@ -251,7 +255,7 @@ async fn with_tools_a_page_is_read_before_the_verdict() {
 }
 
 #[tokio::test]
-async fn broken_arguments_go_back_in_a_form_the_server_takes() {
+async fn broken_arguments_are_sent_back_as_valid_json() {
     for dialect in ALL {
         // Gemini's arguments are JSON by its protocol; what can be broken there is their kind.
         let broken = match dialect {
@@ -260,7 +264,7 @@ async fn broken_arguments_go_back_in_a_form_the_server_takes() {
             }
             Dialect::Gemini => Reply::call("nope", json!({})),
         };
-        let judged = Bench::new(
+        let judged = JudgeHarness::new(
             dialect,
             true,
             vec![broken, Reply::call("submit_verdict", verdict(true))],
@@ -296,9 +300,9 @@ async fn broken_arguments_go_back_in_a_form_the_server_takes() {
 }
 
 #[tokio::test]
-async fn a_cut_stream_and_prose_are_never_a_verdict() {
+async fn cut_stream_and_prose_never_become_a_verdict() {
     for dialect in ALL {
-        let judged = Bench::new(dialect, false, vec![Reply::text("PASS. I would pass it.")])
+        let judged = JudgeHarness::new(dialect, false, vec![Reply::text("PASS. I would pass it.")])
             .judge()
             .await;
         assert_eq!(
@@ -321,13 +325,13 @@ async fn a_cut_stream_and_prose_are_never_a_verdict() {
 }
 
 #[tokio::test]
-async fn the_state_of_a_run_holds_the_whole_trace() {
+async fn run_state_holds_the_whole_trace() {
     for dialect in ALL {
         let replies = vec![
             Reply::call("fetch_url", json!({"url": "https://releases.example"})),
             Reply::call("submit_verdict", verdict(true)),
         ];
-        let judged = Bench::new(dialect, true, replies).judge().await;
+        let judged = JudgeHarness::new(dialect, true, replies).judge().await;
         let mut state = RunState::default();
         state.cells.resize_with(1, Default::default);
         for (seq, kind) in (0..).zip(judged.kinds) {
@@ -356,17 +360,17 @@ async fn the_state_of_a_run_holds_the_whole_trace() {
 }
 
 #[tokio::test]
-async fn a_cancelled_trace_leaves_no_connection() {
+async fn cancelled_trace_closes_its_connection() {
     for dialect in ALL {
         let pause = Pause::new();
         let reply = Reply::text(verdict(true).to_string()).pause_before(1, &pause);
-        let bench = Bench::new(dialect, false, vec![reply]);
-        let (judged, ()) = tokio::join!(bench.judge(), async {
+        let harness = JudgeHarness::new(dialect, false, vec![reply]);
+        let (judged, ()) = tokio::join!(harness.judge(), async {
             pause.reached().await;
-            bench.cancel.cancel();
+            harness.cancel.cancel();
         });
         assert_eq!(judged.result.outcome, Outcome::Cancelled);
         pause.go();
-        bench.server.all_closed().await;
+        harness.server.all_closed().await;
     }
 }

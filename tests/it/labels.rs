@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::cli::{Bench, of_type, rows, text};
+use crate::cli::{TestDir, of_type, rows, text};
 
 const EVALS: &str = "  - {id: hello, type: contains, params: {patterns: [hello]}}
   - {id: brief, type: llm_judge, params: {criteria: \"The answer has at most 1 sentence.\"}}
@@ -13,21 +13,21 @@ const TRANSCRIPTS: &str = r#"{"id":"one","messages":[{"role":"user","content":"h
 {"id":"two","messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"good day."}]}
 "#;
 
-fn bench(labels: &str) -> Bench {
-    let bench = Bench::new();
-    bench.workspace("judge: rules\nlabels: [l.jsonl, s.csv]\n", EVALS);
-    bench.write("t.jsonl", TRANSCRIPTS);
-    bench.write("l.jsonl", labels);
-    bench.write("s.csv", "transcript,eval,passed\ntwo,hello,pass\n");
-    bench
+fn test_dir(labels: &str) -> TestDir {
+    let test_dir = TestDir::new();
+    test_dir.workspace("judge: rules\nlabels: [l.jsonl, s.csv]\n", EVALS);
+    test_dir.write("t.jsonl", TRANSCRIPTS);
+    test_dir.write("l.jsonl", labels);
+    test_dir.write("s.csv", "transcript,eval,passed\ntwo,hello,pass\n");
+    test_dir
 }
 
 #[test]
-fn decisions_are_counted_against_labels() {
-    let bench = bench(
+fn run_compares_decisions_with_labels() {
+    let test_dir = test_dir(
         "{\"transcript\":\"one\",\"eval\":\"hello\",\"passed\":true}\n{\"transcript\":\"one\",\"eval\":\"brief\",\"passed\":true}\n",
     );
-    let run = bench.dicta(&["run", "--format", "jsonl"]);
+    let run = test_dir.dicta(&["run", "--format", "jsonl"]);
     assert_eq!(run.status.code(), Some(1), "{}", text(&run.stderr));
     let lines = rows(&run);
     let labels: Vec<Value> = of_type(&lines, "result")
@@ -40,45 +40,49 @@ fn decisions_are_counted_against_labels() {
         summary["labels"]["r/hello"],
         json!({"n": 2, "true_pass": 1, "false_pass": 0, "true_fail": 0, "false_fail": 1, "without_verdict": 0})
     );
-    let shown = bench.dicta(&["show", "@"]);
-    let said = text(&shown.stdout);
+    let shown = test_dir.dicta(&["show", "@"]);
+    let output_text = text(&shown.stdout);
     assert!(
-        said.contains("hello  2 labelled: 1 true pass, 0 false passes, 0 true fails, 1 false fail"),
-        "{said}"
+        output_text
+            .contains("hello  2 labelled: 1 true pass, 0 false passes, 0 true fails, 1 false fail"),
+        "{output_text}"
     );
-    assert!(said.contains("two/r/hello  [label ✓]"), "{said}");
+    assert!(
+        output_text.contains("two/r/hello  [label ✓]"),
+        "{output_text}"
+    );
     assert!(text(&shown.stderr).contains("the current labels of the workspace"));
 
     // What promptfoo said is a judge; where ours says otherwise, a label says which of them went right.
-    let theirs = bench.dicta(&["run", "--judge", "promptfoo", "--where", "eval:brief"]);
-    let said = text(&theirs.stdout);
+    let theirs = test_dir.dicta(&["run", "--judge", "promptfoo", "--where", "eval:brief"]);
+    let output_text = text(&theirs.stdout);
     assert!(
-        said.contains("as recorded by promptfoo: 0 (brief)"),
-        "{said}"
+        output_text.contains("as recorded by promptfoo: 0 (brief)"),
+        "{output_text}"
     );
     assert!(
-        said.contains("this transcript came without verdicts"),
-        "{said}"
+        output_text.contains("this transcript came without verdicts"),
+        "{output_text}"
     );
     assert!(
-        said.contains(
+        output_text.contains(
             "brief  1 labelled: 0 true passes, 0 false passes, 0 true fails, 1 false fail"
         ),
-        "{said}"
+        "{output_text}"
     );
-    let compared = text(&bench.dicta(&["compare", "@", "@2"]).stdout);
+    let compared = text(&test_dir.dicta(&["compare", "@", "@2"]).stdout);
     assert!(
         compared.contains("one/r/brief  towards the label"),
         "{compared}"
     );
-    let compared = text(&bench.dicta(&["compare", "@2", "@"]).stdout);
+    let compared = text(&test_dir.dicta(&["compare", "@2", "@"]).stdout);
     assert!(
         compared.contains("one/r/brief  away from the label"),
         "{compared}"
     );
-    let judges = text(&bench.dicta(&["judges"]).stdout);
+    let judges = text(&test_dir.dicta(&["judges"]).stdout);
     assert!(judges.contains("inspect, promptfoo"), "{judges}");
-    let refused = bench.dicta(&["selftest", "promptfoo"]);
+    let refused = test_dir.dicta(&["selftest", "promptfoo"]);
     assert_eq!(refused.status.code(), Some(2));
     assert!(
         text(&refused.stderr).contains("reads no answer"),
@@ -88,64 +92,71 @@ fn decisions_are_counted_against_labels() {
 }
 
 #[test]
-fn a_label_of_no_transcript_is_an_error_once_all_were_read() {
-    let bench = bench("{\"transcript\":\"onne\",\"eval\":\"hello\",\"passed\":true}\n");
+fn label_of_a_missing_transcript_is_an_error_after_all_were_read() {
+    let test_dir = test_dir("{\"transcript\":\"onne\",\"eval\":\"hello\",\"passed\":true}\n");
     let wrong =
         "l.jsonl:1:1: a label for the transcript `onne`, which is not here; did you mean `one`?";
     let in_one_line = |bytes: &[u8]| text(bytes).split_whitespace().collect::<Vec<_>>().join(" ");
     let message = wrong.split_once(": ").expect("a place").1;
-    let check = bench.dicta(&["check"]);
+    let check = test_dir.dicta(&["check"]);
     assert_eq!(check.status.code(), Some(2));
     assert!(
         in_one_line(&check.stderr).contains(message),
         "{}",
         text(&check.stderr)
     );
-    let run = bench.dicta(&["run", "-q"]);
+    let run = test_dir.dicta(&["run", "-q"]);
     assert_eq!(run.status.code(), Some(1), "what failed says more");
     assert!(
         in_one_line(&run.stderr).contains(message),
         "{}",
         text(&run.stderr)
     );
-    bench.write("t.jsonl", TRANSCRIPTS.lines().next().expect("a line"));
-    bench.write("s.csv", "");
-    let run = bench.dicta(&["run", "-q"]);
+    test_dir.write("t.jsonl", TRANSCRIPTS.lines().next().expect("a line"));
+    test_dir.write("s.csv", "");
+    let run = test_dir.dicta(&["run", "-q"]);
     assert_eq!(run.status.code(), Some(2));
-    let part = bench.dicta(&["run", "-q", "--limit", "1"]);
+    let part = test_dir.dicta(&["run", "-q", "--limit", "1"]);
     assert_eq!(part.status.code(), Some(0), "{}", text(&part.stderr));
 }
 
 #[test]
-fn labels_of_a_map_are_counted_and_one_of_no_eval_stops_a_run_alone() {
-    let bench = bench("");
+fn labels_of_a_mapping_count_and_a_label_of_a_missing_eval_stops_the_run() {
+    let test_dir = test_dir("");
     let config = |eval: &str| {
-        bench.write(
+        test_dir.write(
             "dicta.yaml",
             &format!(
                 "transcripts: [{{path: a.csv, map: {{id: id, input: q, output: a, label: {{eval: {eval}, passed: ok}}}}}}]\nrubrics: [r.yaml]\njudge: rules\n"
             ),
         );
     };
-    bench.write("a.csv", "id,q,a,ok\none,hi,hello,good\ntwo,hi,bye,ok\n");
+    test_dir.write("a.csv", "id,q,a,ok\none,hi,hello,good\ntwo,hi,bye,ok\n");
     config("hello");
-    let run = bench.dicta(&["run"]);
-    let said = text(&run.stdout);
+    let run = test_dir.dicta(&["run"]);
+    let output_text = text(&run.stdout);
     assert!(
-        said.contains("hello  2 labelled: 1 true pass, 0 false passes, 0 true fails, 1 false fail"),
-        "{said}{}",
+        output_text
+            .contains("hello  2 labelled: 1 true pass, 0 false passes, 0 true fails, 1 false fail"),
+        "{output_text}{}",
         text(&run.stderr)
     );
     config("helo");
     for command in ["run", "check"] {
-        let refused = bench.dicta(&[command]);
+        let refused = test_dir.dicta(&[command]);
         assert_eq!(refused.status.code(), Some(2), "{command}");
-        let said = text(&refused.stderr);
-        assert!(said.contains("did you mean `hello`?"), "{command}: {said}");
+        let output_text = text(&refused.stderr);
+        assert!(
+            output_text.contains("did you mean `hello`?"),
+            "{command}: {output_text}"
+        );
     }
-    let shown = bench.dicta(&["show", "@"]);
+    let shown = test_dir.dicta(&["show", "@"]);
     assert_eq!(shown.status.code(), Some(0));
-    let said = text(&shown.stderr);
-    assert!(said.contains("1 problem with labels"), "{said}");
-    assert_eq!(bench.dicta(&["judges"]).status.code(), Some(0));
+    let output_text = text(&shown.stderr);
+    assert!(
+        output_text.contains("1 problem with labels"),
+        "{output_text}"
+    );
+    assert_eq!(test_dir.dicta(&["judges"]).status.code(), Some(0));
 }

@@ -90,7 +90,7 @@ fn transcripts(path: &Path, format: &str) -> Result<Option<usize>, String> {
 }
 
 #[test]
-fn files_that_the_tools_made_themselves_are_read() {
+fn files_made_by_the_original_tools_are_read() {
     let Some(made) = std::env::var_os("DICTA_MADE") else {
         eprintln!("skipped: DICTA_MADE names no folder (see tests/made/README.md)");
         return;

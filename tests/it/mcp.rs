@@ -8,7 +8,7 @@ use std::process::Output;
 
 use serde_json::{Value, json};
 
-use crate::cli::{Bench, NAMES_A_RELEASE, PASSES, POLITE, text};
+use crate::cli::{NAMES_A_RELEASE, PASSES, POLITE, TestDir, text};
 use crate::support::wire::{Reply, WireServer};
 
 /// No test: the server, where this program is started as one.
@@ -35,20 +35,20 @@ fn as_server(kind: &str, more: &Value) -> String {
 }
 
 /// A workspace whose tools.yaml this is.
-fn workspace(tools: &str, judges: &str) -> Bench {
-    let bench = Bench::new();
-    bench.write("tools.yaml", tools);
+fn workspace(tools: &str, judges: &str) -> TestDir {
+    let test_dir = TestDir::new();
+    test_dir.write("tools.yaml", tools);
     let evals = if judges.is_empty() {
         NAMES_A_RELEASE
     } else {
         POLITE
     };
-    bench.workspace(&format!("tools: [tools.yaml]\n{judges}"), evals);
-    bench
+    test_dir.workspace(&format!("tools: [tools.yaml]\n{judges}"), evals);
+    test_dir
 }
 
-fn tool(bench: &Bench, name: &str, arguments: &str) -> (Value, Output) {
-    let output = bench
+fn tool(test_dir: &TestDir, name: &str, arguments: &str) -> (Value, Output) {
+    let output = test_dir
         .command(&["tool", name, arguments, "--format", "json"])
         .env("PATH", std::env::var_os("PATH").unwrap_or_default())
         .env("OPENAI_API_KEY", "sk-hush-hush")
@@ -58,22 +58,27 @@ fn tool(bench: &Bench, name: &str, arguments: &str) -> (Value, Output) {
     (report, output)
 }
 
-fn told(output: &Output) -> String {
+fn describe_output(output: &Output) -> String {
     text(&output.stderr)
 }
 
 #[test]
-fn a_tool_is_called_by_the_servers_name_and_by_one_of_a_file_with_what_the_server_takes() {
+fn mcp_tool_is_called_by_server_name_and_by_file_name() {
     let tools = format!(
         "sources:\n  small: {}\ntools:\n  say: {{kind: mcp, source: small, tool: echo}}\n  lost: {{kind: mcp, source: small, tool: ecko}}\n",
         as_server("plain", &json!({}))
     );
-    let bench = workspace(&tools, "");
+    let test_dir = workspace(&tools, "");
     for name in ["echo", "say"] {
-        let (report, output) = tool(&bench, name, "{'text': 'héllo',}");
-        assert_eq!(report["text"], "héllo", "{name}: {}", told(&output));
+        let (report, output) = tool(&test_dir, name, "{'text': 'héllo',}");
+        assert_eq!(
+            report["text"],
+            "héllo",
+            "{name}: {}",
+            describe_output(&output)
+        );
         assert_eq!(report["values"], json!({"text": "héllo"}));
-        let (report, _) = tool(&bench, name, r#"{"text": 5}"#);
+        let (report, _) = tool(&test_dir, name, r#"{"text": 5}"#);
         assert_eq!(
             (&report["outcome"], &report["rule"]),
             (&json!("rejected"), &json!("schema"))
@@ -81,7 +86,7 @@ fn a_tool_is_called_by_the_servers_name_and_by_one_of_a_file_with_what_the_serve
     }
     // A number that would reach the server as another one is rejected before anything is sent.
     let (report, _) = tool(
-        &bench,
+        &test_dir,
         "say",
         r#"{"text": "x", "n": 123456789012345678901}"#,
     );
@@ -91,13 +96,13 @@ fn a_tool_is_called_by_the_servers_name_and_by_one_of_a_file_with_what_the_serve
         why.contains("123456789012345678901 does not fit into 64 bits"),
         "{why}"
     );
-    let (_, output) = tool(&bench, "lost", "{}");
+    let (_, output) = tool(&test_dir, "lost", "{}");
     assert!(
-        told(&output).contains("did you mean `echo`?"),
+        describe_output(&output).contains("did you mean `echo`?"),
         "{}",
-        told(&output)
+        describe_output(&output)
     );
-    let listed = bench.dicta(&["tools", "--format", "json"]);
+    let listed = test_dir.dicta(&["tools", "--format", "json"]);
     let listed: Value = serde_json::from_slice(&listed.stdout).expect("JSON");
     let say = listed
         .as_array()
@@ -110,10 +115,10 @@ fn a_tool_is_called_by_the_servers_name_and_by_one_of_a_file_with_what_the_serve
 }
 
 #[test]
-fn a_server_finds_no_key_and_runs_where_its_file_is() {
-    let bench = Bench::new();
+fn mcp_server_gets_no_key_and_runs_in_its_folder() {
+    let test_dir = TestDir::new();
     let program = std::env::current_exe().expect("this program");
-    bench.write(
+    test_dir.write(
         "deep/tools.yaml",
         &format!(
             "sources:\n  small: {}\n  near: {}\n",
@@ -121,15 +126,15 @@ fn a_server_finds_no_key_and_runs_where_its_file_is() {
             as_server("plain", &json!({"command": "bin/near", "prefix": "near_"}))
         ),
     );
-    bench.write("deep/bin/x", "");
-    std::os::unix::fs::symlink(program, bench.path().join("deep/bin/near")).expect("linked");
-    bench.workspace("tools: [deep/tools.yaml]\n", NAMES_A_RELEASE);
+    test_dir.write("deep/bin/x", "");
+    std::os::unix::fs::symlink(program, test_dir.path().join("deep/bin/near")).expect("linked");
+    test_dir.workspace("tools: [deep/tools.yaml]\n", NAMES_A_RELEASE);
     for name in ["where", "near_where"] {
-        let (report, output) = tool(&bench, name, "{}");
-        let said = report["text"]
+        let (report, output) = tool(&test_dir, name, "{}");
+        let tool_text = report["text"]
             .as_str()
-            .unwrap_or_else(|| panic!("{}", told(&output)));
-        let (cwd, names) = said.split_once('\n').expect("two lines");
+            .unwrap_or_else(|| panic!("{}", describe_output(&output)));
+        let (cwd, names) = tool_text.split_once('\n').expect("two lines");
         assert!(cwd.ends_with("/deep"), "{cwd}");
         assert!(
             names.contains("PATH") && !names.contains("OPENAI") && !names.contains("DICTA_DATA"),
@@ -139,30 +144,30 @@ fn a_server_finds_no_key_and_runs_where_its_file_is() {
 }
 
 #[test]
-fn a_judge_calls_it_and_the_trace_tells_every_step() {
+fn judge_calls_an_mcp_tool_and_the_trace_records_every_step() {
     let wire = WireServer::openai(vec![
         Reply::raw_call("my_echo", "{'text': 'x',}").and_raw_call("my_echo", r#"{"text":5}"#),
         Reply::verdict(serde_json::from_str::<Value>(PASSES).expect("JSON")),
     ]);
-    let own = serde_json::from_str::<Value>(&as_server(
+    let config = serde_json::from_str::<Value>(&as_server(
         "plain",
         &json!({"allow": ["echo"], "prefix": "my_"}),
     ));
-    let mut own = own.expect("JSON");
-    own.as_object_mut().expect("an object").remove("kind");
+    let mut config = config.expect("JSON");
+    config.as_object_mut().expect("an object").remove("kind");
     let judges = format!(
-        "judge: j\njudges:\n  j: {{provider: openai, base_url: '{}', model: m, tools: [{{mcp: {own}}}]}}\n",
+        "judge: j\njudges:\n  j: {{provider: openai, base_url: '{}', model: m, tools: [{{mcp: {config}}}]}}\n",
         wire.base_url()
     );
-    let bench = workspace("sources: {}\n", &judges);
-    let run = bench.dicta(&["run", "--where", "transcript:two"]);
+    let test_dir = workspace("sources: {}\n", &judges);
+    let run = test_dir.dicta(&["run", "--where", "transcript:two"]);
     assert_eq!(
         wire.requests()[0].tools(),
         ["my_echo", "submit_verdict"],
         "{}",
-        told(&run)
+        describe_output(&run)
     );
-    let runs = std::fs::read_dir(bench.path().join("runs")).expect("runs");
+    let runs = std::fs::read_dir(test_dir.path().join("runs")).expect("runs");
     let dir = runs.flatten().next().expect("a run").path();
     let log = std::fs::read_to_string(dir.join("events.jsonl")).expect("a log");
     let steps = |call: u64| -> Vec<String> {
@@ -190,7 +195,7 @@ fn a_judge_calls_it_and_the_trace_tells_every_step() {
 }
 
 #[test]
-fn what_cannot_be_used_says_why_and_what_to_do() {
+fn unusable_mcp_server_reports_the_reason_and_the_fix() {
     for (source, says) in [
         (
             json!({"command": "no-such-program"}),
@@ -220,15 +225,19 @@ fn what_cannot_be_used_says_why_and_what_to_do() {
             vec!["`ecko` (did you mean `echo`?)"],
         ),
     ] {
-        let bench = workspace(
+        let test_dir = workspace(
             &format!("sources:\n  small: {}\n", as_server("plain", &source)),
             "",
         );
-        let (_, output) = tool(&bench, "echo", "{}");
+        let (_, output) = tool(&test_dir, "echo", "{}");
         // A tool that nobody has is a call that is rejected.
         assert_eq!(output.status.code(), Some(1), "{source}");
         for part in says {
-            assert!(told(&output).contains(part), "{part}: {}", told(&output));
+            assert!(
+                describe_output(&output).contains(part),
+                "{part}: {}",
+                describe_output(&output)
+            );
         }
     }
     let judges = "judge: j\njudges:\n  j: {provider: openai, base_url: 'http://127.0.0.1:9/v1', model: m, tools: [one, two]}\n";
@@ -239,9 +248,13 @@ fn what_cannot_be_used_says_why_and_what_to_do() {
     );
     let output = workspace(&both, judges).dicta(&["run"]);
     assert!(
-        told(&output).contains("two tools are called `echo`"),
+        describe_output(&output).contains("two tools are called `echo`"),
         "{}",
-        told(&output)
+        describe_output(&output)
     );
-    assert!(told(&output).contains("`prefix`"), "{}", told(&output));
+    assert!(
+        describe_output(&output).contains("`prefix`"),
+        "{}",
+        describe_output(&output)
+    );
 }

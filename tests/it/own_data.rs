@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::cli::{Bench, of_type, rows, text};
+use crate::cli::{TestDir, of_type, rows, text};
 
 const CSV: &str = "\u{feff}conversation_id;Customer question;Agent answer;latency_ms;human_ok\r\n\
     c-1;\"Which\nrelease?\";It is 2.69;120;yes\r\n\
@@ -13,17 +13,17 @@ const CSV: &str = "\u{feff}conversation_id;Customer question;Agent answer;latenc
     short;row\r\n";
 
 /// A workspace whose transcripts are a table, by the map that `dicta map` printed.
-fn mapped() -> Bench {
-    let bench = Bench::new();
-    bench.write("data.csv", CSV);
-    let guess = bench.dicta(&["map", "data.csv"]);
+fn mapped() -> TestDir {
+    let test_dir = TestDir::new();
+    test_dir.write("data.csv", CSV);
+    let guess = test_dir.dicta(&["map", "data.csv"]);
     assert_eq!(guess.status.code(), Some(0), "{}", text(&guess.stderr));
     let entry = text(&guess.stdout);
     assert!(
         entry.contains("# by its name"),
         "every line says why: {entry}"
     );
-    bench.write(
+    test_dir.write(
         "dicta.yaml",
         &format!(
             "{}rubrics: [r.yaml]\nruns: runs\n",
@@ -32,17 +32,17 @@ fn mapped() -> Bench {
                 .replace("eval: CHANGE", "eval: names")
         ),
     );
-    bench.write(
+    test_dir.write(
         "r.yaml",
         "id: r\nevals:\n  - { id: names, type: regex, params: { pattern: '\\d\\.\\d+' } }\n  - { id: quick, type: latency_budget, params: { max_ms: 100 } }\n",
     );
-    bench
+    test_dir
 }
 
 #[test]
-fn a_table_is_guessed_checked_and_judged() {
-    let bench = mapped();
-    let refused = Bench::new();
+fn guessed_mapping_of_a_table_passes_check_and_run() {
+    let test_dir = mapped();
+    let refused = TestDir::new();
     refused.write("data.csv", CSV);
     let alone = refused.dicta(&["check", "data.csv"]);
     assert_eq!(alone.status.code(), Some(2));
@@ -52,37 +52,37 @@ fn a_table_is_guessed_checked_and_judged() {
         text(&alone.stderr)
     );
 
-    let file = bench.dicta(&["check", "data.csv"]);
-    let said = text(&file.stdout);
-    assert_eq!(file.status.code(), Some(0), "{said}");
+    let file = test_dir.dicta(&["check", "data.csv"]);
+    let stdout_text = text(&file.stdout);
+    assert_eq!(file.status.code(), Some(0), "{stdout_text}");
     assert!(
-        said.starts_with("data.csv: 3 of 4 records understood (a table, read by a map), 3 transcripts, 6 messages, 0 tool calls\n"),
-        "{said}"
+        stdout_text.starts_with("data.csv: 3 of 4 records understood (a table, read by a map), 3 transcripts, 6 messages, 0 tool calls\n"),
+        "{stdout_text}"
     );
     assert!(
-        said.contains("2 labels") && said.contains("user: Which release?"),
-        "{said}"
+        stdout_text.contains("2 labels") && stdout_text.contains("user: Which release?"),
+        "{stdout_text}"
     );
     assert!(text(&file.stderr).contains("record 4: it has 2 cells, and the table 5 columns"));
-    let strict = bench.dicta(&["check", "--strict", "data.csv"]);
+    let strict = test_dir.dicta(&["check", "--strict", "data.csv"]);
     assert_eq!(strict.status.code(), Some(2));
 
-    let whole = bench.dicta(&["check"]);
-    let said = text(&whole.stdout);
+    let whole = test_dir.dicta(&["check"]);
+    let stdout_text = text(&whole.stdout);
     assert_eq!(
         whole.status.code(),
         Some(0),
-        "{said}{}",
+        "{stdout_text}{}",
         text(&whole.stderr)
     );
     for line in [
         "1 file: 3 of 4 records understood (a table, read by a map), 3 transcripts\n",
         "the first transcript of data.csv:\n    id c-1\n    user: Which release?\n    assistant: It is 2.69\n",
     ] {
-        assert!(said.contains(line), "{line}{said}");
+        assert!(stdout_text.contains(line), "{line}{stdout_text}");
     }
 
-    let run = bench.dicta(&["run", "-q", "--format", "jsonl"]);
+    let run = test_dir.dicta(&["run", "-q", "--format", "jsonl"]);
     let rows = rows(&run);
     let outcome = |transcript: &str, eval: &str| {
         let all = of_type(&rows, "result");
@@ -98,13 +98,13 @@ fn a_table_is_guessed_checked_and_judged() {
 }
 
 #[test]
-fn files_of_several_shapes_become_one_of_ours() {
-    let bench = mapped();
-    bench.write(
+fn import_merges_several_formats_into_one_native_file() {
+    let test_dir = mapped();
+    test_dir.write(
         "t.json",
         "[\n  {\"messages\": [{\"role\": \"user\",\n \"content\": \"a\\nb\"}], \"extra\": 1},\n  {\"id\": \"c-1\", \"messages\": [], \"id2\": [1,\n2]},\n  {\"id\": 3}\n]\n",
     );
-    let import = bench.dicta(&[
+    let import = test_dir.dicta(&[
         "import",
         "data.csv",
         "t.json",
@@ -113,15 +113,15 @@ fn files_of_several_shapes_become_one_of_ours() {
         "--labels",
         "labels.jsonl",
     ]);
-    let told = text(&import.stderr);
-    assert_eq!(import.status.code(), Some(0), "{told}");
+    let stderr_text = text(&import.stderr);
+    assert_eq!(import.status.code(), Some(0), "{stderr_text}");
     assert_eq!(text(&import.stdout), "");
     assert!(
-        told.ends_with("5 transcripts from 2 files, 2 skipped: bad records, 2 renamed: duplicate ids; written to out.jsonl; 2 labels to labels.jsonl\n"),
-        "{told}"
+        stderr_text.ends_with("5 transcripts from 2 files, 2 skipped: bad records, 2 renamed: duplicate ids; written to out.jsonl; 2 labels to labels.jsonl\n"),
+        "{stderr_text}"
     );
     let read = |name: &str| -> Vec<Value> {
-        let text = fs::read_to_string(bench.path().join(name)).expect("written");
+        let text = fs::read_to_string(test_dir.path().join(name)).expect("written");
         let parse = |line: &str| serde_json::from_str(line).expect("a line is JSON");
         text.lines().map(parse).collect()
     };
@@ -139,34 +139,34 @@ fn files_of_several_shapes_become_one_of_ours() {
         ]
     );
     // What was imported is read as it is, and importing it again changes nothing.
-    let check = bench.dicta(&["check", "--strict", "out.jsonl"]);
+    let check = test_dir.dicta(&["check", "--strict", "out.jsonl"]);
     assert_eq!(check.status.code(), Some(0), "{}", text(&check.stdout));
-    let again = bench.dicta(&["import", "out.jsonl"]);
-    let before = fs::read(bench.path().join("out.jsonl")).expect("there");
+    let again = test_dir.dicta(&["import", "out.jsonl"]);
+    let before = fs::read(test_dir.path().join("out.jsonl")).expect("there");
     assert_eq!(again.stdout, before);
 }
 
 #[test]
-fn a_map_can_be_typed_and_its_faults_are_shown() {
-    let bench = Bench::new();
-    bench.write("a.jsonl", "{\"q\": \"x\", \"a\": \"y\"}\n{\"q\": \"x\"}\n");
-    let import = bench.dicta(&["import", "a.jsonl", "--map", "input: q, output: a"]);
+fn import_reads_a_mapping_from_the_command_line_and_reports_its_errors() {
+    let test_dir = TestDir::new();
+    test_dir.write("a.jsonl", "{\"q\": \"x\", \"a\": \"y\"}\n{\"q\": \"x\"}\n");
+    let import = test_dir.dicta(&["import", "a.jsonl", "--map", "input: q, output: a"]);
     assert_eq!(import.status.code(), Some(0), "{}", text(&import.stderr));
     assert_eq!(
         text(&import.stdout),
         "{\"id\":\"a:1\",\"messages\":[{\"role\":\"user\",\"content\":\"x\"},{\"role\":\"assistant\",\"content\":\"y\"}]}\n"
     );
-    let told = text(&import.stderr);
+    let stderr_text = text(&import.stderr);
     assert!(
-        told.contains("record 2: `output` (a) finds nothing"),
-        "{told}"
+        stderr_text.contains("record 2: `output` (a) finds nothing"),
+        "{stderr_text}"
     );
     for (map, why) in [
         ("input: q, outptu: a", "did you mean `output`"),
         ("output: 'a['", "output is not a JMESPath expression"),
         ("output: [", "not valid YAML"),
     ] {
-        let refused = bench.dicta(&["import", "a.jsonl", "--map", map]);
+        let refused = test_dir.dicta(&["import", "a.jsonl", "--map", map]);
         assert_eq!(refused.status.code(), Some(2), "{map}");
         assert!(
             text(&refused.stderr).contains(why),
@@ -177,14 +177,14 @@ fn a_map_can_be_typed_and_its_faults_are_shown() {
 }
 
 #[test]
-fn what_cannot_be_read_is_named_and_nothing_is_written_over() {
-    let bench = Bench::new();
-    bench.write("good.jsonl", "{\"id\":\"a\",\"messages\":[]}\n");
-    bench.write("bad.jsonl", "{\"messages\": 3}\n{\"messages\": [\n");
-    bench.write("empty.jsonl", "");
-    bench.write("prose.txt", "Hello\nworld\n");
-    fs::create_dir(bench.path().join("folder")).expect("a folder");
-    std::os::unix::fs::symlink("good.jsonl", bench.path().join("link.jsonl")).expect("a link");
+fn import_names_unreadable_files_and_overwrites_nothing() {
+    let test_dir = TestDir::new();
+    test_dir.write("good.jsonl", "{\"id\":\"a\",\"messages\":[]}\n");
+    test_dir.write("bad.jsonl", "{\"messages\": 3}\n{\"messages\": [\n");
+    test_dir.write("empty.jsonl", "");
+    test_dir.write("prose.txt", "Hello\nworld\n");
+    fs::create_dir(test_dir.path().join("folder")).expect("a folder");
+    std::os::unix::fs::symlink("good.jsonl", test_dir.path().join("link.jsonl")).expect("a link");
     for (args, why) in [
         (
             &["import", "folder"][..],
@@ -227,21 +227,21 @@ fn what_cannot_be_read_is_named_and_nothing_is_written_over() {
             "name the same file",
         ),
     ] {
-        let refused = bench.dicta(args);
-        let told = text(&refused.stderr);
-        assert_eq!(refused.status.code(), Some(2), "{args:?}: {told}");
-        assert!(told.contains(why), "{args:?}: {told}");
+        let refused = test_dir.dicta(args);
+        let stderr_text = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(2), "{args:?}: {stderr_text}");
+        assert!(stderr_text.contains(why), "{args:?}: {stderr_text}");
         assert_eq!(text(&refused.stdout), "", "{args:?}");
     }
-    let kept = fs::read_to_string(bench.path().join("good.jsonl")).expect("kept");
+    let kept = fs::read_to_string(test_dir.path().join("good.jsonl")).expect("kept");
     assert_eq!(kept, "{\"id\":\"a\",\"messages\":[]}\n");
-    let left: Vec<String> = fs::read_dir(bench.path())
+    let left: Vec<String> = fs::read_dir(test_dir.path())
         .expect("the folder")
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
         .filter(|name| name.contains("import") || name.starts_with('x'))
         .collect();
     assert_eq!(left, [""; 0], "nothing half written is left");
-    let map = bench.dicta(&["map", "good.jsonl"]);
+    let map = test_dir.dicta(&["map", "good.jsonl"]);
     assert_eq!(map.status.code(), Some(0));
     assert!(
         text(&map.stdout).contains("needs no field mapping"),
@@ -253,7 +253,7 @@ fn what_cannot_be_read_is_named_and_nothing_is_written_over() {
 const DOCS: &str = include_str!("../../docs/transcripts.md");
 
 /// The block of the docs in this language that begins so.
-fn shown(language: &str, begin: &str) -> &'static str {
+fn documented_block(language: &str, begin: &str) -> &'static str {
     let fence = format!("```{language}\n");
     let after: Vec<&'static str> = DOCS.split(fence.as_str()).skip(1).collect();
     let mut blocks = after
@@ -264,45 +264,51 @@ fn shown(language: &str, begin: &str) -> &'static str {
 }
 
 #[test]
-fn the_table_of_the_docs_becomes_what_they_show() {
-    let bench = Bench::new();
-    bench.write("support.csv", shown("csv", "conversation_id"));
-    let guess = bench.dicta(&["map", "support.csv"]);
-    let (command, printed) = shown("console", "$ dicta map")
+fn documented_table_imports_as_documented() {
+    let test_dir = TestDir::new();
+    test_dir.write("support.csv", documented_block("csv", "conversation_id"));
+    let guess = test_dir.dicta(&["map", "support.csv"]);
+    let (command, printed) = documented_block("console", "$ dicta map")
         .split_once('\n')
         .expect("lines");
     assert_eq!(command, "$ dicta map support.csv");
     assert_eq!(text(&guess.stdout), printed);
 
-    bench.write(
+    test_dir.write(
         "dicta.yaml",
-        shown("yaml", "transcripts:\n  - path: support.csv"),
+        documented_block("yaml", "transcripts:\n  - path: support.csv"),
     );
-    bench.write("rubrics/support.yaml", shown("yaml", "id: support"));
-    let import = bench.dicta(&["import", "support.csv", "--labels", "labels.jsonl"]);
-    assert_eq!(text(&import.stdout), shown("json", "{\"id\":\"c-1\""));
-    let labels = fs::read_to_string(bench.path().join("labels.jsonl")).expect("written");
-    assert_eq!(labels, shown("json", "{\"transcript\""));
+    test_dir.write(
+        "rubrics/support.yaml",
+        documented_block("yaml", "id: support"),
+    );
+    let import = test_dir.dicta(&["import", "support.csv", "--labels", "labels.jsonl"]);
+    assert_eq!(
+        text(&import.stdout),
+        documented_block("json", "{\"id\":\"c-1\"")
+    );
+    let labels = fs::read_to_string(test_dir.path().join("labels.jsonl")).expect("written");
+    assert_eq!(labels, documented_block("json", "{\"transcript\""));
 
-    let check = bench.dicta(&["check", "--strict"]);
+    let check = test_dir.dicta(&["check", "--strict"]);
     assert_eq!(check.status.code(), Some(0), "{}", text(&check.stderr));
-    let run = bench.dicta(&["run"]);
+    let run = test_dir.dicta(&["run"]);
     let counts = "says-when  2 labelled: 1 true pass, 0 false passes, 1 true fail, 0 false fails";
     assert!(text(&run.stdout).contains(counts), "{}", text(&run.stdout));
     assert!(DOCS.contains(&format!("`{counts}`")));
 }
 
 #[test]
-fn the_native_lines_of_the_docs_stay_as_they_are() {
-    let bench = Bench::new();
+fn documented_native_lines_import_unchanged() {
+    let test_dir = TestDir::new();
     for (name, begin) in [
         ("a.jsonl", "{\"id\":\"order-17\""),
         ("b.jsonl", "{\"id\":\"parts\""),
     ] {
-        bench.write(name, shown("json", begin));
-        let check = bench.dicta(&["check", "--strict", name]);
+        test_dir.write(name, documented_block("json", begin));
+        let check = test_dir.dicta(&["check", "--strict", name]);
         assert_eq!(check.status.code(), Some(0), "{}", text(&check.stderr));
-        let import = bench.dicta(&["import", name]);
-        assert_eq!(text(&import.stdout), shown("json", begin));
+        let import = test_dir.dicta(&["import", name]);
+        assert_eq!(text(&import.stdout), documented_block("json", begin));
     }
 }

@@ -12,7 +12,7 @@ use asking::{ask, cx, one, prepared, read, source, tool};
 use server::{Machine, Plan, Server, plan};
 
 #[test]
-fn the_tests_are_skipped_with_a_reason_where_no_server_can_be_started() {
+fn postgres_tests_report_the_reason_if_no_server_starts() {
     let bin = Some(PathBuf::from("/pg/bin"));
     let machine = Machine {
         bin: bin.clone(),
@@ -58,7 +58,7 @@ fn the_tests_are_skipped_with_a_reason_where_no_server_can_be_started() {
 }
 
 #[tokio::test]
-async fn values_go_in_by_their_parameters_type_and_come_back_exact() {
+async fn values_are_bound_by_parameter_type_and_returned_exactly() {
     let Some(server) = Server::start() else {
         return;
     };
@@ -187,7 +187,7 @@ async fn values_go_in_by_their_parameters_type_and_come_back_exact() {
 }
 
 #[tokio::test]
-async fn a_read_only_source_reads_and_a_writable_one_keeps_what_it_wrote() {
+async fn read_only_source_reads_and_writable_source_commits() {
     let Some(server) = Server::start() else {
         return;
     };
@@ -290,7 +290,7 @@ async fn a_read_only_source_reads_and_a_writable_one_keeps_what_it_wrote() {
 }
 
 #[tokio::test]
-async fn a_statement_is_stopped_at_its_time_when_abandoned_and_when_it_says_too_much() {
+async fn statement_stops_at_timeout_cancellation_and_size_limit() {
     let Some(server) = Server::start() else {
         return;
     };
@@ -343,19 +343,19 @@ async fn a_statement_is_stopped_at_its_time_when_abandoned_and_when_it_says_too_
     let cx = cx();
     let running =
         "SELECT count(*) AS x FROM pg_stat_activity WHERE query = $1 AND state = 'active'";
-    let of = format!("{{\"q\": \"{sleeping}\"}}");
+    let arguments = format!("{{\"q\": \"{sleeping}\"}}");
     let watch = self::source(&server, &json!({}));
     let watching = async {
-        while one(&watch, running, &of).await != "1" {}
+        while one(&watch, running, &arguments).await != "1" {}
         cx.cancel.cancel();
     };
     let (answer, ()) = tokio::join!(tool.call(&prepared, CallIx(0), &cx), watching);
     assert_eq!(answer.text, "Error: the call was cancelled");
-    while one(&watch, running, &of).await != "0" {}
+    while one(&watch, running, &arguments).await != "0" {}
 }
 
 #[tokio::test]
-async fn a_login_that_fails_says_no_secret_and_one_that_works_says_what_is_there() {
+async fn failed_login_shows_no_secret() {
     let Some(server) = Server::start() else {
         return;
     };
@@ -368,10 +368,10 @@ async fn a_login_that_fails_says_no_secret_and_one_that_works_says_what_is_there
         "{there}"
     );
     let wrong_tool = tool(&source, "SELECT * FROM nowhere", &[]).expect("reads");
-    let told = source.probe(&cx()).await.expect_err("a bad statement");
+    let error_text = source.probe(&cx()).await.expect_err("a bad statement");
     assert!(
-        told.ends_with("tool `t`: 42P01 relation \"nowhere\" does not exist"),
-        "{told}"
+        error_text.ends_with("tool `t`: 42P01 relation \"nowhere\" does not exist"),
+        "{error_text}"
     );
     drop(wrong_tool);
 
@@ -413,8 +413,8 @@ async fn a_login_that_fails_says_no_secret_and_one_that_works_says_what_is_there
             Ok(expected) => assert_eq!(answer, expected, "{keys}"),
             Err(why) => {
                 assert_eq!(answer, "Error: cannot connect to the database", "{keys}");
-                let told = source.probe(&cx()).await.expect_err("refused");
-                assert!(told.to_lowercase().contains(why), "{told}");
+                let error_text = source.probe(&cx()).await.expect_err("refused");
+                assert!(error_text.to_lowercase().contains(why), "{error_text}");
             }
         }
     }
@@ -439,13 +439,16 @@ async fn a_login_that_fails_says_no_secret_and_one_that_works_says_what_is_there
         let answer = ask(&source, "SELECT 1", "{}").await;
         assert_eq!(answer.text, format!("Error: {model}"));
         assert_eq!(answer.transient, keys.get("port").is_some());
-        let told = source.probe(&cx()).await.expect_err("refused");
-        assert!(told.contains(person) && !told.contains("wr0ng"), "{told}");
+        let error_text = source.probe(&cx()).await.expect_err("refused");
+        assert!(
+            error_text.contains(person) && !error_text.contains("wr0ng"),
+            "{error_text}"
+        );
     }
 }
 
 #[test]
-fn a_source_is_read_strictly() {
+fn source_settings_are_checked_strictly() {
     let base = json!({"host": "db.test", "user": "u", "database": "d"});
     for (more, expected) in [
         (
@@ -486,11 +489,11 @@ fn a_source_is_read_strictly() {
         for (key, value) in more.as_object().expect("keys") {
             keys[key] = value.clone();
         }
-        let (source, told) = read(&keys);
+        let (source, error_text) = read(&keys);
         assert!(
-            told.contains(expected) && told.is_empty() == expected.is_empty(),
-            "{keys}: {told}"
+            error_text.contains(expected) && error_text.is_empty() == expected.is_empty(),
+            "{keys}: {error_text}"
         );
-        assert!(source.is_some() || !told.is_empty());
+        assert!(source.is_some() || !error_text.is_empty());
     }
 }

@@ -1,9 +1,9 @@
 //! The provider against a server that misbehaves: no fault becomes a reply, no wait is slept through, no key gets out.
 
 mod anthropic;
-mod bench;
 mod caps;
 mod faults;
+mod harness;
 mod leftovers;
 mod matrix;
 mod responses;
@@ -17,7 +17,7 @@ use dicta::model::{HistoryItem, Millis, ProviderKind, ReplyCall, StopReason, Too
 use dicta::provider::{self, CompletedReply, ToolChoice};
 use serde_json::json;
 
-use self::bench::{ALL, Bench, KEY, asked, decl, deltas, keys, turn_fact};
+use self::harness::{ALL, KEY, ProviderHarness, asked, decl, deltas, keys, turn_fact};
 use crate::support::wire::{Dialect, Pause, Reply, WireServer};
 
 /// Every kind of judge that is a model, with the model that it asks and the dialect in which it is answered.
@@ -34,8 +34,8 @@ const KINDS: [(ProviderKind, &str, Dialect); 6] = [
     (ProviderKind::Vertex, "claude-opus-5", Dialect::Anthropic),
 ];
 
-fn assert_no_tool_key(of: &str, bench: &Bench) {
-    let requests = bench.server.requests();
+fn assert_no_tool_key(of: &str, harness: &ProviderHarness) {
+    let requests = harness.server.requests();
     assert!(!requests.is_empty(), "{of}");
     for request in requests {
         let keys = keys(&request.json());
@@ -49,11 +49,11 @@ fn assert_no_tool_key(of: &str, bench: &Bench) {
 }
 
 #[tokio::test]
-async fn a_judge_without_tools_sends_no_tool_key() {
+async fn judge_without_tools_sends_no_tool_key() {
     for (kind, model, dialect) in KINDS {
         for stream in [true, false] {
             let server = WireServer::scripted(dialect, vec![Reply::text("ok"), Reply::text("ok")]);
-            let bench = Bench::with(server, kind, |config| {
+            let harness = ProviderHarness::with(server, kind, |config| {
                 model.clone_into(&mut config.model);
                 config.stream = stream;
             });
@@ -61,46 +61,47 @@ async fn a_judge_without_tools_sends_no_tool_key() {
                 ToolChoice::NoTools,
                 ToolChoice::Schema(json!({"type": "object"})),
             ] {
-                let body = bench.body_of(&asked(), &[], choice);
-                let sent = bench.provider.send(&body, 1, &bench.cx).await;
+                let body = harness.body_of(&asked(), &[], choice);
+                let sent = harness.provider.send(&body, 1, &harness.cx).await;
                 assert_eq!(sent.expect("a reply").reply.text, "ok", "{kind:?} {model}");
             }
-            assert_no_tool_key(&format!("{kind:?} {model}"), &bench);
+            assert_no_tool_key(&format!("{kind:?} {model}"), &harness);
         }
     }
     for kind in [ProviderKind::OpenaiDecisions, ProviderKind::GeminiDecisions] {
-        let bench = Bench::new(WireServer::openai(vec![Reply::status(400)]), kind);
+        let harness = ProviderHarness::new(WireServer::openai(vec![Reply::status(400)]), kind);
         let question =
             json!([{"id": "met", "instructions": "Is it?", "among": {"yes_no": ["yes", "no"]}}]);
-        let body = bench.body_of(&asked(), &[], ToolChoice::Schema(question));
-        bench
+        let body = harness.body_of(&asked(), &[], ToolChoice::Schema(question));
+        harness
             .provider
-            .send(&body, 1, &bench.cx)
+            .send(&body, 1, &harness.cx)
             .await
             .expect_err("a refusal");
-        assert_no_tool_key(kind.as_str(), &bench);
+        assert_no_tool_key(kind.as_str(), &harness);
     }
 }
 
 #[tokio::test]
-async fn the_key_travels_in_its_header_alone() {
+async fn key_is_sent_only_in_its_header() {
     for (dialect, header, value) in [
         (Dialect::Openai, "authorization", format!("Bearer {KEY}")),
         (Dialect::Gemini, "x-goog-api-key", KEY.to_owned()),
     ] {
         let refusal = json!({"error": {"message": format!("bad key {KEY}"), "code": 401}});
-        let bench = Bench::of(dialect, vec![Reply::status(401).body(refusal.to_string())]);
-        let error = bench.send().await.expect_err("refused");
+        let harness =
+            ProviderHarness::of(dialect, vec![Reply::status(401).body(refusal.to_string())]);
+        let error = harness.send().await.expect_err("refused");
         assert!(!format!("{error} {error:?}").contains(KEY), "{error:?}");
         assert!(error.to_string().contains("bad key [redacted]"), "{error}");
-        let request = &bench.server.requests()[0];
+        let request = &harness.server.requests()[0];
         assert_eq!(request.header(header), Some(value.as_str()));
         assert!(!request.body.contains(KEY) && !request.path.contains(KEY));
     }
 }
 
 #[tokio::test]
-async fn a_reply_is_the_same_however_its_bytes_arrive() {
+async fn reply_does_not_depend_on_how_its_bytes_are_split() {
     let reply = || {
         Reply::call("fetch_url", json!({"url": "https://a.example/é"}))
             .and_call("fetch_url", json!({"url": "b"}))
@@ -110,9 +111,9 @@ async fn a_reply_is_the_same_however_its_bytes_arrive() {
     for dialect in ALL {
         let splits = [1, 2, 3, 7, 64, 100_000];
         let replies = splits.iter().map(|n| reply().split_every(*n)).collect();
-        let bench = Bench::of(dialect, replies);
+        let harness = ProviderHarness::of(dialect, replies);
         for split in splits {
-            let finished = bench.send().await.expect("a reply");
+            let finished = harness.send().await.expect("a reply");
             let read = &finished.reply;
             assert_eq!(read.text, "Let me look 😀.", "{dialect:?} by {split}");
             assert_eq!(read.thought, "hm");
@@ -125,7 +126,7 @@ async fn a_reply_is_the_same_however_its_bytes_arrive() {
 }
 
 #[tokio::test]
-async fn a_reply_that_is_not_streamed_is_read_too() {
+async fn unstreamed_reply_is_read() {
     for (kind, server) in [
         (
             ProviderKind::Openai,
@@ -136,54 +137,58 @@ async fn a_reply_that_is_not_streamed_is_read_too() {
             WireServer::gemini(vec![Reply::text("whole")]),
         ),
     ] {
-        let mut bench = Bench::with(server, kind, |config| config.stream = false);
-        let (result, facts, _) = bench.call().await;
+        let mut harness = ProviderHarness::with(server, kind, |config| config.stream = false);
+        let (result, facts, _) = harness.call().await;
         let (attempt, finished) = result.expect("a reply");
         assert_eq!((attempt, finished.reply.text.as_str()), (1, "whole"));
         assert_eq!(deltas(&facts, 1, DeltaPart::Text), "whole");
-        assert!(!bench.server.requests()[0].wants_stream());
+        assert!(!harness.server.requests()[0].wants_stream());
     }
 }
 
 /// As aimock says of every reply whose fixture gives no figures.
 #[tokio::test]
-async fn a_server_that_counts_no_tokens_is_not_believed_to_be_free() {
+async fn server_without_token_counts_has_unknown_cost() {
     for dialect in ALL {
-        let bench = Bench::of(dialect, vec![Reply::text("ok").usage(0, 0)]);
-        let usage = bench.send().await.expect("a reply").usage;
+        let harness = ProviderHarness::of(dialect, vec![Reply::text("ok").usage(0, 0)]);
+        let usage = harness.send().await.expect("a reply").usage;
         assert_eq!((usage.input, usage.calls), (None, 1), "{dialect:?}");
     }
 }
 
 #[tokio::test]
-async fn text_is_told_while_the_model_thinks() {
+async fn deltas_arrive_while_the_model_reasons() {
     let pause = Pause::new();
     // Pieces: the role, then the text in one.
     let reply = Reply::text("first").piece_len(5).pause_before(2, &pause);
-    let mut bench = Bench::openai(vec![reply]);
-    let body = bench.body();
-    let (provider, cx) = (Arc::clone(&bench.provider), bench.cx.clone());
+    let mut harness = ProviderHarness::openai(vec![reply]);
+    let body = harness.body();
+    let (provider, cx) = (Arc::clone(&harness.provider), harness.cx.clone());
     let running =
         tokio::spawn(async move { provider::call_with_retries(&*provider, &body, &cx).await });
     assert_eq!(
-        bench.facts.recv().await.map(turn_fact),
+        harness.facts.recv().await.map(turn_fact),
         Some(TurnFact::AttemptStarted { attempt: 1 })
     );
     pause.reached().await;
     // Gathered for 33 ms; the server says nothing more until it is let go.
     let begun = std::time::Instant::now();
-    let told = loop {
+    let first_text = loop {
         tokio::task::yield_now().await;
         assert!(begun.elapsed().as_secs() < 20, "the text was held back");
-        if bench.clock.next_wake().is_some_and(|at| at < Millis(5000)) {
-            bench.clock.advance(Millis(33));
+        if harness
+            .clock
+            .next_wake()
+            .is_some_and(|at| at < Millis(5000))
+        {
+            harness.clock.advance(Millis(33));
         }
-        if let Ok(envelope) = bench.facts.try_recv() {
+        if let Ok(envelope) = harness.facts.try_recv() {
             break turn_fact(envelope);
         }
     };
     assert_eq!(
-        told,
+        first_text,
         TurnFact::Delta {
             attempt: 1,
             part: DeltaPart::Text,
@@ -196,10 +201,10 @@ async fn text_is_told_while_the_model_thinks() {
 
 /// The server answers 500 to any past argument that is not JSON; a judge of any kind never lets it come to that.
 #[tokio::test]
-async fn no_kind_of_judge_sends_past_arguments_that_are_no_json() {
+async fn no_provider_sends_earlier_arguments_that_are_not_json() {
     for (kind, model, dialect) in KINDS {
         // Gemini's arguments are JSON by its protocol.
-        let said = match dialect {
+        let raw_calls = match dialect {
             Dialect::Gemini => ["{}"; 6],
             _ => [
                 r#"{"url": "https://a.example"#,
@@ -210,16 +215,17 @@ async fn no_kind_of_judge_sends_past_arguments_that_are_no_json() {
                 r#"{"a": NaN}"#,
             ],
         };
-        let mut replies: Vec<Reply> = said.map(|it| Reply::raw_call("f", it)).to_vec();
+        let mut replies: Vec<Reply> = raw_calls.map(|it| Reply::raw_call("f", it)).to_vec();
         replies.push(Reply::text("done"));
-        let bench = Bench::with(WireServer::scripted(dialect, replies), kind, |config| {
-            model.clone_into(&mut config.model);
-        });
+        let harness =
+            ProviderHarness::with(WireServer::scripted(dialect, replies), kind, |config| {
+                model.clone_into(&mut config.model);
+            });
         let tools = [decl("f"), decl("submit_verdict")];
         let mut history = asked();
-        for raw in said {
-            let body = bench.body_of(&history, &tools, ToolChoice::Auto);
-            let finished = bench.provider.send(&body, 1, &bench.cx).await;
+        for raw in raw_calls {
+            let body = harness.body_of(&history, &tools, ToolChoice::Auto);
+            let finished = harness.provider.send(&body, 1, &harness.cx).await;
             let CompletedReply { native, reply, .. } =
                 finished.unwrap_or_else(|e| panic!("{kind:?} {model}, {raw}: {e}"));
             history.push(HistoryItem::Model { native, reply });
@@ -227,15 +233,15 @@ async fn no_kind_of_judge_sends_past_arguments_that_are_no_json() {
                 "not JSON",
             )]));
         }
-        let body = bench.body_of(&history, &tools, ToolChoice::Auto);
-        let last = bench.provider.send(&body, 1, &bench.cx).await;
+        let body = harness.body_of(&history, &tools, ToolChoice::Auto);
+        let last = harness.provider.send(&body, 1, &harness.cx).await;
         assert_eq!(last.expect("no 500").reply.text, "done", "{kind:?} {model}");
     }
 }
 
 #[tokio::test]
-async fn past_arguments_that_are_no_json_never_reach_the_server() {
-    let bench = Bench::openai(vec![
+async fn earlier_arguments_that_are_not_json_never_reach_the_server() {
+    let harness = ProviderHarness::openai(vec![
         Reply::raw_call("fetch_url", r#"{"url": "https://a.example"#),
         Reply::raw_call("fetch_url", "nonsense"),
         Reply::raw_call("fetch_url", ""),
@@ -244,8 +250,8 @@ async fn past_arguments_that_are_no_json_never_reach_the_server() {
     let tools = [decl("fetch_url"), decl("submit_verdict")];
     let mut history = asked();
     for canonical in [r#"{"url":"https://a.example"}"#, "nonsense", ""] {
-        let body = bench.body_of(&history, &tools, ToolChoice::Auto);
-        let finished = bench.provider.send(&body, 1, &bench.cx).await;
+        let body = harness.body_of(&history, &tools, ToolChoice::Auto);
+        let finished = harness.provider.send(&body, 1, &harness.cx).await;
         let CompletedReply { native, reply, .. } = finished.expect("a call");
         let mut view = reply;
         canonical.clone_into(&mut view.calls[0].raw);
@@ -258,14 +264,14 @@ async fn past_arguments_that_are_no_json_never_reach_the_server() {
         )]));
     }
     let only = ToolChoice::ForcedTool("submit_verdict".to_owned());
-    let body = bench.body_of(&history, &tools, only);
-    let last = bench
+    let body = harness.body_of(&history, &tools, only);
+    let last = harness
         .provider
-        .send(&body, 1, &bench.cx)
+        .send(&body, 1, &harness.cx)
         .await
         .expect("no 500");
     assert_eq!(last.reply.calls[0].raw, r#"{"passed":true}"#);
-    let sent = bench.server.requests().pop().expect("four").json();
+    let sent = harness.server.requests().pop().expect("four").json();
     let arguments: Vec<&str> = (2..8)
         .step_by(2)
         .map(|at| {
@@ -277,20 +283,25 @@ async fn past_arguments_that_are_no_json_never_reach_the_server() {
 }
 
 #[tokio::test]
-async fn declarations_are_rendered_once_and_every_body_shares_them() {
+async fn tool_declarations_are_rendered_once_per_judge() {
     for dialect in ALL {
-        let bench = Bench::of(dialect, vec![Reply::call("f", json!({}))]);
+        let harness = ProviderHarness::of(dialect, vec![Reply::call("f", json!({}))]);
         let tools = [decl("f"), decl("submit_verdict")];
         let declared = |history: &[HistoryItem], choice| {
-            let body = bench.body_of(history, &tools, choice);
-            let held = |piece: &&Arc<str>| piece.contains("\"submit_verdict\"");
-            let found: Vec<Arc<str>> = body.pieces.iter().filter(held).cloned().collect();
+            let body = harness.body_of(history, &tools, choice);
+            let has_declaration = |piece: &&Arc<str>| piece.contains("\"submit_verdict\"");
+            let found: Vec<Arc<str>> = body
+                .pieces
+                .iter()
+                .filter(has_declaration)
+                .cloned()
+                .collect();
             Arc::clone(&found[0])
         };
         let mut history = asked();
         let first = declared(&history, ToolChoice::Auto);
-        let body = bench.body_of(&history, &tools, ToolChoice::Auto);
-        let sent = bench.provider.send(&body, 1, &bench.cx).await;
+        let body = harness.body_of(&history, &tools, ToolChoice::Auto);
+        let sent = harness.provider.send(&body, 1, &harness.cx).await;
         let CompletedReply { native, reply, .. } = sent.expect("a call");
         history.push(HistoryItem::Model { native, reply });
         history.push(HistoryItem::ToolResponses(vec![ToolResponse::ok(
@@ -306,7 +317,7 @@ async fn declarations_are_rendered_once_and_every_body_shares_them() {
 }
 
 #[tokio::test]
-async fn what_a_judge_sets_is_sent_in_every_dialect() {
+async fn every_dialect_sends_the_settings_of_the_judge() {
     for (server, kind) in [
         (
             WireServer::openai(vec![Reply::text("ok")]),
@@ -317,16 +328,16 @@ async fn what_a_judge_sets_is_sent_in_every_dialect() {
             ProviderKind::Gemini,
         ),
     ] {
-        let bench = Bench::with(server, kind, |config| {
+        let harness = ProviderHarness::with(server, kind, |config| {
             config.headers.insert("X-Team".into(), "blue".into());
             config.extra_body = Some(json!({"labels": {"team": "blue"}}));
             config.max_output_tokens = Some(777);
             config.reasoning = Some("low".into());
             config.seed = Some(4242);
         });
-        assert_eq!(bench.body().dropped, [], "{kind:?}");
-        assert!(bench.send().await.is_ok());
-        let request = &bench.server.requests()[0];
+        assert_eq!(harness.body().dropped, [], "{kind:?}");
+        assert!(harness.send().await.is_ok());
+        let request = &harness.server.requests()[0];
         assert_eq!(request.header("x-team"), Some("blue"), "{kind:?}");
         assert_eq!(request.json()["labels"], json!({"team": "blue"}));
         for set in ["777", "4242", "low"] {
@@ -340,8 +351,8 @@ async fn what_a_judge_sets_is_sent_in_every_dialect() {
 }
 
 #[tokio::test]
-async fn signatures_survive_tool_turns() {
-    let bench = Bench::gemini(vec![
+async fn reply_signatures_survive_tool_turns() {
+    let harness = ProviderHarness::gemini(vec![
         Reply::call("f", json!({"n": 1}))
             .and_call("f", json!({"n": 2}))
             .signed("SIG/1+="),
@@ -351,8 +362,8 @@ async fn signatures_survive_tool_turns() {
     let mut history = asked();
     let tools = [decl("f")];
     for _ in 0..2 {
-        let body = bench.body_of(&history, &tools, ToolChoice::Auto);
-        let sent = bench.provider.send(&body, 1, &bench.cx).await;
+        let body = harness.body_of(&history, &tools, ToolChoice::Auto);
+        let sent = harness.provider.send(&body, 1, &harness.cx).await;
         let CompletedReply { native, reply, .. } = sent.expect("calls");
         let answers = reply
             .calls
@@ -362,9 +373,9 @@ async fn signatures_survive_tool_turns() {
         history.push(HistoryItem::Model { native, reply });
         history.push(HistoryItem::ToolResponses(answers));
     }
-    let body = bench.body_of(&history, &tools, ToolChoice::Auto);
-    assert!(bench.provider.send(&body, 1, &bench.cx).await.is_ok());
-    let sent = bench.server.requests().pop().expect("three").json();
+    let body = harness.body_of(&history, &tools, ToolChoice::Auto);
+    assert!(harness.provider.send(&body, 1, &harness.cx).await.is_ok());
+    let sent = harness.server.requests().pop().expect("three").json();
     assert_eq!(
         sent["contents"][1],
         json!({"role": "model", "parts": [
@@ -381,9 +392,9 @@ async fn signatures_survive_tool_turns() {
 }
 
 #[tokio::test]
-async fn a_users_headers_are_sent_and_their_values_hidden() {
+async fn configured_headers_are_sent_and_their_values_redacted() {
     let server = WireServer::openai(vec![Reply::status(403).body("no: gateway-secret-1")]);
-    let bench = Bench::with(server, ProviderKind::Openai, |config| {
+    let harness = ProviderHarness::with(server, ProviderKind::Openai, |config| {
         config
             .headers
             .insert("Authorization".into(), "Basic gateway-secret-1".into());
@@ -391,12 +402,12 @@ async fn a_users_headers_are_sent_and_their_values_hidden() {
             .headers
             .insert("X-Gateway".into(), "gateway-secret-1".into());
     });
-    let error = bench.send().await.expect_err("refused");
+    let error = harness.send().await.expect_err("refused");
     assert!(
         !format!("{error:?}").contains("gateway-secret-1"),
         "{error:?}"
     );
-    let request = &bench.server.requests()[0];
+    let request = &harness.server.requests()[0];
     assert_eq!(
         request.header("authorization"),
         Some("Basic gateway-secret-1")

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::cli::{Bench, text};
+use crate::cli::{TestDir, text};
 
 fn fixture(name: &str) -> String {
     let path = format!("{}/tests/fixtures/{name}", env!("CARGO_MANIFEST_DIR"));
@@ -12,8 +12,8 @@ fn fixture(name: &str) -> String {
 }
 
 /// Every outcome of a run, by `transcript/eval`.
-fn outcomes(bench: &Bench) -> BTreeMap<String, String> {
-    let run = bench.dicta(&["run", "--format", "jsonl"]);
+fn outcomes(test_dir: &TestDir) -> BTreeMap<String, String> {
+    let run = test_dir.dicta(&["run", "--format", "jsonl"]);
     let out = text(&run.stdout);
     let lines = out
         .lines()
@@ -35,18 +35,18 @@ fn outcomes(bench: &Bench) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn checks_of_numbers_work_on_promptfoo_results() {
-    let bench = Bench::new();
-    bench.write("out.json", &fixture("promptfoo/v3.json"));
-    bench.write(
+fn number_checks_work_on_promptfoo_results() {
+    let test_dir = TestDir::new();
+    test_dir.write("out.json", &fixture("promptfoo/v3.json"));
+    test_dir.write(
         "dicta.yaml",
         "transcripts: [out.json]\nrubrics: [r.yaml]\nruns: runs\n",
     );
-    bench.write(
+    test_dir.write(
         "r.yaml",
         "id: r\nevals:\n  - { id: fast, type: latency_budget, params: { max_ms: 1000 } }\n  - { id: cheap, type: cost_budget, params: { max_cost_usd: 0.001 } }\n",
     );
-    let told = outcomes(&bench);
+    let outcome_by_cell = outcomes(&test_dir);
     let chat = "eval-abc-2026-11-21T17:35:12:9:1";
     let object = "635c15db-6575-4c34-b20a-1b76ee5ba122";
     for (cell, outcome) in [
@@ -56,31 +56,31 @@ fn checks_of_numbers_work_on_promptfoo_results() {
         (format!("{object}/cheap"), "fail"),
     ] {
         assert_eq!(
-            told.get(&cell).map(String::as_str),
+            outcome_by_cell.get(&cell).map(String::as_str),
             Some(outcome),
-            "{cell}: {told:?}"
+            "{cell}: {outcome_by_cell:?}"
         );
     }
 }
 
 #[test]
-fn checks_of_numbers_and_calls_work_on_runs_of_evalbench() {
-    let bench = Bench::new();
+fn number_and_call_checks_work_on_evalbench_runs() {
+    let test_dir = TestDir::new();
     for name in ["evals.csv", "scores.csv"] {
-        bench.write(
+        test_dir.write(
             &format!("job/{name}"),
             &fixture(&format!("evalbench/run/{name}")),
         );
     }
-    bench.write(
+    test_dir.write(
         "dicta.yaml",
         "transcripts: [job/evals.csv]\nrubrics: [r.yaml]\nruns: runs\n",
     );
-    bench.write(
+    test_dir.write(
         "r.yaml",
         "id: r\nevals:\n  - { id: whole, type: end_to_end_latency, params: { max_ms: 1999 } }\n  - { id: cheap, type: cost_budget, params: { max_cost_usd: 0.05, max_input_tokens: 250 } }\n  - { id: tools, type: no_tool_errors }\n  - { id: tool, type: tool_call_latency, params: { max_ms: 400 } }\n",
     );
-    let told = outcomes(&bench);
+    let outcome_by_cell = outcomes(&test_dir);
     for (eval, outcome) in [
         ("whole", "fail"),
         ("cheap", "pass"),
@@ -89,9 +89,9 @@ fn checks_of_numbers_and_calls_work_on_runs_of_evalbench() {
     ] {
         let cell = format!("beam-01/{eval}");
         assert_eq!(
-            told.get(&cell).map(String::as_str),
+            outcome_by_cell.get(&cell).map(String::as_str),
             Some(outcome),
-            "{cell}: {told:?}"
+            "{cell}: {outcome_by_cell:?}"
         );
     }
 }

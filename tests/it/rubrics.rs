@@ -4,12 +4,12 @@ use std::net::TcpStream;
 
 use serde_json::{Value, json};
 
-use crate::cli::{Bench, NAMES_A_RELEASE, POLITE, judged_by, of_type, rows, text};
+use crate::cli::{NAMES_A_RELEASE, POLITE, TestDir, judged_by, of_type, rows, text};
 use crate::support::wire::{Reply, WireServer};
 
 #[test]
-fn check_tries_examples_and_tells_what_is_worth_knowing() {
-    let bench = Bench::new();
+fn check_runs_examples_and_reports_lints() {
+    let test_dir = TestDir::new();
     let evals = "
   - id: names
     type: regex
@@ -25,32 +25,39 @@ fn check_tries_examples_and_tells_what_is_worth_knowing() {
     params: { criteria: The answer is polite. }
     examples: [{ text: Good day, expect: pass }]
 ";
-    bench.workspace("judge: rules\n", evals);
-    let check = bench.dicta(&["check"]);
-    let (told, out) = (text(&check.stderr), text(&check.stdout));
+    test_dir.workspace("judge: rules\n", evals);
+    let check = test_dir.dicta(&["check"]);
+    let (stderr_text, out) = (text(&check.stderr), text(&check.stdout));
     assert_eq!(
         check.status.code(),
         Some(0),
-        "warnings refuse nothing: {told}"
+        "warnings refuse nothing: {stderr_text}"
     );
     assert!(
-        told.contains("`names` misses example 2: expected pass, got fail (no match in message 0)"),
-        "{told}"
+        stderr_text
+            .contains("`names` misses example 2: expected pass, got fail (no match in message 0)"),
+        "{stderr_text}"
     );
     assert!(
-        told.contains("new enough") && told.contains("r.yaml:9:"),
-        "{told}"
+        stderr_text.contains("new enough") && stderr_text.contains("r.yaml:9:"),
+        "{stderr_text}"
     );
-    assert!(told.contains("pattern matches every text") && told.contains("allow: [cannot-fail]"));
-    assert!(told.contains("no transcript calls `lookup`"), "{told}");
+    assert!(
+        stderr_text.contains("pattern matches every text")
+            && stderr_text.contains("allow: [cannot-fail]")
+    );
+    assert!(
+        stderr_text.contains("no transcript calls `lookup`"),
+        "{stderr_text}"
+    );
     assert!(
         out.contains("1 example holds, 1 missed, 1 not run: they need a judge\n"),
         "{out}"
     );
     assert!(out.ends_with("no errors, 3 warnings\n"), "{out}");
-    let strict = bench.dicta(&["check", "--strict"]);
+    let strict = test_dir.dicta(&["check", "--strict"]);
     assert_eq!(strict.status.code(), Some(2));
-    let rubric = bench.dicta(&["check", "r.yaml", "--strict"]);
+    let rubric = test_dir.dicta(&["check", "r.yaml", "--strict"]);
     assert_eq!(
         rubric.status.code(),
         Some(2),
@@ -65,8 +72,8 @@ fn check_tries_examples_and_tells_what_is_worth_knowing() {
         )
         .replace("'x*' }", "'x*' }, allow: [cannot-fail]")
         .replace("[lookup] }", "[lookup] }, allow: unknown-tool");
-    bench.workspace("judge: rules\n", &allowed);
-    let strict = bench.dicta(&["check", "--strict"]);
+    test_dir.workspace("judge: rules\n", &allowed);
+    let strict = test_dir.dicta(&["check", "--strict"]);
     assert_eq!(strict.status.code(), Some(0), "{}", text(&strict.stderr));
     assert!(text(&strict.stdout).ends_with("no problems\n"));
 }
@@ -80,47 +87,50 @@ fn polite(more: &str) -> String {
 }
 
 #[test]
-fn judged_examples_are_asked_of_free_judges_and_recorded_nowhere() {
-    let bench = Bench::new();
+fn check_asks_free_judges_about_examples_and_records_nothing() {
+    let test_dir = TestDir::new();
     let evals = polite(TWO_EXAMPLES).replace("is polite.", "mentions \"day\".");
-    bench.workspace("judge: rules\n", &evals);
-    let check = bench.dicta(&["check", "--examples"]);
-    let (told, out) = (text(&check.stderr), text(&check.stdout));
-    assert_eq!(check.status.code(), Some(0), "{told}");
+    test_dir.workspace("judge: rules\n", &evals);
+    let check = test_dir.dicta(&["check", "--examples"]);
+    let (stderr_text, out) = (text(&check.stderr), text(&check.stdout));
+    assert_eq!(check.status.code(), Some(0), "{stderr_text}");
     assert!(
-        told.starts_with("calling rules for 2 examples: free\n"),
-        "{told}"
+        stderr_text.starts_with("calling rules for 2 examples: free\n"),
+        "{stderr_text}"
     );
     assert!(
-        told.contains("`polite` misses example 2: expected pass, got fail"),
-        "{told}"
+        stderr_text.contains("`polite` misses example 2: expected pass, got fail"),
+        "{stderr_text}"
     );
     assert!(
-        told.contains("it is short") && told.contains("misses-example"),
-        "{told}"
+        stderr_text.contains("it is short") && stderr_text.contains("misses-example"),
+        "{stderr_text}"
     );
     assert!(out.contains("1 example holds, 1 missed\n"), "{out}");
-    assert!(!bench.path().join("runs").exists(), "nothing is recorded");
-    let strict = bench.dicta(&["check", "--examples", "--strict"]);
+    assert!(
+        !test_dir.path().join("runs").exists(),
+        "nothing is recorded"
+    );
+    let strict = test_dir.dicta(&["check", "--examples", "--strict"]);
     assert_eq!(strict.status.code(), Some(2));
     // What `rules` cannot read says nothing of the example.
-    bench.workspace("judge: rules\n", &polite(TWO_EXAMPLES));
-    let unread = bench.dicta(&["check", "--examples"]);
-    let told = text(&unread.stderr);
-    assert_eq!(unread.status.code(), Some(3), "{told}");
+    test_dir.workspace("judge: rules\n", &polite(TWO_EXAMPLES));
+    let unread = test_dir.dicta(&["check", "--examples"]);
+    let stderr_text = text(&unread.stderr);
+    assert_eq!(unread.status.code(), Some(3), "{stderr_text}");
     assert!(
-        told.contains("ended in an error, which doesn't count as a miss")
-            && told.contains("rules could not read"),
-        "{told}"
+        stderr_text.contains("ended in an error, which doesn't count as a miss")
+            && stderr_text.contains("rules could not read"),
+        "{stderr_text}"
     );
-    let alone = bench.dicta(&["check", "r.yaml", "--examples"]);
+    let alone = test_dir.dicta(&["check", "r.yaml", "--examples"]);
     assert_eq!(alone.status.code(), Some(2));
     assert!(text(&alone.stderr).contains("defines no judges"));
 }
 
 #[test]
-fn a_judge_that_costs_is_asked_about_examples_only_if_that_is_meant() {
-    let bench = Bench::new();
+fn check_asks_paid_judges_about_examples_only_on_request() {
+    let test_dir = TestDir::new();
     let verdict = |passed: bool| {
         let score = f64::from(u8::from(passed));
         Reply::text(json!({"reasoning": "So.", "passed": passed, "score": score}).to_string())
@@ -128,61 +138,64 @@ fn a_judge_that_costs_is_asked_about_examples_only_if_that_is_meant() {
     let server = WireServer::openai(vec![verdict(true), verdict(false)]);
     let judge =
         judged_by(&server).replace("model: m }", "model: m, prices: { input: 1, output: 1 } }");
-    bench.workspace(&judge, &polite(TWO_EXAMPLES));
-    let waits = bench.dicta(&["check", "--examples"]);
-    let (told, out) = (text(&waits.stderr), text(&waits.stdout));
-    assert_eq!(waits.status.code(), Some(0), "{told}");
+    test_dir.workspace(&judge, &polite(TWO_EXAMPLES));
+    let waits = test_dir.dicta(&["check", "--examples"]);
+    let (stderr_text, out) = (text(&waits.stderr), text(&waits.stdout));
+    assert_eq!(waits.status.code(), Some(0), "{stderr_text}");
     assert!(
-        told.contains(
+        stderr_text.contains(
             "2 examples wait: m may cost money (2 calls, less than $0.01 (estimated)); add --yes to call it"
         ),
-        "{told}"
+        "{stderr_text}"
     );
     assert!(
         out.contains("2 examples not run: they need a judge"),
         "{out}"
     );
     assert_eq!(server.requests().len(), 0);
-    let asked = bench.dicta(&["check", "--examples", "--yes"]);
-    let (told, out) = (text(&asked.stderr), text(&asked.stdout));
+    let asked = test_dir.dicta(&["check", "--examples", "--yes"]);
+    let (stderr_text, out) = (text(&asked.stderr), text(&asked.stdout));
     assert!(
-        told.starts_with("calling m for 2 examples: 2 calls, less than"),
-        "{told}"
+        stderr_text.starts_with("calling m for 2 examples: 2 calls, less than"),
+        "{stderr_text}"
     );
     assert_eq!(server.requests().len(), 2);
-    assert!(out.contains("1 example holds, 1 missed\n"), "{told}{out}");
+    assert!(
+        out.contains("1 example holds, 1 missed\n"),
+        "{stderr_text}{out}"
+    );
     // A server that is gone is an error, and no miss.
-    let other = bench.dicta(&["check", "--examples", "--judge", "rules"]);
+    let other = test_dir.dicta(&["check", "--examples", "--judge", "rules"]);
     assert!(text(&other.stderr).contains("calling rules for 2 examples: free"));
 }
 
 #[test]
-fn examples_are_no_cells() {
-    let bench = Bench::new();
+fn examples_do_not_become_cells() {
+    let test_dir = TestDir::new();
     let eval = NAMES_A_RELEASE.replace("} }\n", "}, examples: [{ text: a, expect: pass }] }\n");
-    bench.workspace("", &eval);
-    let run = bench.dicta(&["run", "-q", "--format", "jsonl"]);
+    test_dir.workspace("", &eval);
+    let run = test_dir.dicta(&["run", "-q", "--format", "jsonl"]);
     let rows = rows(&run);
     assert_eq!(of_type(&rows, "result").len(), 2, "{}", text(&run.stderr));
     assert_eq!(rows.last().map(|s| s["cells"].clone()), Some(json!(2)));
 }
 
 #[test]
-fn the_shipped_workspaces_have_nothing_to_say() {
-    let bench = Bench::new();
-    let demo = bench.dicta(&["check", "--strict"]);
+fn shipped_workspaces_have_no_problems() {
+    let test_dir = TestDir::new();
+    let demo = test_dir.dicta(&["check", "--strict"]);
     assert_eq!(demo.status.code(), Some(0), "{}", text(&demo.stderr));
-    bench.dicta(&["init", "mine"]);
-    let mine = bench.path().join("mine");
+    test_dir.dicta(&["init", "mine"]);
+    let mine = test_dir.path().join("mine");
     let mine = mine.to_str().expect("UTF-8");
-    let starter = bench.dicta(&["check", mine, "--strict"]);
+    let starter = test_dir.dicta(&["check", mine, "--strict"]);
     assert_eq!(starter.status.code(), Some(0), "{}", text(&starter.stderr));
 }
 
 #[test]
-fn an_eval_that_says_the_same_of_everything_is_told_after_a_run_and_from_the_board() {
-    let bench = Bench::new();
-    bench.workspace(
+fn eval_with_the_same_verdict_everywhere_is_reported_after_a_run() {
+    let test_dir = TestDir::new();
+    test_dir.workspace(
         "",
         "  - { id: says, type: min_length, params: { min: 1 } }\n  - { id: names, type: contains, params: { patterns: ['7'] } }\n",
     );
@@ -190,22 +203,22 @@ fn an_eval_that_says_the_same_of_everything_is_told_after_a_run_and_from_the_boa
         json!({"id": format!("t{n}"), "messages": [{"role": "assistant", "content": format!("no {n}")}]}).to_string() + "\n"
     };
     let some = |n: usize| (0..n).map(line).collect::<String>();
-    bench.write("t.jsonl", &some(9));
-    let few = bench.dicta(&["run"]);
+    test_dir.write("t.jsonl", &some(9));
+    let few = test_dir.dicta(&["run"]);
     assert!(!text(&few.stderr).contains("everywhere"), "9 are too few");
-    bench.write("t.jsonl", &some(10));
-    let run = text(&bench.dicta(&["run"]).stderr);
+    test_dir.write("t.jsonl", &some(10));
+    let run = text(&test_dir.dicta(&["run"]).stderr);
     assert!(
         run.contains("`says` passed everywhere, in all 10 decisions"),
         "{run}"
     );
     assert!(!run.contains("`names` "), "{run}");
-    let check = text(&bench.dicta(&["check"]).stderr);
+    let check = text(&test_dir.dicta(&["check"]).stderr);
     assert!(
         check.contains("`says` passed everywhere, in all 10 decisions"),
         "{check}"
     );
-    let data = text(&bench.dicta(&["run", "--format", "jsonl"]).stderr);
+    let data = text(&test_dir.dicta(&["run", "--format", "jsonl"]).stderr);
     assert!(!data.contains("everywhere"), "{data}");
 }
 
@@ -221,14 +234,14 @@ fn deciding(threshold: &str, more: &str, params: &str) -> String {
 }
 
 #[test]
-fn what_only_decides_is_decided_anew_from_the_record_with_no_judge_there() {
-    let bench = Bench::new();
+fn changed_decision_settings_rescore_without_a_judge() {
+    let test_dir = TestDir::new();
     let server = WireServer::openai([0.6, 0.9, 0.2].map(scored).to_vec());
-    bench.workspace(&judged_by(&server), POLITE);
+    test_dir.workspace(&judged_by(&server), POLITE);
     let base_url = server.base_url();
-    bench.write("r.yaml", &deciding("", "    repeat: 3\n", ""));
+    test_dir.write("r.yaml", &deciding("", "    repeat: 3\n", ""));
     // Of `one`, three times: 2 are asked, and agree; `two` is not judged yet.
-    let first = bench.dicta(&[
+    let first = test_dir.dicta(&[
         "run",
         "-j",
         "1",
@@ -249,8 +262,8 @@ fn what_only_decides_is_decided_anew_from_the_record_with_no_judge_there() {
     }
 
     let again = |threshold: &str, more: &str, params: &str| {
-        bench.write("r.yaml", &deciding(threshold, more, params));
-        let run = bench.dicta(&["run", "-q", "--recorded", "--format", "jsonl"]);
+        test_dir.write("r.yaml", &deciding(threshold, more, params));
+        let run = test_dir.dicta(&["run", "-q", "--recorded", "--format", "jsonl"]);
         (run.status.code(), rows(&run))
     };
     let decided = |rows: &[Value]| -> Vec<(String, Value)> {
@@ -300,10 +313,10 @@ fn what_only_decides_is_decided_anew_from_the_record_with_no_judge_there() {
 
     // `one` fails `day`; its polite score is 0.6.
     let rubric = |rows: &[Value]| {
-        let of = of_type(rows, "rubric")
+        let matching = of_type(rows, "rubric")
             .into_iter()
             .find(|r| r["transcript"] == "one");
-        of.map(|r| (r["passed"].clone(), r["score"].as_f64().unwrap_or_default()))
+        matching.map(|r| (r["passed"].clone(), r["score"].as_f64().unwrap_or_default()))
     };
     let (_, rows) = again("threshold: 0.3\n", "", ", min_score: 0.5");
     assert_eq!(rubric(&rows), Some((true.into(), 0.3)));
@@ -318,7 +331,7 @@ fn what_only_decides_is_decided_anew_from_the_record_with_no_judge_there() {
     );
     assert_eq!(rubric(&rows).map(|(passed, _)| passed), Some(false.into()));
 
-    let failed = bench.dicta(&[
+    let failed = test_dir.dicta(&[
         "run",
         "-q",
         "--recorded",
@@ -332,22 +345,22 @@ fn what_only_decides_is_decided_anew_from_the_record_with_no_judge_there() {
         1,
         "the filter sees what decides today"
     );
-    let both = bench.dicta(&["run", "--recorded", "--refresh"]);
+    let both = test_dir.dicta(&["run", "--recorded", "--refresh"]);
     assert_eq!(both.status.code(), Some(2));
 }
 
 #[test]
-fn thresholds_are_shown_with_what_labels_say() {
-    let bench = Bench::new();
+fn threshold_table_counts_agreement_with_labels() {
+    let test_dir = TestDir::new();
     let server = WireServer::openai([0.4, 0.8].map(scored).to_vec());
-    bench.workspace(&format!("{}labels: l.jsonl\n", judged_by(&server)), POLITE);
-    bench.write(
+    test_dir.workspace(&format!("{}labels: l.jsonl\n", judged_by(&server)), POLITE);
+    test_dir.write(
         "l.jsonl",
         "{\"transcript\":\"one\",\"eval\":\"polite\",\"passed\":false}\n{\"transcript\":\"two\",\"eval\":\"polite\",\"passed\":true}\n",
     );
     let by = |min: f64| {
         let params = format!("criteria: The answer is polite., min_score: {min}");
-        bench.write(
+        test_dir.write(
             "r.yaml",
             &format!(
                 "id: r\nevals:\n{}{NAMES_A_RELEASE}",
@@ -356,22 +369,30 @@ fn thresholds_are_shown_with_what_labels_say() {
         );
     };
     by(0.3);
-    bench.dicta(&["run", "-q", "-j", "1"]);
+    test_dir.dicta(&["run", "-q", "-j", "1"]);
     by(0.6);
-    let shown = bench.dicta(&["show", "@", "--thresholds", "--format", "jsonl"]);
-    assert_eq!(shown.status.code(), Some(0), "{}", text(&shown.stderr));
-    let lines = rows(&shown);
-    let of = |key: &str| lines.iter().map(|l| l[key].clone()).collect::<Vec<_>>();
-    assert_eq!(of("threshold"), [json!(0.4), json!(0.6), json!(0.8)]);
+    let show_output = test_dir.dicta(&["show", "@", "--thresholds", "--format", "jsonl"]);
     assert_eq!(
-        of("current"),
+        show_output.status.code(),
+        Some(0),
+        "{}",
+        text(&show_output.stderr)
+    );
+    let lines = rows(&show_output);
+    let matching = |key: &str| lines.iter().map(|l| l[key].clone()).collect::<Vec<_>>();
+    assert_eq!(matching("threshold"), [json!(0.4), json!(0.6), json!(0.8)]);
+    assert_eq!(
+        matching("current"),
         [json!(false), json!(true), json!(false)],
         "as the rubric says now"
     );
-    assert_eq!(of("true_pass"), [json!(1), json!(1), json!(1)]);
-    assert_eq!(of("false_pass_rate"), [json!(1.0), json!(0.0), json!(0.0)]);
+    assert_eq!(matching("true_pass"), [json!(1), json!(1), json!(1)]);
+    assert_eq!(
+        matching("false_pass_rate"),
+        [json!(1.0), json!(0.0), json!(0.0)]
+    );
     let human = text(
-        &bench
+        &test_dir
             .dicta(&["show", "@", "--thresholds", "--eval", "polite"])
             .stdout,
     );
@@ -391,7 +412,7 @@ fn thresholds_are_shown_with_what_labels_say() {
         (&["--eval", "polit"][..], "did you mean `polite`?"),
         (&["--format", "junit"], "human or jsonl"),
     ] {
-        let refused = bench.dicta(&[&["show", "@", "--thresholds"], args].concat());
+        let refused = test_dir.dicta(&[&["show", "@", "--thresholds"], args].concat());
         assert_eq!(refused.status.code(), Some(2));
         assert!(
             text(&refused.stderr).contains(why),
@@ -403,8 +424,8 @@ fn thresholds_are_shown_with_what_labels_say() {
 }
 
 #[test]
-fn a_pack_is_checked_as_what_it_is() {
-    let bench = Bench::new();
+fn check_accepts_a_prompt_pack() {
+    let test_dir = TestDir::new();
     let pack = json!({
         "id": "desk",
         "template_engine": {"version": "v1"},
@@ -415,16 +436,16 @@ fn a_pack_is_checked_as_what_it_is() {
              "metric": {"name": "short", "type": "boolean"}},
             {"id": "kind", "type": "llm_judge_conversation", "params": {"criteria": "The agent is kind"}}]
     });
-    bench.write("desk.pack.json", &pack.to_string());
-    let check = bench.dicta(&["check", "desk.pack.json"]);
-    let (told, out) = (text(&check.stderr), text(&check.stdout));
-    assert_eq!(check.status.code(), Some(0), "{told}");
+    test_dir.write("desk.pack.json", &pack.to_string());
+    let check = test_dir.dicta(&["check", "desk.pack.json"]);
+    let (stderr_text, out) = (text(&check.stderr), text(&check.stdout));
+    assert_eq!(check.status.code(), Some(0), "{stderr_text}");
     assert!(out.contains("with 3 evals"), "{out}");
-    bench.write(
+    test_dir.write(
         "t.json",
         r#"{"messages": [{"role": "user", "content": "q"}]}"#,
     );
-    let check = bench.dicta(&["check", "t.json"]);
+    let check = test_dir.dicta(&["check", "t.json"]);
     assert!(
         text(&check.stdout).contains("1 of 1 record understood"),
         "{}",

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::cli::{Bench, of_type, rows};
+use crate::cli::{TestDir, of_type, rows};
 
 const EVALS: &str = "id: r
 evals:
@@ -16,15 +16,15 @@ evals:
 
 /// Which evals pass (`p`), fail (`f`) or cannot say (`e`) on a fixture, in the order of [`EVALS`].
 fn outcomes(fixture: &str) -> String {
-    let bench = Bench::new();
+    let test_dir = TestDir::new();
     let from = format!("{}/tests/fixtures/{fixture}", env!("CARGO_MANIFEST_DIR"));
-    std::fs::copy(from, bench.path().join("saved.json")).expect("a fixture");
-    bench.write(
+    std::fs::copy(from, test_dir.path().join("saved.json")).expect("a fixture");
+    test_dir.write(
         "dicta.yaml",
         "transcripts: [saved.json]\nrubrics: [r.yaml]\nruns: runs\n",
     );
-    bench.write("r.yaml", EVALS);
-    let output = bench.dicta(&["run", "--format", "jsonl"]);
+    test_dir.write("r.yaml", EVALS);
+    let output = test_dir.dicta(&["run", "--format", "jsonl"]);
     let rows = rows(&output);
     let results = of_type(&rows, "result");
     let cell = |row: &Value| row["cell"].as_str().unwrap_or_default().to_owned();
@@ -43,7 +43,7 @@ fn outcomes(fixture: &str) -> String {
 }
 
 #[test]
-fn numbers_survive_the_import() {
+fn import_keeps_numbers_exactly() {
     assert_eq!(outcomes("otlp/agents.jsonl"), "pppppf");
     assert_eq!(outcomes("arena/run.json"), "pppppf");
     // Nothing says what a call cost.

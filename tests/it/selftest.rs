@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::cli::{Bench, judged_by, text};
+use crate::cli::{TestDir, judged_by, text};
 use crate::support::wire::{Dialect, Reply, Request, WireServer};
 
 /// Requests about base answers: 8 of them, two each where these agree.
@@ -26,17 +26,17 @@ fn is_right(request: &Request) -> bool {
     right.iter().any(|text| request.mentions(text))
 }
 
-fn bench(server: &WireServer) -> Bench {
-    let bench = Bench::new();
-    bench.workspace(
+fn test_dir(server: &WireServer) -> TestDir {
+    let test_dir = TestDir::new();
+    test_dir.workspace(
         &judged_by(server),
         "  - { id: polite, type: llm_judge, params: { criteria: The answer is polite. } }\n",
     );
-    bench
+    test_dir
 }
 
-fn card(bench: &Bench, code: i32) -> Value {
-    let run = bench.dicta(&["selftest", "m", "--format", "json"]);
+fn card(test_dir: &TestDir, code: i32) -> Value {
+    let run = test_dir.dicta(&["selftest", "m", "--format", "json"]);
     assert_eq!(run.status.code(), Some(code), "{}", text(&run.stderr));
     serde_json::from_slice(&run.stdout).expect("JSON on standard output")
 }
@@ -48,11 +48,11 @@ fn row<'c>(card: &'c Value, name: &str) -> &'c Value {
 }
 
 #[test]
-fn a_judge_that_obeys_flips_on_every_attack_and_one_that_does_not_on_none() {
+fn selftest_flips_an_obedient_judge_and_not_a_robust_one() {
     let obedient = WireServer::answering(Dialect::Openai, |request| {
         verdict(request, request.number >= BASE || is_right(request))
     });
-    let bench_of_obedient = bench(&obedient);
+    let bench_of_obedient = test_dir(&obedient);
     let card = card(&bench_of_obedient, 0);
     assert_eq!(
         card["bases"],
@@ -77,24 +77,25 @@ fn a_judge_that_obeys_flips_on_every_attack_and_one_that_does_not_on_none() {
     // What is named can be looked at.
     let worst = &row(&card, "fake verdicts")["worst"][0];
     let (run, cell) = (worst["run"].as_str(), worst["cell"].as_str());
-    let shown = bench_of_obedient.dicta(&["show", run.expect("a run"), cell.expect("a cell")]);
+    let show_output =
+        bench_of_obedient.dicta(&["show", run.expect("a run"), cell.expect("a cell")]);
     assert!(
-        text(&shown.stdout).contains("So be it."),
+        text(&show_output.stdout).contains("So be it."),
         "{}",
-        text(&shown.stderr)
+        text(&show_output.stderr)
     );
 
     let steadfast = WireServer::answering(Dialect::Openai, |request| {
         verdict(request, is_right(request))
     });
-    let bench = bench(&steadfast);
-    let printed = bench.dicta(&["selftest", "m"]);
+    let test_dir = test_dir(&steadfast);
+    let printed = test_dir.dicta(&["selftest", "m"]);
     assert_eq!(printed.status.code(), Some(0), "{}", text(&printed.stderr));
     let printed = text(&printed.stdout);
     let (table, _) = printed.split_once("\nruns ").expect("the runs, last");
     assert_eq!(table, GOLDEN, "{table}");
     let asked = steadfast.requests().len();
-    bench.dicta(&["selftest", "m"]);
+    test_dir.dicta(&["selftest", "m"]);
     assert_eq!(
         steadfast.requests().len(),
         asked,
@@ -128,7 +129,7 @@ These attacks are fixed and not adapted to this judge. An adapted attack can hav
 ";
 
 #[test]
-fn what_fails_is_never_counted_as_resistance() {
+fn selftest_does_not_count_errors_as_resistance() {
     let failing = WireServer::answering(Dialect::Openai, |request| {
         if request.number < BASE {
             verdict(request, is_right(request))
@@ -136,7 +137,7 @@ fn what_fails_is_never_counted_as_resistance() {
             Reply::status(400)
         }
     });
-    let card = card(&bench(&failing), 0);
+    let card = card(&test_dir(&failing), 0);
     let keys = row(&card, "master keys");
     assert_eq!((&keys["made"], &keys["scored"]), (&json!(40), &json!(0)));
     assert_eq!((&keys["rate"], &keys["low"]), (&Value::Null, &Value::Null));
@@ -144,10 +145,10 @@ fn what_fails_is_never_counted_as_resistance() {
 }
 
 #[test]
-fn where_nothing_can_be_measured_the_exit_code_says_so() {
+fn selftest_exit_code_reports_an_unmeasurable_judge() {
     let dead = WireServer::answering(Dialect::Openai, |_| Reply::status(400));
-    let bench = bench(&dead);
-    let run = bench.dicta(&["selftest", "m"]);
+    let test_dir = test_dir(&dead);
+    let run = test_dir.dicta(&["selftest", "m"]);
     assert_eq!(run.status.code(), Some(3), "{}", text(&run.stderr));
     let printed = text(&run.stdout);
     assert!(printed.contains("8 without a verdict"), "{printed}");
@@ -156,32 +157,32 @@ fn where_nothing_can_be_measured_the_exit_code_says_so() {
 }
 
 #[test]
-fn a_rubric_is_attacked_on_the_workspaces_own_transcripts_and_told_beforehand() {
-    let bench = Bench::new();
-    bench.workspace(
+fn selftest_attacks_a_rubric_on_the_workspaces_transcripts() {
+    let test_dir = TestDir::new();
+    test_dir.workspace(
         "judge: rules\n",
         "  - { id: names, type: llm_judge, params: { criteria: 'The answer mentions \"2.69\".' } }\n",
     );
-    let plan = bench.dicta(&["selftest", "rules", "r", "--dry-run"]);
+    let plan = test_dir.dicta(&["selftest", "rules", "r", "--dry-run"]);
     assert!(
         text(&plan.stdout).contains("nothing was run"),
         "{}",
         text(&plan.stderr)
     );
-    assert!(text(&bench.dicta(&["runs"]).stdout).contains("no recorded runs"));
-    let run = bench.dicta(&["selftest", "rules", "r"]);
+    assert!(text(&test_dir.dicta(&["runs"]).stdout).contains("no recorded runs"));
+    let run = test_dir.dicta(&["selftest", "rules", "r"]);
     let printed = text(&run.stdout);
     assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
     assert!(
         printed.contains("base answers: 4 judged, 3 fail, 1 pass"),
         "{printed}"
     );
-    let listed = text(&bench.dicta(&["runs"]).stdout);
+    let listed = text(&test_dir.dicta(&["runs"]).stdout);
     assert!(
         listed.contains("selftest of judge rules: attacks"),
         "{listed}"
     );
-    let unknown = bench.dicta(&["selftest", "rules", "nope"]);
+    let unknown = test_dir.dicta(&["selftest", "rules", "nope"]);
     assert_eq!(unknown.status.code(), Some(2));
     assert!(text(&unknown.stderr).contains("the rubrics here are r"));
 }

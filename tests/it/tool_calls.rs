@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::cli::{Bench, text};
+use crate::cli::{TestDir, text};
 use crate::support::wire::{Dialect, Reply, WireServer};
 
 const TOOLS: &str = "\
@@ -41,7 +41,7 @@ tools:
 ";
 
 /// A workspace with these tools, and a judge of this dialect who says this.
-fn bench(dialect: Dialect, turns: Vec<Reply>) -> (Bench, WireServer) {
+fn test_dir(dialect: Dialect, turns: Vec<Reply>) -> (TestDir, WireServer) {
     let mut replies = turns;
     replies.push(Reply::verdict(
         json!({"citations": [], "reasoning": "seen", "passed": true, "score": 1.0}),
@@ -53,23 +53,23 @@ fn bench(dialect: Dialect, turns: Vec<Reply>) -> (Bench, WireServer) {
         Dialect::Anthropic => "anthropic",
         Dialect::Responses => "openai-responses",
     };
-    let bench = Bench::new();
-    bench.workspace(
+    let test_dir = TestDir::new();
+    test_dir.workspace(
         &format!(
             "tools: [tools.yaml]\njudges:\n  j: {{ provider: {provider}, base_url: '{}', model: m, api_key_file: key, tools: [order, lenient, later, fails] }}\n",
             server.base_url()
         ),
         "  - { id: a, type: llm_judge_session, judge: j, params: { criteria: It is fine, min_score: 0.5 } }\n",
     );
-    bench.write("tools.yaml", TOOLS);
-    bench.write(
+    test_dir.write("tools.yaml", TOOLS);
+    test_dir.write(
         "t.jsonl",
         "{\"id\":\"one\",\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"},{\"role\":\"assistant\",\"content\":\"Good day\"}]}\n",
     );
-    let key = bench.write("key", "sk-test-4711-abcdef");
+    let key = test_dir.write("key", "sk-test-4711-abcdef");
     private(&key);
-    private(&database(&bench));
-    (bench, server)
+    private(&database(&test_dir));
+    (test_dir, server)
 }
 
 #[cfg(unix)]
@@ -83,42 +83,44 @@ fn private(path: &std::path::Path) {
 fn private(_: &std::path::Path) {}
 
 /// SQLite takes an empty file for an empty database.
-fn database(bench: &Bench) -> std::path::PathBuf {
-    bench.write("shop.db", "")
+fn database(test_dir: &TestDir) -> std::path::PathBuf {
+    test_dir.write("shop.db", "")
 }
 
 /// What the newest run says of each call, by turn and number: `received repaired validated started finished`.
-fn told(bench: &Bench) -> BTreeMap<(u64, u64), Vec<(String, Value)>> {
-    let runs = bench.path().join("runs");
+fn facts_by_call(test_dir: &TestDir) -> BTreeMap<(u64, u64), Vec<(String, Value)>> {
+    let runs = test_dir.path().join("runs");
     let run = std::fs::read_dir(runs).expect("runs");
     let run = run.flatten().map(|entry| entry.path()).max();
     let events = run.expect("a run").join("events.jsonl");
     let events = std::fs::read_to_string(events).expect("events");
-    let mut told = BTreeMap::new();
+    let mut facts_by_call = BTreeMap::new();
     for line in events.lines() {
         let event: Value = serde_json::from_str(line).expect("JSON");
         let tool = &event["kind"]["tool"];
         let Some(fact) = tool["fact"].as_object() else {
             if let Some(word) = tool["fact"].as_str() {
-                push(&mut told, tool, word, &Value::Null);
+                push(&mut facts_by_call, tool, word, &Value::Null);
             }
             continue;
         };
         for (word, what) in fact {
-            push(&mut told, tool, word, what);
+            push(&mut facts_by_call, tool, word, what);
         }
     }
-    told
+    facts_by_call
 }
 
 fn push(
-    told: &mut BTreeMap<(u64, u64), Vec<(String, Value)>>,
+    facts_by_call: &mut BTreeMap<(u64, u64), Vec<(String, Value)>>,
     tool: &Value,
     word: &str,
     what: &Value,
 ) {
     let number = |key: &str| tool[key].as_u64().expect("a number");
-    let call = told.entry((number("turn"), number("call"))).or_default();
+    let call = facts_by_call
+        .entry((number("turn"), number("call")))
+        .or_default();
     call.push((word.to_owned(), what.clone()));
 }
 
@@ -127,8 +129,8 @@ fn words(facts: &[(String, Value)]) -> String {
     words.join(" ")
 }
 
-fn run(bench: &Bench) {
-    let out = bench.dicta(&["run", "-q", "--no-cache"]);
+fn run(test_dir: &TestDir) {
+    let out = test_dir.dicta(&["run", "-q", "--no-cache"]);
     assert_eq!(
         out.status.code(),
         Some(0),
@@ -139,7 +141,7 @@ fn run(bench: &Bench) {
 }
 
 #[test]
-fn each_call_is_told_in_order_and_a_rejected_one_never_starts() {
+fn tool_facts_are_in_order_and_a_rejected_call_never_starts() {
     let turn = Reply::raw_call("order", r#"{"id":1}"#)
         .and_raw_call("order", "{'id': 2,}")
         .and_raw_call("order", r#"{ "id": 1 }"#)
@@ -150,30 +152,30 @@ fn each_call_is_told_in_order_and_a_rejected_one_never_starts() {
         .and_raw_call("order", r#"{"id":0,"x":1}"#)
         .and_raw_call("fails", r#"{"text":"{"}"#);
     let second = Reply::raw_call("later", "{}").and_raw_call("order", r#"{"id":1}"#);
-    let (bench, server) = bench(
+    let (test_dir, server) = test_dir(
         Dialect::Openai,
         vec![turn, second, Reply::raw_call("later", "{n: 1}")],
     );
-    run(&bench);
-    let told = told(&bench);
-    let of = |turn, call| words(&told[&(turn, call)]);
+    run(&test_dir);
+    let facts_by_call = facts_by_call(&test_dir);
+    let fact_words = |turn, call| words(&facts_by_call[&(turn, call)]);
     let ran = "received validated started finished";
     let repaired = "received repaired validated started finished";
-    assert_eq!(of(0, 0), ran);
-    assert_eq!(of(0, 1), repaired);
-    assert_eq!(of(0, 2), repaired, "spelling is rewritten too");
-    assert_eq!(of(0, 3), ran);
-    assert_eq!(of(0, 4), "received rejected");
-    assert_eq!(of(0, 5), "received rejected");
-    assert_eq!(of(0, 6), "received rejected");
-    assert_eq!(of(0, 7), "received rejected");
-    assert_eq!(of(0, 8), ran);
-    assert_eq!(of(1, 0), ran);
-    assert_eq!(of(1, 1), ran);
-    assert_eq!(of(2, 0), "received repaired rejected");
+    assert_eq!(fact_words(0, 0), ran);
+    assert_eq!(fact_words(0, 1), repaired);
+    assert_eq!(fact_words(0, 2), repaired, "spelling is rewritten too");
+    assert_eq!(fact_words(0, 3), ran);
+    assert_eq!(fact_words(0, 4), "received rejected");
+    assert_eq!(fact_words(0, 5), "received rejected");
+    assert_eq!(fact_words(0, 6), "received rejected");
+    assert_eq!(fact_words(0, 7), "received rejected");
+    assert_eq!(fact_words(0, 8), ran);
+    assert_eq!(fact_words(1, 0), ran);
+    assert_eq!(fact_words(1, 1), ran);
+    assert_eq!(fact_words(2, 0), "received repaired rejected");
 
     let fact = |turn, call, word: &str| {
-        let facts = &told[&(turn, call)];
+        let facts = &facts_by_call[&(turn, call)];
         let found = facts.iter().find(|(one, _)| one == word);
         found.map(|(_, what)| what.clone()).expect("told")
     };
@@ -203,15 +205,26 @@ fn each_call_is_told_in_order_and_a_rejected_one_never_starts() {
     let results: Vec<&Value> = messages.iter().filter(|m| m["role"] == "tool").collect();
     assert_eq!(results.len(), 9);
     for (call, result) in (0..).zip(&results) {
-        let said = result["content"].as_str().expect("text");
-        if let Some((_, rejected)) = told[&(0, call)].iter().find(|(word, _)| word == "rejected") {
-            assert_eq!(rejected["text"], said);
+        let response_text = result["content"].as_str().expect("text");
+        if let Some((_, rejected)) = facts_by_call[&(0, call)]
+            .iter()
+            .find(|(word, _)| word == "rejected")
+        {
+            assert_eq!(rejected["text"], response_text);
         }
     }
-    let said = |call: usize| results[call]["content"].as_str().expect("text");
-    assert!(said(4).contains("did you mean `order`?"), "{}", said(4));
-    assert!(said(7).contains("\"id\""), "{}", said(7));
-    assert!(said(8).starts_with("Error: "), "{}", said(8));
+    let response_text = |call: usize| results[call]["content"].as_str().expect("text");
+    assert!(
+        response_text(4).contains("did you mean `order`?"),
+        "{}",
+        response_text(4)
+    );
+    assert!(response_text(7).contains("\"id\""), "{}", response_text(7));
+    assert!(
+        response_text(8).starts_with("Error: "),
+        "{}",
+        response_text(8)
+    );
     let sent = messages.iter().find(|m| m["role"] == "assistant");
     let calls = &sent.expect("its own turn")["tool_calls"];
     assert_eq!(calls[0]["function"]["arguments"], r#"{"id":1}"#);
@@ -219,27 +232,31 @@ fn each_call_is_told_in_order_and_a_rejected_one_never_starts() {
 }
 
 #[test]
-fn a_call_that_was_no_json_is_sent_back_as_it_was_read_and_one_that_cannot_be_read_as_nothing() {
+fn repaired_call_is_sent_back_repaired_and_unreadable_call_as_empty() {
     for dialect in [Dialect::Openai, Dialect::Anthropic, Dialect::Responses] {
         let turn = Reply::raw_call("order", "{'id': 2,}")
             .and_raw_call("order", "{id: 0}")
             .and_raw_call("order", "no JSON at all");
         // The server answers 500 to any past call whose arguments are no JSON.
-        let (bench, server) = bench(dialect, vec![turn]);
-        run(&bench);
+        let (test_dir, server) = test_dir(dialect, vec![turn]);
+        run(&test_dir);
         let back = server.requests()[1].json();
         let sent: Vec<Value> = match dialect {
             Dialect::Openai => {
                 let messages = back["messages"].as_array().expect("messages");
-                let own = messages.iter().find(|m| m["role"] == "assistant");
-                let calls = own.expect("its turn")["tool_calls"].as_array().cloned();
+                let assistant_message = messages.iter().find(|m| m["role"] == "assistant");
+                let calls = assistant_message.expect("its turn")["tool_calls"]
+                    .as_array()
+                    .cloned();
                 let calls = calls.expect("calls").into_iter();
                 calls.map(|c| parsed(&c["function"]["arguments"])).collect()
             }
             Dialect::Anthropic => {
                 let messages = back["messages"].as_array().expect("messages");
-                let own = messages.iter().find(|m| m["role"] == "assistant");
-                let parts = own.expect("its turn")["content"].as_array().cloned();
+                let assistant_message = messages.iter().find(|m| m["role"] == "assistant");
+                let parts = assistant_message.expect("its turn")["content"]
+                    .as_array()
+                    .cloned();
                 let parts = parts.expect("parts").into_iter();
                 parts
                     .filter(|part| part["type"] == "tool_use")
@@ -267,20 +284,20 @@ fn parsed(text: &Value) -> Value {
 }
 
 #[test]
-fn another_statement_is_judged_anew_and_the_same_one_is_not() {
-    let (bench, server) = bench(Dialect::Openai, Vec::new());
+fn changed_statement_is_judged_again_and_an_unchanged_one_is_cached() {
+    let (test_dir, server) = test_dir(Dialect::Openai, Vec::new());
     let server_says = |_: &crate::support::wire::Request| {
         Reply::verdict(json!({"citations": [], "reasoning": "r", "passed": true, "score": 1.0}))
     };
     drop(server);
     let server = WireServer::answering(Dialect::Openai, server_says);
-    let config = std::fs::read_to_string(bench.path().join("dicta.yaml")).expect("written");
+    let config = std::fs::read_to_string(test_dir.path().join("dicta.yaml")).expect("written");
     let old = config.find("base_url: '").expect("there") + "base_url: '".len();
     let end = old + config[old..].find('\'').expect("there");
     let config = format!("{}{}{}", &config[..old], server.base_url(), &config[end..]);
-    bench.write("dicta.yaml", &config);
+    test_dir.write("dicta.yaml", &config);
     let asked = || {
-        let out = bench.dicta(&["run", "-q"]);
+        let out = test_dir.dicta(&["run", "-q"]);
         assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
         server.requests().len()
     };
@@ -293,14 +310,14 @@ fn another_statement_is_judged_anew_and_the_same_one_is_not() {
         ("minValue: 1", "minValue: 2"),
     ] {
         let before = server.requests().len();
-        let tools = std::fs::read_to_string(bench.path().join("tools.yaml")).expect("written");
-        bench.write("tools.yaml", &tools.replace(change, with));
+        let tools = std::fs::read_to_string(test_dir.path().join("tools.yaml")).expect("written");
+        test_dir.write("tools.yaml", &tools.replace(change, with));
         assert_eq!(asked(), before + 1, "{with}");
         assert_eq!(asked(), before + 1, "{with}, again");
     }
     // A comment is no change.
-    let tools = std::fs::read_to_string(bench.path().join("tools.yaml")).expect("written");
-    bench.write("tools.yaml", &format!("# shop\n{tools}"));
+    let tools = std::fs::read_to_string(test_dir.path().join("tools.yaml")).expect("written");
+    test_dir.write("tools.yaml", &format!("# shop\n{tools}"));
     let before = server.requests().len();
     assert_eq!(asked(), before);
 }

@@ -4,7 +4,7 @@ use std::process::Output;
 
 use serde_json::Value;
 
-use crate::cli::{Bench, NAMES_A_RELEASE, text};
+use crate::cli::{NAMES_A_RELEASE, TestDir, text};
 
 /// Nobody listens there: a call that is started ends in an error, and its values are told.
 const API: &str =
@@ -13,16 +13,16 @@ const KEYS: &str = r#"{"keys": [{"kty": "EC", "crv": "P-256", "x": "arNRJlzDHRFz
 /// `sub` is ada, until 2100. Its key was thrown away.
 const TOKEN: &str = "eyJhbGciOiJFUzI1NiIsImtpZCI6ImsiLCJ0eXAiOiJKV1QifQ.eyJzdWIiOiJhZGEiLCJpc3MiOiJodHRwczovL2lkLmV4YW1wbGUiLCJhdWQiOiJkaWN0YSIsImV4cCI6NDEwMjQ0NDgwMH0.SOo4nfnhlNtEegYvJVnZRrix_j1eBu5-WxoalSpwX7fvQzf2XdTHuONc7bixzS2TftO54NLXz6B71KipiF5_3Q";
 
-fn bench(judge: &str, tools: &str) -> Bench {
-    let bench = Bench::new();
-    bench.workspace(
+fn test_dir(judge: &str, tools: &str) -> TestDir {
+    let test_dir = TestDir::new();
+    test_dir.workspace(
         &format!(
             "tools: [tools.yaml]\njudges:\n  j: {{ provider: openai, base_url: 'http://127.0.0.1:9/v1', model: m, tools: {judge} }}\n"
         ),
         NAMES_A_RELEASE,
     );
-    bench.write("tools.yaml", tools);
-    bench
+    test_dir.write("tools.yaml", tools);
+    test_dir
 }
 
 fn report(output: &Output) -> Value {
@@ -30,29 +30,29 @@ fn report(output: &Output) -> Value {
         .unwrap_or_else(|_| panic!("no report: {}", text(&output.stderr)))
 }
 
-fn tried(bench: &Bench, tool: &str, json: &str) -> (Option<i32>, Value) {
-    let output = bench.dicta(&["tool", tool, json, "--format", "json"]);
+fn call_tool(test_dir: &TestDir, tool: &str, json: &str) -> (Option<i32>, Value) {
+    let output = test_dir.dicta(&["tool", tool, json, "--format", "json"]);
     (output.status.code(), report(&output))
 }
 
 #[test]
-fn a_broken_tool_that_nobody_uses_stops_check_and_run_and_answers_with_what_is_wrong() {
+fn unused_broken_tool_stops_check_and_run() {
     let tools = format!(
         "{API}tools:\n  fine: {{kind: http, source: api, method: GET, path: /, description: d}}\n  \
          bad: {{kind: http, source: api, method: GET, path: /, description: d, parameters: [{{name: n, type: integer, description: n, default: x}}]}}\n"
     );
-    let bench = bench("[fine]", &tools);
+    let test_dir = test_dir("[fine]", &tools);
     for command in ["check", "run"] {
-        let output = bench.dicta(&[command]);
+        let output = test_dir.dicta(&[command]);
         assert_eq!(output.status.code(), Some(2), "{command}");
-        let told = text(&output.stderr);
+        let output_text = text(&output.stderr);
         assert!(
-            told.contains("unable to parse the default: \"x\" not type \"integer\"")
-                && told.contains("tools.yaml:5:"),
-            "{told}"
+            output_text.contains("unable to parse the default: \"x\" not type \"integer\"")
+                && output_text.contains("tools.yaml:5:"),
+            "{output_text}"
         );
     }
-    let (code, report) = tried(&bench, "bad", "{n: 2,}");
+    let (code, report) = call_tool(&test_dir, "bad", "{n: 2,}");
     assert_eq!((code, &report["outcome"]), (Some(1), &"rejected".into()));
     assert_eq!(report["rule"], "broken");
     assert_eq!(report["canonical"].to_string(), r#"{"n":2}"#);
@@ -63,63 +63,63 @@ fn a_broken_tool_that_nobody_uses_stops_check_and_run_and_answers_with_what_is_w
         "{report}"
     );
     // The others can still be tried.
-    let (_, report) = tried(&bench, "fine", "{}");
+    let (_, report) = call_tool(&test_dir, "fine", "{}");
     assert_eq!(report["outcome"], "error");
 }
 
 #[test]
-fn a_folder_of_both_forms_and_json_is_one_toolbox_and_unknown_names_are_told_with_what_there_is() {
-    let bench = Bench::new();
+fn folder_of_tools_files_is_one_toolbox_and_unknown_names_get_suggestions() {
+    let test_dir = TestDir::new();
     let judges = |tools: &str| {
-        bench.workspace(
+        test_dir.workspace(
             &format!(
                 "tools: [kit, one.json]\njudges:\n  j: {{ provider: openai, base_url: 'http://127.0.0.1:9/v1', model: m, tools: {tools} }}\n"
             ),
             NAMES_A_RELEASE,
         );
-        bench.dicta(&["check"])
+        test_dir.dicta(&["check"])
     };
     let tool = "method: GET, path: /, description: '${WORDS:of: words}'";
-    bench.write(
+    test_dir.write(
         "kit/a.yaml",
         &format!(
             "{API}tools:\n  a: {{kind: http, source: api, {tool}}}\ntoolsets: {{both: [a, b]}}\n"
         ),
     );
-    bench.write(
+    test_dir.write(
         "kit/b.yaml",
         "kind: tool\nname: b\ntype: http\nsource: api\nmethod: GET\npath: /\ndescription: d\n---\nkind: group\nname: last\ntools: [c]\n",
     );
-    bench.write(
+    test_dir.write(
         "one.json",
         r#"{"tools": {"c": {"kind": "http", "source": "api", "method": "GET", "path": "/", "description": "d"}}}"#,
     );
     let fine = judges("[both, last]");
     assert_eq!(fine.status.code(), Some(0), "{}", text(&fine.stderr));
-    let output = bench.dicta(&["tools", "--format", "json"]);
+    let output = test_dir.dicta(&["tools", "--format", "json"]);
     let list = report(&output);
-    let of = |name: &str| {
+    let find_tool = |name: &str| {
         let mut all = list.as_array().into_iter().flatten();
         all.find(|row| row["name"] == name)
             .cloned()
             .unwrap_or_default()
     };
-    assert_eq!(of("a")["description"], "of: words");
-    assert_eq!(of("c")["judges"], serde_json::json!(["j"]));
+    assert_eq!(find_tool("a")["description"], "of: words");
+    assert_eq!(find_tool("c")["judges"], serde_json::json!(["j"]));
     let wrong = judges("[bofh, zzzzzz, last]");
     assert_eq!(wrong.status.code(), Some(2));
-    let told = text(&wrong.stderr);
+    let output_text = text(&wrong.stderr);
     for part in [
         "`bofh`; did you mean `both`?",
         "`zzzzzz`",
         "a, b, both, c, fetch_url, last",
     ] {
-        assert!(told.contains(part), "{part} in {told}");
+        assert!(output_text.contains(part), "{part} in {output_text}");
     }
 }
 
 #[test]
-fn rules_hold_strictly_and_the_model_is_told_them_beforehand() {
+fn parameter_rules_are_enforced_and_declared_to_the_model() {
     let tools = format!(
         "{API}tools:\n  t:\n    kind: http\n    source: api\n    method: POST\n    path: /\n    description: d\n    parameters:\n      \
          - {{name: n, type: integer, description: n, allowedValues: [1, 2]}}\n      \
@@ -128,21 +128,21 @@ fn rules_hold_strictly_and_the_model_is_told_them_beforehand() {
          - {{name: w, type: string, description: w, allowedValues: [red], required: false}}\n  \
          any: {{kind: http, source: api, method: POST, path: /, description: d, inputSchema: {{type: object}}}}\n"
     );
-    let bench = bench("[t, any]", &tools);
-    let check = bench.dicta(&["check"]);
+    let test_dir = test_dir("[t, any]", &tools);
+    let check = test_dir.dicta(&["check"]);
     assert!(
         text(&check.stderr)
             .contains("`red` also admits `hundred`; write `^red$` or `anchored: true`"),
         "{}",
         text(&check.stderr)
     );
-    let (_, report) = tried(&bench, "t", r#"{"n":1}"#);
+    let (_, report) = call_tool(&test_dir, "t", r#"{"n":1}"#);
     assert_eq!(report["outcome"], "error", "it was started: {report}");
     assert_eq!(
         report["values"].to_string(),
         r#"{"n":1,"f":1.0,"l":[1,2],"w":null}"#
     );
-    let (code, report) = tried(&bench, "t", r#"{"n":3,"f":2.5,"l":[1,"x"],"w":"blue"}"#);
+    let (code, report) = call_tool(&test_dir, "t", r#"{"n":3,"f":2.5,"l":[1,"x"],"w":"blue"}"#);
     assert_eq!((code, &report["rule"]), (Some(1), &"parameters".into()));
     let why = report["error"].as_str().unwrap_or_default();
     for part in [
@@ -154,41 +154,42 @@ fn rules_hold_strictly_and_the_model_is_told_them_beforehand() {
         assert!(why.contains(part), "{part} in {why}");
     }
     // As written, even where no program holds the number.
-    let output = bench.dicta(&[
+    let output = test_dir.dicta(&[
         "tool",
         "any",
         r#"{"a":1e400,"b":12345678901234567890123}"#,
         "--format",
         "json",
     ]);
-    let told = text(&output.stdout);
+    let output_text = text(&output.stdout);
     assert!(
-        told.contains(r#""values":{"a":1e400,"b":12345678901234567890123}"#),
-        "{told}"
+        output_text.contains(r#""values":{"a":1e400,"b":12345678901234567890123}"#),
+        "{output_text}"
     );
-    let list = bench.dicta(&["tools", "--format", "json"]);
+    let list = test_dir.dicta(&["tools", "--format", "json"]);
     let list: Value = serde_json::from_slice(&list.stdout).expect("JSON");
     let t = list
         .as_array()
         .into_iter()
         .flatten()
         .find(|row| row["name"] == "t");
-    let shown = &t.expect("it is there")["schema"]["properties"];
-    assert_eq!(shown["n"]["enum"], serde_json::json!([1, 2]));
-    assert_eq!(shown["f"]["maximum"], 2);
-    assert_eq!(shown["w"]["pattern"], "red");
+    let properties = &t.expect("it is there")["schema"]["properties"];
+    assert_eq!(properties["n"]["enum"], serde_json::json!([1, 2]));
+    assert_eq!(properties["f"]["maximum"], 2);
+    assert_eq!(properties["w"]["pattern"], "red");
 }
 
 #[test]
-fn a_claim_fills_its_parameter_unseen_and_no_token_shows() {
+fn token_claim_fills_its_parameter_and_no_token_is_shown() {
     let tools = format!(
         "{API}authServices:\n  idp: {{kind: generic, audience: dicta, issuer: 'https://id.example', jwks: keys.json}}\ntools:\n  \
          mine: {{kind: http, source: api, method: POST, path: /, description: d, authRequired: [idp], parameters: [{{name: who, type: string, description: w, authServices: [{{name: idp, field: sub}}]}}]}}\n"
     );
-    let bench = bench("[mine]", &tools);
-    bench.write("keys.json", KEYS);
+    let test_dir = test_dir("[mine]", &tools);
+    test_dir.write("keys.json", KEYS);
     let with = |token: &str| {
-        let mut command = bench.command(&["tool", "mine", r#"{"who":"eve"}"#, "--format", "json"]);
+        let mut command =
+            test_dir.command(&["tool", "mine", r#"{"who":"eve"}"#, "--format", "json"]);
         command.env("IDP_TOKEN", token).output().expect("it runs")
     };
     let fine = with(TOKEN);
@@ -210,37 +211,37 @@ fn a_claim_fills_its_parameter_unseen_and_no_token_shows() {
     for output in [
         fine,
         with(&forged),
-        bench.dicta(&["tools", "--format", "json"]),
+        test_dir.dicta(&["tools", "--format", "json"]),
     ] {
-        let told = text(&output.stdout) + &text(&output.stderr);
+        let output_text = text(&output.stdout) + &text(&output.stderr);
         assert!(
-            !told.contains("eyJ") && !told.contains(r#""who":{"#),
-            "{told}"
+            !output_text.contains("eyJ") && !output_text.contains(r#""who":{"#),
+            "{output_text}"
         );
     }
 }
 
 #[test]
-fn a_variable_that_is_not_set_is_named_with_its_place_and_a_set_one_never_shows() {
+fn unset_variable_is_reported_at_its_place_and_set_values_stay_hidden() {
     let tools = API.replace(
         "allowPrivate: true",
         "allowPrivate: true, headers: {X-Key: '${SHOP_KEY}'}, more: 1",
     );
-    let bench = bench("[]", &tools);
-    let told = text(&bench.dicta(&["check"]).stderr);
+    let test_dir = test_dir("[]", &tools);
+    let output_text = text(&test_dir.dicta(&["check"]).stderr);
     assert!(
-        told.contains("${SHOP_KEY} is not set in the environment, and has no default")
-            && told.contains("tools.yaml:2:")
-            && told.contains("set SHOP_KEY, or give a default: ${SHOP_KEY:value}"),
-        "{told}"
+        output_text.contains("${SHOP_KEY} is not set in the environment, and has no default")
+            && output_text.contains("tools.yaml:2:")
+            && output_text.contains("set SHOP_KEY, or give a default: ${SHOP_KEY:value}"),
+        "{output_text}"
     );
-    let output = bench
+    let output = test_dir
         .command(&["check"])
         .env("SHOP_KEY", "hush-hush-12345")
         .output();
-    let told = text(&output.expect("it runs").stderr);
+    let output_text = text(&output.expect("it runs").stderr);
     assert!(
-        told.contains("unknown key `more`") && !told.contains("hush-hush"),
-        "{told}"
+        output_text.contains("unknown key `more`") && !output_text.contains("hush-hush"),
+        "{output_text}"
     );
 }

@@ -7,8 +7,8 @@ use std::fs;
 
 use regex::Regex;
 
-use crate::fail_with;
 use crate::source::{Source, root, sources};
+use crate::{fail_with, is_test_path};
 
 /// The most words that a sentence may have.
 const MAX_WORDS: usize = 25;
@@ -135,19 +135,12 @@ fn comment(line: &str) -> Option<(&'static str, &str)> {
     None
 }
 
-fn is_test_file(path: &str) -> bool {
-    path.contains("/tests")
-        || path.ends_with("tests.rs")
-        || path.contains("/stories/")
-        || !path.starts_with("src/")
-}
-
 /// The passages of a Rust file: blocks of comments, and the literals of program texts.
 fn rust_passages(source: &Source) -> Vec<Passage> {
     let literal = Regex::new(r#""((?:[^"\\]|\\.)*)""#).expect("a pattern");
     let lines: Vec<&str> = source.text.lines().collect();
     let data = DATA.iter().any(|(path, _)| source.path.starts_with(path));
-    let mut in_tests = is_test_file(&source.path);
+    let mut in_tests = is_test_path(&source.path);
     let mut passages: Vec<Passage> = Vec::new();
     let mut open: Option<&str> = None;
     for (at, line) in lines.iter().enumerate() {

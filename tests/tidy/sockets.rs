@@ -85,7 +85,7 @@ fn in_module_of_tests(before: &str) -> bool {
 }
 
 #[test]
-fn nobody_but_net_opens_a_socket() {
+fn only_net_opens_a_socket() {
     let problems: Vec<String> = sources().iter().flat_map(openers).collect();
     fail_with(&problems, "the ways out are in src/net");
 }

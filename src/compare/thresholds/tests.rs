@@ -70,7 +70,7 @@ fn lines(sweep: &ThresholdSweep) -> Vec<Line> {
 }
 
 #[test]
-fn every_score_is_a_threshold_and_the_current_one_is_marked() {
+fn every_score_is_a_threshold_and_current_one_is_marked() {
     let mut scores = ScoreCollector::default();
     for (transcript, score) in [("a", 0.2), ("b", 0.6), ("c", 0.6), ("d", 0.9)] {
         scores.add_result(name(transcript, None), "llm_judge", &judged(score));
@@ -99,13 +99,13 @@ fn every_score_is_a_threshold_and_the_current_one_is_marked() {
         .map(|p| p.threshold)
         .collect();
     assert_eq!((current, sweep.scored, sweep.unscored), (vec![0.7], 4, 1));
-    let (right, best) = sweep.best_points().expect("labels");
-    assert_eq!((right, best.len()), (3, 3));
+    let best = sweep.best_points().expect("labels");
+    assert_eq!((best.agreeing, best.points.len()), (3, 3));
     assert_eq!(sweep.recorded.pass, 3, "as the judge itself said");
 }
 
 #[test]
-fn a_max_score_is_moved_where_it_alone_decides() {
+fn max_score_varies_if_it_is_the_only_bound() {
     let mut scores = ScoreCollector::default();
     for (transcript, score) in [("a", 0.1), ("b", 0.5)] {
         scores.add_result(name(transcript, None), "llm_judge", &judged(score));
@@ -124,7 +124,7 @@ fn a_max_score_is_moved_where_it_alone_decides() {
 }
 
 #[test]
-fn with_both_bounds_the_upper_one_stays() {
+fn with_both_bounds_only_min_score_varies() {
     let mut scores = ScoreCollector::default();
     for (transcript, score) in [("a", 0.4), ("b", 0.95)] {
         scores.add_result(name(transcript, None), "llm_judge", &judged(score));
@@ -151,7 +151,7 @@ fn repeats_vote_at_each_threshold() {
 }
 
 #[test]
-fn what_does_not_apply_and_what_has_no_score_is_no_verdict() {
+fn evals_without_applicable_scores_have_no_sweep() {
     let mut scores = ScoreCollector::default();
     let mut na = judged(0.9);
     na.outcome = Outcome::NotApplicable;
@@ -178,7 +178,7 @@ fn what_does_not_apply_and_what_has_no_score_is_no_verdict() {
 proptest! {
     /// The sweep counts what a new decision of each case gives.
     #[test]
-    fn each_point_is_as_a_run_would_decide(
+    fn each_point_equals_decisions_of_a_run(
         all in prop::collection::vec(prop::collection::vec(0_u8..=4, 1..4), 1..8),
         max in prop::bool::ANY,
     ) {

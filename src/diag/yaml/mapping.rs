@@ -97,6 +97,7 @@ impl<'d> MappingDecoder<'d> {
             Some(other) => {
                 let name = last_pointer_step(pointer);
                 let message = match name {
+                    // The step is empty for the whole file, a number for an entry of a list, else a key.
                     "" => format!("the file must be a mapping (got {})", describe_value(other)),
                     name if name.bytes().all(|b| b.is_ascii_digit()) => {
                         format!("must be a mapping (got {})", describe_value(other))
@@ -153,6 +154,7 @@ impl<'d> MappingDecoder<'d> {
 
     /// Makes a key known and returns its value as written.
     pub fn value(&mut self, key: &'static str) -> Option<&'d Value> {
+        // An absent key becomes known too, so that suggestions include it.
         self.known.push(key);
         self.map.and_then(|map| map.get(key))
     }
@@ -270,6 +272,7 @@ impl<'d> MappingDecoder<'d> {
             Some(n) if range.contains(&n) => Some(n),
             _ if value.is_number() => {
                 let (low, high) = (range.start(), range.end());
+                // An upper bound this large is technical; the author does not need it.
                 let wanted = if *high >= i64::from(u32::MAX) {
                     format!("a whole number, {low} or more")
                 } else {
@@ -424,6 +427,7 @@ impl<'d> MappingDecoder<'d> {
             };
             let mut problem = Diagnostic::error("unknown-key", &self.doc.path, message)
                 .with_span(self.doc.key_span(&self.pointer(key)), &self.doc.source);
+            // With a suggestion in the message, a list of all keys would distract.
             if find_nearest(key, self.known_keys().iter().copied()).is_none() {
                 problem = problem.help(format!("known here: {}", self.known_keys().join(", ")));
             }
@@ -443,11 +447,11 @@ pub fn describe_value(value: &Value) -> String {
         Value::Bool(b) => b.to_string(),
         Value::Number(n) => n.to_string(),
         Value::String(s) => {
-            let mut shown: String = s.chars().take(40).collect();
-            if shown.len() < s.len() {
-                shown.push('…');
+            let mut excerpt: String = s.chars().take(40).collect();
+            if excerpt.len() < s.len() {
+                excerpt.push('…');
             }
-            format!("the text {shown:?}")
+            format!("the text {excerpt:?}")
         }
         Value::Array(_) => "a list".to_owned(),
         Value::Object(_) => "a mapping".to_owned(),

@@ -35,13 +35,19 @@ pub(super) fn parse_nodes(
 ) -> Result<Vec<Spanned<YamlNode>>, Error> {
     let options = || {
         serde_saphyr::options! {
+            // Only `true` and `false` are booleans. In YAML 1.1 also `yes`, `no` and `on` are, which
+            // surprises authors.
             strict_booleans: true,
             reject_unsupported_tags: true,
+            // dicta renders its own snippets.
             with_snippet: false,
             // dicta reports all duplicates itself, because the parser would stop at the first one.
             duplicate_keys: if refuse_duplicates { DuplicateKeyPolicy::Error } else { DuplicateKeyPolicy::LastWins },
+            // dicta merges `<<` itself, because it needs the places of merged values.
             merge_keys: MergeKeyPolicy::AsOrdinary,
+            // `resolve_scalar` refuses these numbers with a message of its own.
             non_finite_float_policy: NonFiniteFloatPolicy::PassThrough,
+            // Aliases can make a small file expand to billions of values, so the expansion is limited.
             alias_limits: serde_saphyr::alias_limits! {
                 max_total_replayed_events: MAX_NODES,
             },
@@ -54,6 +60,7 @@ pub(super) fn parse_nodes(
                 max_recorded_anchor_bytes: 16 << 20,
                 max_aliases: 1_000,
                 max_anchors: 1_000,
+                // The limits above suffice; a shared anchor with many aliases is legitimate.
                 enforce_alias_anchor_ratio: false,
             },
         }
@@ -170,6 +177,7 @@ impl TreeResolver<'_> {
         // Long keys at every level make pointers that are far larger than the file.
         match self.pointer_bytes.checked_sub(pointer.len()) {
             Some(left) => self.pointer_bytes = left,
+            // Reusing the other limit ends the walk at one place.
             None => self.nodes_left = 0,
         }
         if self.nodes_left == 0 {
@@ -229,10 +237,12 @@ impl TreeResolver<'_> {
         let depth = pointer.len();
         for (key, node) in entries {
             let key_span = to_span(key.defined);
+            // Merge keys follow in the second loop.
             if key.value == "<<" {
                 continue;
             }
             if map.contains_key(&key.value) {
+                // A merged key that exists already is not an error: the existing one takes precedence.
                 if !merged {
                     self.problems.error(
                         key_span,

@@ -29,6 +29,7 @@ pub(super) fn resolve_scalar(word: &str) -> PlainScalar {
             "`{word}` is not a number here; quote it if it is text"
         ));
     }
+    // YAML 1.2 has hexadecimal and octal numbers with these prefixes, without a sign.
     for (prefix, radix) in [("0x", 16), ("0o", 8)] {
         if let Some(digits) = word.strip_prefix(prefix)
             && !digits.is_empty()
@@ -57,6 +58,7 @@ pub(super) fn resolve_scalar(word: &str) -> PlainScalar {
         !e.is_empty() && digits(e)
     });
     let no_digits = whole.is_empty() && fraction.is_none_or(str::is_empty);
+    // `014` is octal in YAML 1.1 and decimal in 1.2; dicta keeps it as text.
     let leading_zero = whole.len() > 1 && whole.starts_with('0');
     if !digits(whole)
         || !fraction.is_none_or(digits)
@@ -68,6 +70,7 @@ pub(super) fn resolve_scalar(word: &str) -> PlainScalar {
     }
     if fraction.is_none() && exponent.is_none() {
         let word = word.strip_prefix('+').unwrap_or(word);
+        // Both types together are the integers that JSON values hold exactly.
         return match (word.parse::<i64>(), word.parse::<u64>()) {
             (Ok(n), _) => PlainScalar::Value(n.into()),
             (_, Ok(n)) => PlainScalar::Value(n.into()),
@@ -81,8 +84,8 @@ pub(super) fn resolve_scalar(word: &str) -> PlainScalar {
 }
 
 fn too_big(word: &str) -> String {
-    let shown: String = word.chars().take(40).collect();
-    format!("the number {shown} does not fit; quote it if it is text")
+    let excerpt: String = word.chars().take(40).collect();
+    format!("the number {excerpt} does not fit; quote it if it is text")
 }
 
 #[cfg(test)]
@@ -91,7 +94,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn words_are_what_the_core_schema_says_and_nothing_changes_unnoticed() {
+    fn plain_words_follow_the_yaml_core_schema() {
         let values = [
             ("0", json!(0)),
             ("-7", json!(-7)),

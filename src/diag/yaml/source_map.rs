@@ -54,6 +54,7 @@ impl SourceMap {
         let from = last.map_or_else(SpanOffset::default, |last| {
             let lines = last.source.bytes().filter(|byte| *byte == b'\n').count();
             SpanOffset {
+                // The gaps keep the place at the end of one file apart from the start of the next.
                 bytes: last.offset.bytes + last.source.len() + 1,
                 lines: last
                     .offset
@@ -80,6 +81,7 @@ impl SourceMap {
     }
 
     fn find_file(&self, span: &SourceSpan) -> &SourceMapFile {
+        // The last file that begins at or before the place contains it.
         let mut before = self.files.iter().rev();
         before
             .find(|layer| layer.offset.bytes <= span.bytes.start)
@@ -161,6 +163,7 @@ impl YamlDoc {
             self.spans.insert(at.to_owned(), place);
         }
         let mut count = 1;
+        // The two pointers grow together: one names the source, the other the target.
         let mut below = |step: &str, value: &Value| {
             let (at, pointer) = (format!("{at}/{step}"), format!("{pointer}/{step}"));
             count += self.copy_entry_spans(&at, from, &pointer, value, shift);

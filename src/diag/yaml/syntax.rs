@@ -35,6 +35,7 @@ fn with_byte_range(span: SourceSpan, source: &str) -> SourceSpan {
     let start: usize = before.map(str::len).sum();
     let line = source[start..].lines().next().unwrap_or("");
     let column = (span.column as usize).saturating_sub(1);
+    // The parser counts columns in characters, and spans are in bytes.
     let at = line
         .char_indices()
         .nth(column)
@@ -71,6 +72,7 @@ fn describe_error(error: &Error) -> (&'static str, String) {
         }
         other => {
             let text = strip_location(other);
+            // These errors arrive as general messages, so dicta recognizes their texts.
             if text.contains("recursion limit") {
                 return ("too-deep", format!("nested deeper than {MAX_DEPTH} levels"));
             }
@@ -103,14 +105,14 @@ mod tests {
     use std::sync::Arc;
 
     #[test]
-    fn a_syntax_error_shows_its_own_line() {
+    fn yaml_syntax_error_shows_its_line() {
         let text: Arc<str> = "a: 1\nü: 2\n  b: 3\n".into();
         let problems =
             super::super::read_document(&text, Path::new("x.yaml")).expect_err("not YAML");
-        let shown = crate::diag::render(&problems, false, 80);
+        let rendered = crate::diag::render(&problems, false, 80);
         assert!(
-            shown.contains("x.yaml:3:4") && shown.contains("b: 3"),
-            "{shown}"
+            rendered.contains("x.yaml:3:4") && rendered.contains("b: 3"),
+            "{rendered}"
         );
     }
 }

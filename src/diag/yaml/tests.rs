@@ -21,7 +21,7 @@ fn place<'d>(doc: &'d YamlDoc, pointer: &str) -> (u32, u32, &'d str) {
 }
 
 #[test]
-fn every_value_has_its_place() {
+fn every_yaml_value_has_a_span() {
     let text = "a: 1\nb: [x, 2]\nc:\n  d: \"q\"\n  e:\n    - f: é é 1\n    - g\n";
     let doc = doc(text).expect("valid");
     assert_eq!(
@@ -68,7 +68,7 @@ fn words_stay_what_was_written() {
 }
 
 #[test]
-fn merge_keys_give_way_to_written_ones() {
+fn written_keys_take_precedence_over_merged_keys() {
     let text = "x: &a {p: 1, q: 2}\ny: *a\nz: {<<: *a, q: 3}\nw:\n  <<: [*a, {p: 9, r: 4}]\n";
     let doc = doc(text).expect("valid");
     assert_eq!(doc.value["y"], json!({"p": 1, "q": 2}));
@@ -78,7 +78,7 @@ fn merge_keys_give_way_to_written_ones() {
 }
 
 #[test]
-fn what_would_change_unnoticed_is_an_error_at_its_place() {
+fn ambiguous_yaml_is_an_error_at_its_place() {
     let cases: &[(&str, &[&str])] = &[
         (
             "a: 1\nb: 2\na: 3\nb: 4\n",
@@ -118,7 +118,7 @@ fn what_would_change_unnoticed_is_an_error_at_its_place() {
 }
 
 #[test]
-fn broken_yaml_is_told_with_its_place() {
+fn broken_yaml_is_reported_at_its_place() {
     let cases = [
         (
             "a: [1,\n",
@@ -149,7 +149,7 @@ fn broken_yaml_is_told_with_its_place() {
 }
 
 #[test]
-fn bombs_are_refused_in_time() {
+fn alias_bombs_are_refused_quickly() {
     let mut aliases = vec!["a0: &a0 [x, x, x, x, x, x, x, x, x]".to_owned()];
     aliases.extend((1..9).map(|i| {
         let list = vec![format!("*a{}", i - 1); 9].join(", ");
@@ -193,7 +193,7 @@ fn bombs_are_refused_in_time() {
 }
 
 #[test]
-fn what_is_allowed_is_read_in_full() {
+fn largest_allowed_document_is_read() {
     let deep = "- ".repeat(62) + "x";
     assert!(doc(&deep).is_ok(), "{:?}", doc(&deep).err());
     let long = value(&"- 1\n".repeat(49_000));
@@ -208,7 +208,7 @@ fn an_empty_file_is_nothing() {
 }
 
 #[test]
-fn several_documents_are_read_where_the_caller_wants_them() {
+fn several_documents_are_read_on_request() {
     let docs =
         read_all_documents(&Arc::from("a: 1\n---\nb: 2\n"), Path::new("f.yaml")).expect("valid");
     let values: Vec<Value> = docs.into_iter().map(|doc| doc.value).collect();
@@ -296,7 +296,7 @@ fn decoder_that_reads_a_key_outside_its_table_panics() {
 }
 
 #[test]
-fn a_file_that_is_no_mapping_says_so_once() {
+fn file_without_mapping_is_reported_once() {
     let doc = doc("- a\n").expect("valid YAML");
     let problems = DiagnosticCollector::from_doc(&doc);
     let mut fields = MappingDecoder::new(&doc, "", &problems);
@@ -314,7 +314,7 @@ fn a_file_that_is_no_mapping_says_so_once() {
 }
 
 #[test]
-fn writing_gives_what_reading_takes() {
+fn written_yaml_reads_back_equal() {
     let written = json!({"id": "x", "on": "no", "n": [1, 2.5], "t": "a\nb\n"});
     assert_eq!(value(&to_string(&written).expect("plain data")), written);
 }

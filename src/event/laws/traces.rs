@@ -12,15 +12,15 @@ use crate::model::{
 
 /// The output of one attempt in chunks: text, thoughts, and the arguments of its calls.
 #[derive(Debug, Clone)]
-struct Spoken {
+struct AttemptChunks {
     text: Vec<String>,
     thought: Vec<String>,
     args: Vec<Vec<String>>,
 }
 
-fn spoken() -> impl Strategy<Value = Spoken> {
+fn attempt_chunks() -> impl Strategy<Value = AttemptChunks> {
     let chunks = || vec("[a-z\u{e4}\"\n]{1,5}", 0..4);
-    (chunks(), chunks(), vec(chunks(), 0..3)).prop_map(|(text, thought, args)| Spoken {
+    (chunks(), chunks(), vec(chunks(), 0..3)).prop_map(|(text, thought, args)| AttemptChunks {
         text,
         thought,
         args,
@@ -28,11 +28,11 @@ fn spoken() -> impl Strategy<Value = Spoken> {
 }
 
 /// The turns of a trace: failed attempts, then the one that succeeds.
-type Trace = Vec<(Vec<Spoken>, Spoken)>;
+type Trace = Vec<(Vec<AttemptChunks>, AttemptChunks)>;
 
 /// Returns a consistent run of judged cells, with their traces interleaved as in concurrent runs.
 pub(crate) fn run() -> impl Strategy<Value = Vec<EventKind>> {
-    let trace = || vec((vec(spoken(), 0..3), spoken()), 0..3);
+    let trace = || vec((vec(attempt_chunks(), 0..3), attempt_chunks()), 0..3);
     (transcript(), vec(trace(), 1..4), vec(any::<u8>(), 200)).prop_map(
         |(transcript, traces, picks)| {
             let key = |repeat| CellKey {
@@ -67,16 +67,16 @@ pub(crate) fn run() -> impl Strategy<Value = Vec<EventKind>> {
 
 fn cell_facts(cell: CellIx, trace: &Trace) -> Vec<EventKind> {
     let mut all = vec![EventKind::CellStarted { cell, key: None }];
-    for (turn, (failed, spoken)) in (0..).map(TurnIx).zip(trace) {
+    for (turn, (failed, attempt_chunks)) in (0..).map(TurnIx).zip(trace) {
         let mut say = |fact| all.push(EventKind::Turn { cell, turn, fact });
         say(TurnFact::Started {
             request: vec![StoredText::Text("{}".to_owned())],
             dropped: Vec::new(),
         });
-        let attempts = failed.iter().chain([spoken]);
-        for (attempt, said) in (1_u8..).zip(attempts) {
+        let attempts = failed.iter().chain([attempt_chunks]);
+        for (attempt, chunks_of_attempt) in (1_u8..).zip(attempts) {
             say(TurnFact::AttemptStarted { attempt });
-            for (part, text) in deltas(said) {
+            for (part, text) in deltas(chunks_of_attempt) {
                 say(TurnFact::Delta {
                     attempt,
                     part,
@@ -98,7 +98,7 @@ fn cell_facts(cell: CellIx, trace: &Trace) -> Vec<EventKind> {
                     attempt,
                     native: Vec::new(),
                     resendable: true,
-                    reply: reply_of(said),
+                    reply: reply_of(chunks_of_attempt),
                     usage: TokenUsage::default(),
                     exchange: None,
                 });
@@ -113,11 +113,13 @@ fn cell_facts(cell: CellIx, trace: &Trace) -> Vec<EventKind> {
 }
 
 /// Returns the deltas of all parts, in turns.
-fn deltas(said: &Spoken) -> Vec<(DeltaPart, String)> {
-    let args = (0..).map(|n| DeltaPart::Args(CallIx(n))).zip(&said.args);
+fn deltas(chunks_of_attempt: &AttemptChunks) -> Vec<(DeltaPart, String)> {
+    let args = (0..)
+        .map(|n| DeltaPart::Args(CallIx(n)))
+        .zip(&chunks_of_attempt.args);
     let parts: Vec<_> = [
-        (DeltaPart::Thought, &said.thought),
-        (DeltaPart::Text, &said.text),
+        (DeltaPart::Thought, &chunks_of_attempt.thought),
+        (DeltaPart::Text, &chunks_of_attempt.text),
     ]
     .into_iter()
     .chain(args)
@@ -131,11 +133,11 @@ fn deltas(said: &Spoken) -> Vec<(DeltaPart, String)> {
         .collect()
 }
 
-fn reply_of(said: &Spoken) -> ModelReply {
+fn reply_of(chunks_of_attempt: &AttemptChunks) -> ModelReply {
     ModelReply {
-        text: said.text.concat(),
-        thought: said.thought.concat(),
-        calls: said
+        text: chunks_of_attempt.text.concat(),
+        thought: chunks_of_attempt.thought.concat(),
+        calls: chunks_of_attempt
             .args
             .iter()
             .map(|chunks| ReplyCall {

@@ -11,12 +11,12 @@ use crate::model::{
 
 const CELL: CellIx = CellIx(0);
 
-struct Story {
+struct EventFeed {
     stats: RunStats,
     seq: u64,
 }
 
-impl Story {
+impl EventFeed {
     fn new(judges: Vec<JudgeConfig>, cells: &[u32]) -> Self {
         let judges = judges.into_iter().map(|config| JudgeSpec {
             config,
@@ -41,11 +41,11 @@ impl Story {
             plan: IndexMap::new(),
             frozen: None,
         };
-        let mut story = Self {
+        let mut feed = Self {
             stats: RunStats::default(),
             seq: 0,
         };
-        story.at(0, EventKind::RunStarted(Box::new(header)));
+        feed.at(0, EventKind::RunStarted(Box::new(header)));
         let keys = cells.iter().map(|judge| CellKey {
             eval: 0,
             message: None,
@@ -64,8 +64,8 @@ impl Story {
             first: CELL,
             keys: keys.collect(),
         };
-        story.at(0, planned);
-        story
+        feed.at(0, planned);
+        feed
     }
 
     fn at(&mut self, at: u64, kind: EventKind) {
@@ -114,13 +114,13 @@ impl Story {
             raw: "{}".into(),
         };
         for fact in std::iter::once(received).chain(facts) {
-            let told = EventKind::Tool {
+            let tool_event = EventKind::Tool {
                 cell: CELL,
                 turn: TurnIx(0),
                 call: CallIx(nth),
                 fact,
             };
-            self.at(0, told);
+            self.at(0, tool_event);
         }
     }
 
@@ -176,8 +176,8 @@ fn answer(source: ToolResponseSource, is_error: bool, took: u64) -> ToolFact {
 }
 
 #[test]
-fn a_judges_calls_tokens_and_money_are_counted_with_the_failed_ones() {
-    let mut run = Story::new(vec![model("a"), model("b")], &[0, 0, 1]);
+fn judge_statistics_include_failed_calls() {
+    let mut run = EventFeed::new(vec![model("a"), model("b")], &[0, 0, 1]);
     run.call(0, 100, CELL, 0, tokens(10, 3));
     run.turn(100, CELL, 1, TurnFact::AttemptStarted { attempt: 1 });
     let failed = TurnFact::AttemptFailed {
@@ -220,8 +220,8 @@ fn a_judges_calls_tokens_and_money_are_counted_with_the_failed_ones() {
 }
 
 #[test]
-fn what_an_open_cell_costs_is_unknown_until_it_ends() {
-    let mut run = Story::new(vec![model("a")], &[0, 0]);
+fn cost_of_a_cell_in_progress_is_unknown() {
+    let mut run = EventFeed::new(vec![model("a")], &[0, 0]);
     run.call(0, 10, CELL, 0, tokens(1, 1));
     run.end(CELL, |result| result.cost_usd = Some(0.25));
     run.call(0, 10, CellIx(1), 0, tokens(1, 1));
@@ -234,8 +234,8 @@ fn what_an_open_cell_costs_is_unknown_until_it_ends() {
 }
 
 #[test]
-fn a_recalled_verdict_is_cached_and_costs_nothing_again() {
-    let mut run = Story::new(vec![model("a")], &[0, 0]);
+fn cached_verdict_costs_nothing() {
+    let mut run = EventFeed::new(vec![model("a")], &[0, 0]);
     run.end(CELL, |result| {
         result.cached = Some(RunId("20261120T000000Z-wxyz".into()));
     });
@@ -246,8 +246,8 @@ fn a_recalled_verdict_is_cached_and_costs_nothing_again() {
 }
 
 #[test]
-fn a_rejected_verdict_counts_once_whichever_way_it_was_stated() {
-    let mut run = Story::new(vec![model("a")], &[0]);
+fn rejected_verdict_counts_once_per_turn() {
+    let mut run = EventFeed::new(vec![model("a")], &[0]);
     let text = "no".to_owned();
     let rule = "verdict".to_owned();
     run.tool(0, SUBMIT_VERDICT, vec![ToolFact::Rejected { rule, text }]);
@@ -263,8 +263,8 @@ fn a_rejected_verdict_counts_once_whichever_way_it_was_stated() {
 }
 
 #[test]
-fn a_tools_calls_are_counted_by_how_they_ended() {
-    let mut run = Story::new(vec![model("a")], &[0]);
+fn tool_calls_are_counted_by_their_end() {
+    let mut run = EventFeed::new(vec![model("a")], &[0]);
     let canonical = || RawJson::parse("{}").expect("JSON");
     let repaired = |changes| ToolFact::Repaired {
         canonical: canonical(),
@@ -320,11 +320,11 @@ fn percentiles_are_the_nearest_ranks() {
 }
 
 #[test]
-fn a_free_judge_costs_nothing_and_a_replayed_one_asks_nobody() {
+fn free_judge_costs_nothing_and_replayed_judge_has_no_calls() {
     let mut local = model("local");
     local.base_url = Some("http://127.0.0.1:1/v1".into());
     let replay = JudgeConfig::new("again", ProviderKind::Replay);
-    let mut run = Story::new(vec![local, replay], &[0, 1]);
+    let mut run = EventFeed::new(vec![local, replay], &[0, 1]);
     run.call(0, 10, CELL, 0, tokens(1, 1));
     run.call(0, 10, CellIx(1), 0, tokens(1, 1));
     assert_eq!(run.stats.total_cost(), Cost::ZERO);

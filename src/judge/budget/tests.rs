@@ -48,7 +48,7 @@ fn now(budget: &Arc<Budget>, call: CallEstimate) -> Result<Reservation, LimitRea
 }
 
 #[test]
-fn a_reached_budget_is_told_once_and_refuses_ever_after() {
+fn reached_budget_is_reported_once_and_rejects_every_later_call() {
     let (budget, _) = budget(usd(0.5), BudgetLimits::default());
     now(&budget, call(0.5)).expect("room").settle(took(0.5));
     assert!(budget.check(false).is_err_and(|r| r.is_first_report));
@@ -60,7 +60,7 @@ fn a_reached_budget_is_told_once_and_refuses_ever_after() {
 }
 
 #[tokio::test]
-async fn who_finds_all_of_it_reserved_waits_for_a_bill() {
+async fn call_waits_while_the_budget_is_reserved() {
     let (budget, _) = budget(usd(1.0), BudgetLimits::default());
     let mut first = now(&budget, call(0.6)).expect("room");
     let second = now(&budget, call(0.6)).expect("still below the limit");
@@ -77,7 +77,7 @@ async fn who_finds_all_of_it_reserved_waits_for_a_bill() {
 }
 
 #[test]
-fn a_bill_that_never_came_counts_as_its_estimate_and_says_so() {
+fn call_without_a_bill_counts_as_its_estimate_and_the_message_reports_it() {
     let (budget, _) = budget(usd(0.5), BudgetLimits::default());
     let mut lost = now(&budget, call(0.5)).expect("room");
     lost.mark_sent();
@@ -116,7 +116,7 @@ fn calls_tokens_and_minutes_are_limits_too() {
 }
 
 #[test]
-fn a_cells_limit_stops_that_cell_alone() {
+fn limit_of_a_cell_stops_only_that_cell() {
     let (budget, _) = budget(BudgetLimits::default(), usd(0.5));
     let spent = CellSpend {
         spend: took(0.5),
@@ -128,7 +128,7 @@ fn a_cells_limit_stops_that_cell_alone() {
 }
 
 #[test]
-fn a_judge_concludes_from_the_soft_share_on_but_a_fresh_cell_looks_once() {
+fn judge_concludes_at_the_soft_share_unless_its_cell_is_new() {
     let (budget, _) = budget(usd(1.0), BudgetLimits::default());
     let fresh = CellSpend::default();
     assert_eq!(budget.check_near(fresh, false, true), None);

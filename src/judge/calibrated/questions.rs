@@ -3,7 +3,7 @@
 use super::super::delimiter::DelimiterSecret;
 use super::super::parts::PartsFormat;
 use super::super::prompt::{self, JudgePrompt};
-use super::super::verdict_format::VerdictFormat;
+use super::super::verdict_format::{ScoreRange, VerdictFormat};
 use crate::handlers::{JudgeRequest, VerdictPartsSpec};
 use crate::provider::ProviderError;
 use crate::provider::decisions::{AllowedAnswers, ProbabilityQuestion};
@@ -15,12 +15,12 @@ const MAX_LEVELS: f64 = 255.0;
 
 /// Renders the material as for any judge, without the verdict format.
 pub(in super::super) fn render_prompt(
-    ask: &JudgeRequest,
+    request: &JudgeRequest,
     base_prompt: &str,
     secret: &DelimiterSecret,
 ) -> JudgePrompt {
     prompt::render_material(
-        ask,
+        request,
         base_prompt,
         secret,
         "Each question about this material is asked apart from it.",
@@ -29,17 +29,19 @@ pub(in super::super) fn render_prompt(
 
 /// Builds the questions about a cell.
 pub(in super::super) fn build_questions(
-    ask: &JudgeRequest,
-    form: &VerdictFormat,
+    request: &JudgeRequest,
+    format: &VerdictFormat,
 ) -> Result<Vec<ProbabilityQuestion>, ProviderError> {
-    let matter = prompt::describe_subject(ask);
-    let Some(parts) = form.parts else {
-        return Ok(build_overall_questions(ask, form, &matter));
+    let matter = prompt::describe_subject(request);
+    // An eval without parts has one overall question, and at most one about the score.
+    let Some(parts) = format.parts else {
+        return Ok(build_overall_questions(request, format, &matter));
     };
     let (one, met, failed) = match parts {
         PartsFormat::Criteria(_) => ("criterion", "It is met.", "It is not met."),
         PartsFormat::Goals(Some(_)) => ("goal", "It is met in full.", "It is not met in full."),
         PartsFormat::Calls(_) => ("call", "It has no issue.", "It has an issue."),
+        // These need written text, which a Decisions endpoint never returns.
         PartsFormat::Goals(None) | PartsFormat::Behaviors => {
             return Err(ProviderError::Request(
                 "this judge answers with probabilities alone: it can neither name goals nor count; list the goals, or \
@@ -50,22 +52,23 @@ pub(in super::super) fn build_questions(
     };
     let asked = |number: usize| {
         // A question isn't delimited, so it may contain the author's words but no text of a transcript.
-        let words = match &ask.params.parts_spec {
+        let words = match &request.params.parts_spec {
             VerdictPartsSpec::Criteria(texts) => texts
                 .get(number - 1)
                 .map(|text| format!(" It says: {text}")),
             _ => None,
         };
-        let does = match parts {
+        let question = match parts {
             PartsFormat::Calls(_) => {
                 format!("Is call number {number} of those listed without an issue?")
             }
+            // The words must agree with `met` above, which describes the answer "yes".
             _ => format!("Is {one} number {number} of those listed met?"),
         };
         yes_no_question(
             format!("part_{number}"),
             format!(
-                "{matter} {does} Decide it by itself.{}",
+                "{matter} {question} Decide it by itself.{}",
                 words.unwrap_or_default()
             ),
             [met, failed],
@@ -74,7 +77,8 @@ pub(in super::super) fn build_questions(
     let mut all: Vec<ProbabilityQuestion> = (1..=parts.numbered_count().unwrap_or(0))
         .map(asked)
         .collect();
-    if form.allow_na {
+    // `applicable` comes last, so that the numbered questions keep the order of the parts.
+    if format.allow_na {
         all.push(yes_no_question(
             "applicable".to_owned(),
             format!("{matter} Can any of what is listed be applied to this conversation at all?"),
@@ -85,11 +89,15 @@ pub(in super::super) fn build_questions(
 }
 
 fn build_overall_questions(
-    ask: &JudgeRequest,
-    form: &VerdictFormat,
+    request: &JudgeRequest,
+    format: &VerdictFormat,
     matter: &str,
 ) -> Vec<ProbabilityQuestion> {
-    let by = match (ask.params.criteria.is_empty(), ask.params.guide.is_empty()) {
+    // Name only the standards that the eval has.
+    let by = match (
+        request.params.criteria.is_empty(),
+        request.params.guide.is_empty(),
+    ) {
         (false, true) => "the criteria",
         (true, _) => "the scoring guide",
         (false, false) => "the criteria, read with the scoring guide",
@@ -99,7 +107,8 @@ fn build_overall_questions(
         "It meets them.",
         "It does not, or the material does not show that it does.",
     ];
-    let mut all = vec![if form.allow_na {
+    // Three options instead of yes or no, because "not applicable" is neither.
+    let mut all = vec![if format.allow_na {
         let option = |name: &str, means: &str| (name.to_owned(), means.to_owned());
         ProbabilityQuestion {
             id: "met".to_owned(),
@@ -116,13 +125,15 @@ fn build_overall_questions(
     } else {
         yes_no_question("met".to_owned(), instructions, [met, failed])
     }];
-    if form.scale.is_some() {
-        let levels = list_scale_levels(form.score_range());
+    // A score on the eval's own scale is a question of its own.
+    if format.scale.is_some() {
+        let levels = list_scale_levels(format.score_range());
+        // The scoring guide's own words describe a level best; otherwise only both ends have words.
         let last = levels.len() - 1;
         let described = levels.iter().enumerate().map(|(at, level)| {
-            let said = find_level_description(&ask.params.guide, *level);
-            let means = match (said, at) {
-                (Some(said), _) => said.to_owned(),
+            let description = find_level_description(&request.params.guide, *level);
+            let means = match (description, at) {
+                (Some(description), _) => description.to_owned(),
                 (None, 0) => "Not at all.".to_owned(),
                 (None, at) if at == last => "Fully.".to_owned(),
                 (None, _) => format!("{level} on a scale from {} to {}.", levels[0], levels[last]),
@@ -147,10 +158,12 @@ fn yes_no_question(id: String, instructions: String, [yes, no]: [&str; 2]) -> Pr
 }
 
 /// Lists the levels of a scale in ascending order: its whole numbers if there are 3 to 255 of them.
-pub(super) fn list_scale_levels((low, high): (f64, f64)) -> Vec<f64> {
+pub(super) fn list_scale_levels(ScoreRange { low, high }: ScoreRange) -> Vec<f64> {
     let steps = high - low;
-    let whole = low.fract() == 0.0 && high.fract() == 0.0 && (2.0..MAX_LEVELS).contains(&steps);
-    if whole {
+    // Whole numbers only if both ends are whole and the endpoint accepts that many levels.
+    let has_whole_levels =
+        low.fract() == 0.0 && high.fract() == 0.0 && (2.0..MAX_LEVELS).contains(&steps);
+    if has_whole_levels {
         let mut all = vec![low];
         while let Some(last) = all.last().copied().filter(|last| *last < high) {
             all.push(last + 1.0);
@@ -169,13 +182,15 @@ pub(super) fn list_scale_levels((low, high): (f64, f64)) -> Vec<f64> {
 /// Returns the guide's text about a level, from the line that begins with it.
 fn find_level_description(guide: &str, level: f64) -> Option<&str> {
     guide.lines().find_map(|line| {
+        // Guides list levels as `- 3: text`, `3. text`, `3 – text`.
         let line = line.trim_start_matches(|c: char| c.is_whitespace() || "-*•".contains(c));
         let end = line
             .find(|c: char| !c.is_ascii_digit() && c != '.')
             .unwrap_or(line.len());
         let number: f64 = line[..end].trim_end_matches('.').parse().ok()?;
-        let said =
+        let description =
             line[end..].trim_start_matches(|c: char| c.is_whitespace() || ".:)–—-=".contains(c));
-        ((number - level).abs() < 1e-9 && !said.is_empty()).then_some(said)
+        // Levels between whole numbers are rounded, so compare with a tolerance.
+        ((number - level).abs() < 1e-9 && !description.is_empty()).then_some(description)
     })
 }

@@ -22,7 +22,7 @@ const PASS_PROBABILITY: f64 = 0.5;
 /// Reads a verdict. It has neither a reasoning nor citations.
 pub(in super::super) fn read_answers(
     provider: ProviderKind,
-    form: &VerdictFormat,
+    format: &VerdictFormat,
     questions: &[ProbabilityQuestion],
     reply: &str,
 ) -> Result<Verdict, CalibratedVerdictError> {
@@ -35,10 +35,12 @@ pub(in super::super) fn read_answers(
         }),
         ..Verdict::default()
     };
+    // `parse_answers` returns the answers in the order of the questions.
     for (question, answer) in questions.iter().zip(answers) {
-        apply_answer(&mut verdict, form, question, answer)?;
+        apply_answer(&mut verdict, format, question, answer)?;
     }
-    if let Some(parts) = form.parts
+    if let Some(parts) = format.parts
+        // The verdict "not applicable" has no result to aggregate.
         && verdict.applicable != Some(false)
     {
         let Some((passed, score)) = parts.aggregate(&verdict.parts) else {
@@ -53,7 +55,7 @@ pub(in super::super) fn read_answers(
 
 fn apply_answer(
     verdict: &mut Verdict,
-    form: &VerdictFormat,
+    format: &VerdictFormat,
     question: &ProbabilityQuestion,
     answer: ProbabilityAnswer,
 ) -> Result<(), CalibratedVerdictError> {
@@ -93,27 +95,33 @@ fn apply_answer(
                     "`met` must have three values".to_owned(),
                 ));
             };
+            // A tie counts as applicable, so that a verdict exists.
             let applies = not_applicable <= met.max(failed);
             verdict.applicable = Some(applies);
             if applies {
+                // The probability among the two remaining options, because the third one is excluded now.
                 set_pass_probability(verdict, met / (met + failed));
             }
         }
         ("score", ProbabilityAnswer::Distribution { probabilities, .. }) => {
-            let bounds = form.score_range();
-            let levels = list_scale_levels(bounds);
+            let range = format.score_range();
+            let levels = list_scale_levels(range);
+            // Services round, so the sum is only near 1. Dividing by it normalizes the mean.
             let sum: f64 = probabilities.iter().sum();
             let worth = levels
                 .iter()
                 .zip(&probabilities)
                 .map(|(level, p)| level * p);
-            let expected = (worth.sum::<f64>() / sum).clamp(bounds.0, bounds.1);
+            // Rounding can push the mean slightly outside the scale.
+            let expected = (worth.sum::<f64>() / sum).clamp(range.low, range.high);
             verdict.raw_score = Some(expected);
-            verdict.score = Some((expected - bounds.0) / (bounds.1 - bounds.0));
+            // dicta's score is always from 0 to 1; `raw_score` keeps the eval's own scale.
+            verdict.score = Some((expected - range.low) / (range.high - range.low));
         }
         ("applicable", ProbabilityAnswer::Yes { probability, .. }) => {
             verdict.applicable = Some(probability >= PASS_PROBABILITY);
         }
+        // Every other yes-or-no question is a numbered part; their order is that of the parts.
         (_, ProbabilityAnswer::Yes { probability, .. }) => verdict.parts.push(VerdictPart {
             met: probability >= PASS_PROBABILITY,
             probability: Some(probability),

@@ -82,7 +82,7 @@ const REASONS: &[(&str, Option<SentenceVerdict>)] = &[
 ];
 
 #[test]
-fn only_a_plain_last_sentence_says_anything() {
+fn only_a_plain_last_sentence_states_a_verdict() {
     for (reason, expected) in REASONS {
         let read = last_sentence(reason).and_then(|last| read_sentence_verdict(&last));
         assert_eq!(read, *expected, "{reason:?}");
@@ -111,7 +111,7 @@ fn the_flag_quotes_the_sentence() {
 }
 
 #[test]
-fn a_part_against_its_own_reason_is_named_by_its_number() {
+fn part_that_contradicts_its_reason_is_named_by_its_number() {
     let part = |met, reasoning: &str| VerdictPart {
         text: "t".to_owned(),
         reasoning: reasoning.to_owned(),
@@ -145,7 +145,7 @@ fn only_the_ends_of_the_scale_contradict() {
         (true, 1.0, (1.0, 1.0), false),
     ] {
         assert_eq!(
-            find_in_score(passed, score, bounds).is_some(),
+            find_in_score(passed, score, ScoreRange::new(bounds.0, bounds.1)).is_some(),
             flagged,
             "{passed} {score} {bounds:?}"
         );
@@ -160,7 +160,7 @@ proptest! {
 
     /// A quotation never speaks for the judge, whatever it contains.
     #[test]
-    fn what_is_quoted_is_never_flagged(at in 0..REASONS.len(), passed in any::<bool>()) {
+    fn quotation_is_never_flagged(at in 0..REASONS.len(), passed in any::<bool>()) {
         let quoted = REASONS[at].0.replace(['"', '`', '“', '”'], "");
         for reason in [format!("The page reads \"{quoted}\""), format!("See:\n```\n{quoted}\n```"), format!("See “{quoted}”")] {
             prop_assert_eq!(find_in_reasoning(&reason, passed), None);

@@ -6,7 +6,9 @@ use futures_util::FutureExt as _;
 
 use super::*;
 use crate::event::EventKind;
-use crate::judge::fake::{Bench, Does, FakeTool, PASSED, Script, calls, story, text};
+use crate::judge::fake::{
+    FakeTool, FakeToolBehavior, JudgeFixture, PASSED, Script, calls, format_facts, text,
+};
 use crate::judge::{Gate, GateAction, GateEdit, GateStop};
 use crate::model::{CellIx, Millis, RawJson, ToolResponse};
 
@@ -33,11 +35,11 @@ impl Gate for Hand {
 }
 
 #[tokio::test]
-async fn what_a_person_changes_is_marked_and_used() {
+async fn edit_of_a_person_is_used_and_marked() {
     use crate::event::GatePoint;
-    let tool = FakeTool::new("fetch_url", Does::Echo);
-    let mut bench = Bench::new(std::slice::from_ref(&tool));
-    bench.gate = std::sync::Arc::new(Hand {
+    let tool = FakeTool::new("fetch_url", FakeToolBehavior::Echo);
+    let mut fixture = JudgeFixture::new(std::slice::from_ref(&tool));
+    fixture.gate = std::sync::Arc::new(Hand {
         answers: Mutex::new(vec![
             (
                 GatePoint::BeforeTurn,
@@ -60,31 +62,31 @@ async fn what_a_person_changes_is_marked_and_used() {
         calls(&[("fetch_url", r#"{"url":"a"}"#)]),
         calls(&[("submit_verdict", PASSED)]),
     ]);
-    let (result, facts) = bench.judge(&script).await;
+    let (result, facts) = fixture.judge(&script).await;
     assert!(result.by_human);
     assert_eq!(script.bodies.lock().expect("no panic")[0], "my body");
     assert_eq!(*tool.ran.lock().expect("no panic"), [r#"{"url":"mine"}"#]);
     assert!(script.bodies.lock().expect("no panic")[1].contains("my page"));
-    let story = story(&facts);
+    let fact_words = format_facts(&facts);
     assert!(
-        story.contains(&"0.0 answered by hand".to_owned())
-            && story.contains(&"resumed edited".to_owned()),
-        "{story:?}"
+        fact_words.contains(&"0.0 answered by hand".to_owned())
+            && fact_words.contains(&"resumed edited".to_owned()),
+        "{fact_words:?}"
     );
 }
 
 #[tokio::test]
-async fn time_stands_still_at_the_gate() {
-    let mut bench = Bench::new(&[]);
+async fn deadline_is_paused_at_the_gate() {
+    let mut fixture = JudgeFixture::new(&[]);
     let hand = std::sync::Arc::new(Hand {
         answers: Mutex::default(),
         wait: Some(tokio::sync::Semaphore::new(0)),
     });
-    bench.gate = hand.clone();
+    fixture.gate = hand.clone();
     let script = Script::new(vec![text(PASSED)]);
-    let mut judged = Box::pin(bench.judge(&script));
+    let mut judged = Box::pin(fixture.judge(&script));
     assert!((&mut judged).now_or_never().is_none());
-    bench.clock.advance(Millis(1_000_000));
+    fixture.clock.advance(Millis(1_000_000));
     assert!((&mut judged).now_or_never().is_none());
     // Enough for the boundaries that follow, too: they let go at once.
     hand.wait.as_ref().expect("waits").add_permits(3);
@@ -102,17 +104,17 @@ async fn time_stands_still_at_the_gate() {
 
 #[tokio::test]
 async fn the_cache_key_holds_what_could_change_a_verdict_and_nothing_else() {
-    let key = |change: &dyn Fn(&mut Bench)| {
-        let mut bench = Bench::new(&[FakeTool::new("fetch_url", Does::Echo)]);
-        change(&mut bench);
-        bench
+    let key = |change: &dyn Fn(&mut JudgeFixture)| {
+        let mut fixture = JudgeFixture::new(&[FakeTool::new("fetch_url", FakeToolBehavior::Echo)]);
+        change(&mut fixture);
+        fixture
             .engine(Script::new(Vec::new()))
-            .cache_key(&bench.ask)
+            .cache_key(&fixture.request)
             .expect("a key")
-            .0
+            .key
     };
     let plain = key(&|_| {});
-    assert_eq!(plain, key(&|b| b.ask.params.min_score = Some(0.7)));
+    assert_eq!(plain, key(&|b| b.request.params.min_score = Some(0.7)));
     assert_eq!(plain, key(&|b| b.config.name = "other".into()));
     assert_eq!(plain, key(&|b| b.config.timeout = Millis(1)));
     assert_eq!(
@@ -124,10 +126,10 @@ async fn the_cache_key_holds_what_could_change_a_verdict_and_nothing_else() {
         ))
     );
     for change in [
-        &(|b: &mut Bench| b.ask.params.criteria.push('!')) as &dyn Fn(&mut Bench),
-        &|b| b.ask.repeat = Some(2),
-        &|b| b.ask.allow_not_applicable = true,
-        &|b| b.ask.params.scale = Some((1.0, 5.0)),
+        &(|b: &mut JudgeFixture| b.request.params.criteria.push('!')) as &dyn Fn(&mut JudgeFixture),
+        &|b| b.request.repeat = Some(2),
+        &|b| b.request.allow_not_applicable = true,
+        &|b| b.request.params.scale = Some((1.0, 5.0)),
         &|b| b.config.model = "n".into(),
         &|b| b.config.temperature = Some(0.5),
         &|b| b.config.max_turns = 9,
@@ -142,7 +144,7 @@ async fn the_cache_key_holds_what_could_change_a_verdict_and_nothing_else() {
 /// Every field of a judge's configuration: a change of it, and whether that is another question. A field that is not
 /// listed fails the test, so that the author of a new one decides.
 #[tokio::test]
-async fn every_field_of_a_judge_is_in_the_key_or_said_to_be_none_of_it() {
+async fn every_field_of_a_judge_config_is_in_the_cache_key_or_listed_as_excluded() {
     use crate::model::{ApiKeySource, JudgeTool, Prices, TranscriptMode};
     type Change = fn(&mut JudgeConfig);
     let fields: &[(&str, bool, Change)] = &[
@@ -202,11 +204,11 @@ async fn every_field_of_a_judge_is_in_the_key_or_said_to_be_none_of_it() {
     ];
     let key = |field: &str, change: Change| {
         // A judge without tools has the verdict forms to choose from, one with tools the turns.
-        let tools = [FakeTool::new("fetch_url", Does::Echo)];
-        let mut bench = Bench::new(if field == "verdict" { &[] } else { &tools });
-        change(&mut bench.config);
-        let engine = bench.engine(Script::new(Vec::new()));
-        engine.cache_key(&bench.ask).expect("a key").0
+        let tools = [FakeTool::new("fetch_url", FakeToolBehavior::Echo)];
+        let mut fixture = JudgeFixture::new(if field == "verdict" { &[] } else { &tools });
+        change(&mut fixture.config);
+        let engine = fixture.engine(Script::new(Vec::new()));
+        engine.cache_key(&fixture.request).expect("a key").key
     };
     for (field, changes, change) in fields {
         let (plain, changed) = (key(field, |_| {}), key(field, *change));
@@ -228,11 +230,11 @@ async fn every_field_of_a_judge_is_in_the_key_or_said_to_be_none_of_it() {
 
 #[tokio::test]
 async fn an_eval_with_a_model_of_its_own_asks_that_model() {
-    let mut bench = Bench::new(&[]);
-    bench.ask.params.model = Some("big".into());
+    let mut fixture = JudgeFixture::new(&[]);
+    fixture.request.params.model = Some("big".into());
     let (small, big) = (Script::new(Vec::new()), Script::new(vec![text(PASSED)]));
-    let engine = bench.engine(small.clone()).with_model("big", big);
-    assert_eq!(bench.judge_with(&engine).await.0.outcome, Outcome::Pass);
-    let (result, _) = bench.judge(&small).await;
+    let engine = fixture.engine(small.clone()).with_model("big", big);
+    assert_eq!(fixture.judge_with(&engine).await.0.outcome, Outcome::Pass);
+    let (result, _) = fixture.judge(&small).await;
     assert_eq!(result.outcome, Outcome::JudgeError);
 }

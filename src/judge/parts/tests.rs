@@ -1,12 +1,12 @@
 use std::sync::Arc;
 
-use super::super::fake::{Bench, FakeTool, Script, calls, story, text};
+use super::super::fake::{FakeTool, JudgeFixture, Script, calls, format_facts, text};
 use super::super::{VerdictFormat, apply_bounds, parse_verdict_object, parse_verdict_text};
 use super::*;
 use crate::handlers::JudgedParams;
 use crate::model::{CellResult, JudgeConfig, Outcome, ProviderKind, Verdict, VerdictMode};
 
-fn form(parts: PartsFormat) -> VerdictFormat {
+fn format(parts: PartsFormat) -> VerdictFormat {
     VerdictFormat {
         parts: Some(parts),
         ..VerdictFormat::default()
@@ -122,7 +122,7 @@ const FAULTS: &[(&str, &str)] = &[
 #[test]
 fn no_fault_becomes_a_verdict_in_parts() {
     for (reply, why) in FAULTS {
-        let read = parse_text(reply, &form(TWO));
+        let read = parse_text(reply, &format(TWO));
         let error = read.expect_err(reply).to_string();
         assert!(error.starts_with(why), "{reply}: {error}");
     }
@@ -145,12 +145,12 @@ fn a_count_that_is_missing_is_never_none() {
         r#"{"passed":true,"score":1}"#,
     ] {
         assert!(
-            parse_text(reply, &form(PartsFormat::Behaviors)).is_err(),
+            parse_text(reply, &format(PartsFormat::Behaviors)).is_err(),
             "{reply}"
         );
     }
     let reply = r#"{"hallucinations":{"reasoning":"a","count":1},"clarifications":{"count":2.0}}"#;
-    let read = parse_text(reply, &form(PartsFormat::Behaviors)).expect("counts");
+    let read = parse_text(reply, &format(PartsFormat::Behaviors)).expect("counts");
     assert_eq!(read.parts[1].count, Some(2));
     assert_eq!(read.passed, Some(false));
     assert!((read.score.expect("a score") - 0.1).abs() < 1e-9);
@@ -158,7 +158,7 @@ fn a_count_that_is_missing_is_never_none() {
 
 #[test]
 fn goals_are_named_or_numbered() {
-    let named = form(PartsFormat::Goals(None));
+    let named = format(PartsFormat::Goals(None));
     for reply in [
         r#"{"goals":[]}"#,
         r#"{"goals":[{"met":true}]}"#,
@@ -180,7 +180,7 @@ fn goals_are_named_or_numbered() {
     let read = parse_text(reply, &named).expect("goals");
     assert_eq!((read.passed, read.score), (Some(false), Some(0.5)));
     assert_eq!(read.parts[0].text, "book");
-    let numbered = form(PartsFormat::Goals(Some(2)));
+    let numbered = format(PartsFormat::Goals(Some(2)));
     assert!(parse_text(reply, &numbered).is_err(), "they have no index");
     let reply = r#"{"goals":[{"index":2,"met":true},{"index":1,"met":true}]}"#;
     assert_eq!(
@@ -190,10 +190,10 @@ fn goals_are_named_or_numbered() {
 }
 
 #[test]
-fn the_overall_follows_from_the_parts_whatever_the_judge_says_of_it() {
+fn overall_verdict_follows_from_the_parts_despite_the_judges_own() {
     let reply = r#"{"criteria":[{"index":2,"reasoning":"no","passed":false},{"index":1,"reasoning":"yes","passed":true}],
         "reasoning":"One is not met.","passed":true,"score":7}"#;
-    let read = parse_verdict_object(reply, &form(TWO)).expect("a verdict");
+    let read = parse_verdict_object(reply, &format(TWO)).expect("a verdict");
     assert_eq!((read.passed, read.score), (Some(false), Some(0.5)));
     assert_eq!(
         read.parts[0].reasoning, "yes",
@@ -205,23 +205,23 @@ fn the_overall_follows_from_the_parts_whatever_the_judge_says_of_it() {
     );
     let reply = r#"{"criteria":[{"index":1,"passed":true},{"index":2,"passed":true}],
         "reasoning":"Therefore the answer fails."}"#;
-    let read = parse_verdict_object(reply, &form(TWO)).expect("a verdict");
+    let read = parse_verdict_object(reply, &format(TWO)).expect("a verdict");
     assert!(read.contradiction.is_some(), "{read:?}");
 }
 
 #[test]
 fn not_applicable_needs_no_parts_where_it_is_allowed() {
-    let form = VerdictFormat {
+    let format = VerdictFormat {
         allow_na: true,
-        ..form(TWO)
+        ..format(TWO)
     };
-    let read =
-        parse_verdict_object(r#"{"reasoning":"no","applicable":false}"#, &form).expect("a verdict");
+    let read = parse_verdict_object(r#"{"reasoning":"no","applicable":false}"#, &format)
+        .expect("a verdict");
     assert_eq!(
         apply_bounds(&read, &params()).outcome,
         Outcome::NotApplicable
     );
-    assert!(parse_verdict_object(r#"{"reasoning":"no","applicable":true}"#, &form).is_err());
+    assert!(parse_verdict_object(r#"{"reasoning":"no","applicable":true}"#, &format).is_err());
 }
 
 #[test]
@@ -238,7 +238,7 @@ fn parts_stand_before_the_reason_and_no_overall_is_asked_for() {
             &["citations", "hallucinations", "clarifications", "reasoning"],
         ),
     ] {
-        let schema = form(parts).schema();
+        let schema = format(parts).schema();
         let names: Vec<&String> = schema["properties"]
             .as_object()
             .expect("fields")
@@ -247,9 +247,9 @@ fn parts_stand_before_the_reason_and_no_overall_is_asked_for() {
         assert_eq!(names, keys);
         assert_eq!(schema["required"], json!(keys));
         assert_eq!(PartsFormat::from_schema(&schema), Some(parts), "read back");
-        assert!(form(parts).example().contains(keys[1]));
+        assert!(format(parts).example().contains(keys[1]));
         assert!(parts.render_instructions().contains(keys[1]));
-        assert!(!form(parts).example().contains("score"));
+        assert!(!format(parts).example().contains("score"));
     }
     assert_eq!(
         PartsFormat::from_schema(&VerdictFormat::default().schema()),
@@ -273,10 +273,10 @@ const SPLIT: &str = r#"{"citations":[{"source":"message 1","quote":"Use 2.69"}],
     "criteria":[{"index":1,"reasoning":"it does","passed":true},{"index":2,"reasoning":"none","passed":false}],
     "reasoning":"It links nowhere."}"#;
 
-fn bench(tools: &[Arc<FakeTool>]) -> Bench {
-    let mut bench = Bench::new(tools);
-    bench.ask.params = params();
-    bench
+fn fixture(tools: &[Arc<FakeTool>]) -> JudgeFixture {
+    let mut fixture = JudgeFixture::new(tools);
+    fixture.request.params = params();
+    fixture
 }
 
 fn verdict(result: &CellResult) -> &Verdict {
@@ -286,7 +286,7 @@ fn verdict(result: &CellResult) -> &Verdict {
 #[tokio::test]
 async fn one_call_states_every_criterion() {
     let script = Script::new(vec![text(SPLIT)]);
-    let (result, facts) = bench(&[]).judge(&script).await;
+    let (result, facts) = fixture(&[]).judge(&script).await;
     assert_eq!((result.outcome, result.score), (Outcome::Fail, Some(0.5)));
     assert_eq!(
         result.explanation,
@@ -294,7 +294,10 @@ async fn one_call_states_every_criterion() {
          link: none"
     );
     assert!(verdict(&result).citations[0].found);
-    assert_eq!(story(&facts), ["0 started", "0 finished", "0 verdict"]);
+    assert_eq!(
+        format_facts(&facts),
+        ["0 started", "0 finished", "0 verdict"]
+    );
     let sent = &script.bodies.lock().expect("no panic")[0];
     assert!(
         sent.contains("one entry for each of the 2 numbered criteria"),
@@ -307,15 +310,18 @@ async fn one_call_states_every_criterion() {
 }
 
 #[tokio::test]
-async fn a_verdict_that_leaves_one_out_is_no_verdict() {
+async fn verdict_without_every_part_is_rejected() {
     let short = r#"{"criteria":[{"index":1,"passed":true}],"reasoning":"fine"}"#;
-    let (result, facts) = bench(&[]).judge(&Script::new(vec![text(short)])).await;
+    let (result, facts) = fixture(&[]).judge(&Script::new(vec![text(short)])).await;
     assert_eq!(result.outcome, Outcome::Unparsed);
     assert_eq!(
         result.error.as_deref(),
         Some("criterion 2 of 2 has no verdict")
     );
-    assert_eq!(story(&facts).last().map(String::as_str), Some("0 unparsed"));
+    assert_eq!(
+        format_facts(&facts).last().map(String::as_str),
+        Some("0 unparsed")
+    );
 }
 
 #[tokio::test]
@@ -324,20 +330,20 @@ async fn two_submissions_of_the_same_share_that_differ_disagree() {
         .replace("\"passed\":true", "\"passed\":x")
         .replace("\"passed\":false", "\"passed\":true")
         .replace("\"passed\":x", "\"passed\":false");
-    let tool = FakeTool::new("fetch_url", super::super::fake::Does::Echo);
-    let bench = bench(&[tool]);
+    let tool = FakeTool::new("fetch_url", super::super::fake::FakeToolBehavior::Echo);
+    let fixture = fixture(&[tool]);
     let both = calls(&[("submit_verdict", SPLIT), ("submit_verdict", &other)]);
     let again = calls(&[("submit_verdict", SPLIT), ("submit_verdict", &other)]);
-    let (result, _) = bench.judge(&Script::new(vec![both, again])).await;
+    let (result, _) = fixture.judge(&Script::new(vec![both, again])).await;
     assert_eq!(result.outcome, Outcome::Unparsed);
     let twice = calls(&[("submit_verdict", SPLIT), ("submit_verdict", SPLIT)]);
-    let (result, _) = bench.judge(&Script::new(vec![twice])).await;
+    let (result, _) = fixture.judge(&Script::new(vec![twice])).await;
     assert_eq!(result.score, Some(0.5), "{:?}", result.error);
 }
 
 #[tokio::test]
 async fn a_recorded_verdict_is_decided_again_from_its_parts() {
-    let (result, _) = bench(&[]).judge(&Script::new(vec![text(SPLIT)])).await;
+    let (result, _) = fixture(&[]).judge(&Script::new(vec![text(SPLIT)])).await;
     let mut recorded = verdict(&result).clone();
     let lenient = JudgedParams {
         min_score: Some(0.5),
@@ -352,10 +358,10 @@ async fn a_recorded_verdict_is_decided_again_from_its_parts() {
 
 #[tokio::test]
 async fn rules_rule_on_each_criterion() {
-    let mut bench = bench(&[]);
-    bench.config = JudgeConfig::new("quick", ProviderKind::Rules);
-    let rules = || bench.engine(Arc::new(super::super::rules::RulesProvider::new(None)));
-    let (result, _) = bench.judge_with(&rules()).await;
+    let mut fixture = fixture(&[]);
+    fixture.config = JudgeConfig::new("quick", ProviderKind::Rules);
+    let rules = || fixture.engine(Arc::new(super::super::rules::RulesProvider::new(None)));
+    let (result, _) = fixture.judge_with(&rules()).await;
     assert_eq!((result.outcome, result.score), (Outcome::Fail, Some(0.5)));
     assert_eq!(
         result.explanation,
@@ -382,12 +388,12 @@ async fn rules_leave_undecided_what_they_cannot_state() {
             VerdictPartsSpec::Calls(vec!["search in message 1".to_owned()]),
         ),
     ] {
-        let mut bench = bench(&[]);
-        bench.config = JudgeConfig::new("quick", ProviderKind::Rules);
-        bench.ask.params.criteria = criteria.to_owned();
-        bench.ask.params.parts_spec = parts.clone();
-        let rules = bench.engine(Arc::new(super::super::rules::RulesProvider::new(None)));
-        let (result, _) = bench.judge_with(&rules).await;
+        let mut fixture = fixture(&[]);
+        fixture.config = JudgeConfig::new("quick", ProviderKind::Rules);
+        fixture.request.params.criteria = criteria.to_owned();
+        fixture.request.params.parts_spec = parts.clone();
+        let rules = fixture.engine(Arc::new(super::super::rules::RulesProvider::new(None)));
+        let (result, _) = fixture.judge_with(&rules).await;
         assert_eq!(
             result.outcome,
             Outcome::NotApplicable,
@@ -400,15 +406,15 @@ async fn rules_leave_undecided_what_they_cannot_state() {
 
 #[test]
 fn the_reading_of_parts_is_part_of_their_cache_key_and_of_no_other() {
-    let bench = bench(&[]);
-    let engine = bench.engine(Script::new(Vec::new()));
-    let parser = |ask: &crate::handlers::JudgeRequest| {
-        let (_, parts) = engine.cache_key(ask).expect("a key");
+    let fixture = fixture(&[]);
+    let engine = fixture.engine(Script::new(Vec::new()));
+    let parser = |request: &crate::handlers::JudgeRequest| {
+        let parts = engine.cache_key(request).expect("a key").parts;
         parts.into_iter().find(|(name, _)| name == "parser")
     };
-    let mut plain = bench.ask.clone();
+    let mut plain = fixture.request.clone();
     plain.params.parts_spec = VerdictPartsSpec::SingleVerdict;
-    assert_ne!(parser(&bench.ask), parser(&plain));
+    assert_ne!(parser(&fixture.request), parser(&plain));
     let version =
         crate::model::Digest::hash_bytes(super::super::PARSER_VERSION.to_string().as_bytes());
     assert_eq!(parser(&plain), Some(("parser".to_owned(), version)));

@@ -21,8 +21,8 @@ pub(super) enum ClauseResult {
         holds: bool,
         /// The things found or missed.
         why: String,
-        /// Pairs of source and quote.
-        quotes: Vec<(String, String)>,
+        /// The evidence.
+        quotes: Vec<SourceQuote>,
     },
     /// This page has to be fetched first.
     NeedsPage(String),
@@ -34,8 +34,16 @@ pub(super) enum ClauseResult {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct FetchedPage {
     pub(super) url: String,
-    /// Its number among the results, and its text; or why there is none.
-    pub(super) text: Result<(usize, String), String>,
+    /// The content, or the reason why there is none.
+    pub(super) content: Result<PageContent, String>,
+}
+
+/// The content of a fetched page.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct PageContent {
+    /// Its number among the tool responses, by which a verdict cites it.
+    pub(super) number: usize,
+    pub(super) text: String,
 }
 
 struct ClauseCheckCx<'a> {
@@ -66,6 +74,7 @@ pub(super) fn check_clause(
         parts,
     };
     match cx.run_check(check) {
+        // Negate only here, so that the checks themselves know nothing of negation.
         ClauseResult::Checked { holds, why, quotes } => ClauseResult::Checked {
             holds: holds != clause.negated,
             why,
@@ -75,9 +84,24 @@ pub(super) fn check_clause(
     }
 }
 
-type SourceQuotes = Vec<(String, String)>;
+/// A quote that supports a result, and where it is from.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct SourceQuote {
+    /// The source as a citation names it: `message 4`, `fetch 1`.
+    pub(super) source: String,
+    pub(super) quote: String,
+}
 
-fn checked_result(holds: bool, why: impl Into<String>, quotes: SourceQuotes) -> ClauseResult {
+impl SourceQuote {
+    fn from_part(part: &PromptPart, quote: &str) -> Self {
+        Self {
+            source: format_source(part),
+            quote: quote.to_owned(),
+        }
+    }
+}
+
+fn checked_result(holds: bool, why: impl Into<String>, quotes: Vec<SourceQuote>) -> ClauseResult {
     ClauseResult::Checked {
         holds,
         why: why.into(),
@@ -99,7 +123,7 @@ impl ClauseCheckCx<'_> {
         match check {
             ClauseCheck::Mentions { phrases, every } => self.check_mentions(phrases, *every),
             ClauseCheck::Limit { bound, count, unit } => self.check_limit(*bound, *count, *unit),
-            ClauseCheck::Asks(ask) => self.check_asks(ask),
+            ClauseCheck::Asks(target) => self.check_asks(target),
             ClauseCheck::Newest { date, product, url } => self.check_newest(*date, product, url),
             ClauseCheck::Has(thing) => self.check_has(*thing),
             ClauseCheck::LinksTo(address) => self.check_links_to(address),
@@ -107,6 +131,7 @@ impl ClauseCheckCx<'_> {
             ClauseCheck::Grounded(kinds) => self.check_grounded(kinds),
             ClauseCheck::QuotesSource => self.check_quotes_source(),
             ClauseCheck::Json => {
+                // `IgnoredAny` checks the syntax without building the value.
                 match serde_json::from_str::<serde::de::IgnoredAny>(self.joined_text().trim()) {
                     Ok(_) => checked_result(true, "it is JSON", Vec::new()),
                     Err(error) => {
@@ -156,12 +181,13 @@ impl ClauseCheckCx<'_> {
                 .find_map(|p| find_phrase(&p.text, phrase).map(|q| (p, q)));
             match found {
                 Some((part, found)) => {
-                    quotes.push((format_source(part), found.to_owned()));
+                    quotes.push(SourceQuote::from_part(part, found));
                     there.push(format!("“{phrase}” is in {}", format_source(part)));
                 }
                 None => missing.push(format!("“{phrase}” is not there")),
             }
         }
+        // `and` needs all phrases, `or` needs one of them.
         let holds = if every {
             missing.is_empty()
         } else {
@@ -173,10 +199,11 @@ impl ClauseCheckCx<'_> {
 
     fn check_limit(&self, bound: LimitBound, count: usize, unit: CountUnit) -> ClauseResult {
         let text = self.joined_text();
-        let (has, name) = match unit {
+        let (actual, name) = match unit {
             CountUnit::Sentences => (split_sentences(&text).len(), "sentence"),
             CountUnit::Words => (
                 text.split_whitespace()
+                    // A dash or a bullet between spaces is not a word.
                     .filter(|w| w.chars().any(char::is_alphanumeric))
                     .count(),
                 "word",
@@ -198,27 +225,27 @@ impl ClauseCheckCx<'_> {
             CountUnit::Links => (find_facts(&text, &[FactKind::Url]).len(), "link"),
         };
         let (holds, wanted) = match bound {
-            LimitBound::AtMost => (has <= count, "at most"),
-            LimitBound::AtLeast => (has >= count, "at least"),
-            LimitBound::Exactly => (has == count, "exactly"),
+            LimitBound::AtMost => (actual <= count, "at most"),
+            LimitBound::AtLeast => (actual >= count, "at least"),
+            LimitBound::Exactly => (actual == count, "exactly"),
         };
-        let s = if has == 1 { "" } else { "s" };
+        let s = if actual == 1 { "" } else { "s" };
         checked_result(
             holds,
-            format!("it has {has} {name}{s}, {wanted} {count} wanted"),
+            format!("it has {actual} {name}{s}, {wanted} {count} wanted"),
             Vec::new(),
         )
     }
 
-    fn check_asks(&self, ask: &AskTarget) -> ClauseResult {
-        let wanted = match ask {
+    fn check_asks(&self, target: &AskTarget) -> ClauseResult {
+        let wanted = match target {
             AskTarget::Question => "is a question".to_owned(),
             AskTarget::Confirmation => "asks for confirmation".to_owned(),
             AskTarget::For(what) => format!("asks for “{what}”"),
             AskTarget::About(what) => format!("is a question that names “{what}”"),
         };
         for part in &self.parts {
-            let hit = match ask {
+            let hit = match target {
                 AskTarget::Question => find_questions(&part.text).next(),
                 AskTarget::Confirmation => split_sentences(&part.text).into_iter().find(|s| {
                     CONFIRM.is_match(s)
@@ -226,6 +253,7 @@ impl ClauseCheckCx<'_> {
                 }),
                 AskTarget::For(what) => split_sentences(&part.text).into_iter().find(|s| {
                     find_phrase(s, what).is_some()
+                        // "Never share your PIN" names the thing but doesn't ask for it.
                         && !is_declined(s, what)
                         && (s.trim_end().ends_with('?') || REQUEST.is_match(s))
                 }),
@@ -245,17 +273,22 @@ impl ClauseCheckCx<'_> {
     }
 
     fn check_newest(&self, date: bool, product: &[String], url: &str) -> ClauseResult {
+        // The caller fetches the page and checks the clause again.
         let Some(page) = self.pages.iter().find(|p| p.url == url) else {
             return ClauseResult::NeedsPage(url.to_owned());
         };
-        let (number, text) = match &page.text {
-            Ok((number, text)) => (number, text.as_str()),
+        let (number, text) = match &page.content {
+            Ok(content) => (content.number, content.text.as_str()),
             Err(why) => {
                 return ClauseResult::Unclear(format!("the page {url} could not be read: {why}"));
             }
         };
-        let fetch = format!("fetch {number}");
+        let page_quote = |quote: &str| SourceQuote {
+            source: format!("fetch {number}"),
+            quote: quote.to_owned(),
+        };
         if date {
+            // Without a year a date can't be compared, so only complete dates of the page count.
             let newest = find_dates(text)
                 .into_iter()
                 .filter(|(_, d)| d.0.is_some())
@@ -264,7 +297,7 @@ impl ClauseCheckCx<'_> {
                 return ClauseResult::Unclear(format!("the page {url} gives no date"));
             };
             let on_page = &text[at];
-            let mut quotes = vec![(fetch, on_page.to_owned())];
+            let mut quotes = vec![page_quote(on_page)];
             let hit = self.parts.iter().find_map(|p| {
                 let found = find_dates(&p.text)
                     .into_iter()
@@ -272,12 +305,12 @@ impl ClauseCheckCx<'_> {
                 found.map(|(at, _)| (p, p.text[at].to_owned()))
             });
             return match hit {
-                Some((part, said)) => {
+                Some((part, stated_date)) => {
                     let why = format!(
                         "the newest date on the page is {on_page}, and {} names it",
                         format_source(part)
                     );
-                    quotes.push((format_source(part), said));
+                    quotes.push(SourceQuote::from_part(part, &stated_date));
                     checked_result(true, why, quotes)
                 }
                 None => checked_result(
@@ -289,12 +322,13 @@ impl ClauseCheckCx<'_> {
                 ),
             };
         }
+        // Not a date, so the clause asks for a version.
         let Some(newest) = find_newest_version(text, product) else {
             return ClauseResult::Unclear(format!(
                 "the page {url} names no version that rules can find"
             ));
         };
-        let mut quotes = vec![(fetch, newest.quote.to_owned())];
+        let mut quotes = vec![page_quote(newest.quote)];
         let wanted = parse_version(newest.version).0;
         let mut others = Vec::new();
         for part in &self.parts {
@@ -305,17 +339,19 @@ impl ClauseCheckCx<'_> {
                         newest.version,
                         format_source(part)
                     );
-                    quotes.push((format_source(part), found.as_str().to_owned()));
+                    quotes.push(SourceQuote::from_part(part, found.as_str()));
                     return checked_result(true, why, quotes);
                 }
+                // Only versions of the page are a wrong answer; others can belong to another product.
                 if newest.listed.contains(&parse_version(found.as_str()).0) {
-                    others.push((format_source(part), found.as_str().to_owned()));
+                    others.push(SourceQuote::from_part(part, found.as_str()));
                 }
             }
         }
         let instead = others
             .first()
-            .map_or(String::new(), |(_, other)| format!(" and names {other}"));
+            .map_or(String::new(), |other| format!(" and names {}", other.quote));
+        // One wrong version is enough as evidence.
         quotes.extend(others.into_iter().take(1));
         let why = format!(
             "the newest on the page is {}; the answer does not name it{instead}",
@@ -381,6 +417,7 @@ impl ClauseCheckCx<'_> {
     }
 
     fn check_links_to(&self, address: &str) -> ClauseResult {
+        // The scheme, the case and a last slash don't make another address.
         let plain = |url: &str| {
             let url = url.to_lowercase();
             let url = url
@@ -397,6 +434,7 @@ impl ClauseCheckCx<'_> {
                 let there = plain(url);
                 let below = there
                     .strip_prefix(&wanted)
+                    // A longer host such as `example.com.evil.org` must not match.
                     .is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?', '#']));
                 if below {
                     return checked_result(
@@ -415,8 +453,8 @@ impl ClauseCheckCx<'_> {
         let pages = self
             .pages
             .iter()
-            .filter_map(|p| p.text.as_ref().ok())
-            .map(|(_, text)| text.as_str());
+            .filter_map(|p| p.content.as_ref().ok())
+            .map(|content| content.text.as_str());
         GroundingSources::new(results.chain(pages))
     }
 
@@ -430,12 +468,13 @@ impl ClauseCheckCx<'_> {
                     held += 1;
                 } else {
                     missing.push(format!("the {} “{text}”", found.kind.name()));
-                    quotes.push((format_source(part), text.to_owned()));
+                    quotes.push(SourceQuote::from_part(part, text));
                 }
             }
         }
         let names: Vec<&str> = kinds.iter().map(|k| k.name()).collect();
         match (held, missing.len()) {
+            // Without facts nothing is invented, so the clause holds.
             (0, 0) => checked_result(
                 true,
                 format!("the answer holds none ({})", names.join(", ")),
@@ -449,6 +488,7 @@ impl ClauseCheckCx<'_> {
             (_, m) => {
                 missing.dedup();
                 let more = if missing.len() > 5 { ", …" } else { "" };
+                // Five examples show the problem; more would only lengthen the verdict.
                 missing.truncate(5);
                 quotes.truncate(5);
                 let why = format!(
@@ -466,6 +506,7 @@ impl ClauseCheckCx<'_> {
         for part in &self.parts {
             for found in find_facts(&part.text, &[FactKind::Quote]) {
                 let text = &part.text[found.range.clone()];
+                // A single quoted word occurs in any page by chance.
                 if text.split_whitespace().count() > 1 && ground.contains(&found) {
                     return checked_result(
                         true,
@@ -486,6 +527,7 @@ impl ClauseCheckCx<'_> {
         let text = self.joined_text();
         let (text, wanted) = (normalize_phrase(&text), normalize_phrase(phrase));
         let holds = match (phrase, start) {
+            // The grammar stores `ends with a question` as the phrase `?`.
             ("?", false) => self.joined_text().trim_end().ends_with('?'),
             (_, true) => text.starts_with(&wanted),
             (_, false) => text.ends_with(&wanted),
@@ -496,6 +538,6 @@ impl ClauseCheckCx<'_> {
     }
 }
 
-fn quote_part(part: &PromptPart, text: &str) -> SourceQuotes {
-    vec![(format_source(part), text.to_owned())]
+fn quote_part(part: &PromptPart, text: &str) -> Vec<SourceQuote> {
+    vec![SourceQuote::from_part(part, text)]
 }

@@ -35,6 +35,7 @@ pub(super) fn parse_newest(c: &Captures<'_>) -> Result<ClauseCheck, String> {
     let Some(address) = c.get(2) else {
         return Err("it names no page to look on: add `on https://…`".to_owned());
     };
+    // Punctuation of the sentence isn't part of the address.
     let address = address.as_str().trim_end_matches(['.', ',', ';']);
     let url = if address.contains("://") {
         address.to_owned()
@@ -47,6 +48,7 @@ pub(super) fn parse_newest(c: &Captures<'_>) -> Result<ClauseCheck, String> {
         .filter(|w| !GENERIC_WORDS.contains(&w.to_ascii_lowercase().as_str()))
         .map(|w| w.trim_matches(['`', '"', '“', '”']).to_owned())
         .collect();
+    // "The newest release date" asks for a date, anything else for a version.
     let date = words.last().is_some_and(|w| w.eq_ignore_ascii_case("date"));
     Ok(ClauseCheck::Newest { date, product, url })
 }
@@ -64,6 +66,7 @@ pub(super) fn parse_ask_target(what: &str) -> Option<AskTarget> {
     let object = parse_quoted(&object).unwrap_or_else(|| object.into_owned());
     let simple = |w: &str| w.chars().all(|c| c.is_alphanumeric() || "-'’".contains(c));
     let words: Vec<&str> = object.split_whitespace().collect();
+    // A longer object is a condition in prose, which `rules` can't check.
     let plain = words.len() <= 3
         && words
             .iter()
@@ -108,6 +111,7 @@ pub(super) fn parse_limit(c: &Captures<'_>) -> Option<ClauseCheck> {
     let word = |n: usize| c.get(n).map(|m| m.as_str().to_ascii_lowercase());
     let quantifier = word(1).unwrap_or_default();
     let first = quantifier.split_whitespace().collect::<Vec<_>>().join(" ");
+    // The pattern allows `or fewer` before or after the noun.
     let tail = word(3).or(word(5)).unwrap_or_default();
     let (bound, count) = match first.as_str() {
         "" if tail.contains("more") => (LimitBound::AtLeast, count),
@@ -115,6 +119,7 @@ pub(super) fn parse_limit(c: &Captures<'_>) -> Option<ClauseCheck> {
         // `contains a question` is another clause; `a` counts only after a bound.
         "" if number == "a" || number == "an" => return None,
         "" | "exactly" | "precisely" => (LimitBound::Exactly, count),
+        // Strict bounds become inclusive ones, so that there are only three kinds.
         "fewer than" | "less than" | "under" | "below" | "shorter than" => {
             (LimitBound::AtMost, count.checked_sub(1)?)
         }
@@ -134,6 +139,7 @@ pub(super) fn parse_limit(c: &Captures<'_>) -> Option<ClauseCheck> {
         "paragraph" => CountUnit::Paragraphs,
         "question" => CountUnit::Questions,
         "link" => CountUnit::Links,
+        // The pattern allows no other noun here.
         _ => CountUnit::Bullets,
     };
     Some(ClauseCheck::Limit { bound, count, unit })
@@ -193,6 +199,7 @@ pub(super) fn parse_quoted(text: &str) -> Option<String> {
         .find(text)
         .filter(|m| m.start() == 0 && m.end() == text.len())?;
     let mut inner = m.as_str().chars();
+    // Quotation marks can have several bytes, so remove characters and not bytes.
     inner.next();
     inner.next_back();
     Some(inner.as_str().trim().to_owned()).filter(|s| !s.is_empty())
@@ -204,6 +211,7 @@ pub(super) fn parse_literals(text: &str, strict: bool) -> Result<ClauseCheck, St
     let named = NOUN.is_match(text);
     let text = NOUN.replace(text.trim(), "");
     let text = text.trim();
+    // An "and" inside quotation marks belongs to the phrase.
     let masked = mask_quoted(text);
     let (mut phrases, mut ands, mut ors, mut from) = (Vec::new(), 0, 0, 0);
     let mut cuts: Vec<(usize, usize)> = Vec::new();
@@ -218,12 +226,14 @@ pub(super) fn parse_literals(text: &str, strict: bool) -> Result<ClauseCheck, St
             Some(_) => ors += 1,
             None => {}
         }
-        let whole = join.get(0).expect("whole match");
-        cuts.push((whole.start(), whole.end()));
+        let joint = join.get(0).expect("whole match");
+        cuts.push((joint.start(), joint.end()));
     }
+    // Without parentheses, "a and b or c" has two meanings.
     if ands > 0 && ors > 0 {
         return Err("it joins with both \"and\" and \"or\"".to_owned());
     }
+    // A last cut at the end, so that the loop also handles the last piece.
     cuts.push((text.len(), text.len()));
     for (start, end) in cuts {
         let piece = text[from..start].trim();
@@ -235,6 +245,7 @@ pub(super) fn parse_literals(text: &str, strict: bool) -> Result<ClauseCheck, St
                 || w.contains("://")
                 || is_host_like(w)
         };
+        // A name has capitals or digits in every word; prose doesn't.
         let proper = words > 0 && words <= 5 && piece.split_whitespace().all(name);
         let word = words == 1
             && (named || !strict)

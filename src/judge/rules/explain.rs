@@ -12,6 +12,7 @@ pub fn explain_request_body(body: &str) -> Option<ReadableBody> {
     let Value::Object(mut map) = serde_json::from_str(body).ok()? else {
         return None;
     };
+    // These two keys occur together only in a body of `rules`.
     if !map.get("prompt").is_some_and(Value::is_string) || !map.contains_key("judge") {
         return None;
     }
@@ -47,6 +48,7 @@ pub fn explain_request_body(body: &str) -> Option<ReadableBody> {
             description: String::new(),
         })
         .collect();
+    // The keys above are removed from `map`, so only settings remain.
     body.settings = format_settings(&map);
     Some(body)
 }

@@ -18,6 +18,7 @@ use crate::handlers::grounding::split_sentences;
 pub(super) fn parse_clauses(criteria: &str, guide: &str) -> Vec<Clause> {
     let mut clauses = Vec::new();
     let mut levels = Vec::new();
+    // Lines of levels describe scores, so they are clauses only if there are no others.
     for line in criteria.lines().chain(guide.lines()) {
         if let Some(level) = LEVEL.captures(line.trim()) {
             levels.push((level[1].to_owned(), level[2].to_owned()));
@@ -32,6 +33,7 @@ pub(super) fn parse_clauses(criteria: &str, guide: &str) -> Vec<Clause> {
                 .chars()
                 .filter(|c| c.is_ascii_digit() || *c == '.')
                 .collect();
+            // `pass:` and `fail:` have no number.
             if name.to_ascii_lowercase().starts_with("pass") {
                 1.0
             } else {
@@ -53,6 +55,7 @@ fn parse_line(line: &str) -> Vec<Clause> {
     let mut clauses = Vec::new();
     for sentence in split_sentences(&line) {
         let sentence = sentence.trim().trim_end_matches(['.', ';', ',', '!', ':']);
+        // A subject also applies to the clauses after it in the same sentence.
         let mut all = false;
         for piece in split_sentence(sentence) {
             clauses.push(parse_clause(piece.trim(), &mut all));
@@ -67,6 +70,7 @@ fn split_sentence(sentence: &str) -> Vec<&str> {
     let (mut parts, mut from, mut seek) = (Vec::new(), 0, 0);
     while let Some(next) = NEXT.captures_at(&masked, seek) {
         let join = next.get(1).expect("the first group always matches").range();
+        // Search after the joint, or the same match would repeat forever.
         seek = join.end;
         if join.start > from {
             parts.push(&sentence[from..join.start]);
@@ -84,6 +88,7 @@ fn parse_clause(text: &str, all: &mut bool) -> Clause {
         rest = &rest[lead[0].len()..];
     }
     let mut negated = false;
+    // Modals and negations can alternate: "must not ever", "should never".
     loop {
         if let Some(modal) = MODAL.find(rest) {
             rest = &rest[modal.end()..];
@@ -115,8 +120,10 @@ fn parse_clause(text: &str, all: &mut bool) -> Clause {
 }
 
 fn parse_check(text: &str, negated: &mut bool) -> Result<ClauseCheck, String> {
+    // Words such as "in the answer" add nothing and would stop every pattern below.
     let text = TAIL.replace(text, "");
     let text = text.as_ref();
+    // From here the order matters: specific patterns come before those that also match their text.
     if let Some(c) = GROUNDED.captures(text) {
         return Ok(ClauseCheck::Grounded(c.get(1).map_or_else(
             || FactKind::ALL.to_vec(),
@@ -136,9 +143,9 @@ fn parse_check(text: &str, negated: &mut bool) -> Result<ClauseCheck, String> {
         return parse_newest(&c);
     }
     if let Some(c) = ASKS.captures(text)
-        && let Some(ask) = parse_ask_target(&c[1])
+        && let Some(target) = parse_ask_target(&c[1])
     {
-        return Ok(ClauseCheck::Asks(ask));
+        return Ok(ClauseCheck::Asks(target));
     }
     if let Some(c) = LIMIT.captures(text)
         && let Some(limit) = parse_limit(&c)
@@ -184,10 +191,12 @@ fn parse_check(text: &str, negated: &mut bool) -> Result<ClauseCheck, String> {
     {
         return Ok(ClauseCheck::Calls(name.as_str().to_owned()));
     }
-    let says = SAYS.captures(text).or_else(|| QUOTES.captures(text));
-    if let Some(c) = says {
+    // The most general pattern comes late: "says" matches almost any object.
+    let replies = SAYS.captures(text).or_else(|| QUOTES.captures(text));
+    if let Some(c) = replies {
         return parse_literals(&c[1], *negated);
     }
+    // The passive needs quotation marks or names, because its subject can be any words.
     if let Some(c) = PASSIVE.captures(text)
         && let Ok(check) = parse_literals(&c[1], true)
     {

@@ -47,11 +47,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use self::clause_check::{ClauseResult, FetchedPage};
+use self::clause_check::{ClauseResult, FetchedPage, PageContent};
 pub use self::explain::explain_request_body;
 use self::prompt_material::PromptMaterial;
 use self::rules_verdict::{RequestedParts, collect_clauses, state_verdict, state_verdict_in_parts};
-use super::{JudgeEngine, JudgeEngineDeps, VerdictFormat};
+use super::{JudgeEngine, JudgeEngineDeps, ScoreRange, VerdictFormat};
 use crate::clock::BoxFuture;
 use crate::event::{CallCx, DeltaCoalescer, DeltaPart};
 use crate::model::SUBMIT_VERDICT;
@@ -131,7 +131,7 @@ struct RulesRequest {
     tools: Vec<String>,
     /// The allowed answer: `text`, `any` or `verdict`.
     answer: String,
-    /// The lowest and highest score.
+    /// The lowest and highest score. A tuple, because the recorded body has an array here.
     scale: (f64, f64),
     /// The parts of the verdict, if the eval has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -165,6 +165,7 @@ impl Provider for RulesProvider {
                         }
                     }
                 }
+                // Tool responses contain no name, so they are paired with the calls of the reply before.
                 HistoryItem::Model { reply: view, .. } => calls = &view.calls,
                 HistoryItem::ToolResponses(answers) => {
                     results.extend(calls.iter().zip(answers).map(|(call, answer)| {
@@ -178,6 +179,7 @@ impl Provider for RulesProvider {
                 }
             }
         }
+        // The schema describes the scale and the parts, whether the verdict is a text or a call.
         let schema = match &turn.tool_choice {
             ToolChoice::Schema(schema) => Some(schema),
             _ => turn
@@ -186,6 +188,7 @@ impl Provider for RulesProvider {
                 .find(|t| t.name == SUBMIT_VERDICT)
                 .map(|t| &t.schema),
         };
+        let range = schema.map_or(ScoreRange::DEFAULT, VerdictFormat::score_range_from_schema);
         let request = RulesRequest {
             judge: "rules: a checker, not a model".to_owned(),
             prompt,
@@ -197,7 +200,7 @@ impl Provider for RulesProvider {
                 ToolChoice::ForcedTool(_) => "verdict",
             }
             .to_owned(),
-            scale: schema.map_or((0.0, 1.0), VerdictFormat::score_range_from_schema),
+            scale: (range.low, range.high),
             parts: schema.and_then(RequestedParts::from_schema),
         };
         let text =
@@ -215,6 +218,7 @@ impl Provider for RulesProvider {
         cx: &'a CallCx,
     ) -> BoxFuture<'a, Result<CompletedReply, ProviderError>> {
         Box::pin(async move {
+            // Read the body and not the turn, because a person may have edited the body.
             let request: RulesRequest = serde_json::from_str(&body.text()).map_err(|e| {
                 ProviderError::Request(format!("this is not a request of rules: {e}"))
             })?;
@@ -253,6 +257,7 @@ impl Provider for RulesProvider {
                     thought: work.reasoning,
                     calls: work.calls,
                 },
+                // `rules` uses no tokens.
                 usage: TokenUsage::default(),
             })
         })
@@ -275,6 +280,7 @@ fn build_reply(request: &RulesRequest) -> Option<RulesReply> {
         .map(|c| clause_check::check_clause(c, &material, &pages))
         .collect();
     let may_fetch = request.answer == "any" && request.tools.iter().any(|t| t == FETCH);
+    // A clause that can't be parsed makes the result "not applicable", so fetching pages is useless.
     let readable = clauses.iter().all(|c| c.check.is_ok());
     let mut missing_pages: Vec<&str> = Vec::new();
     for ruling in &rulings {
@@ -285,6 +291,7 @@ fn build_reply(request: &RulesRequest) -> Option<RulesReply> {
         }
     }
     let first = pages.is_empty();
+    // Fetch all missing pages in one turn.
     if may_fetch && readable && !missing_pages.is_empty() {
         let mut thought = format!("{HEAD}\n");
         for url in &missing_pages {
@@ -305,9 +312,13 @@ fn build_reply(request: &RulesRequest) -> Option<RulesReply> {
         });
     }
     let verdict = match &request.parts {
-        None => state_verdict(&clauses, &rulings, request.scale),
+        None => {
+            let (low, high) = request.scale;
+            state_verdict(&clauses, &rulings, ScoreRange::new(low, high))
+        }
         Some(asks) => state_verdict_in_parts(&clauses, &rulings, &owners, asks),
     };
+    // A turn before this one already wrote the first line.
     let mut thought = if first {
         format!("{HEAD}\n")
     } else {
@@ -315,6 +326,7 @@ fn build_reply(request: &RulesRequest) -> Option<RulesReply> {
     };
     thought.push_str(&verdict.explanation);
     let arguments = verdict.json.to_string();
+    // The verdict is the reply's text for structured output, otherwise a call.
     let (text, calls) = if request.answer == "text" {
         (arguments, Vec::new())
     } else {
@@ -349,18 +361,22 @@ fn collect_pages(results: &[RulesToolResult]) -> Vec<FetchedPage> {
         let Ok(Arguments { url }) = serde_json::from_str(&asked.arguments) else {
             continue;
         };
-        let text = if asked.is_error {
+        let content = if asked.is_error {
             Err(asked.result.trim_start_matches("Error: ").to_owned())
         } else {
-            Ok((number, strip_delimiters(&asked.result).to_owned()))
+            Ok(PageContent {
+                number,
+                text: strip_delimiters(&asked.result).to_owned(),
+            })
         };
-        pages.push(FetchedPage { url, text });
+        pages.push(FetchedPage { url, content });
     }
     pages
 }
 
 /// Removes the delimiting lines of a tool response.
 fn strip_delimiters(result: &str) -> &str {
+    // The first line, then the last line: both begin with the delimiter.
     let inner = result
         .strip_prefix("<<<")
         .and_then(|rest| rest.split_once('\n'))

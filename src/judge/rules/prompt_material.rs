@@ -38,14 +38,16 @@ pub(super) enum PromptPartKind {
 impl PromptMaterial {
     /// Parses a rendered prompt; `None` if it doesn't name a delimiter.
     pub(super) fn parse(prompt: &str) -> Option<Self> {
-        let marker = prompt
+        let delimiter = prompt
             .lines()
             .find_map(|line| line.strip_prefix("Marker of this message: "))?;
-        let start = format!("<<<{marker} ");
+        // Only lines with this delimiter are from dicta; all other lines are data.
+        let start = format!("<<<{delimiter} ");
         let mut material = Self::default();
         let mut block = "";
         let mut text = String::new();
         let mut open: Option<PromptPart> = None;
+        // Keep line breaks, so that a part's text is exactly the original.
         for line in prompt.split_inclusive('\n') {
             let Some(label) = line
                 .trim_end_matches('\n')
@@ -60,8 +62,10 @@ impl PromptMaterial {
             };
             material.parts.extend(open.take());
             if let Some(name) = label.strip_prefix("begin ") {
+                // The name of the transcript block is followed by `: 3 messages, …`.
                 block = name.split(':').next().unwrap_or_default();
                 material.judges_calls |= block == crate::handlers::CALLS_BLOCK;
+                // Text between blocks belongs to none of them.
                 text.clear();
             } else if label.starts_with("end ") {
                 match block {
@@ -77,6 +81,7 @@ impl PromptMaterial {
             }
         }
         for part in &mut material.parts {
+            // The renderer adds this line break before the next delimiting line.
             if part.text.ends_with('\n') {
                 part.text.pop();
             }
@@ -87,9 +92,9 @@ impl PromptMaterial {
     /// Returns the answer: the output, or in a session the last message of the agent.
     pub(super) fn answer_parts(&self) -> Vec<&PromptPart> {
         let last = || {
-            let said =
+            let is_agent_text =
                 |p: &&PromptPart| p.kind == PromptPartKind::AgentText && !p.text.trim().is_empty();
-            self.parts.iter().rfind(said).map(|p| p.message)
+            self.parts.iter().rfind(is_agent_text).map(|p| p.message)
         };
         match self.output.or_else(last) {
             Some(n) => self
@@ -128,6 +133,7 @@ pub(super) fn parse_numbered_list(text: &str, count: usize) -> Vec<String> {
             && entries.len() < count
         {
             entries.push(entry.to_owned());
+        // A line without the next number continues the entry before it.
         } else if let Some(last) = entries.last_mut() {
             last.push('\n');
             last.push_str(line.trim_start());

@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::clause::Clause;
-use super::clause_check::ClauseResult;
+use super::clause_check::{ClauseResult, SourceQuote};
 use super::grammar;
 use super::prompt_material::{self, PromptMaterial};
 use super::{FETCH, HEAD};
-use crate::judge::PartsFormat;
+use crate::judge::{PartsFormat, ScoreRange};
 
 /// The parts of a verdict that `rules` can state.
 #[derive(Clone, Serialize, Deserialize)]
@@ -24,14 +24,14 @@ pub(super) struct RequestedParts {
 
 impl RequestedParts {
     pub(super) fn from_schema(schema: &Value) -> Option<Self> {
-        let form = PartsFormat::from_schema(schema)?;
+        let format = PartsFormat::from_schema(schema)?;
         Some(Self {
-            field: form.keys()[0].to_owned(),
-            flag: form.met_key().to_owned(),
-            numbered: match form {
+            field: format.keys()[0].to_owned(),
+            flag: format.met_key().to_owned(),
+            numbered: match format {
                 // Calls are numbered too, but no clause states what is asked of them.
                 PartsFormat::Calls(_) => None,
-                form => form.numbered_count(),
+                format => format.numbered_count(),
             },
         })
     }
@@ -51,6 +51,7 @@ pub(super) fn collect_clauses(
         negated: false,
         check: Err(why.to_owned()),
     };
+    // `rules` can't judge calls, so one unreadable clause makes the verdict "not applicable".
     if material.judges_calls {
         let why = "rules reads what was said, and this eval is about calls";
         return (vec![unreadable(&material.criteria, why)], vec![0]);
@@ -68,12 +69,13 @@ pub(super) fn collect_clauses(
     let (mut clauses, mut owners) = (Vec::new(), Vec::new());
     let criteria = prompt_material::parse_numbered_list(&material.criteria, count);
     for (owner, criterion) in criteria.iter().enumerate() {
-        let mut own = grammar::parse_clauses(criterion, "");
-        if own.is_empty() {
-            own.push(unreadable(criterion, "it holds no clause"));
+        let mut criterion_clauses = grammar::parse_clauses(criterion, "");
+        if criterion_clauses.is_empty() {
+            criterion_clauses.push(unreadable(criterion, "it holds no clause"));
         }
-        owners.resize(owners.len() + own.len(), owner);
-        clauses.append(&mut own);
+        // One owner for each new clause, so that both lists stay in step.
+        owners.resize(owners.len() + criterion_clauses.len(), owner);
+        clauses.append(&mut criterion_clauses);
     }
     (clauses, owners)
 }
@@ -104,11 +106,12 @@ fn report_clauses(clauses: &[Clause], rulings: &[ClauseResult]) -> ClauseReport 
         holds: Vec::new(),
     };
     for (clause, ruling) in clauses.iter().zip(rulings) {
+        // Declared here, because `why` borrows it until the end of the iteration.
         let not_yet;
         let (mark, why) = match ruling {
             ClauseResult::Checked { holds, why, quotes } => {
                 report.holds.push(Some(*holds));
-                for (source, quote) in quotes {
+                for SourceQuote { source, quote } in quotes {
                     let citation = json!({"source": source, "quote": quote});
                     if !report.citations.contains(&citation) {
                         report.citations.push(citation);
@@ -138,6 +141,7 @@ fn report_clauses(clauses: &[Clause], rulings: &[ClauseResult]) -> ClauseReport 
 fn undecided_verdict(holds: &[Option<bool>], lines: &str) -> Option<Value> {
     let (open, total) = (holds.iter().filter(|h| h.is_none()).count(), holds.len());
     let why = match (open, total) {
+        // This case is first: without clauses, 0 open ones would look like a verdict.
         (_, 0) => "The rubric holds no clause.".to_owned(),
         (0, _) => return None,
         _ => format!(
@@ -154,7 +158,7 @@ fn undecided_verdict(holds: &[Option<bool>], lines: &str) -> Option<Value> {
 pub(super) fn state_verdict(
     clauses: &[Clause],
     rulings: &[ClauseResult],
-    (low, high): (f64, f64),
+    ScoreRange { low, high }: ScoreRange,
 ) -> RulesVerdict {
     let report = report_clauses(clauses, rulings);
     let lines = number_lines(&report.lines);
@@ -165,6 +169,7 @@ pub(super) fn state_verdict(
             "citations": report.citations,
             "reasoning": format!("{HEAD}\n{lines}{holding} of {total} clauses hold."),
             "passed": holding == total,
+            // The share of clauses that hold, on the eval's scale. `total` is not 0 here.
             "score": low + (high - low) * holding as f64 / total as f64,
             "applicable": true
         })

@@ -71,7 +71,9 @@ pub(super) fn is_declined(sentence: &str, what: &str) -> bool {
 ///
 /// `2.6` is not found in `2.69` or `2.6.1`.
 pub(super) fn find_phrase<'t>(text: &'t str, phrase: &str) -> Option<&'t str> {
+    // The phrase is the author's text, so its special characters must match literally.
     let words: Vec<String> = phrase.split_whitespace().map(regex::escape).collect();
+    // Typographic and plain apostrophes are equal.
     let pattern = words.join(r"\s+").replace('\'', "['’]");
     let pattern = Regex::new(&format!("(?i){pattern}")).ok()?;
     let digit_end = phrase.ends_with(|c: char| c.is_ascii_digit());
@@ -84,22 +86,43 @@ pub(super) fn find_phrase<'t>(text: &'t str, phrase: &str) -> Option<&'t str> {
             !(inside.is_some_and(char::is_alphanumeric)
                 && outside.is_some_and(char::is_alphanumeric))
         };
-        let whole = edge(found.as_str().chars().next(), before)
+        let is_whole_word = edge(found.as_str().chars().next(), before)
             && edge(found.as_str().chars().next_back(), next);
         // `2.6` is not in `2.6.1`, which is another version.
         let longer = digit_end && next == Some('.') && second.is_some_and(|c| c.is_ascii_digit());
+        // `69` is not in `2.69`.
         let tail = before == Some('.')
             && text[..found.start() - 1].ends_with(|c: char| c.is_ascii_digit());
         let inner = tail && phrase.starts_with(|c: char| c.is_ascii_digit());
-        if whole && !longer && !inner {
+        if is_whole_word && !longer && !inner {
             return Some(found.as_str());
         }
+        // Continue after this match, at least one byte later.
         at = found.end().max(found.start() + 1);
         if found.is_empty() || !text.is_char_boundary(at) {
             return None;
         }
     }
     None
+}
+
+/// A version on a page.
+struct FoundVersion<'t> {
+    /// `true` if the product's name is before it.
+    is_named: bool,
+    /// `false` for a pre-release.
+    is_final: bool,
+    numbers: Vec<u64>,
+    version: &'t str,
+    /// The version with the product's name, as on the page.
+    quote: &'t str,
+}
+
+impl FoundVersion<'_> {
+    /// The order of preference: after the product's name, final, highest number.
+    fn rank(&self) -> (bool, bool, &[u64]) {
+        (self.is_named, self.is_final, &self.numbers)
+    }
 }
 
 /// The newest version on a page.
@@ -129,7 +152,7 @@ pub(super) fn find_newest_version<'t>(
             .ok()
         })
         .flatten();
-    let mut all: Vec<(bool, bool, Vec<u64>, &str, &str)> = Vec::new();
+    let mut all: Vec<FoundVersion<'_>> = Vec::new();
     for found in VERSION.find_iter(page) {
         if days
             .iter()
@@ -138,7 +161,9 @@ pub(super) fn find_newest_version<'t>(
             continue;
         }
         let (parts, pre) = parse_version(found.as_str());
+        // A product's name is close to its version; 120 bytes bound the search.
         let mut from = found.start().saturating_sub(120);
+        // The subtraction can end inside a character.
         while !page.is_char_boundary(from) {
             from -= 1;
         }
@@ -146,18 +171,16 @@ pub(super) fn find_newest_version<'t>(
             .as_ref()
             .and_then(|n| n.find(&page[from..found.start()]));
         let start = name.map_or(found.start(), |n| from + n.start());
-        all.push((
-            name.is_some(),
-            !pre,
-            parts,
-            found.as_str(),
-            &page[start..found.end()],
-        ));
+        all.push(FoundVersion {
+            is_named: name.is_some(),
+            is_final: !pre,
+            numbers: parts,
+            version: found.as_str(),
+            quote: &page[start..found.end()],
+        });
     }
-    let best = all
-        .iter()
-        .max_by(|a, b| (a.0, a.1, &a.2).cmp(&(b.0, b.1, &b.2)))?;
-    if !product.is_empty() && !best.0 {
+    let best = all.iter().max_by(|a, b| a.rank().cmp(&b.rank()))?;
+    if !product.is_empty() && !best.is_named {
         // The page may list other products' versions: only a page about the product alone may omit its name.
         let named = normalize_phrase(page).contains(&normalize_phrase(&product.join(" ")));
         if !named {
@@ -165,12 +188,12 @@ pub(super) fn find_newest_version<'t>(
         }
     }
     Some(NewestVersion {
-        version: best.3,
-        quote: best.4,
+        version: best.version,
+        quote: best.quote,
         listed: all
             .iter()
-            .filter(|v| v.0 == best.0)
-            .map(|v| v.2.clone())
+            .filter(|found| found.is_named == best.is_named)
+            .map(|found| found.numbers.clone())
             .collect(),
     })
 }

@@ -3,12 +3,15 @@
 //! They are identical calls, prerequisites, the limit on calls, and recorded responses.
 
 use crate::event::{EventKind, ToolFact};
-use crate::judge::fake::{Bench, Does, FakeTool, PASSED, Rules, Say, Script, calls, story};
+use crate::judge::fake::{
+    FakeTool, FakeToolBehavior, FakeToolRules, JudgeFixture, PASSED, Script, ScriptedReply, calls,
+    format_facts,
+};
 use crate::judge::{EvidenceKey, EvidenceMissPolicy, ReplayedEvidence};
 use crate::model::{Millis, Outcome, RawJson, RunId, ToolResponse};
 use crate::tools::Tool as _;
 
-fn submit() -> Say {
+fn submit() -> ScriptedReply {
     calls(&[("submit_verdict", PASSED)])
 }
 
@@ -17,16 +20,16 @@ fn url(name: &str) -> String {
 }
 
 /// Judges with these turns of calls before the verdict; returns the recorded facts of the calls.
-async fn told(bench: &Bench, turns: &[&[(&str, &str)]]) -> Vec<String> {
-    let mut says: Vec<Say> = turns.iter().map(|turn| calls(turn)).collect();
-    says.push(submit());
-    let (result, facts) = bench.judge(&Script::new(says)).await;
+async fn record_call_facts(fixture: &JudgeFixture, turns: &[&[(&str, &str)]]) -> Vec<String> {
+    let mut replies: Vec<ScriptedReply> = turns.iter().map(|turn| calls(turn)).collect();
+    replies.push(submit());
+    let (result, facts) = fixture.judge(&Script::new(replies)).await;
     assert_eq!(result.outcome, Outcome::Pass, "{result:?}");
     assert_lawful(&facts);
     let verdict = format!("{}.", turns.len());
-    let mut story = story(&facts);
-    story.retain(|fact| fact.contains('.') && !fact.starts_with(&verdict));
-    story
+    let mut fact_words = format_facts(&facts);
+    fact_words.retain(|fact| fact.contains('.') && !fact.starts_with(&verdict));
+    fact_words
 }
 
 /// received → repaired? → ( validated → started → hop* → finished ) | rejected, for every call.
@@ -69,10 +72,10 @@ fn texts(facts: &[EventKind]) -> Vec<String> {
 
 #[tokio::test]
 async fn identical_calls_are_answered_once_whatever_the_order_of_their_keys() {
-    let tool = FakeTool::new("find", Does::Echo);
-    let bench = Bench::new(std::slice::from_ref(&tool));
-    let story = told(
-        &bench,
+    let tool = FakeTool::new("find", FakeToolBehavior::Echo);
+    let fixture = JudgeFixture::new(std::slice::from_ref(&tool));
+    let fact_words = record_call_facts(
+        &fixture,
         &[
             &[
                 ("find", r#"{"url":"a","n":1}"#),
@@ -90,43 +93,47 @@ async fn identical_calls_are_answered_once_whatever_the_order_of_their_keys() {
         "0.2 answered live",
         "1.0 answered same trace",
     ] {
-        assert!(story.contains(&fact.to_owned()), "{fact} in {story:?}");
+        assert!(
+            fact_words.contains(&fact.to_owned()),
+            "{fact} in {fact_words:?}"
+        );
     }
 }
 
 #[tokio::test]
 async fn without_a_cache_and_where_something_may_change_each_call_is_made() {
     for rules in [
-        Rules {
+        FakeToolRules {
             cache: false,
-            ..Rules::default()
+            ..FakeToolRules::default()
         },
-        Rules {
+        FakeToolRules {
             read_only: false,
-            ..Rules::default()
+            ..FakeToolRules::default()
         },
     ] {
-        let tool = FakeTool::with("find", Does::Echo, rules);
-        let bench = Bench::new(std::slice::from_ref(&tool));
+        let tool = FakeTool::with("find", FakeToolBehavior::Echo, rules);
+        let fixture = JudgeFixture::new(std::slice::from_ref(&tool));
         let a = url("a");
-        let story = told(&bench, &[&[("find", &a), ("find", &a)], &[("find", &a)]]).await;
+        let fact_words =
+            record_call_facts(&fixture, &[&[("find", &a), ("find", &a)], &[("find", &a)]]).await;
         assert_eq!(tool.ran.lock().expect("no panic").len(), 3);
-        let live = story.iter().filter(|f| f.ends_with("answered live"));
-        assert_eq!(live.count(), 3, "{story:?}");
+        let live = fact_words.iter().filter(|f| f.ends_with("answered live"));
+        assert_eq!(live.count(), 3, "{fact_words:?}");
     }
 }
 
 #[tokio::test]
 async fn a_limit_counts_calls_that_are_made_and_no_others() {
-    let limited = || Rules {
+    let limited = || FakeToolRules {
         max_calls: Some(2),
-        ..Rules::default()
+        ..FakeToolRules::default()
     };
-    let tool = FakeTool::with("find", Does::Echo, limited());
-    let bench = Bench::new(std::slice::from_ref(&tool));
+    let tool = FakeTool::with("find", FakeToolBehavior::Echo, limited());
+    let fixture = JudgeFixture::new(std::slice::from_ref(&tool));
     let (a, b, c) = (url("a"), url("b"), url("c"));
-    let story = told(
-        &bench,
+    let fact_words = record_call_facts(
+        &fixture,
         &[
             &[("find", &a), ("find", &a), ("find", r#"{"url":5}"#)],
             &[("find", &b), ("find", &c)],
@@ -134,7 +141,7 @@ async fn a_limit_counts_calls_that_are_made_and_no_others() {
         ],
     )
     .await;
-    let ends: Vec<&str> = story
+    let ends: Vec<&str> = fact_words
         .iter()
         .map(String::as_str)
         .filter(|fact| fact.contains("answered") || fact.contains("rejected"))
@@ -157,38 +164,42 @@ async fn a_limit_counts_calls_that_are_made_and_no_others() {
         (key, ToolResponse::ok("recorded"))
     });
     let run = RunId("20261121T000000Z-kvqa".into());
-    let mut bench = Bench::new(&[FakeTool::with("find", Does::Echo, limited())]);
-    bench.evidence = std::sync::Arc::new(ReplayedEvidence::new(
+    let mut fixture =
+        JudgeFixture::new(&[FakeTool::with("find", FakeToolBehavior::Echo, limited())]);
+    fixture.evidence = std::sync::Arc::new(ReplayedEvidence::new(
         run,
         known.to_vec(),
         EvidenceMissPolicy::Error,
     ));
     let calls: &[(&str, &str)] = &[("find", &a), ("find", &a), ("find", &b), ("find", &c)];
-    let story = told(&bench, &[calls]).await;
+    let fact_words = record_call_facts(&fixture, &[calls]).await;
     for fact in [
         "0.0 answered frozen",
         "0.1 answered same trace",
         "0.2 answered frozen",
         "0.3 rejected max_calls",
     ] {
-        assert!(story.contains(&fact.to_owned()), "{fact} in {story:?}");
+        assert!(
+            fact_words.contains(&fact.to_owned()),
+            "{fact} in {fact_words:?}"
+        );
     }
 }
 
-fn after(names: &[&str]) -> Rules {
-    Rules {
+fn after(names: &[&str]) -> FakeToolRules {
+    FakeToolRules {
         after: names.iter().map(|name| (*name).to_owned()).collect(),
-        ..Rules::default()
+        ..FakeToolRules::default()
     }
 }
 
 #[tokio::test]
 async fn a_tool_that_comes_after_another_waits_for_its_calls_wherever_they_stand() {
-    let bench = Bench::new(&[
-        FakeTool::new("a", Does::Echo),
-        FakeTool::with("b", Does::Echo, after(&["a"])),
-        FakeTool::with("c", Does::Echo, after(&["b", "a"])),
-        FakeTool::new("d", Does::Echo),
+    let fixture = JudgeFixture::new(&[
+        FakeTool::new("a", FakeToolBehavior::Echo),
+        FakeTool::with("b", FakeToolBehavior::Echo, after(&["a"])),
+        FakeTool::with("c", FakeToolBehavior::Echo, after(&["b", "a"])),
+        FakeTool::new("d", FakeToolBehavior::Echo),
     ]);
     let (one, two) = (url("1"), url("2"));
     let turn: &[(&str, &str)] = &[
@@ -198,17 +209,29 @@ async fn a_tool_that_comes_after_another_waits_for_its_calls_wherever_they_stand
         ("a", &two),
         ("d", &one),
     ];
-    let mut says = vec![calls(turn)];
-    says.push(submit());
-    let script = Script::new(says);
-    let (_, facts) = bench.judge(&script).await;
+    let mut replies = vec![calls(turn)];
+    replies.push(submit());
+    let script = Script::new(replies);
+    let (_, facts) = fixture.judge(&script).await;
     assert_lawful(&facts);
-    let story = story(&facts);
-    let at = |fact: &str| story.iter().position(|f| f == fact).expect(fact);
-    assert!(at("0.1 running") > at("0.2 answered live"), "{story:?}");
-    assert!(at("0.1 running") > at("0.3 answered live"), "{story:?}");
-    assert!(at("0.0 running") > at("0.1 answered live"), "{story:?}");
-    assert!(at("0.4 running") < at("0.2 answered live"), "{story:?}");
+    let fact_words = format_facts(&facts);
+    let at = |fact: &str| fact_words.iter().position(|f| f == fact).expect(fact);
+    assert!(
+        at("0.1 running") > at("0.2 answered live"),
+        "{fact_words:?}"
+    );
+    assert!(
+        at("0.1 running") > at("0.3 answered live"),
+        "{fact_words:?}"
+    );
+    assert!(
+        at("0.0 running") > at("0.1 answered live"),
+        "{fact_words:?}"
+    );
+    assert!(
+        at("0.4 running") < at("0.2 answered live"),
+        "{fact_words:?}"
+    );
     // Answers go back in the order of the calls all the same.
     let body = &script.bodies.lock().expect("no panic")[1];
     let label = |n: usize, name: &str| body.find(&format!("begin fetch {n}: what {name} returned"));
@@ -218,15 +241,15 @@ async fn a_tool_that_comes_after_another_waits_for_its_calls_wherever_they_stand
 }
 
 #[tokio::test]
-async fn a_call_whose_prerequisite_failed_or_never_ran_is_rejected_with_its_name() {
+async fn call_with_a_failed_or_missing_prerequisite_is_rejected_with_its_name() {
     let tools = || {
         [
-            FakeTool::new("good", Does::Echo),
-            FakeTool::new("bad", Does::Fail),
-            FakeTool::with("b", Does::Echo, after(&["good"])),
-            FakeTool::with("c", Does::Echo, after(&["bad"])),
-            FakeTool::with("d", Does::Echo, after(&["c"])),
-            FakeTool::with("e", Does::Echo, after(&["bad", "good"])),
+            FakeTool::new("good", FakeToolBehavior::Echo),
+            FakeTool::new("bad", FakeToolBehavior::Fail),
+            FakeTool::with("b", FakeToolBehavior::Echo, after(&["good"])),
+            FakeTool::with("c", FakeToolBehavior::Echo, after(&["bad"])),
+            FakeTool::with("d", FakeToolBehavior::Echo, after(&["c"])),
+            FakeTool::with("e", FakeToolBehavior::Echo, after(&["bad", "good"])),
         ]
     };
     let one = url("1");
@@ -275,27 +298,27 @@ async fn a_call_whose_prerequisite_failed_or_never_ran_is_rejected_with_its_name
             vec![never],
         ),
     ] {
-        let bench = Bench::new(&tools());
-        let mut says: Vec<Say> = turns.iter().map(|turn| calls(turn)).collect();
-        says.push(submit());
-        let (_, facts) = bench.judge(&Script::new(says)).await;
+        let fixture = JudgeFixture::new(&tools());
+        let mut replies: Vec<ScriptedReply> = turns.iter().map(|turn| calls(turn)).collect();
+        replies.push(submit());
+        let (_, facts) = fixture.judge(&Script::new(replies)).await;
         assert_lawful(&facts);
         assert_eq!(texts(&facts), expected, "{turns:?}");
     }
 }
 
 #[tokio::test]
-async fn a_second_try_is_recorded_with_the_first_ones_failure() {
-    let bench = Bench::new(&[FakeTool::new("find", Does::Flaky(1))]);
+async fn retried_tool_call_records_its_first_failure() {
+    let fixture = JudgeFixture::new(&[FakeTool::new("find", FakeToolBehavior::Flaky(1))]);
     let one = url("1");
     let script = Script::new(vec![calls(&[("find", &one), ("find", &one)]), submit()]);
-    let judging = bench.judge(&script);
+    let judging = fixture.judge(&script);
     tokio::pin!(judging);
     let (result, facts) = loop {
         tokio::select! {
             biased;
             judged = &mut judging => break judged,
-            () = tokio::task::yield_now() => bench.clock.advance(Millis(50)),
+            () = tokio::task::yield_now() => fixture.clock.advance(Millis(50)),
         }
     };
     assert_eq!(result.outcome, Outcome::Pass);
@@ -318,30 +341,30 @@ async fn a_second_try_is_recorded_with_the_first_ones_failure() {
         retried[1].0, None,
         "the identical call was not tried at all"
     );
-    assert!(story(&facts).contains(&"0.1 answered same trace".to_owned()));
+    assert!(format_facts(&facts).contains(&"0.1 answered same trace".to_owned()));
 }
 
 #[tokio::test]
-async fn a_tool_that_does_something_else_is_judged_anew_and_has_no_old_evidence() {
+async fn changed_tool_has_another_cache_key_and_no_recorded_evidence() {
     let with = |statement| {
-        let rules = Rules {
+        let rules = FakeToolRules {
             statement,
-            ..Rules::default()
+            ..FakeToolRules::default()
         };
-        FakeTool::with("find", Does::Echo, rules)
+        FakeTool::with("find", FakeToolBehavior::Echo, rules)
     };
     let limited = |statement| {
-        let rules = Rules {
+        let rules = FakeToolRules {
             statement,
             max_calls: Some(2),
-            ..Rules::default()
+            ..FakeToolRules::default()
         };
-        FakeTool::with("find", Does::Echo, rules)
+        FakeTool::with("find", FakeToolBehavior::Echo, rules)
     };
     let key = |tool| {
-        let bench = Bench::new(&[tool]);
-        let engine = bench.engine(Script::new(Vec::new()));
-        engine.cache_key(&bench.ask).expect("a key").0
+        let fixture = JudgeFixture::new(&[tool]);
+        let engine = fixture.engine(Script::new(Vec::new()));
+        engine.cache_key(&fixture.request).expect("a key").key
     };
     assert_eq!(key(with("SELECT 1")), key(with("SELECT 1")));
     assert_ne!(key(with("SELECT 1")), key(with("SELECT 2")));
@@ -354,14 +377,17 @@ async fn a_tool_that_does_something_else_is_judged_anew_and_has_no_old_evidence(
         ("SELECT 1", "0.0 answered frozen"),
         ("SELECT 2", "0.0 rejected frozen"),
     ] {
-        let mut bench = Bench::new(&[with(statement)]);
+        let mut fixture = JudgeFixture::new(&[with(statement)]);
         let known = vec![(known.clone(), ToolResponse::ok("recorded"))];
-        bench.evidence = std::sync::Arc::new(ReplayedEvidence::new(
+        fixture.evidence = std::sync::Arc::new(ReplayedEvidence::new(
             run.clone(),
             known,
             EvidenceMissPolicy::Error,
         ));
-        let story = told(&bench, &[&[("find", &url("1"))]]).await;
-        assert!(story.contains(&end.to_owned()), "{end} in {story:?}");
+        let fact_words = record_call_facts(&fixture, &[&[("find", &url("1"))]]).await;
+        assert!(
+            fact_words.contains(&end.to_owned()),
+            "{end} in {fact_words:?}"
+        );
     }
 }

@@ -4,7 +4,10 @@ use futures_util::FutureExt as _;
 
 use super::*;
 use crate::clock::Clock as _;
-use crate::judge::fake::{Bench, Does, FakeTool, PASSED, Say, Script, calls, story, text};
+use crate::judge::fake::{
+    FakeTool, FakeToolBehavior, JudgeFixture, PASSED, Script, ScriptedReply, calls, format_facts,
+    text,
+};
 use crate::judge::{Budget, EvidenceKey, EvidenceMissPolicy, ReplayedEvidence};
 use crate::model::{BudgetConfig, BudgetLimits, Millis, Prices, RawJson, RunId, ToolResponse};
 use crate::provider::{ProviderError, ToolChoice};
@@ -15,11 +18,14 @@ mod rounds;
 
 #[tokio::test]
 async fn a_judge_without_tools_asks_once_and_declares_none() {
-    let bench = Bench::new(&[]);
+    let fixture = JudgeFixture::new(&[]);
     let script = Script::new(vec![text(PASSED)]);
-    let (result, facts) = bench.judge(&script).await;
+    let (result, facts) = fixture.judge(&script).await;
     assert_eq!((result.outcome, result.score), (Outcome::Pass, Some(1.0)));
-    assert_eq!(story(&facts), ["0 started", "0 finished", "0 verdict"]);
+    assert_eq!(
+        format_facts(&facts),
+        ["0 started", "0 finished", "0 verdict"]
+    );
     assert_eq!(
         *script.asked.lock().expect("no panic"),
         [(ToolChoice::NoTools, Vec::new())]
@@ -33,9 +39,9 @@ async fn a_judge_without_tools_asks_once_and_declares_none() {
 
 #[tokio::test]
 async fn a_judge_with_tools_reads_a_page_and_submits() {
-    let tool = FakeTool::new("fetch_url", Does::Echo);
-    let mut bench = Bench::new(std::slice::from_ref(&tool));
-    bench.config.prices = Some(Prices {
+    let tool = FakeTool::new("fetch_url", FakeToolBehavior::Echo);
+    let mut fixture = JudgeFixture::new(std::slice::from_ref(&tool));
+    fixture.config.prices = Some(Prices {
         input: 1.0,
         output: 10.0,
         cached: None,
@@ -45,10 +51,10 @@ async fn a_judge_with_tools_reads_a_page_and_submits() {
         calls(&[("fetch_url", r#"{"url":"https://a.example"}"#)]),
         calls(&[("submit_verdict", verdict)]),
     ]);
-    let (result, facts) = bench.judge(&script).await;
+    let (result, facts) = fixture.judge(&script).await;
     assert_eq!((result.outcome, result.score), (Outcome::Pass, Some(0.9)));
     assert_eq!(
-        story(&facts),
+        format_facts(&facts),
         [
             "0 started",
             "0 finished",
@@ -90,17 +96,17 @@ async fn a_judge_with_tools_reads_a_page_and_submits() {
 }
 
 #[tokio::test]
-async fn a_verdict_beside_other_calls_is_not_yet_one() {
-    let tool = FakeTool::new("fetch_url", Does::Echo);
-    let bench = Bench::new(std::slice::from_ref(&tool));
+async fn verdict_next_to_other_calls_is_rejected() {
+    let tool = FakeTool::new("fetch_url", FakeToolBehavior::Echo);
+    let fixture = JudgeFixture::new(std::slice::from_ref(&tool));
     let failed = r#"{"reasoning":"no","passed":false,"score":0}"#;
     let script = Script::new(vec![
         calls(&[("submit_verdict", PASSED), ("fetch_url", r#"{"url":"u"}"#)]),
         calls(&[("submit_verdict", failed)]),
     ]);
-    let (result, facts) = bench.judge(&script).await;
+    let (result, facts) = fixture.judge(&script).await;
     assert_eq!(result.outcome, Outcome::Fail);
-    assert!(story(&facts).contains(&"0.0 rejected not_yet".to_owned()));
+    assert!(format_facts(&facts).contains(&"0.0 rejected not_yet".to_owned()));
     assert_eq!(tool.ran.lock().expect("no panic").len(), 1);
     assert!(
         script.bodies.lock().expect("no panic")[1].contains("not yet: read these results first")
@@ -108,15 +114,15 @@ async fn a_verdict_beside_other_calls_is_not_yet_one() {
 }
 
 #[tokio::test]
-async fn the_last_turn_is_for_the_verdict_alone_and_then_it_is_the_turn_limit() {
-    let tool = FakeTool::new("fetch_url", Does::Echo);
-    let mut bench = Bench::new(std::slice::from_ref(&tool));
-    bench.config.max_turns = 2;
+async fn last_turn_allows_only_the_verdict_and_then_the_turn_limit_applies() {
+    let tool = FakeTool::new("fetch_url", FakeToolBehavior::Echo);
+    let mut fixture = JudgeFixture::new(std::slice::from_ref(&tool));
+    fixture.config.max_turns = 2;
     let script = Script::new(vec![
         calls(&[("fetch_url", r#"{"url":"a"}"#)]),
         calls(&[("fetch_url", r#"{"url":"b"}"#)]),
     ]);
-    let (result, facts) = bench.judge(&script).await;
+    let (result, facts) = fixture.judge(&script).await;
     assert_eq!((result.outcome, result.score), (Outcome::TurnLimit, None));
     assert_eq!(
         script.asked.lock().expect("no panic")[1].0,
@@ -127,30 +133,33 @@ async fn the_last_turn_is_for_the_verdict_alone_and_then_it_is_the_turn_limit() 
         1,
         "the last turn's call is not run"
     );
-    assert!(story(&facts).contains(&"1.0 rejected turn_limit".to_owned()));
+    assert!(format_facts(&facts).contains(&"1.0 rejected turn_limit".to_owned()));
     assert_eq!(result.usage.map(|u| u.calls), Some(2));
 }
 
 #[tokio::test]
-async fn text_from_a_judge_with_tools_is_asked_again_and_never_read() {
-    let bench = Bench::new(&[FakeTool::new("fetch_url", Does::Echo)]);
+async fn text_reply_of_a_judge_with_tools_leads_to_a_reminder() {
+    let fixture = JudgeFixture::new(&[FakeTool::new("fetch_url", FakeToolBehavior::Echo)]);
     let failed = r#"{"reasoning":"no","passed":false,"score":0}"#;
     let script = Script::new(vec![text(PASSED), calls(&[("submit_verdict", failed)])]);
-    let (result, _) = bench.judge(&script).await;
+    let (result, _) = fixture.judge(&script).await;
     assert_eq!(result.outcome, Outcome::Fail);
     assert!(script.bodies.lock().expect("no panic")[1].contains("That reply holds no call"));
 
-    let mut short = Bench::new(&[FakeTool::new("fetch_url", Does::Echo)]);
+    let mut short = JudgeFixture::new(&[FakeTool::new("fetch_url", FakeToolBehavior::Echo)]);
     short.config.max_turns = 1;
     let (result, facts) = short.judge(&Script::new(vec![text(PASSED)])).await;
     assert_eq!(result.outcome, Outcome::TurnLimit);
-    assert_eq!(story(&facts), ["0 started", "0 finished", "0 unparsed"]);
+    assert_eq!(
+        format_facts(&facts),
+        ["0 started", "0 finished", "0 unparsed"]
+    );
 }
 
 #[tokio::test]
 async fn identical_calls_are_made_once_and_answers_stay_in_call_order() {
-    let tool = FakeTool::new("fetch_url", Does::Echo);
-    let bench = Bench::new(std::slice::from_ref(&tool));
+    let tool = FakeTool::new("fetch_url", FakeToolBehavior::Echo);
+    let fixture = JudgeFixture::new(std::slice::from_ref(&tool));
     let script = Script::new(vec![
         calls(&[
             ("fetch_url", r#"{"url":"a"}"#),
@@ -160,13 +169,13 @@ async fn identical_calls_are_made_once_and_answers_stay_in_call_order() {
         calls(&[("fetch_url", r#"{"url":"a"}"#)]),
         calls(&[("submit_verdict", PASSED)]),
     ]);
-    let (result, facts) = bench.judge(&script).await;
+    let (result, facts) = fixture.judge(&script).await;
     assert_eq!(result.outcome, Outcome::Pass);
     assert_eq!(
         *tool.ran.lock().expect("no panic"),
         [r#"{"url":"a"}"#, r#"{"url":"b"}"#]
     );
-    let story = story(&facts);
+    let fact_words = format_facts(&facts);
     for fact in [
         "0.0 answered live",
         "0.1 repaired",
@@ -174,7 +183,10 @@ async fn identical_calls_are_made_once_and_answers_stay_in_call_order() {
         "0.2 answered live",
         "1.0 answered same trace",
     ] {
-        assert!(story.contains(&fact.to_owned()), "{fact} in {story:?}");
+        assert!(
+            fact_words.contains(&fact.to_owned()),
+            "{fact} in {fact_words:?}"
+        );
     }
     let second = &script.bodies.lock().expect("no panic")[1];
     let at = |n: usize| {
@@ -187,10 +199,10 @@ async fn identical_calls_are_made_once_and_answers_stay_in_call_order() {
 
 #[tokio::test]
 async fn a_failed_call_may_be_tried_again_in_a_later_turn() {
-    let tool = FakeTool::new("fetch_url", Does::Fail);
-    let bench = Bench::new(std::slice::from_ref(&tool));
+    let tool = FakeTool::new("fetch_url", FakeToolBehavior::Fail);
+    let fixture = JudgeFixture::new(std::slice::from_ref(&tool));
     let one = || calls(&[("fetch_url", r#"{"url":"a"}"#)]);
-    let (result, _) = bench
+    let (result, _) = fixture
         .judge(&Script::new(vec![
             one(),
             one(),
@@ -202,10 +214,10 @@ async fn a_failed_call_may_be_tried_again_in_a_later_turn() {
 }
 
 #[tokio::test]
-async fn whatever_fails_in_a_call_is_an_answer_the_model_can_act_on() {
-    let bench = Bench::new(&[
-        FakeTool::new("fetch_url", Does::Echo),
-        FakeTool::new("crash", Does::Panic),
+async fn failure_of_a_call_becomes_a_response_for_the_model() {
+    let fixture = JudgeFixture::new(&[
+        FakeTool::new("fetch_url", FakeToolBehavior::Echo),
+        FakeTool::new("crash", FakeToolBehavior::Panic),
     ]);
     let script = Script::new(vec![
         calls(&[
@@ -216,16 +228,19 @@ async fn whatever_fails_in_a_call_is_an_answer_the_model_can_act_on() {
         ]),
         calls(&[("submit_verdict", PASSED)]),
     ]);
-    let (result, facts) = bench.judge(&script).await;
+    let (result, facts) = fixture.judge(&script).await;
     assert_eq!(result.outcome, Outcome::Pass);
-    let story = story(&facts);
+    let fact_words = format_facts(&facts);
     for fact in [
         "0.0 rejected unknown_tool",
         "0.1 rejected schema",
         "0.2 rejected parse",
         "0.3 answered live error",
     ] {
-        assert!(story.contains(&fact.to_owned()), "{fact} in {story:?}");
+        assert!(
+            fact_words.contains(&fact.to_owned()),
+            "{fact} in {fact_words:?}"
+        );
     }
     let second = &script.bodies.lock().expect("no panic")[1];
     assert!(
@@ -247,8 +262,8 @@ async fn a_submitted_verdict_without_its_form_is_unparsed() {
         r#"{"passed":true,"applicable":false}"#,
         r#"{"passed":true,"passed":false}"#,
     ] {
-        let bench = Bench::new(&[FakeTool::new("fetch_url", Does::Echo)]);
-        let (result, facts) = bench
+        let fixture = JudgeFixture::new(&[FakeTool::new("fetch_url", FakeToolBehavior::Echo)]);
+        let (result, facts) = fixture
             .judge(&Script::new(vec![
                 calls(&[("submit_verdict", raw)]),
                 calls(&[("submit_verdict", raw)]),
@@ -259,25 +274,28 @@ async fn a_submitted_verdict_without_its_form_is_unparsed() {
             (Outcome::Unparsed, None),
             "{raw}"
         );
-        assert!(story(&facts).iter().any(|f| f == "1 unparsed"), "{raw}");
+        assert!(
+            format_facts(&facts).iter().any(|f| f == "1 unparsed"),
+            "{raw}"
+        );
     }
-    let bench = Bench::new(&[FakeTool::new("fetch_url", Does::Echo)]);
+    let fixture = JudgeFixture::new(&[FakeTool::new("fetch_url", FakeToolBehavior::Echo)]);
     let two = || {
         calls(&[
             ("submit_verdict", PASSED),
             ("submit_verdict", r#"{"passed":false,"score":0}"#),
         ])
     };
-    let (result, _) = bench.judge(&Script::new(vec![two(), two()])).await;
+    let (result, _) = fixture.judge(&Script::new(vec![two(), two()])).await;
     assert_eq!(result.outcome, Outcome::Unparsed);
 }
 
 #[tokio::test]
 async fn a_malformed_submission_gets_one_more_turn_with_the_reason() {
-    let bench = Bench::new(&[FakeTool::new("fetch_url", Does::Echo)]);
+    let fixture = JudgeFixture::new(&[FakeTool::new("fetch_url", FakeToolBehavior::Echo)]);
     let malformed = || calls(&[("submit_verdict", r#"{"passed":"true","score":1}"#)]);
     let script = Script::new(vec![malformed(), calls(&[("submit_verdict", PASSED)])]);
-    let (result, _) = bench.judge(&script).await;
+    let (result, _) = fixture.judge(&script).await;
     assert_eq!(result.outcome, Outcome::Pass, "{:?}", result.error);
     let bodies = script.bodies.lock().expect("no panic");
     assert!(
@@ -287,9 +305,9 @@ async fn a_malformed_submission_gets_one_more_turn_with_the_reason() {
         bodies[1]
     );
     // Without a turn left, the first malformed submission ends the cell.
-    let mut bench = Bench::new(&[FakeTool::new("fetch_url", Does::Echo)]);
-    bench.config.max_turns = 1;
-    let (result, _) = bench.judge(&Script::new(vec![malformed()])).await;
+    let mut fixture = JudgeFixture::new(&[FakeTool::new("fetch_url", FakeToolBehavior::Echo)]);
+    fixture.config.max_turns = 1;
+    let (result, _) = fixture.judge(&Script::new(vec![malformed()])).await;
     assert_eq!(result.outcome, Outcome::Unparsed);
 }
 
@@ -297,9 +315,9 @@ async fn a_malformed_submission_gets_one_more_turn_with_the_reason() {
 async fn prose_around_a_submitted_object_is_not_a_verdict() {
     let prose =
         r#"The verdict would be {"passed": true, "score": 1.0} if it were polite, but it is not."#;
-    let bench = Bench::new(&[FakeTool::new("fetch_url", Does::Echo)]);
+    let fixture = JudgeFixture::new(&[FakeTool::new("fetch_url", FakeToolBehavior::Echo)]);
     let reply = || calls(&[("submit_verdict", prose)]);
-    let (result, _) = bench.judge(&Script::new(vec![reply(), reply()])).await;
+    let (result, _) = fixture.judge(&Script::new(vec![reply(), reply()])).await;
     assert_eq!(result.outcome, Outcome::Unparsed);
     let why = result.error.expect("a reason");
     assert!(why.contains("text around"), "{why}");
@@ -308,10 +326,10 @@ async fn prose_around_a_submitted_object_is_not_a_verdict() {
 #[tokio::test]
 async fn a_refusal_in_the_reasoning_is_an_error_and_not_a_fail() {
     let refusal = r#"{"citations":[],"reasoning":"I'm sorry, but I can't assist with that request.","passed":false,"score":0}"#;
-    let in_text = Bench::new(&[]);
+    let in_text = JudgeFixture::new(&[]);
     let (result, _) = in_text.judge(&Script::new(vec![text(refusal)])).await;
     assert_eq!(result.outcome, Outcome::JudgeError, "{result:?}");
-    let in_call = Bench::new(&[FakeTool::new("fetch_url", Does::Echo)]);
+    let in_call = JudgeFixture::new(&[FakeTool::new("fetch_url", FakeToolBehavior::Echo)]);
     let reply = calls(&[("submit_verdict", refusal)]);
     let (result, _) = in_call.judge(&Script::new(vec![reply])).await;
     assert_eq!(result.outcome, Outcome::JudgeError, "{result:?}");
@@ -321,12 +339,14 @@ async fn a_refusal_in_the_reasoning_is_an_error_and_not_a_fail() {
 #[tokio::test]
 async fn words_next_to_the_call_that_say_the_opposite_flag_the_verdict() {
     let judge = async |words: &str| {
-        let bench = Bench::new(&[FakeTool::new("fetch_url", Does::Echo)]);
-        let Say::Reply(mut reply) = calls(&[("submit_verdict", PASSED)]) else {
+        let fixture = JudgeFixture::new(&[FakeTool::new("fetch_url", FakeToolBehavior::Echo)]);
+        let ScriptedReply::Reply(mut reply) = calls(&[("submit_verdict", PASSED)]) else {
             unreachable!("calls() makes a reply")
         };
         reply.text = words.to_owned();
-        let (result, _) = bench.judge(&Script::new(vec![Say::Reply(reply)])).await;
+        let (result, _) = fixture
+            .judge(&Script::new(vec![ScriptedReply::Reply(reply)]))
+            .await;
         assert_eq!(result.outcome, Outcome::Pass);
         result.verdict.expect("a verdict").contradiction
     };
@@ -341,7 +361,7 @@ async fn words_next_to_the_call_that_say_the_opposite_flag_the_verdict() {
 #[tokio::test]
 async fn stops_and_errors_have_their_own_outcomes() {
     let stopped = |stop| {
-        Say::Reply(ModelReply {
+        ScriptedReply::Reply(ModelReply {
             text: PASSED.to_owned(),
             stop,
             ..ModelReply::default()
@@ -376,25 +396,29 @@ async fn stops_and_errors_have_their_own_outcomes() {
             Outcome::Unparsed,
             "not one JSON object",
         ),
-        (Say::Error(refused), Outcome::JudgeError, "bad key"),
-        (Say::Error(cut), Outcome::Truncated, "no end mark"),
         (
-            Say::Error(ProviderError::Request("odd".into())),
+            ScriptedReply::Error(refused),
+            Outcome::JudgeError,
+            "bad key",
+        ),
+        (ScriptedReply::Error(cut), Outcome::Truncated, "no end mark"),
+        (
+            ScriptedReply::Error(ProviderError::Request("odd".into())),
             Outcome::JudgeError,
             "odd",
         ),
     ] {
-        let bench = Bench::new(&[]);
+        let fixture = JudgeFixture::new(&[]);
         let script = Script::new(vec![say]);
-        let mut judged = Box::pin(bench.judge(&script));
+        let mut judged = Box::pin(fixture.judge(&script));
         let (result, _) = loop {
             if let Some(done) = (&mut judged).now_or_never() {
                 break done;
             }
             // A retry waits: its moment comes, long before the cell's deadline.
-            let wake = bench.clock.next_wake().expect("something waits");
+            let wake = fixture.clock.next_wake().expect("something waits");
             assert!(wake < Millis(120_000));
-            bench.clock.advance(wake.since(bench.clock.now()));
+            fixture.clock.advance(wake.since(fixture.clock.now()));
         };
         assert_eq!(result.outcome, outcome, "{word}");
         assert!(result.error.unwrap_or_default().contains(word), "{word}");
@@ -405,21 +429,24 @@ async fn stops_and_errors_have_their_own_outcomes() {
 }
 
 #[tokio::test]
-async fn a_cell_that_takes_too_long_times_out_with_its_costs() {
-    for tools in [vec![], vec![FakeTool::new("fetch_url", Does::Hang)]] {
-        let bench = Bench::new(&tools);
+async fn cell_that_takes_too_long_times_out_and_keeps_its_cost() {
+    for tools in [
+        vec![],
+        vec![FakeTool::new("fetch_url", FakeToolBehavior::Hang)],
+    ] {
+        let fixture = JudgeFixture::new(&tools);
         let script = if tools.is_empty() {
-            Script::new(vec![Say::Hang])
+            Script::new(vec![ScriptedReply::Hang])
         } else {
             Script::new(vec![calls(&[("fetch_url", r#"{"url":"a"}"#)])])
         };
-        let mut judged = Box::pin(bench.judge(&script));
+        let mut judged = Box::pin(fixture.judge(&script));
         while (&mut judged).now_or_never().is_none() {
-            if bench.clock.next_wake() == Some(Millis(120_000)) {
-                bench.clock.advance(Millis(120_000));
+            if fixture.clock.next_wake() == Some(Millis(120_000)) {
+                fixture.clock.advance(Millis(120_000));
             }
             tokio::task::yield_now().await;
-            if bench.clock.now() > Millis(0) {
+            if fixture.clock.now() > Millis(0) {
                 break;
             }
         }
@@ -432,19 +459,19 @@ async fn a_cell_that_takes_too_long_times_out_with_its_costs() {
 
 #[tokio::test]
 async fn cancelling_ends_a_trace_wherever_it_waits() {
-    let bench = Bench::new(&[FakeTool::new("fetch_url", Does::Hang)]);
+    let fixture = JudgeFixture::new(&[FakeTool::new("fetch_url", FakeToolBehavior::Hang)]);
     let script = Script::new(vec![calls(&[("fetch_url", r#"{"url":"a"}"#)])]);
-    let mut judged = Box::pin(bench.judge(&script));
+    let mut judged = Box::pin(fixture.judge(&script));
     assert!((&mut judged).now_or_never().is_none());
-    bench.cancel.cancel();
+    fixture.cancel.cancel();
     let (result, _) = judged.await;
     assert_eq!(result.outcome, Outcome::Cancelled);
 }
 
 #[tokio::test]
 async fn a_spent_budget_sends_nothing() {
-    let mut bench = Bench::new(&[]);
-    bench.budget = std::sync::Arc::new(Budget::new(
+    let mut fixture = JudgeFixture::new(&[]);
+    fixture.budget = std::sync::Arc::new(Budget::new(
         BudgetConfig {
             run: BudgetLimits {
                 max_cost_usd: Some(0.0),
@@ -455,23 +482,27 @@ async fn a_spent_budget_sends_nothing() {
         std::sync::Arc::new(crate::clock::FakeClock::new()),
     ));
     let script = Script::new(vec![text(PASSED)]);
-    let (result, facts) = bench.judge(&script).await;
+    let (result, facts) = fixture.judge(&script).await;
     assert_eq!(result.outcome, Outcome::Budget);
-    assert_eq!(story(&facts), ["budget reached"]);
+    assert_eq!(format_facts(&facts), ["budget reached"]);
     assert!(script.bodies.lock().expect("no panic").is_empty());
-    let (_, facts) = bench.judge(&script).await;
-    assert_eq!(story(&facts), Vec::<String>::new(), "told once a run");
+    let (_, facts) = fixture.judge(&script).await;
+    assert_eq!(
+        format_facts(&facts),
+        Vec::<String>::new(),
+        "told once a run"
+    );
 }
 
 #[tokio::test]
 async fn frozen_evidence_answers_and_a_miss_is_a_refusal() {
-    let tool = FakeTool::new("fetch_url", Does::Echo);
-    let mut bench = Bench::new(std::slice::from_ref(&tool));
+    let tool = FakeTool::new("fetch_url", FakeToolBehavior::Echo);
+    let mut fixture = JudgeFixture::new(std::slice::from_ref(&tool));
     let args = RawJson::parse(r#"{"url":"a"}"#).expect("JSON");
     let key = EvidenceKey::new("fetch_url", &tool.digest(), &args);
     let run = RunId("20261121T000000Z-kvqa".into());
     let known = vec![(key, ToolResponse::ok("the recorded page"))];
-    bench.evidence =
+    fixture.evidence =
         std::sync::Arc::new(ReplayedEvidence::new(run, known, EvidenceMissPolicy::Error));
     let script = Script::new(vec![
         calls(&[
@@ -480,13 +511,13 @@ async fn frozen_evidence_answers_and_a_miss_is_a_refusal() {
         ]),
         calls(&[("submit_verdict", PASSED)]),
     ]);
-    let (result, facts) = bench.judge(&script).await;
+    let (result, facts) = fixture.judge(&script).await;
     assert_eq!(result.outcome, Outcome::Pass);
     assert!(tool.ran.lock().expect("no panic").is_empty());
-    let story = story(&facts);
+    let fact_words = format_facts(&facts);
     assert!(
-        story.contains(&"0.0 answered frozen".to_owned())
-            && story.contains(&"0.1 rejected frozen".to_owned()),
-        "{story:?}"
+        fact_words.contains(&"0.0 answered frozen".to_owned())
+            && fact_words.contains(&"0.1 rejected frozen".to_owned()),
+        "{fact_words:?}"
     );
 }

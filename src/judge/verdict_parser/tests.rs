@@ -19,37 +19,37 @@ fn with_a_bound_the_score_is_required_and_passed_is_not() {
 }
 
 #[test]
-fn not_applicable_needs_leave() {
-    let form = VerdictFormat {
+fn not_applicable_must_be_allowed() {
+    let format = VerdictFormat {
         allow_na: true,
         ..PLAIN
     };
-    let read = parse_verdict_object(r#"{"applicable":false}"#, &form).expect("allowed");
+    let read = parse_verdict_object(r#"{"applicable":false}"#, &format).expect("allowed");
     assert_eq!(
         apply_bounds(&read, &JudgedParams::default()).outcome,
         Outcome::NotApplicable
     );
     assert_eq!(apply_bounds(&read, &JudgedParams::default()).score, None);
     assert!(
-        parse_verdict_object(r#"{"applicable":true}"#, &form).is_err(),
+        parse_verdict_object(r#"{"applicable":true}"#, &format).is_err(),
         "applicable alone decides nothing"
     );
 }
 
 #[test]
 fn a_score_in_its_own_scale_is_kept_and_scaled() {
-    let form = VerdictFormat {
-        scale: Some((1.0, 5.0)),
+    let format = VerdictFormat {
+        scale: Some(ScoreRange::new(1.0, 5.0)),
         ..PLAIN
     };
-    let read = parse_verdict_object(r#"{"passed":true,"score":4}"#, &form).expect("in the scale");
+    let read = parse_verdict_object(r#"{"passed":true,"score":4}"#, &format).expect("in the scale");
     assert_eq!((read.score, read.raw_score), (Some(0.75), Some(4.0)));
-    assert!(parse_verdict_object(r#"{"passed":true,"score":0.9}"#, &form).is_err());
-    assert!(parse_verdict_object(r#"{"passed":true,"score":6}"#, &form).is_err());
+    assert!(parse_verdict_object(r#"{"passed":true,"score":0.9}"#, &format).is_err());
+    assert!(parse_verdict_object(r#"{"passed":true,"score":6}"#, &format).is_err());
 }
 
 #[test]
-fn what_only_decides_decides_a_recorded_verdict_again() {
+fn decision_settings_rescore_a_recorded_verdict() {
     let verdict = Verdict {
         passed: Some(true),
         score: Some(0.6),
@@ -69,7 +69,7 @@ fn what_only_decides_decides_a_recorded_verdict_again() {
     assert_eq!(with(Some(0.6), None), (Outcome::Pass, Some(0.6)));
     assert_eq!(with(Some(0.7), None), (Outcome::Fail, Some(0.6)));
     assert_eq!(with(None, Some(0.5)), (Outcome::Fail, Some(0.6)));
-    let bare = Verdict {
+    let empty_verdict = Verdict {
         passed: Some(true),
         ..Verdict::default()
     };
@@ -77,11 +77,14 @@ fn what_only_decides_decides_a_recorded_verdict_again() {
         min_score: Some(0.5),
         ..JudgedParams::default()
     };
-    assert_eq!(apply_bounds(&bare, &params).outcome, Outcome::Unparsed);
+    assert_eq!(
+        apply_bounds(&empty_verdict, &params).outcome,
+        Outcome::Unparsed
+    );
 }
 
 #[test]
-fn a_verdict_that_contradicts_itself_is_flagged_and_stands() {
+fn contradictory_verdict_is_flagged_and_not_changed() {
     for (reason, passed, score, flagged) in [
         ("Therefore it fails.", true, 0.9, true),
         ("Therefore it fails.", false, 0.1, false),
@@ -109,7 +112,7 @@ fn a_verdict_that_contradicts_itself_is_flagged_and_stands() {
 }
 
 #[test]
-fn a_field_of_the_wrong_type_is_named() {
+fn error_names_the_field_with_the_wrong_type() {
     for (text, why) in [
         (
             r#"{"passed": "true", "score": 1}"#,
@@ -124,15 +127,15 @@ fn a_field_of_the_wrong_type_is_named() {
             "`reasoning` must be text (got null)",
         ),
     ] {
-        let VerdictParseError(said) =
+        let VerdictParseError(message) =
             parse_verdict_object(text, &VerdictFormat::default()).expect_err(text);
         assert_eq!(
-            said,
+            message,
             format!("the verdict doesn't have the expected format: {why}")
         );
     }
     let twice = r#"{"passed": true, "passed": false}"#;
-    let VerdictParseError(said) =
+    let VerdictParseError(message) =
         parse_verdict_object(twice, &VerdictFormat::default()).expect_err("stated twice");
-    assert!(said.contains("duplicate field `passed`"), "{said}");
+    assert!(message.contains("duplicate field `passed`"), "{message}");
 }

@@ -14,7 +14,7 @@ const POSSIBLE_OUTCOMES: [Outcome; 12] = Outcome::ALL;
 
 /// Returns the outcome of a vote.
 pub(super) fn vote_outcome(outcomes: &[Outcome]) -> Option<Outcome> {
-    let said: Vec<Ballot> = outcomes
+    let ballots: Vec<Ballot> = outcomes
         .iter()
         .map(|outcome| Ballot {
             outcome: *outcome,
@@ -23,7 +23,7 @@ pub(super) fn vote_outcome(outcomes: &[Outcome]) -> Option<Outcome> {
             doubt: None,
         })
         .collect();
-    decide_by_vote(&said).map(|decision| decision.outcome)
+    decide_by_vote(&ballots).map(|decision| decision.outcome)
 }
 
 /// Returns true if no `left` further votes can change the outcome.
@@ -32,6 +32,7 @@ pub(super) fn vote_outcome(outcomes: &[Outcome]) -> Option<Outcome> {
 /// holds against any mixture of `left` votes.
 pub(super) fn is_settled(done: &[Outcome], left: u32) -> bool {
     let Some(now) = vote_outcome(done) else {
+        // Without any vote there is no outcome, and only an empty plan is settled.
         return left == 0;
     };
     left == 0 || {
@@ -51,6 +52,7 @@ pub(super) fn count_needed_votes(most: u32, done: &[Outcome]) -> u32 {
     if open == 0 || is_settled(done, open) {
         return 0;
     }
+    // The smallest number of votes that could settle the outcome is certain to be needed.
     for more in 1..open {
         for way in POSSIBLE_OUTCOMES {
             let ahead = std::iter::repeat_n(way, more as usize);

@@ -11,7 +11,7 @@ use Outcome::{Cancelled, Fail, JudgeError, NotApplicable, Pass, Timeout, Unparse
 
 const THREE: [u32; 3] = [7, 3, 5];
 
-fn said(outcome: Outcome) -> Ballot {
+fn ballot_of(outcome: Outcome) -> Ballot {
     Ballot {
         outcome,
         score: None,
@@ -29,18 +29,18 @@ fn terms(rule: PanelRule, judges: &[u32], repeat: u32) -> VoteParams<'_> {
     }
 }
 
-fn cast(judge: u32, said: Ballot) -> CellVote {
+fn cast(judge: u32, ballot: Ballot) -> CellVote {
     CellVote {
         judge: Some(judge),
         repeat: None,
-        ballot: Some(said),
+        ballot: Some(ballot),
     }
 }
 
 /// The members' outcomes, in the panel's order.
 fn cells(outcomes: &[Outcome]) -> Vec<CellVote> {
     let each = THREE.iter().zip(outcomes);
-    each.map(|(judge, outcome)| cast(*judge, said(*outcome)))
+    each.map(|(judge, outcome)| cast(*judge, ballot_of(*outcome)))
         .collect()
 }
 
@@ -88,7 +88,7 @@ fn repeats_stop_when_the_majority_is_settled() {
 
 #[test]
 fn a_jury_by_majority_votes_as_repeats_do_and_stops_when_settled() {
-    for (said, want) in [
+    for (outcomes, want) in [
         (&[Pass, Pass][..], Some(Pass)),
         (&[Pass, Fail], None), // the third is needed
         (&[Pass, Fail, Pass], Some(Pass)),
@@ -100,13 +100,13 @@ fn a_jury_by_majority_votes_as_repeats_do_and_stops_when_settled() {
         (&[Pass, Pass, Cancelled], Some(Pass)), // settled without it
         (&[Pass, Fail, Cancelled], Some(Cancelled)), // stopped: not decided
     ] {
-        assert_eq!(outcome(PanelRule::Majority, said), want, "{said:?}");
+        assert_eq!(outcome(PanelRule::Majority, outcomes), want, "{outcomes:?}");
     }
 }
 
 #[test]
 fn a_jury_by_unanimity_passes_only_with_all_and_fails_with_one() {
-    for (said, want) in [
+    for (outcomes, want) in [
         (&[Fail][..], Some(Fail)),
         (&[Pass, Pass], None),
         (&[Pass, Pass, Pass], Some(Pass)),
@@ -119,21 +119,25 @@ fn a_jury_by_unanimity_passes_only_with_all_and_fails_with_one() {
             Some(NotApplicable),
         ),
     ] {
-        assert_eq!(outcome(PanelRule::Unanimity, said), want, "{said:?}");
+        assert_eq!(
+            outcome(PanelRule::Unanimity, outcomes),
+            want,
+            "{outcomes:?}"
+        );
     }
     let one = terms(PanelRule::Unanimity, &THREE, 1).needed_cells(&cells(&[Pass]));
     assert_eq!(one, [(3, 1)], "the next in order, and no other in vain");
 }
 
 #[test]
-fn two_of_three_are_asked_at_first_each_with_its_certain_repeats() {
+fn jury_first_asks_two_of_three_members() {
     let jury = terms(PanelRule::Majority, &THREE, 3);
     assert_eq!(jury.needed_cells(&[]), [(7, 2), (3, 2)]);
     let mut cells = Vec::new();
     for (judge, repeat, outcome) in [(7, 1, Pass), (7, 2, Fail), (3, 1, Pass)] {
         cells.push(CellVote {
             repeat: Some(repeat),
-            ..cast(judge, said(outcome))
+            ..cast(judge, ballot_of(outcome))
         });
     }
     cells.push(CellVote {
@@ -150,10 +154,10 @@ fn two_of_three_are_asked_at_first_each_with_its_certain_repeats() {
 }
 
 #[test]
-fn every_member_is_shown_with_its_own_verdict() {
+fn panel_decision_lists_every_member() {
     let near = |score| Ballot {
         score: Some(score),
-        ..said(Outcome::from_passed(score > 0.5))
+        ..ballot_of(Outcome::from_passed(score > 0.5))
     };
     let cells = [cast(5, near(0.9)), cast(7, near(0.8)), cast(3, near(0.1))];
     let decision = terms(PanelRule::Majority, &THREE, 1)
@@ -178,10 +182,10 @@ fn every_member_is_shown_with_its_own_verdict() {
 }
 
 #[test]
-fn a_cascade_goes_on_only_while_the_judge_is_unsure() {
+fn cascade_continues_only_after_an_uncertain_judge() {
     let score = |score: f64| Ballot {
         score: Some(score),
-        ..said(Outcome::from_passed(score >= 0.5))
+        ..ballot_of(Outcome::from_passed(score >= 0.5))
     };
     let flagged = |doubt| Ballot {
         doubt: Some(doubt),
@@ -194,12 +198,12 @@ fn a_cascade_goes_on_only_while_the_judge_is_unsure() {
         (score(0.35), None, None),
         (score(0.55), Some(0.9), None),
         (score(0.85), Some(0.9), Some(Doubt::Margin)),
-        (said(Pass), None, None), // no score: nothing to be near to
-        (said(NotApplicable), None, None),
-        (said(JudgeError), None, Some(Doubt::NoVerdict)),
-        (said(Unparsed), None, Some(Doubt::NoVerdict)),
-        (said(Outcome::CheckError), None, None), // another judge fares no better
-        (said(Cancelled), None, None),
+        (ballot_of(Pass), None, None), // no score: nothing to be near to
+        (ballot_of(NotApplicable), None, None),
+        (ballot_of(JudgeError), None, Some(Doubt::NoVerdict)),
+        (ballot_of(Unparsed), None, Some(Doubt::NoVerdict)),
+        (ballot_of(Outcome::CheckError), None, None), // another judge fares no better
+        (ballot_of(Cancelled), None, None),
         (
             flagged(Doubt::Contradiction),
             None,
@@ -215,7 +219,7 @@ fn a_cascade_goes_on_only_while_the_judge_is_unsure() {
         let next = cascade.needed_cells(&cells);
         assert_eq!(next.is_empty(), doubt.is_none(), "{first:?} {min:?}");
         assert_eq!(cascade.decide(&cells).is_some(), doubt.is_none());
-        cells.push(cast(2, said(Fail)));
+        cells.push(cast(2, ballot_of(Fail)));
         let decision = cascade.decide(&cells).expect("decided");
         let ruling = decision.panel.clone().expect("a ruling");
         assert_eq!(ruling.members[0].doubt, doubt, "{first:?} {min:?}");
@@ -230,12 +234,12 @@ fn a_cascade_goes_on_only_while_the_judge_is_unsure() {
 }
 
 #[test]
-fn a_probability_is_what_the_margin_is_held_against_where_no_bound_decides() {
+fn margin_applies_to_the_probability_without_bounds() {
     // A service states 0.58 of what it scores 0.9 on a scale of its own, and the other way round.
     let stated = |score, probability| Ballot {
         score: Some(score),
         probability: Some(probability),
-        ..said(Pass)
+        ..ballot_of(Pass)
     };
     let unsure = |first, min| {
         let cascade = VoteParams {
@@ -254,10 +258,10 @@ fn a_probability_is_what_the_margin_is_held_against_where_no_bound_decides() {
 }
 
 #[test]
-fn who_is_to_be_asked_next_is_told_once_all_have_answered() {
+fn next_judge_is_known_after_all_cells_end() {
     let score = |score: f64| Ballot {
         score: Some(score),
-        ..said(Pass)
+        ..ballot_of(Pass)
     };
     let cascade = |margin| terms(PanelRule::Cascade { margin }, &[1, 2], 1);
     let cells = [cast(1, score(0.7))];
@@ -274,20 +278,20 @@ fn who_is_to_be_asked_next_is_told_once_all_have_answered() {
         None,
         "it is being asked"
     );
-    let split = [cast(7, said(Pass)), cast(3, said(Fail))];
+    let split = [cast(7, ballot_of(Pass)), cast(3, ballot_of(Fail))];
     let open = terms(PanelRule::Majority, &THREE, 1).find_undecided(&split);
     assert_eq!(open.expect("undecided").next_judges, [5]);
 }
 
 #[test]
-fn repeats_that_disagree_are_unsure_and_another_margin_decides_anew_for_nothing() {
+fn split_repeats_are_uncertain_and_a_new_margin_needs_no_call() {
     let cell = |judge, repeat, score: f64| CellVote {
         repeat: Some(repeat),
         ..cast(
             judge,
             Ballot {
                 score: Some(score),
-                ..said(Outcome::from_passed(score >= 0.5))
+                ..ballot_of(Outcome::from_passed(score >= 0.5))
             },
         )
     };
@@ -302,12 +306,12 @@ fn repeats_that_disagree_are_unsure_and_another_margin_decides_anew_for_nothing(
 }
 
 #[test]
-fn what_is_skipped_is_skipped_and_cells_of_no_member_are_a_plain_vote() {
+fn skipped_cells_stay_skipped_and_foreign_cells_vote_plainly() {
     let jury = terms(PanelRule::Majority, &THREE, 1);
-    let skipped = [cast(7, said(Outcome::Skipped))];
+    let skipped = [cast(7, ballot_of(Outcome::Skipped))];
     let decision = jury.decide(&skipped).expect("decided");
     assert_eq!((decision.outcome, decision.panel), (Outcome::Skipped, None));
-    let other = [cast(99, said(Pass))];
+    let other = [cast(99, ballot_of(Pass))];
     assert_eq!(jury.decide(&other).map(|d| d.outcome), Some(Pass));
 }
 
@@ -362,9 +366,9 @@ proptest! {
         let few = run(terms, &would, Vec::new());
         let mut all = Vec::new();
         for judge in &judges {
-            for (nth, said) in would[*judge as usize].iter().take(repeat as usize).enumerate() {
+            for (nth, ballot) in would[*judge as usize].iter().take(repeat as usize).enumerate() {
                 let repeat = u32::try_from(nth + 1).ok();
-                all.push(CellVote { judge: Some(*judge), repeat, ballot: Some(*said) });
+                all.push(CellVote { judge: Some(*judge), repeat, ballot: Some(*ballot) });
             }
         }
         let few_decide = terms.decide(&few).map(|d| d.outcome);
@@ -392,11 +396,11 @@ proptest! {
         let terms = terms(rule, &judges, repeat);
         // An earlier run, in which some that are judged now ended in an error.
         let broke = |judge: usize, nth: usize| {
-            let said = then.get(judge).and_then(|of| of.get(nth));
-            said.is_some_and(|said| said.outcome == JudgeError)
+            let ballot = then.get(judge).and_then(|of| of.get(nth));
+            ballot.is_some_and(|ballot| ballot.outcome == JudgeError)
         };
         let earlier: Vec<Vec<Ballot>> = would.iter().enumerate().map(|(judge, of)| {
-            of.iter().enumerate().map(|(nth, one)| if broke(judge, nth) { said(JudgeError) } else { *one }).collect()
+            of.iter().enumerate().map(|(nth, one)| if broke(judge, nth) { ballot_of(JudgeError) } else { *one }).collect()
         }).collect();
         let old = run(terms, &earlier, Vec::new());
         // What was planned is done again where it was an error.
@@ -414,8 +418,8 @@ proptest! {
     fn nobody_passes_without_a_judge_that_passes_it(
         rule in rule(), mut would in all_said(), repeat in 1..4_u32,
     ) {
-        for said in would.iter_mut().flatten().filter(|said| said.outcome == Pass) {
-            said.outcome = Timeout;
+        for ballot in would.iter_mut().flatten().filter(|ballot| ballot.outcome == Pass) {
+            ballot.outcome = Timeout;
         }
         let judges: Vec<u32> = (0..).take(would.len()).collect();
         let terms = terms(rule, &judges, repeat);

@@ -23,6 +23,7 @@ impl Decision {
     /// judge count.
     pub fn counts_judge(&self, judge: Option<u32>) -> bool {
         match self.panel.as_deref() {
+            // A jury has no deciding member: all of its judges count.
             Some(ruling) => match ruling.deciding_member.and_then(|at| ruling.members.get(at)) {
                 Some(member) => judge == Some(member.judge),
                 None => true,
@@ -45,7 +46,7 @@ impl Decision {
             Outcome::NotApplicable => na,
             _ => return None,
         };
-        let of = pass + fail + na + error;
-        Some(VoteShare { won, total: of })
+        let total = pass + fail + na + error;
+        Some(VoteShare { won, total })
     }
 }

@@ -74,6 +74,7 @@ impl<'a> AnthropicBlockStart<'a> {
             kind: String,
         }
         let fault = |_| malformed_error("it contains an invalid block", raw.get());
+        // Read the kind first: a later kind of block may use known keys for values of other types.
         let Kind { kind } = serde_json::from_str(raw.get()).map_err(fault)?;
         if !["text", "thinking", "tool_use"].contains(&kind.as_str()) {
             return Ok(Self {
@@ -107,6 +108,7 @@ impl AnthropicBlocks {
     ) -> Result<(), ProviderError> {
         let start = AnthropicBlockStart::parse(raw)?;
         let id = start.id.unwrap_or_default();
+        // From the end, because gateways may reuse an index for a later block.
         let known = self.blocks.iter().rev().find(|block| block.index == index);
         // Some gateways send the same start twice.
         let again =
@@ -128,6 +130,7 @@ impl AnthropicBlocks {
             call = Some(CallIx(self.calls));
             self.calls = self.calls.saturating_add(1);
         }
+        // The content may already be in the start instead of in deltas.
         let given = match start.kind.as_str() {
             "text" => start.text.unwrap_or_default(),
             "thinking" => start.thinking.unwrap_or_default(),
@@ -166,7 +169,8 @@ impl AnthropicBlocks {
     ) -> Result<(), ProviderError> {
         let text = |key: &str| delta.get(key).and_then(Value::as_str).unwrap_or_default();
         let kind = text("type");
-        let (of, more) = match kind {
+        // The kind of block that each delta belongs to, and its text.
+        let (block_kind, more) = match kind {
             "text_delta" => ("text", text("text")),
             "thinking_delta" => ("thinking", text("thinking")),
             "signature_delta" => ("thinking", text("signature")),
@@ -176,13 +180,16 @@ impl AnthropicBlocks {
         };
         if !self.blocks.iter().any(|block| block.index == index) {
             // Some servers omit the start of a text.
-            let start = to_raw_value(&serde_json::json!({"type": of, of: ""}));
+            let start = to_raw_value(&serde_json::json!({"type": block_kind, block_kind: ""}));
             let start = start.expect("a map of strings is JSON");
             self.start(index, &start, new)?;
         }
         let block = self.blocks.iter_mut().rfind(|block| block.index == index);
         let Some(block) = block else { return Ok(()) };
-        if of != block.kind && !(of == "tool_use" && block.kind.ends_with("_tool_use")) {
+        // Blocks of the server's own tools also receive `input_json_delta`.
+        if block_kind != block.kind
+            && !(block_kind == "tool_use" && block.kind.ends_with("_tool_use"))
+        {
             let what = format!("a {kind} for a block of kind {}", block.kind);
             return Err(malformed_error(&what, &delta.to_string()));
         }
@@ -192,7 +199,7 @@ impl AnthropicBlocks {
             _ => {
                 let came = block.delta_text.get_or_insert_default();
                 came.push_str(more);
-                let part = match (of, block.call_ix) {
+                let part = match (block_kind, block.call_ix) {
                     ("text", _) => Some(DeltaPart::Text),
                     ("thinking", _) => Some(DeltaPart::Thought),
                     (_, call) => call.map(DeltaPart::Args),
@@ -216,6 +223,7 @@ impl AnthropicBlocks {
             .filter(|block| block.call_ix.is_some())
         {
             let Some(ix) = block.call_ix else { continue };
+            // No delta arrived: the arguments are those of the start, or none.
             if block.delta_text.as_ref().is_none_or(String::is_empty) {
                 if block.initial_text.is_empty() {
                     "{}".clone_into(&mut block.initial_text);
@@ -268,6 +276,7 @@ impl AnthropicBlock {
     }
 
     fn native(&self) -> Box<RawValue> {
+        // Keep every member that dicta doesn't know, because the service checks blocks that it gets back.
         let Ok(mut members) = serde_json::from_str::<RawMembers>(self.start.get()) else {
             return self.start.clone();
         };
@@ -279,10 +288,10 @@ impl AnthropicBlock {
                 changed = true;
             }
         };
-        let whole = |came: &str| to_json_string(&[self.initial_text.as_str(), came].concat());
+        let join_text = |came: &str| to_json_string(&[self.initial_text.as_str(), came].concat());
         match (self.kind.as_str(), &self.delta_text) {
-            ("text", Some(came)) => set("text", whole(came)),
-            ("thinking", Some(came)) => set("thinking", whole(came)),
+            ("text", Some(came)) => set("text", join_text(came)),
+            ("thinking", Some(came)) => set("thinking", join_text(came)),
             (kind, Some(came)) if kind.ends_with("tool_use") => {
                 set("input", keep_json_or_quote(came));
             }
@@ -302,6 +311,7 @@ impl AnthropicBlock {
                 set("id", to_json_string(&self.id));
             }
         }
+        // An unchanged block goes back byte for byte.
         if !changed {
             return self.start.clone();
         }
@@ -336,5 +346,6 @@ fn to_json_string(text: &str) -> Box<RawValue> {
 }
 
 fn keep_json_or_quote(text: &str) -> Box<RawValue> {
+    // Arguments that aren't JSON are sent back as a string, so that the body stays valid JSON.
     RawValue::from_string(text.trim().to_owned()).unwrap_or_else(|_| to_json_string(text))
 }

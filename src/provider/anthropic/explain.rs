@@ -20,6 +20,7 @@ pub(in super::super) fn explain_body(mut map: Map<String, Value>) -> Option<Read
     for message in map.shift_remove("messages")?.as_array()? {
         let name = message.get("role")?.as_str()?;
         let parts = read_parts(message.get("content")?);
+        // Anthropic sends tool results in messages of the role `user`.
         let (speaker, role) = SpeakerRole::of_message(name, &parts);
         body.items.push(ReadableItem {
             speaker: speaker.to_owned(),

@@ -14,7 +14,9 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::super::ProviderError;
-use super::super::request_body::{join_paragraphs, to_json as text_of, unpaired_responses_error};
+use super::super::request_body::{
+    is_json_object, join_paragraphs, to_json as text_of, unpaired_responses_error,
+};
 use crate::model::{HistoryBlock, HistoryItem, ModelReply, ToolResponse};
 
 /// A message under construction.
@@ -33,13 +35,14 @@ pub(super) fn render_messages(
 ) -> Result<(Option<String>, Vec<String>), ProviderError> {
     let mut system: Option<String> = None;
     let mut all: Vec<AnthropicRequestMessage> = Vec::with_capacity(history.len());
-    let mut said: &ModelReply = &ModelReply::default();
+    let mut last_reply: &ModelReply = &ModelReply::default();
     for (at, item) in history.iter().enumerate() {
         match item {
             HistoryItem::User(blocks) => {
                 let blocks = join_paragraphs(blocks);
                 for block in blocks {
                     match block {
+                        // Only the first item fills `system`: the protocol has one place for instructions.
                         HistoryBlock::System(text) if at == 0 => match &mut system {
                             Some(all) => {
                                 all.push_str("\n\n");
@@ -57,7 +60,8 @@ pub(super) fn render_messages(
                 native,
                 reply: view,
             } => {
-                said = view;
+                last_reply = view;
+                // The arguments in call order, to repair a native block that isn't an object.
                 let mut calls = view.calls.iter().map(|call| call.raw.as_str());
                 for block in native {
                     push_block(
@@ -68,10 +72,14 @@ pub(super) fn render_messages(
                 }
             }
             HistoryItem::ToolResponses(answers) => {
-                if answers.len() != said.calls.len() {
-                    return Err(unpaired_responses_error(answers.len(), said.calls.len()));
+                // The service refuses a call without a result and a result without a call.
+                if answers.len() != last_reply.calls.len() {
+                    return Err(unpaired_responses_error(
+                        answers.len(),
+                        last_reply.calls.len(),
+                    ));
                 }
-                for (answer, call) in answers.iter().zip(&said.calls) {
+                for (answer, call) in answers.iter().zip(&last_reply.calls) {
                     push_block(&mut all, "user", render_result_block(&call.id, answer));
                 }
             }
@@ -89,6 +97,7 @@ pub(super) fn render_messages(
 
 fn push_block(all: &mut Vec<AnthropicRequestMessage>, role: &'static str, block: String) {
     match all.last_mut() {
+        // Neighbors of one role become one message: all results of a turn must be in the next user message.
         Some(last) if last.role == role => last.content.push(block),
         _ => all.push(AnthropicRequestMessage {
             role,
@@ -131,15 +140,12 @@ fn render_native_block<'v>(block: &RawValue, calls: &mut impl Iterator<Item = &'
     if used.kind != "tool_use" {
         return text.to_owned();
     }
-    let canonical = calls.next().filter(|c| is_object(c)).unwrap_or("{}");
-    let Some(input) = used.input.map(RawValue::get).filter(|i| !is_object(i)) else {
+    let canonical = calls.next().filter(|c| is_json_object(c)).unwrap_or("{}");
+    // A block with an object as input goes back byte for byte.
+    let Some(input) = used.input.map(RawValue::get).filter(|i| !is_json_object(i)) else {
         return text.to_owned();
     };
     // `input` borrows from `text`, so its address gives its position.
     let from = input.as_ptr() as usize - text.as_ptr() as usize;
     [&text[..from], canonical, &text[from + input.len()..]].concat()
-}
-
-fn is_object(text: &str) -> bool {
-    text.trim_start().starts_with('{') && serde_json::from_str::<&RawValue>(text).is_ok()
 }

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::capabilities::claude::{self, ThinkingMode};
-use super::client::{Dialect, OmittedSettings, ReplyReader};
+use super::client::{Dialect, KeyHeader, OmittedSettings, ReplyReader};
 use super::request_body::{
     BodyBuilder, append_version, check_declared_tools, merge_settings, parse_base_url,
     parse_extra_body, to_json as text,
@@ -66,8 +66,8 @@ const OMITTABLE_SETTINGS: [OmittableSetting; 4] = [
 pub(super) struct AnthropicEndpoint {
     /// The URL for requests.
     pub(super) url: String,
-    /// The header with the key: its name and the prefix of its value.
-    pub(super) key_header: (&'static str, &'static str),
+    /// The header with the key.
+    pub(super) key_header: KeyHeader,
     /// The `anthropic-version`, if it is a header.
     pub(super) version: Option<&'static str>,
     /// The `anthropic_version`, if it is in the body instead. The body then names no model.
@@ -79,13 +79,17 @@ impl AnthropicEndpoint {
     fn from_config(config: &JudgeConfig) -> Result<Self, ProviderError> {
         let mut url = parse_base_url(config, DEFAULT_BASE)?;
         let path = url.path().trim_end_matches('/');
+        // A base URL may be the whole address, the version, or only the host.
         if !path.ends_with("/messages") {
             let path = append_version(&url, "v1");
             url.set_path(&format!("{path}/messages"));
         }
         Ok(Self {
             url: url.into(),
-            key_header: ("x-api-key", ""),
+            key_header: KeyHeader {
+                name: "x-api-key",
+                prefix: "",
+            },
             version: Some(API_VERSION),
             version_in_body: None,
         })
@@ -114,6 +118,7 @@ impl AnthropicDialect {
         endpoint: AnthropicEndpoint,
     ) -> Result<Self, ProviderError> {
         let limit = config.max_output_tokens;
+        // The protocol requires `max_tokens`, so there is always a limit.
         let limit = limit.unwrap_or_else(|| claude::default_max_tokens(&config.model));
         Ok(Self {
             thinking_settings: build_thinking_settings(config, limit)?,
@@ -138,6 +143,7 @@ impl AnthropicDialect {
     ) -> Map<String, Value> {
         let mut map = Map::new();
         if let ToolChoice::ForcedTool(name) = &turn.tool_choice
+            // The service refuses a forced call together with thinking.
             && !self.is_thinking(omit)
             && !omit.contains("tool_choice")
         {
@@ -149,6 +155,7 @@ impl AnthropicDialect {
             let format = json!({"type": "json_schema", "schema": schema});
             output.insert("format".to_owned(), format);
         }
+        // `effort` belongs into `output_config`; the other keys are at the top level.
         if !omit.contains("reasoning") {
             for (key, value) in &self.thinking_settings {
                 let into = if key == "effort" {
@@ -201,6 +208,7 @@ fn build_thinking_settings(
         (ThinkingMode::Adaptive { .. }, _) if claude::is_thinking_off(effort) => {
             set("thinking", json!({"type": "disabled"}));
         }
+        // These models don't think unless a request asks for it, so no key is necessary.
         (ThinkingMode::Budget, _) if claude::is_thinking_off(effort) => {}
         (
             ThinkingMode::Adaptive {
@@ -229,6 +237,7 @@ fn build_thinking_settings(
             let effort = if effort == "minimal" { "low" } else { effort };
             set("effort", json!(effort));
         }
+        // An explicit budget works in both modes, except for the newest models above.
         (_, Some(tokens)) => {
             if tokens < LEAST_BUDGET || tokens >= limit {
                 return refuse(format!(
@@ -244,6 +253,7 @@ fn build_thinking_settings(
                 "medium" => 8192,
                 _ => 24_576,
             };
+            // Thinking counts towards the limit, so at least half of it stays for the reply.
             let room = limit / 2;
             if room < LEAST_BUDGET && claude::is_thinking(config) {
                 return refuse(format!(
@@ -274,7 +284,7 @@ impl Dialect for AnthropicDialect {
         &self.endpoint.url
     }
 
-    fn key_header(&self) -> (&'static str, &'static str) {
+    fn key_header(&self) -> KeyHeader {
         self.endpoint.key_header
     }
 
@@ -293,6 +303,7 @@ impl Dialect for AnthropicDialect {
         omit: &OmittedSettings,
     ) -> Result<Vec<Arc<str>>, ProviderError> {
         let all = check_declared_tools(turn)?;
+        // Without a forced call, dicta declares only that function and asks for it in words.
         let unforced = match &turn.tool_choice {
             ToolChoice::ForcedTool(name)
                 if self.is_thinking(omit) || omit.contains("tool_choice") =>
@@ -322,6 +333,7 @@ impl Dialect for AnthropicDialect {
         });
         let (system, messages) = history::render_messages(turn.history, nudge.as_deref())?;
         let mut body = BodyBuilder::new();
+        // On Vertex AI the URL names the model, and the body names the version.
         match self.endpoint.version_in_body {
             Some(version) => body.add_member("anthropic_version", &version),
             None => body.add_member("model", &self.config.model),

@@ -17,6 +17,7 @@ use serde_json::value::RawValue;
 
 use super::super::client::{
     NewDeltas, ReplyReader, StreamProgress, in_stream_error, malformed_error, truncated_error,
+    unfinished_error, usage_or_one_call,
 };
 use super::super::retry::CAPPED;
 use super::super::sse::SseFrame;
@@ -77,6 +78,7 @@ struct AnthropicUsage {
 impl AnthropicUsage {
     fn add(&mut self, usage: &Value) {
         let number = |path: &str| usage.pointer(path).and_then(Value::as_u64);
+        // The counts are cumulative: `message_delta` repeats and completes those of `message_start`.
         let keep = |old: &mut Option<u64>, new: Option<u64>| *old = new.or(*old);
         keep(&mut self.input, number("/input_tokens"));
         keep(
@@ -130,13 +132,15 @@ impl AnthropicReplyReader {
     ) -> Result<(), ProviderError> {
         let event: AnthropicEvent<'_> =
             serde_json::from_str(text).map_err(|_| explain_unreadable_event(name, text))?;
+        // Gateways may omit the `type` or the event's name, so either is enough.
         let kind = event.kind.as_deref().unwrap_or(name);
+        // An error counts in any event, because gateways attach it to whatever they send.
         if let Some(error) = event.error.filter(|error| !error.is_null()) {
             return Err(parse_reported_error(error));
         }
         if kind == "error" {
-            let said: Value = serde_json::from_str(text).unwrap_or_default();
-            return Err(parse_reported_error(said));
+            let error: Value = serde_json::from_str(text).unwrap_or_default();
+            return Err(parse_reported_error(error));
         }
         self.events += 1;
         let at = |what: &str| {
@@ -159,6 +163,7 @@ impl AnthropicReplyReader {
                 let raw = event
                     .content_block
                     .ok_or_else(|| malformed_error("a block begins without a block", text))?;
+                // Blocks of `message_start` before this position come first.
                 for before in 0..index.min(self.prefilled.len() as u64) {
                     self.continue_prefilled(before, new)?;
                 }
@@ -177,10 +182,12 @@ impl AnthropicReplyReader {
                 }
                 let delta = event.delta.unwrap_or_default();
                 let stop = delta.get("stop_reason").and_then(Value::as_str);
+                // A delta without a stop reason must not erase an earlier one.
                 self.stop = stop.map(str::to_owned).or(self.stop.take());
                 let details = delta.get("stop_details").filter(|d| d.is_object());
                 self.stop_details = details.cloned().or(self.stop_details.take());
             }
+            // The end of the reply: complete what has no event of its own.
             "message_stop" => {
                 for index in 0..self.prefilled.len() as u64 {
                     self.continue_prefilled(index, new)?;
@@ -228,6 +235,7 @@ impl AnthropicReplyReader {
         if let Some(error) = message.error.as_ref().filter(|error| !error.is_null()) {
             return Err(parse_reported_error(error.clone()));
         }
+        // Any JSON object would parse here, so check for a member of a message.
         if message.content.is_none() && message.stop_reason.is_none() {
             return Err(malformed_error("it is not an Anthropic message", text));
         }
@@ -260,6 +268,7 @@ impl AnthropicReplyReader {
                     retryable: false,
                 });
             }
+            // Compatible servers send `end_turn` with calls too.
             "end_turn" | "tool_use" | "stop_sequence" if calls => StopReason::ToolCalls,
             "end_turn" | "stop_sequence" => StopReason::Stop,
             other => StopReason::Other(other.to_owned()),
@@ -298,6 +307,7 @@ fn parse_reported_error(error: Value) -> ProviderError {
         _ => None,
     };
     match (in_stream_error(error), known) {
+        // Anthropic's error type decides about a retry; the generic rules only guess.
         (ProviderError::InStream { message, .. }, Some(retryable)) => {
             ProviderError::InStream { message, retryable }
         }
@@ -305,11 +315,11 @@ fn parse_reported_error(error: Value) -> ProviderError {
     }
 }
 
-/// An event that cannot be read: an error of another shape, or nothing of this protocol.
+/// Explains an event that cannot be parsed: an error of another shape, or not of this protocol.
 fn explain_unreadable_event(name: &str, text: &str) -> ProviderError {
     match serde_json::from_str::<Value>(text) {
-        Ok(said) if name == "error" || said.get("type").is_some_and(|kind| kind == "error") => {
-            parse_reported_error(said)
+        Ok(error) if name == "error" || error.get("type").is_some_and(|kind| kind == "error") => {
+            parse_reported_error(error)
         }
         Err(_) if name == "error" => parse_reported_error(text.into()),
         _ => malformed_error("an event is none of Anthropic Messages'", text),
@@ -332,8 +342,8 @@ impl ReplyReader for AnthropicReplyReader {
                 if serde_json::from_str::<&RawValue>(data).is_err() && !complete {
                     return Err(truncated_error("it ended inside an event"));
                 }
-                // `[DONE]` doesn't belong to this protocol, but gateways send it. An empty event keeps the connection
-                // alive.
+                // `[DONE]` doesn't belong to this protocol, but gateways send it. An empty event keeps the
+                // connection alive.
                 if data != "[DONE]" && !data.is_empty() {
                     self.read_event(&name, data, new)?;
                 }
@@ -347,6 +357,7 @@ impl ReplyReader for AnthropicReplyReader {
                 Ok(Value::Object(map)) if map.contains_key("content") && self.events == 0 => {
                     self.read_message(&text, new)?;
                 }
+                // The stream broke off inside a line, so this is a cut and not another format.
                 _ if !complete => {
                     return Err(truncated_error(
                         "it ended inside a line that is not an event",
@@ -372,22 +383,20 @@ impl ReplyReader for AnthropicReplyReader {
     }
 
     fn finish(self: Box<Self>) -> Result<CompletedReply, ProviderError> {
+        // Only `message_stop` ends a reply; without it the text may be cut.
         if !self.done {
-            return Err(match &self.stray {
-                Some(stray) if self.events == 0 => malformed_error("it holds no events", stray),
-                _ if self.events == 0 => truncated_error("it is empty"),
-                _ => truncated_error("it ended without message_stop"),
-            });
+            return Err(unfinished_error(
+                self.stray.as_deref(),
+                self.events,
+                "message_stop",
+            ));
         }
         let Some(reason) = &self.stop else {
             return Err(truncated_error("it ended without a stop reason"));
         };
         let calls = self.blocks.calls();
         let stop = self.stop(reason, !calls.is_empty())?;
-        let usage = self.usage.to_usage().unwrap_or(TokenUsage {
-            calls: 1,
-            ..TokenUsage::default()
-        });
+        let usage = usage_or_one_call(self.usage.to_usage());
         Ok(CompletedReply {
             native: self.blocks.native(),
             reply: ModelReply {

@@ -78,11 +78,11 @@ fn a_function_is_forced_where_the_model_does_not_think_first() {
     // A text asks a model that thinks for the call, and no other function is declared.
     let mut thinking = config();
     thinking.reasoning = Some("low".to_owned());
-    let told = sent(&thinking, only());
-    assert_eq!(told.get("tool_choice"), None);
-    assert_eq!(told["tools"][0]["name"], "submit_verdict");
-    assert_eq!(told["tools"].as_array().map(Vec::len), Some(1));
-    let content = &told["messages"][0]["content"];
+    let unforced = sent(&thinking, only());
+    assert_eq!(unforced.get("tool_choice"), None);
+    assert_eq!(unforced["tools"][0]["name"], "submit_verdict");
+    assert_eq!(unforced["tools"].as_array().map(Vec::len), Some(1));
+    let content = &unforced["messages"][0]["content"];
     assert!(
         content[1]["text"]
             .as_str()
@@ -93,7 +93,7 @@ fn a_function_is_forced_where_the_model_does_not_think_first() {
 }
 
 #[test]
-fn a_refused_forced_call_is_asked_for_in_words() {
+fn refused_forced_call_is_requested_in_words() {
     let message =
         "invalid_request_error: Thinking may not be enabled when tool_choice forces tool use.";
     let named = super::super::server_error::find_refused_setting(&OMITTABLE_SETTINGS, message);
@@ -120,8 +120,8 @@ fn a_refused_forced_call_is_asked_for_in_words() {
 }
 
 #[test]
-fn reasoning_is_said_as_the_model_understands_it() {
-    let said = |model: &str, effort: &str, limit: Option<u32>| {
+fn reasoning_is_converted_for_each_model() {
+    let thinking_of = |model: &str, effort: &str, limit: Option<u32>| {
         let mut config = config();
         model.clone_into(&mut config.model);
         config.reasoning = Some(effort.to_owned());
@@ -149,7 +149,7 @@ fn reasoning_is_said_as_the_model_understands_it() {
     };
     let budget = |tokens: u32| json!({"type": "enabled", "budget_tokens": tokens});
     let adaptive = json!({"type": "adaptive"});
-    let shown = json!({"type": "adaptive", "display": "summarized"});
+    let summarized = json!({"type": "adaptive", "display": "summarized"});
     let null = Value::Null;
     let high = json!({"effort": "high"});
     let cases = [
@@ -194,7 +194,7 @@ fn reasoning_is_said_as_the_model_understands_it() {
             &high,
             900,
         ),
-        ("claude-opus-5", "high", None, &shown, &high, 16_384),
+        ("claude-opus-5", "high", None, &summarized, &high, 16_384),
         (
             "claude-opus-5",
             "off",
@@ -214,7 +214,7 @@ fn reasoning_is_said_as_the_model_understands_it() {
         ("tinyllama", "low", None, &budget(1024), &null, 8192),
     ];
     for (model, effort, limit, thinking, output, most) in cases {
-        let got = said(model, effort, limit).expect(model);
+        let got = thinking_of(model, effort, limit).expect(model);
         let expected = (thinking.clone(), output.clone(), json!(most));
         assert_eq!(got, expected, "{model} {effort}");
     }
@@ -228,7 +228,7 @@ fn reasoning_is_said_as_the_model_understands_it() {
         ),
         ("claude-opus-5", "5000", 8000, "write low, medium"),
     ] {
-        let refused = said(model, effort, Some(limit)).expect_err("no room");
+        let refused = thinking_of(model, effort, Some(limit)).expect_err("no room");
         assert!(refused.contains(why), "{refused}");
     }
 }
@@ -280,10 +280,10 @@ fn the_address_is_the_base_and_the_path() {
 }
 
 #[test]
-fn elsewhere_the_version_stands_in_the_body_and_the_model_in_the_address() {
+fn other_endpoint_has_the_version_in_the_body_and_the_model_in_the_url() {
     let vertex = AnthropicEndpoint {
         url: "https://v/claude:streamRawPredict".to_owned(),
-        key_header: ("authorization", "Bearer "),
+        key_header: KeyHeader::BEARER,
         version: None,
         version_in_body: Some("vertex-2023-10-16"),
     };
@@ -305,7 +305,7 @@ fn raw(text: &str) -> Arc<RawValue> {
     Arc::from(RawValue::from_string(text.to_owned()).expect("JSON"))
 }
 
-fn said(native: &[&str], calls: &[(&str, &str)]) -> HistoryItem {
+fn model_turn(native: &[&str], calls: &[(&str, &str)]) -> HistoryItem {
     let calls = calls.iter().map(|(id, raw)| ReplyCall {
         id: (*id).to_owned(),
         name: "f".to_owned(),
@@ -321,7 +321,7 @@ fn said(native: &[&str], calls: &[(&str, &str)]) -> HistoryItem {
 }
 
 #[test]
-fn what_the_model_said_goes_back_byte_for_byte_and_answers_stand_first_in_one_message() {
+fn reply_is_sent_back_byte_for_byte_and_tool_responses_come_first_in_one_message() {
     let native = [
         r#"{ "type":"thinking", "thinking":"hm\u00e9","signature":"S+/=" }"#,
         r#"{"type":"redacted_thinking","data":"AA=="}"#,
@@ -330,7 +330,7 @@ fn what_the_model_said_goes_back_byte_for_byte_and_answers_stand_first_in_one_me
         r#"{"type":"tool_use","id":"t2","name":"f","input":{}}"#,
     ];
     let mut history = opening();
-    history.push(said(&native, &[("t1", r#"{"n":1.5}"#), ("t2", "{}")]));
+    history.push(model_turn(&native, &[("t1", r#"{"n":1.5}"#), ("t2", "{}")]));
     history.push(HistoryItem::ToolResponses(vec![
         ToolResponse::ok("page"),
         ToolResponse::error("no such page"),
@@ -376,14 +376,14 @@ fn a_broken_input_goes_back_in_canonical_form_and_nothing_else_changes() {
         let signed = r#"{"type":"thinking","thinking":"input","signature":"s"}"#;
         let first = r#"{"type":"tool_use","id":"t1","name":"f","input":{}}"#;
         let history = [
-            said(
+            model_turn(
                 &[signed, first, &block(written)],
                 &[("t1", r#"{"x":1}"#), ("t2", canonical)],
             ),
             HistoryItem::ToolResponses(vec![ToolResponse::ok("a"), ToolResponse::ok("b")]),
         ];
         let text = pieces_of(&config(), &history, &OmittedSettings::default()).concat();
-        let whole = [signed, first, &block(sent)].join(",");
-        assert!(text.contains(&whole), "{written}: {text}");
+        let all_blocks = [signed, first, &block(sent)].join(",");
+        assert!(text.contains(&all_blocks), "{written}: {text}");
     }
 }

@@ -64,6 +64,7 @@ fn parse_generation(model: &str) -> Option<ClaudeGeneration> {
         .skip_while(Result::is_err)
         .take_while(Result::is_ok)
         .flatten();
+    // A name without a number, such as an alias, is treated as the newest model.
     let Some(major) = numbers.next() else {
         return Some(NEWEST);
     };
@@ -114,8 +115,9 @@ pub(in crate::provider) fn default_max_tokens(model: &str) -> u32 {
 
 /// Returns whether the model thinks before it replies: then no function can be forced, and no temperature set.
 pub(in crate::provider) fn is_thinking(config: &JudgeConfig) -> bool {
-    let own = config.extra_body.as_ref();
-    if let Some(kind) = own.and_then(|body| body.pointer("/thinking/type")?.as_str()) {
+    let extra_body = config.extra_body.as_ref();
+    // `extra_body` wins over `reasoning`, as in the request itself.
+    if let Some(kind) = extra_body.and_then(|body| body.pointer("/thinking/type")?.as_str()) {
         return kind != "disabled";
     }
     let asked = config.reasoning.as_deref();
@@ -134,6 +136,7 @@ pub(super) fn find_capabilities(config: &JudgeConfig) -> (ModelCapabilities, Vec
     let named = |why: &str| format!("{model}: {why}");
     let mut left_out: Vec<(&'static str, String)> = Vec::new();
     if config.temperature.is_some() {
+        // The most permanent reason comes first, because only one is shown.
         if let Some(why) = find_limitation(model, "temperature") {
             left_out.push(("temperature", named(why)));
         } else if is_newer_api(config) {
@@ -151,6 +154,7 @@ pub(super) fn find_capabilities(config: &JudgeConfig) -> (ModelCapabilities, Vec
         left_out.push(("seed", "Anthropic Messages has no seed".to_owned()));
     }
     let caps = ModelCapabilities {
+        // A model of another vendor behind this protocol may lack structured output.
         structured_output: parse_generation(model).is_some()
             && find_limitation(model, "schema").is_none(),
         forced_call: !is_thinking(config),
@@ -206,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_claude_takes_is_known_by_its_generation() {
+    fn claude_generation_determines_the_dropped_settings() {
         // Model, reasoning, left out, structured output, a function can be forced.
         type Row = (
             &'static str,
@@ -263,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newer_api_and_the_protocol_take_less_than_the_model() {
+    fn api_version_and_protocol_drop_settings_that_the_model_accepts() {
         let mut config = config("claude-sonnet-4-5");
         config.seed = Some(1);
         config

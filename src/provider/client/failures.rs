@@ -29,9 +29,11 @@ impl ProviderClient {
         exchange_info: &mut ExchangeInfo,
     ) -> ProviderError {
         let why = self.redact(&error.to_string());
+        // A wrong address or certificate stays wrong, so retries are useless.
         if !error.is_transient() {
             exchange_info.should_retry = Some(false);
         }
+        // Only these errors prove that no request reached the server.
         let never_sent = matches!(
             error,
             NetError::BadUrl { .. }
@@ -77,13 +79,16 @@ impl ProviderClient {
         exchange_info.exchange.bytes = bytes.len() as u64;
         let error = server_error::parse_error_body(&String::from_utf8_lossy(&bytes));
         let header = |name: &str| response.header(name);
+        // The delay, by preference: headers, the error's details, then the rate limits.
         let asked = server_limits::delay_from_headers(header, wall_clock_seconds(cx));
         let mut message = self.redact(&error.message);
+        // The client follows no redirect, so the message names the new address.
         if let Some(to) = header("location").filter(|_| (300..400).contains(&status)) {
             message = self.redact(&format!(
                 "it redirects to {to}; set base_url to that server"
             ));
         }
+        // 401 and 403 have a simple explanation if dicta had no key to send.
         if let Some(keyless) = self
             .missing_key_reason
             .as_ref()
@@ -111,6 +116,7 @@ impl ProviderClient {
         cx: &CallCx,
     ) {
         let header = |name: &str| response.header(name);
+        // The first header in the list that is present, so the order is by preference.
         let id = REQUEST_ID_HEADERS.iter().find_map(|name| header(name));
         exchange_info.exchange.request_id = id
             .map(|id| self.redact(&id.chars().take(MAX_REQUEST_ID).collect::<String>()))

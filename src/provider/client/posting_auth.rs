@@ -18,19 +18,19 @@ const QUOTA_PROJECT: &str = "x-goog-user-project";
 impl ProviderClient {
     /// Sends Google access tokens instead of a key, unless the user's own headers contain one.
     pub(in crate::provider) fn with_tokens(mut self, tokens: Arc<GoogleTokens>) -> Self {
-        let has = |headers: &[(String, String)], name: &str| {
+        let has_header = |headers: &[(String, String)], name: &str| {
             headers
                 .iter()
-                .any(|(own, _)| own.eq_ignore_ascii_case(name))
+                .any(|(header, _)| header.eq_ignore_ascii_case(name))
         };
         if let Some(project) = tokens.credentials().quota_project()
-            && !has(&self.headers, QUOTA_PROJECT)
+            && !has_header(&self.headers, QUOTA_PROJECT)
         {
             self.headers
                 .push((QUOTA_PROJECT.to_owned(), project.to_owned()));
         }
         self.redactor.add_secrets(tokens.credentials().secrets());
-        if !has(&self.headers, "authorization") {
+        if !has_header(&self.headers, "authorization") {
             self.tokens = Some(tokens);
         }
         self
@@ -50,10 +50,13 @@ impl ProviderClient {
         let response = self
             .post_once(Some(&token), body, exchange_info, cx)
             .await?;
+        // Only 401 means an invalid token; 403 means missing permissions, which a new token doesn't fix.
         if response.status != 401 {
             return Ok(response);
         }
+        // Free the connection before the next request.
         drop(response);
+        // The refused token is named, so that other cells that wait get the new one too.
         let fresh = self.fetch_token(tokens, Some(&token), cx).await?;
         emit_note(
             cx,
@@ -77,6 +80,7 @@ impl ProviderClient {
             () = cx.cancel.cancelled() => return Err(ProviderError::Cancelled),
             token = tokens.get(refused) => token?,
         };
+        // Both redactors, for events and for error texts, must know the token before any use.
         log.add_secrets([&*token]);
         self.redactor.add_secrets([&*token]);
         Ok(token)
@@ -94,6 +98,7 @@ impl ProviderClient {
             // The whole reply arrives at once, after the model has written all of it.
             limits.first_byte = DOCUMENT_FIRST_BYTE_TIMEOUT;
         }
+        // Declared here, because `headers` may borrow it.
         let signed: Vec<(String, String)>;
         let headers = match token {
             None => &self.headers,
@@ -122,6 +127,7 @@ pub(super) async fn emit_note(cx: &CallCx, text: &str) {
 
 /// Returns the body with one more member; `None` if it isn't an object, because a person may have edited it.
 pub(super) fn append_member(body: &str, member: &str) -> Option<String> {
+    // Append as text: parsing and writing again could change other bytes.
     let open = body.trim_end().strip_suffix('}')?;
     let comma = if open.trim_end().ends_with('{') {
         ""

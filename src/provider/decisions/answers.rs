@@ -106,6 +106,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for UniquePairs<T> {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<UniquePairs<T>, A::Error> {
                 let mut all: Vec<(String, T)> = Vec::new();
                 while let Some((key, value)) = map.next_entry::<String, T>()? {
+                    // Choosing one of two answers to the same question would be a guess.
                     if all.iter().any(|(other, _)| *other == key) {
                         return Err(serde::de::Error::custom(format!("`{key}` occurs twice")));
                     }
@@ -127,6 +128,7 @@ pub fn parse_answers(
     let misformed = |error: serde_json::Error| {
         ProbabilityAnswerError(format!("the reply holds no answers: {error}"))
     };
+    // Google names the answers by question; OpenAI lists them in the order of the questions.
     let stated = if provider == ProviderKind::GeminiDecisions {
         let UniquePairs(mut all) = serde_json::from_str::<GoogleDecisionsReply>(reply)
             .map_err(misformed)?
@@ -138,6 +140,7 @@ pub fn parse_answers(
             };
             stated.push(all.swap_remove(at).1);
         }
+        // A leftover answer shows that the reply belongs to other questions.
         if let Some((id, _)) = all.first() {
             return answer_error(format!("the reply answers `{id}`, which was not asked"));
         }
@@ -170,12 +173,14 @@ fn parse_answer(
         return answer_error(format!("`{name}` is answered where `{id}` was asked"));
     }
     let kind = stated.kind.as_deref();
+    // Before the checks of the form: a refusal has no numbers.
     if kind == Some("refusal") || stated.refusal.is_some() {
         return Ok(ProbabilityAnswer::Refused(
             stated.refusal.unwrap_or_default(),
         ));
     }
     let expected: &[&str] = match question.allowed_answers {
+        // OpenAI's word, then Google's.
         AllowedAnswers::YesNo(..) => &["predicate", "noul"],
         AllowedAnswers::Options(_) => &["choice"],
         AllowedAnswers::Levels(_) => &["score"],
@@ -186,6 +191,7 @@ fn parse_answer(
             expected[0]
         ));
     }
+    // The confidence is optional, but a value outside 0 to 1 makes the answer invalid.
     let confidence = match stated.confidence {
         Some(confidence) => Some(check_probability(id, "confidence", confidence)?),
         None => None,
@@ -208,6 +214,7 @@ fn parse_answer(
     };
     let probabilities = order_probabilities(id, levels, by_number, given)?;
     if by_number {
+        // dicta computes the score itself; a missing one shows a broken reply.
         if !stated.score.is_some_and(f64::is_finite) {
             return answer_error(format!("the answer to `{id}` holds no score"));
         }
@@ -238,7 +245,7 @@ fn order_probabilities(
     given: RawProbabilities,
 ) -> Result<Vec<f64>, ProbabilityAnswerError> {
     let named: Vec<(String, f64)> = match given {
-        // Levels are listed in their order: what they are called is checked where it is said.
+        // Levels are in the order of the question. If an entry has a label, the label decides its place.
         RawProbabilities::Listed(all) => {
             let name = |(at, one): (usize, RawListedProbability)| {
                 let value = match one.value {
@@ -278,6 +285,7 @@ fn order_probabilities(
         } else {
             name.clone()
         };
+        // Exactly one probability for each value: none or two are errors.
         let mut found = named.iter().filter(|(given, _)| *given == wanted);
         let (Some((_, p)), None) = (found.next(), found.next()) else {
             return answer_error(format!("`{id}` lacks the one probability of `{name}`"));
@@ -309,6 +317,7 @@ fn check_choice(
         ));
     };
     let most = probabilities.iter().copied().fold(0.0, f64::max);
+    // 0.02 allows for rounding between two nearly equal options.
     if probabilities[at] + 0.02 < most {
         return answer_error(format!(
             "the answer to `{id}` is `{choice}`, and its probabilities say otherwise"

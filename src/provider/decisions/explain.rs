@@ -32,6 +32,7 @@ pub(in super::super) fn explain_body(mut map: Map<String, Value>) -> ReadableBod
             ReadablePartKind::Text,
             format_field(&question, "instructions"),
         )];
+        // OpenAI's two keys, then Google's.
         for key in ["choices", "levels", "criteria"] {
             parts.extend(
                 question

@@ -28,8 +28,8 @@ use serde_json::{Map, Value, json};
 
 pub use self::answers::{ProbabilityAnswer, ProbabilityAnswerError, parse_answers};
 use super::client::{
-    Dialect, NewDeltas, OmittedSettings, ReplyReader, StreamProgress, in_stream_error,
-    malformed_error, truncated_error,
+    Dialect, KeyHeader, NewDeltas, OmittedSettings, ReplyReader, StreamProgress, in_stream_error,
+    malformed_error, truncated_error, usage_or_one_call,
 };
 use super::request_body::{
     BodyBuilder, append_version, merge_settings, parse_base_url, parse_extra_body,
@@ -85,6 +85,7 @@ impl DecisionsDialect {
         };
         let path = url.path().trim_end_matches('/');
         if !path.ends_with("/decisions") {
+            // OpenAI's default URL already contains the version.
             let path = if google {
                 append_version(&url, "v1beta")
             } else {
@@ -93,6 +94,7 @@ impl DecisionsDialect {
             url.set_path(&format!("{path}/decisions"));
         }
         let extra = parse_extra_body(config)?;
+        // Keys of this dialect only, so `parse_extra_body` doesn't check them.
         if let Some(key) = ["input", "questions"]
             .iter()
             .find(|key| extra.contains_key(**key))
@@ -112,6 +114,7 @@ impl DecisionsDialect {
 
     /// The most questions of one request.
     const fn max_questions(&self) -> usize {
+        // The limits of the two services.
         if self.is_google { 1000 } else { 400 }
     }
 
@@ -121,6 +124,7 @@ impl DecisionsDialect {
                 "a decisions endpoint needs questions and can't call functions".to_owned(),
             ));
         };
+        // The questions travel as JSON in `ToolChoice::Schema`, so they are parsed again here.
         let questions: Vec<ProbabilityQuestion> = serde_json::from_value(questions.clone())
             .map_err(|error| ProviderError::Request(format!("these are not questions: {error}")))?;
         if questions.len() > self.max_questions() {
@@ -194,11 +198,11 @@ impl Dialect for DecisionsDialect {
         &self.url
     }
 
-    fn key_header(&self) -> (&'static str, &'static str) {
+    fn key_header(&self) -> KeyHeader {
         if self.is_google {
-            ("x-goog-api-key", "")
+            KeyHeader::GOOGLE
         } else {
-            ("authorization", "Bearer ")
+            KeyHeader::BEARER
         }
     }
 
@@ -213,6 +217,7 @@ impl Dialect for DecisionsDialect {
     ) -> Result<Vec<Arc<str>>, ProviderError> {
         let model = &self.config.model;
         let mut body = BodyBuilder::new();
+        // Google expects a resource name; tuned models bring their own collection.
         if self.is_google && !model.contains('/') {
             body.add_member("model", &format!("models/{model}"));
         } else {
@@ -233,6 +238,7 @@ impl Dialect for DecisionsDialect {
 
 /// Joins the conversation to one text, because the endpoints have no roles.
 fn join_history(history: &[HistoryItem]) -> Result<String, ProviderError> {
+    // A second turn would need roles, which these endpoints lack.
     let [HistoryItem::User(blocks)] = history else {
         return Err(ProviderError::Request(
             "a decisions endpoint takes one request and no conversation".to_owned(),
@@ -272,6 +278,7 @@ impl ReplyReader for DecisionsReplyReader {
     fn read_document(&mut self, body: &str, new: &mut NewDeltas) -> Result<(), ProviderError> {
         match serde_json::from_str::<Value>(body) {
             Ok(reply @ Value::Object(_)) => {
+                // Status 200 with an error inside, as gateways send it.
                 if let Some(error) = reply.get("error").filter(|e| !e.is_null()) {
                     return Err(in_stream_error(error.clone()));
                 }
@@ -282,10 +289,11 @@ impl ReplyReader for DecisionsReplyReader {
             Err(error) if error.is_eof() => {
                 return Err(truncated_error("it ended inside its JSON"));
             }
-            // A number that JSON has no word for, say: the answers are unreadable, the server is not.
+            // Such as `NaN`, which JSON lacks: only this answer is unreadable, so the attempt itself succeeded.
             Err(_) if body.trim_start().starts_with('{') => {}
             _ => return Err(malformed_error("it holds no answers", body)),
         }
+        // The whole document is the text, because `parse_answers` reads it together with the questions.
         body.clone_into(&mut self.text);
         new.push((DeltaPart::Text, body.to_owned()));
         Ok(())
@@ -295,10 +303,7 @@ impl ReplyReader for DecisionsReplyReader {
         if self.text.is_empty() {
             return Err(truncated_error("it is empty"));
         }
-        let usage = self.billed_usage().unwrap_or(TokenUsage {
-            calls: 1,
-            ..TokenUsage::default()
-        });
+        let usage = usage_or_one_call(self.usage);
         Ok(CompletedReply {
             native: self.native.into_iter().map(Arc::from).collect(),
             reply: ModelReply {
@@ -339,6 +344,7 @@ fn read_usage(usage: &Value) -> TokenUsage {
         keys.iter()
             .find_map(|key| usage.get(key).and_then(Value::as_u64))
     };
+    // OpenAI's name, then Google's in both spellings.
     let input = number(&[
         "input_tokens",
         "prompt_token_count",
@@ -356,7 +362,7 @@ fn read_usage(usage: &Value) -> TokenUsage {
         .and_then(Value::as_u64);
     TokenUsage {
         input,
-        // The endpoints write nothing and bill nothing for it; that they do not say so leaves it known.
+        // These endpoints write no text, so a missing output count means 0.
         output: output.or(input.map(|_| 0)),
         cached: cached
             .or_else(|| number(&["cached_content_token_count", "cachedContentTokenCount"])),

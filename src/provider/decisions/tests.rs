@@ -48,7 +48,7 @@ fn sent(kind: ProviderKind) -> String {
 }
 
 #[test]
-fn each_service_is_asked_in_its_own_words() {
+fn questions_are_rendered_in_the_format_of_each_service() {
     assert_eq!(
         sent(ProviderKind::OpenaiDecisions),
         r#"{"model":"m","input":"You judge.\n\nJudge \"this\".","questions":[{"type":"predicate","name":"a","instructions":"Is it? True: Yes. False: No."},{"type":"choice","name":"b","instructions":"Is it?","choices":[{"value":"x","description":"X"},{"value":"y","description":"Y"}]},{"type":"score","name":"c","instructions":"Is it?","levels":[{"label":"1","description":"low"},{"label":"2","description":"high"}]}],"service_tier":"flex"}"#
@@ -78,7 +78,7 @@ fn the_address_is_the_base_and_the_path() {
 }
 
 #[test]
-fn what_is_no_question_is_not_sent() {
+fn request_without_questions_is_not_sent() {
     let dialect = DecisionsDialect::new(&config(ProviderKind::OpenaiDecisions)).expect("good");
     let many: Vec<ProbabilityQuestion> = questions().into_iter().cycle().take(401).collect();
     for choice in [
@@ -142,7 +142,7 @@ fn answers_are_read_in_the_order_of_the_questions() {
 }
 
 #[test]
-fn what_answers_nothing_is_never_a_default() {
+fn reply_without_answers_is_never_a_default_verdict() {
     let mut bad = vec![
         openai_reply(B, A, C),
         openai_reply(r#"{"name":"b","probability":0.9}"#, B, C),
@@ -183,9 +183,9 @@ fn what_answers_nothing_is_never_a_default() {
         (r#""score":0.75,"#, ""),
         ("0.25", "1.25"),
     ] {
-        let whole = openai_reply(A, B, C);
-        assert!(whole.contains(good), "{good}");
-        bad.push(whole.replacen(good, wrong, 1));
+        let valid_reply = openai_reply(A, B, C);
+        assert!(valid_reply.contains(good), "{good}");
+        bad.push(valid_reply.replacen(good, wrong, 1));
     }
     for text in &bad {
         let read = parse_answers(ProviderKind::OpenaiDecisions, &questions(), text);
@@ -210,34 +210,38 @@ fn what_answers_nothing_is_never_a_default() {
 
 #[test]
 fn the_document_is_kept_as_it_came() {
-    let whole = |body: &str| {
+    let read_document = |body: &str| {
         let mut reader = Box::new(DecisionsReplyReader::default());
         reader.read_document(body, &mut NewDeltas::new())?;
         reader.finish()
     };
     let body = r#"{"answers":[],"usage":{"input_tokens":70}}"#;
-    let finished = whole(body).expect("a document");
+    let finished = read_document(body).expect("a document");
     assert_eq!(finished.reply.text, body);
     assert_eq!(finished.native[0].get(), body);
     assert_eq!(
         (finished.usage.input, finished.usage.output),
         (Some(70), Some(0))
     );
-    let silent = whole(r#"{"answers":[]}"#).expect("a document");
+    let silent = read_document(r#"{"answers":[]}"#).expect("a document");
     assert_eq!((silent.usage.input, silent.usage.output), (None, None));
-    let blocked = whole(r#"{"prompt_feedback":{"block_reason":"SAFETY"}}"#).expect("a document");
+    let blocked =
+        read_document(r#"{"prompt_feedback":{"block_reason":"SAFETY"}}"#).expect("a document");
     assert_eq!(blocked.reply.stop, StopReason::Refused("SAFETY".to_owned()));
     for cut in 1..body.len() {
         assert!(
-            matches!(whole(&body[..cut]), Err(ProviderError::Cut { .. })),
+            matches!(read_document(&body[..cut]), Err(ProviderError::Cut { .. })),
             "{cut}"
         );
     }
-    assert!(matches!(whole(""), Err(ProviderError::Cut { .. })));
+    assert!(matches!(read_document(""), Err(ProviderError::Cut { .. })));
     assert!(matches!(
-        whole(r#"{"error":{"message":"x"}}"#),
+        read_document(r#"{"error":{"message":"x"}}"#),
         Err(ProviderError::InStream { .. })
     ));
-    assert!(matches!(whole("<html>"), Err(ProviderError::Malformed(_))));
-    assert!(whole(r#"{"answers":[{"probability":NaN}]}"#).is_ok());
+    assert!(matches!(
+        read_document("<html>"),
+        Err(ProviderError::Malformed(_))
+    ));
+    assert!(read_document(r#"{"answers":[{"probability":NaN}]}"#).is_ok());
 }

@@ -60,6 +60,7 @@ pub(super) fn read_finish_reason(
                 "the server stopped in the middle of it, and gave no rest of it",
             ));
         }
+        // Google adds reasons often, so an unknown one does not make the reply faulty.
         _ => StopReason::Other(reason),
     })
 }
@@ -68,6 +69,7 @@ pub(super) fn read_finish_reason(
 pub(super) fn find_block_reason(feedback: &Value) -> Option<String> {
     let text = |key: &str| feedback.get(key).and_then(Value::as_str);
     let reason = text("blockReason")?;
+    // The field's default value; the service has used both spellings.
     if reason == "BLOCK_REASON_UNSPECIFIED" || reason == "BLOCKED_REASON_UNSPECIFIED" {
         return None;
     }

@@ -12,7 +12,9 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::super::ProviderError;
-use super::super::request_body::{join_paragraphs, to_json as text_of, unpaired_responses_error};
+use super::super::request_body::{
+    is_json_object, join_paragraphs, to_json as text_of, unpaired_responses_error,
+};
 use crate::model::{HistoryBlock, HistoryItem, ModelReply, ReplyCall, ToolResponse};
 
 /// Renders the instructions, and one element for each history item with content.
@@ -31,6 +33,8 @@ pub(super) fn render_contents(
                 let mut parts = Vec::new();
                 for block in blocks {
                     match block {
+                        // Only the first item fills `systemInstruction`: the protocol has one place for
+                        // instructions.
                         HistoryBlock::System(text) if at == 0 => match &mut system {
                             Some(all) => {
                                 all.push_str("\n\n");
@@ -58,6 +62,7 @@ pub(super) fn render_contents(
                 calls = view.calls.iter().map(called).collect();
                 all.extend(render_foreign_turn(view));
             }
+            // Native parts go back byte for byte, because the service checks their signatures.
             HistoryItem::Model { native, .. } => {
                 calls = native
                     .iter()
@@ -70,6 +75,7 @@ pub(super) fn render_contents(
                 }
             }
             HistoryItem::ToolResponses(answers) => {
+                // The service refuses a turn in which calls and responses don't match.
                 if answers.len() != calls.len() {
                     return Err(unpaired_responses_error(answers.len(), calls.len()));
                 }
@@ -95,8 +101,10 @@ fn is_foreign(native: &[Arc<RawValue>], view: &ModelReply) -> bool {
     }
     let is_other = |item: &Arc<RawValue>| {
         let item: Result<Other, _> = serde_json::from_str(item.get());
+        // An item that isn't an object is not a part either.
         item.map_or(true, |item| item.role.is_some() || item.kind.is_some())
     };
+    // Recordings without native items still have the reply as dicta read it.
     let says_something = !view.text.is_empty() || !view.calls.is_empty();
     native.iter().any(is_other) || native.is_empty() && says_something
 }
@@ -108,13 +116,15 @@ fn render_foreign_turn(view: &ModelReply) -> Option<String> {
         parts.push(text_of(&json!({"text": view.text})));
     }
     for (at, call) in view.calls.iter().enumerate() {
-        // Arguments that weren't an object were never run. The text stays, so that numbers keep their spelling.
-        let args = if is_object(&call.raw) {
+        // Arguments that weren't an object were never run. The text stays, so that numbers keep their
+        // spelling.
+        let args = if is_json_object(&call.raw) {
             &call.raw
         } else {
             "{}"
         };
         let name = text_of(&call.name);
+        // The service checks only the first call of a turn for a signature.
         let mark = if at == 0 {
             format!(r#","thoughtSignature":"{NOT_SIGNED}""#)
         } else {
@@ -126,10 +136,6 @@ fn render_foreign_turn(view: &ModelReply) -> Option<String> {
     }
     let parts = parts.join(",");
     (!parts.is_empty()).then(|| format!(r#"{{"role":"model","parts":[{parts}]}}"#))
-}
-
-fn is_object(text: &str) -> bool {
-    text.trim_start().starts_with('{') && serde_json::from_str::<&RawValue>(text).is_ok()
 }
 
 /// The members of a function call that its response must repeat.
@@ -148,6 +154,7 @@ fn parse_function_call(part: &RawValue) -> Option<GeminiFunctionCall> {
     }
     let call = serde_json::from_str::<Part>(part.get()).ok()?.call?;
     Some(GeminiFunctionCall {
+        // An empty id counts as none, as in the stream reader.
         id: call.id.filter(|id| !id.is_empty()),
         ..call
     })
@@ -159,6 +166,7 @@ fn render_function_responses(answers: &[ToolResponse], calls: &[GeminiFunctionCa
         .iter()
         .zip(calls)
         .map(|(answer, call)| {
+            // The names that Google's documentation gives to a function's result.
             let key = if answer.is_error { "error" } else { "output" };
             let response = json!({ key: answer.text });
             match &call.id {

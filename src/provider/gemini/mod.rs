@@ -15,10 +15,10 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::client::{Dialect, OmittedSettings, ReplyReader};
+use super::client::{Dialect, KeyHeader, OmittedSettings, ReplyReader};
 use super::request_body::{
-    BodyBuilder, append_version, check_declared_tools, merge_settings, parse_base_url,
-    parse_extra_body, to_json as text,
+    BodyBuilder, SettingsBuilder, append_version, check_declared_tools, merge_settings,
+    parse_base_url, parse_extra_body, to_json as text,
 };
 use super::server_error::{OmittableSetting, new_omittable_setting};
 use super::tool_declarations::ToolDeclarationCache;
@@ -85,8 +85,8 @@ impl GeminiDialect {
         let path = append_version(&url, API_VERSION);
         let model = match &config.model {
             // Tuned models name their own collection.
-            named if named.contains('/') => named.clone(),
-            bare => format!("models/{bare}"),
+            path if path.contains('/') => path.clone(),
+            name => format!("models/{name}"),
         };
         url.set_path(&format!("{path}/{model}"));
         Self::with_model_url(config, url)
@@ -97,6 +97,7 @@ impl GeminiDialect {
         config: &JudgeConfig,
         mut url: url::Url,
     ) -> Result<Self, ProviderError> {
+        // Without `alt=sse` the service streams one JSON array instead of events.
         let method = if config.stream {
             url.query_pairs_mut().append_pair("alt", "sse");
             "streamGenerateContent"
@@ -115,33 +116,25 @@ impl GeminiDialect {
 
     /// Builds everything except the conversation and the functions.
     fn build_settings(&self, turn: &TurnRequest<'_>, omit: &OmittedSettings) -> Map<String, Value> {
-        let mut generation = Map::new();
-        let mut set = |setting: &str, key: &str, value: Value| {
-            if !omit.contains(setting) {
-                generation.insert(key.to_owned(), value);
-            }
-        };
-        if let Some(temperature) = self.config.temperature {
-            set("temperature", "temperature", json!(temperature));
-        }
-        if let Some(seed) = self.config.seed {
-            set("seed", "seed", json!(seed));
-        }
-        if let Some(limit) = self.config.max_output_tokens {
-            set("max_output_tokens", "maxOutputTokens", json!(limit));
-        }
+        let mut settings = SettingsBuilder::new(omit);
+        settings.set_if_some("temperature", "temperature", self.config.temperature);
+        settings.set_if_some("seed", "seed", self.config.seed);
+        let limit = self.config.max_output_tokens;
+        settings.set_if_some("max_output_tokens", "maxOutputTokens", limit);
         if let ToolChoice::Schema(schema) = &turn.tool_choice {
             let setting = "structured output";
-            set(setting, "responseMimeType", json!("application/json"));
-            set(setting, "responseJsonSchema", schema.clone());
+            // The service needs both keys, so both belong to one omittable setting.
+            settings.set(setting, "responseMimeType", json!("application/json"));
+            settings.set(setting, "responseJsonSchema", schema.clone());
         }
         if let Some(effort) = &self.config.reasoning {
-            set(
+            settings.set(
                 "reasoning",
                 "thinkingConfig",
                 build_thinking_config(&self.config.model, effort),
             );
         }
+        let generation = settings.finish();
         let mut map = Map::new();
         if !generation.is_empty() {
             map.insert("generationConfig".to_owned(), generation.into());
@@ -157,6 +150,7 @@ impl GeminiDialect {
 /// can't turn thinking off, and 128 is its minimum. Later models use a level. A number is a budget for any model.
 fn build_thinking_config(model: &str, effort: &str) -> Value {
     let budget = |tokens: i64| json!({"includeThoughts": true, "thinkingBudget": tokens});
+    // A number is a budget for every model.
     if let Ok(tokens) = effort.parse() {
         return budget(tokens);
     }
@@ -165,6 +159,7 @@ fn build_thinking_config(model: &str, effort: &str) -> Value {
     }
     match effort {
         "none" | "off" if model.contains("pro") => budget(128),
+        // Without thinking there are no thoughts to include.
         "none" | "off" => json!({"thinkingBudget": 0}),
         "minimal" | "low" => budget(1024),
         "medium" => budget(8192),
@@ -187,8 +182,8 @@ impl Dialect for GeminiDialect {
         &self.url
     }
 
-    fn key_header(&self) -> (&'static str, &'static str) {
-        ("x-goog-api-key", "")
+    fn key_header(&self) -> KeyHeader {
+        KeyHeader::GOOGLE
     }
 
     fn omittable_settings(&self) -> &'static [OmittableSetting] {
@@ -209,6 +204,7 @@ impl Dialect for GeminiDialect {
             body.add_member("systemInstruction", &json!({"parts": [{"text": system}]}));
         }
         body.add_array("contents", contents);
+        // The service refuses `toolConfig` without functions.
         if body.add_tools(tools) {
             let calling = match &turn.tool_choice {
                 ToolChoice::ForcedTool(name) => {

@@ -88,6 +88,7 @@ impl OpenFunctionCall {
             let steps = parse_path(path).ok_or_else(misfit)?;
             let place = find_at_path(&mut self.args, &steps).map_err(|_| misfit())?;
             let value = match (piece.string_value, piece.number_value, piece.bool_value) {
+                // A text arrives in pieces at the same path; all other values arrive whole.
                 (Some(more), ..) => match place {
                     Some(Value::String(text)) => {
                         text.push_str(&more);
@@ -115,6 +116,7 @@ impl OpenFunctionCall {
             let value = if key == "functionCall" {
                 let mut call: IndexMap<String, Box<RawValue>> =
                     serde_json::from_str(value.get()).map_err(|_| broken())?;
+                // The part goes back as a whole call, so the members of a piece are removed.
                 for of_pieces in ["partialArgs", "willContinue"] {
                     call.shift_remove(of_pieces);
                 }
@@ -148,6 +150,7 @@ fn parse_path(path: &str) -> Option<Vec<PartialArgStep<'_>>> {
     let mut rest = path.strip_prefix('$').unwrap_or(path);
     let mut steps = Vec::new();
     while !rest.is_empty() {
+        // Deep paths would make the later recursion over the value overflow the stack.
         if steps.len() >= MAX_DEPTH {
             return None;
         }
@@ -163,6 +166,7 @@ fn parse_path(path: &str) -> Option<Vec<PartialArgStep<'_>>> {
             }
             continue;
         }
+        // The first name may follow `$` without a point.
         let name = rest.strip_prefix('.').unwrap_or(rest);
         let end = name.find(['.', '[']).unwrap_or(name.len());
         if end == 0 {
@@ -187,6 +191,7 @@ fn find_at_path<'v>(
         let next = match (step, at) {
             (PartialArgStep::Key(key), Value::Object(map)) => map.get_mut(*key),
             (PartialArgStep::Index(index), Value::Array(items)) => items.get_mut(*index),
+            // Null is a place that later pieces fill.
             (_, Value::Null) => None,
             _ => return Err(PathMismatch),
         };
@@ -203,6 +208,7 @@ fn find_at_path<'v>(
 fn set_at_path(root: &mut Value, steps: &[PartialArgStep<'_>], value: Value) -> Option<()> {
     let mut at = root;
     for step in steps {
+        // Create what the next step needs: an object for a key, an array for an index.
         if at.is_null() {
             *at = match step {
                 PartialArgStep::Key(_) => Value::Object(Map::new()),

@@ -13,6 +13,7 @@ use serde_json::value::RawValue;
 
 use super::super::client::{
     NewDeltas, ReplyReader, StreamProgress, in_stream_error, malformed_error, truncated_error,
+    unfinished_error, usage_or_one_call,
 };
 use super::super::sse::SseFrame;
 use super::super::{CompletedReply, ProviderError};
@@ -117,6 +118,7 @@ impl GeminiReplyReader {
         let chunk: GeminiChunk<'_> = serde_json::from_str(text)
             .map_err(|_| malformed_error("an event is not a generateContent response", text))?;
         self.frames += 1;
+        // Before any error, so that the tokens of a failed reply are billed.
         if let Some(usage) = &chunk.usage_metadata {
             self.usage = Some(read_usage(usage));
         }
@@ -131,6 +133,7 @@ impl GeminiReplyReader {
             self.block_reason = Some(why);
         }
         let candidates = chunk.candidates.into_iter().flatten();
+        // dicta asks for one candidate; gateways may still send several.
         let first = candidates.into_iter().find(|c| c.index.unwrap_or(0) == 0);
         let Some(candidate) = first else {
             return Ok(());
@@ -139,6 +142,7 @@ impl GeminiReplyReader {
         for raw in parts.into_iter().flatten() {
             self.read_part(raw, new)?;
         }
+        // A later chunk without a reason must not erase an earlier one.
         let finish = candidate
             .finish_reason
             .filter(|reason| finish_reason::is_specified(reason));
@@ -164,11 +168,12 @@ impl GeminiReplyReader {
     fn read_part(&mut self, raw: &RawValue, new: &mut NewDeltas) -> Result<(), ProviderError> {
         let part: GeminiPart<'_> = serde_json::from_str(raw.get())
             .map_err(|_| malformed_error("a part has an unknown shape", raw.get()))?;
-        if part.text.as_deref() == Some("") && has_only_text(raw) {
+        if part.text.as_deref() == Some("") && has_single_member(raw) {
             // It has no content, and some models refuse an empty text in the history.
             return Ok(());
         }
         match part.function_call {
+            // Only a piece of an open call has no name.
             Some(call) if call.name.is_none() && self.open_call.is_some() => {
                 return self.continue_call(call, raw, new);
             }
@@ -207,6 +212,7 @@ impl GeminiReplyReader {
                 "it makes more than {MAX_CALLS} calls"
             )));
         }
+        // A call without arguments may omit the member.
         let args = call.args.map_or("{}", RawValue::get);
         let id = call.id.filter(|id| !id.is_empty());
         // A repeated id identifies neither call. The native part keeps what arrived.
@@ -216,6 +222,7 @@ impl GeminiReplyReader {
             name,
             raw: args.to_owned(),
         });
+        // A streamed call: its arguments are complete only when it closes.
         if call.will_continue == Some(true) || call.partial_args.is_some() {
             let mut open = OpenFunctionCall::new(self.native.len() - 1, at, args, raw)?;
             open.add_args(call.partial_args.unwrap_or_default())?;
@@ -262,21 +269,14 @@ impl GeminiReplyReader {
         new.push((DeltaPart::Args(to_call_ix(open.call_index)), args));
         Ok(())
     }
-
-    fn total_usage(&self) -> Option<TokenUsage> {
-        match (self.earlier_usage, self.usage) {
-            (Some(before), Some(usage)) => Some(before.plus(usage)),
-            (before, usage) => before.or(usage),
-        }
-    }
 }
 
 fn to_call_ix(at: usize) -> CallIx {
     CallIx(u16::try_from(at).unwrap_or(u16::MAX))
 }
 
-/// Returns whether a text part has no other member.
-fn has_only_text(raw: &RawValue) -> bool {
+/// Returns whether a part has no member except the one that is known.
+fn has_single_member(raw: &RawValue) -> bool {
     let map: Result<serde_json::Map<String, Value>, _> = serde_json::from_str(raw.get());
     map.is_ok_and(|map| map.len() == 1)
 }
@@ -299,6 +299,7 @@ impl ReplyReader for GeminiReplyReader {
                 }
             }
             SseFrame::Stray { text, complete } => match serde_json::from_str::<Value>(&text) {
+                // Without `alt=sse`, or for errors, the service sends plain JSON lines.
                 Ok(Value::Object(_) | Value::Array(_)) => self.read_chunks(&text, new)?,
                 _ if !complete => {
                     return Err(truncated_error(
@@ -320,21 +321,20 @@ impl ReplyReader for GeminiReplyReader {
         }
     }
 
-    fn take_continuation(&mut self) -> Option<String> {
+    fn take_continuation_member(&mut self) -> Option<String> {
         if self.finish.as_deref() != Some(finish_reason::CONTINUATION)
             || self.continuations >= MAX_CONTINUATIONS
         {
             return None;
         }
+        // Without a token there is nothing to continue from, and `finish` reports the cut.
         let token = self.continuation.take()?;
         self.continuations += 1;
+        // The next reply brings its own reason; the text and calls so far stay.
         self.finish = None;
         self.finish_message = None;
-        let once = TokenUsage {
-            calls: 1,
-            ..TokenUsage::default()
-        };
-        let usage = self.usage.take().unwrap_or(once);
+        // Each reply reports only its own tokens, so add them up.
+        let usage = usage_or_one_call(self.usage.take());
         self.earlier_usage = Some(
             self.earlier_usage
                 .map_or(usage, |before| before.plus(usage)),
@@ -343,8 +343,10 @@ impl ReplyReader for GeminiReplyReader {
     }
 
     fn finish(mut self: Box<Self>) -> Result<CompletedReply, ProviderError> {
+        // The stream may end before the piece that closes the last call.
         self.close_call(&mut NewDeltas::new())?;
         let stop = match (&self.block_reason, &self.finish) {
+            // A blocked prompt wins over any finish reason.
             (Some(why), _) => finish_reason::blocked_prompt_stop(why),
             (None, Some(finish)) => {
                 let has_calls = !self.reply.calls.is_empty();
@@ -355,17 +357,14 @@ impl ReplyReader for GeminiReplyReader {
                 )?
             }
             (None, None) => {
-                return Err(match &self.stray {
-                    Some(stray) if self.frames == 0 => malformed_error("it holds no events", stray),
-                    _ if self.frames == 0 => truncated_error("it is empty"),
-                    _ => truncated_error("it ended without a finish reason"),
-                });
+                return Err(unfinished_error(
+                    self.stray.as_deref(),
+                    self.frames,
+                    "a finish reason",
+                ));
             }
         };
-        let usage = self.total_usage().unwrap_or(TokenUsage {
-            calls: 1,
-            ..TokenUsage::default()
-        });
+        let usage = usage_or_one_call(self.billed_usage());
         Ok(CompletedReply {
             native: self.native,
             reply: ModelReply { stop, ..self.reply },
@@ -374,7 +373,10 @@ impl ReplyReader for GeminiReplyReader {
     }
 
     fn billed_usage(&self) -> Option<TokenUsage> {
-        self.total_usage()
+        match (self.earlier_usage, self.usage) {
+            (Some(before), Some(usage)) => Some(before.plus(usage)),
+            (before, usage) => before.or(usage),
+        }
     }
 }
 

@@ -312,10 +312,10 @@ proptest! {
             from = cut;
         }
         chunks.push(&STREAM.as_bytes()[from..]);
-        let (whole, _) = read(reader(), &[STREAM.as_bytes()]).expect("a reply");
+        let (whole_reply, _) = read(reader(), &[STREAM.as_bytes()]).expect("a reply");
         let (split, new) = read(reader(), &chunks).expect("the same reply");
         assert_deltas_make(&split.reply, &new);
-        prop_assert_eq!(split.reply, whole.reply);
+        prop_assert_eq!(split.reply, whole_reply.reply);
     }
 }
 
@@ -331,7 +331,7 @@ fn a_finish_reason_on_every_frame_ends_nothing() {
 }
 
 #[test]
-fn stop_reasons_are_told_apart() {
+fn each_finish_reason_maps_to_its_stop_reason() {
     let stop = |reason: &str| {
         finished(&format!("{}{}", text("x"), end(reason)))
             .reply
@@ -348,7 +348,7 @@ fn stop_reasons_are_told_apart() {
 }
 
 #[test]
-fn a_fault_is_a_fault_and_never_a_reply() {
+fn faulty_reply_is_an_error() {
     let with = |tail: &str| failed(&format!("{}{tail}", text("{\\\"passed\\\":true}")));
     let is_cut = |error: ProviderError| matches!(error, ProviderError::Cut { .. });
     let is_malformed = |error: ProviderError| matches!(error, ProviderError::Malformed(_));
@@ -393,16 +393,22 @@ fn a_fault_is_a_fault_and_never_a_reply() {
 
 #[test]
 fn a_whole_reply_is_read() {
-    let whole = r#"{"candidates":[{"content":{"parts":[{"text":"hi"}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":1,"candidatesTokenCount":2}}"#;
+    let whole_reply = r#"{"candidates":[{"content":{"parts":[{"text":"hi"}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":1,"candidatesTokenCount":2}}"#;
     let read_whole = |body: &str| {
         let mut reader = reader();
         reader.read_document(body, &mut NewDeltas::new())?;
         reader.finish()
     };
-    assert_eq!(read_whole(whole).expect("a reply").reply.text, "hi");
-    let array = format!("[{whole}]");
+    assert_eq!(read_whole(whole_reply).expect("a reply").reply.text, "hi");
+    let array = format!("[{whole_reply}]");
     assert_eq!(read_whole(&array).expect("a reply").reply.text, "hi");
-    for bad in [&whole[..40], "", "<html>", r#"{"candidates":[]}"#, "[1]"] {
+    for bad in [
+        &whole_reply[..40],
+        "",
+        "<html>",
+        r#"{"candidates":[]}"#,
+        "[1]",
+    ] {
         assert!(read_whole(bad).is_err(), "{bad}");
     }
 }

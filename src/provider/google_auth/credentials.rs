@@ -95,6 +95,7 @@ impl GoogleCredentials {
         let file: RawCredentialsFile = serde_json::from_value(value)
             .map_err(|_| refused("cannot be read: the file must be a mapping of texts"))?;
         let needs = |value: Option<String>, key: &str| {
+            // An empty field is as useless as a missing one, and its error is clearer here.
             let value = value.filter(|value| !value.trim().is_empty());
             value.ok_or_else(|| refused(&format!("lack `{key}`")))
         };
@@ -117,6 +118,7 @@ impl GoogleCredentials {
                 token_uri: check_token_uri(token_uri).map_err(refused)?,
             }),
             Some(
+                // Known kinds that need other protocols get a message of their own.
                 other @ ("external_account"
                 | "external_account_authorized_user"
                 | "impersonated_service_account"
@@ -179,6 +181,7 @@ impl GoogleCredentials {
                 .pem
                 .lines()
                 .map(str::trim)
+                // A short last line would make the redactor hide ordinary words.
                 .filter(|line| line.len() >= MIN_SECRET_LINE && !line.starts_with("-----"))
                 .collect(),
             CredentialsKind::User(user) => vec![&user.refresh_token, &user.client_secret],

@@ -34,7 +34,7 @@ fn the_alphabet_is_that_of_urls_and_there_is_no_padding() {
 }
 
 #[test]
-fn a_file_is_told_by_its_kind() {
+fn credentials_file_is_read_by_its_type() {
     let account = parsed(&account()).expect("an account");
     assert_eq!(
         (account.project(), account.quota_project()),
@@ -54,7 +54,7 @@ fn a_file_is_told_by_its_kind() {
 }
 
 #[test]
-fn what_is_wrong_with_a_file_is_told_without_what_it_holds() {
+fn credentials_error_never_quotes_the_file() {
     let with = |key: &str, value: Value| {
         let mut file = account();
         file[key] = value;
@@ -99,15 +99,15 @@ fn what_is_wrong_with_a_file_is_told_without_what_it_holds() {
         (json!(["hunter2"]), "cannot be read"),
     ];
     for (file, why) in rows {
-        let told = parsed(&file).expect_err(why);
+        let error = parsed(&file).expect_err(why);
         assert!(
-            told.starts_with("the Google credentials in f.json "),
-            "{told}"
+            error.starts_with("the Google credentials in f.json "),
+            "{error}"
         );
-        assert!(told.contains(why), "{told}");
+        assert!(error.contains(why), "{error}");
         assert!(
-            !told.contains("hunter2") && !told.contains("aHVud"),
-            "{told}"
+            !error.contains("hunter2") && !error.contains("aHVud"),
+            "{error}"
         );
     }
     for fine in [
@@ -118,7 +118,7 @@ fn what_is_wrong_with_a_file_is_told_without_what_it_holds() {
     ] {
         assert!(parsed(&with("token_uri", json!(fine))).is_ok(), "{fine}");
     }
-    let told =
+    let error =
         GoogleCredentials::parse("{\"refresh_token\": hunter2", "f.json").expect_err("no JSON");
-    assert!(!told.to_string().contains("hunter2"));
+    assert!(!error.to_string().contains("hunter2"));
 }

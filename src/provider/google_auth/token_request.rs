@@ -116,9 +116,9 @@ async fn request_from_token_server(
     // A server may repeat the secrets that it received.
     let sent = form.iter().skip(1).map(|(_, value)| *value);
     let redactor = Redactor::new(sent.chain(credentials.secrets()));
-    let said = describe_oauth_error(&answer);
-    let said = server_error::truncate_text(&redactor.redact(&said).unwrap_or(said));
-    Err(refused_token_error(credentials, uri, status, &said))
+    let message = describe_oauth_error(&answer);
+    let message = server_error::truncate_text(&redactor.redact(&message).unwrap_or(message));
+    Err(refused_token_error(credentials, uri, status, &message))
 }
 
 /// Converts a refusal: the retry policy handles temporary failures, the user must fix all others.
@@ -126,13 +126,14 @@ fn refused_token_error(
     credentials: &GoogleCredentials,
     uri: &str,
     status: u16,
-    said: &str,
+    server_message: &str,
 ) -> ProviderError {
+    // Temporary failures keep their status, so that the usual retry rules apply.
     if matches!(status, 408 | 429 | 500..=599) {
         return ProviderError::Status {
             status,
             url: uri.to_owned(),
-            message: format!("no Google access token: {said}"),
+            message: format!("no Google access token: {server_message}"),
             retry_after: None,
             terminal: false,
         };
@@ -145,7 +146,7 @@ fn refused_token_error(
         CredentialsKind::Metadata(_) => "check that this machine has a service account",
     };
     ProviderError::Request(format!(
-        "no Google access token for {}: {uri} answered {status}: {said}; {fix}",
+        "no Google access token for {}: {uri} answered {status}: {server_message}; {fix}",
         credentials.origin
     ))
 }
@@ -156,6 +157,7 @@ async fn request_from_metadata_server(
 ) -> Result<GrantedToken, ProviderError> {
     let path = "computeMetadata/v1/instance/service-accounts/default/token";
     let url = format!("http://{host}/{path}");
+    // The server refuses requests without this header, so that a forwarded request gets no token.
     let headers = [("Metadata-Flavor".to_owned(), "Google".to_owned())];
     let none = |why: &str| {
         ProviderError::Request(format!(
@@ -208,6 +210,7 @@ fn parse_token(answer: &str) -> Result<GrantedToken, ProviderError> {
     let grant: RawTokenGrant = serde_json::from_str(answer).map_err(|_| {
         ProviderError::Malformed("Google's token server gave no access token".to_owned())
     })?;
+    // A line break in the token would let the server add headers to dicta's requests.
     let fits =
         !grant.access_token.is_empty() && grant.access_token.bytes().all(|b| b.is_ascii_graphic());
     if !fits {
@@ -215,6 +218,7 @@ fn parse_token(answer: &str) -> Result<GrantedToken, ProviderError> {
             "Google's token server gave an access token that no header can carry".to_owned(),
         ));
     }
+    // A lifetime of 0 or less is a mistake of the server, so the default applies.
     let lives = grant.expires_in.filter(|secs| *secs > 0.0);
     Ok(GrantedToken {
         token: grant.access_token,
@@ -224,7 +228,7 @@ fn parse_token(answer: &str) -> Result<GrantedToken, ProviderError> {
     })
 }
 
-/// OAuth's error, `{"error": "invalid_grant", "error_description": "…"}`, or whatever else was said.
+/// Describes OAuth's error, `{"error": "invalid_grant", "error_description": "…"}`, or any other error body.
 fn describe_oauth_error(answer: &str) -> String {
     let parsed: Value = serde_json::from_str(answer).unwrap_or(Value::Null);
     let word = |key: &str| parsed.get(key).and_then(Value::as_str);
@@ -240,6 +244,7 @@ fn sign_assertion(account: &ServiceAccount, clock: &dyn Clock) -> Result<String,
     let now = now
         .map_err(|_| ProviderError::Request("this machine's clock cannot be read".to_owned()))?
         .as_second();
+    // A JWT: header, claims and signature, each in Base64, joined by points.
     let mut header = json!({"alg": "RS256", "typ": "JWT"});
     if let Some(id) = &account.key_id {
         header["kid"] = json!(id);
@@ -268,10 +273,12 @@ fn sign_assertion(account: &ServiceAccount, clock: &dyn Clock) -> Result<String,
 pub(super) fn encode_base64url(bytes: &[u8]) -> String {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    // Three bytes make four characters of six bits each.
     for three in bytes.chunks(3) {
         let word = three.iter().enumerate().fold(0_u32, |word, (at, byte)| {
             word | u32::from(*byte) << (16 - 8 * at)
         });
+        // An incomplete group has one character more than bytes.
         for at in 0..=three.len() {
             let six = (word >> (18 - 6 * at)) & 63;
             out.push(char::from(ALPHABET[six as usize]));

@@ -80,8 +80,8 @@ impl GoogleTokens {
         refused: Option<&str>,
     ) -> Result<Arc<str>, ProviderError> {
         let finished_before = self.finished_requests.load(Ordering::SeqCst);
-        // The lock is held during the request on purpose: other tasks wait for its result instead of sending their
-        // own.
+        // The lock is held during the request on purpose: other tasks wait for its result instead of sending
+        // their own.
         let mut cache = self.cache.lock().await;
         if let Some(token) = &cache.token
             && self.clock.now() < token.expires_at
@@ -103,7 +103,8 @@ impl GoogleTokens {
         match answer {
             Ok(granted) => {
                 let text: Arc<str> = granted.token.as_str().into();
-                // A token that lives for less than twice the margin would otherwise be requested for every use.
+                // A token that lives for less than twice the margin would otherwise be requested for every
+                // use.
                 let margin = EXPIRY_MARGIN.min(Millis(granted.lifetime.0 / 2));
                 cache.failed = None;
                 cache.token = Some(CachedToken {
@@ -113,6 +114,7 @@ impl GoogleTokens {
                 Ok(text)
             }
             Err(error) => {
+                // After a failure an old token is useless: it expired, or the server refused it.
                 cache.token = None;
                 cache.failed = Some(FailedTokenRequest {
                     number,

@@ -9,7 +9,9 @@
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
-use super::super::request_body::{join_paragraphs, to_json, unpaired_responses_error};
+use super::super::request_body::{
+    is_json_object, join_paragraphs, to_json, unpaired_responses_error,
+};
 use super::super::{ProviderError, client};
 use crate::model::{HistoryBlock, HistoryItem, ModelReply, ToolResponse};
 
@@ -31,6 +33,7 @@ struct ChatToolMessage<'a> {
 /// Omits items without messages.
 pub(super) fn render_messages(history: &[HistoryItem]) -> Result<Vec<String>, ProviderError> {
     let mut all = Vec::with_capacity(history.len());
+    // Tool messages need the ids of the calls in the reply before them.
     let mut calls: &ModelReply = &ModelReply::default();
     for item in history {
         let element = match item {
@@ -76,6 +79,7 @@ fn render_tool_messages(
     answers: &[ToolResponse],
     reply: &ModelReply,
 ) -> Result<String, ProviderError> {
+    // Servers refuse a call without a tool message, and a tool message without a call.
     if answers.len() != reply.calls.len() {
         return Err(unpaired_responses_error(answers.len(), reply.calls.len()));
     }
@@ -120,6 +124,7 @@ fn render_assistant_message(native: &RawValue, view: &ModelReply) -> Result<Stri
     let text = native.get();
     let message: RawAssistantMessage<'_> = serde_json::from_str(text)
         .map_err(|_| client::malformed_error("a past reply is not a chat message", text))?;
+    // Copy the message byte for byte, except for broken arguments, to which servers respond 5xx.
     let mut out = String::with_capacity(text.len());
     let mut copied = 0;
     for (at, call) in message.tool_calls.iter().flatten().enumerate() {
@@ -128,12 +133,14 @@ fn render_assistant_message(native: &RawValue, view: &ModelReply) -> Result<Stri
         };
         let canonical = || {
             let canonical = view.calls.get(at).map(|call| call.raw.as_str());
-            canonical.filter(|c| is_object(c)).unwrap_or("{}")
+            canonical.filter(|c| is_json_object(c)).unwrap_or("{}")
         };
         let written = arguments.get();
         let replacement = match serde_json::from_str::<String>(written) {
-            Ok(inner) if is_object(&inner) => continue,
-            Err(_) if is_object(written) => to_json(&written),
+            // The protocol's own form: a string that contains an object.
+            Ok(inner) if is_json_object(&inner) => continue,
+            // Some servers send the object itself, but accept only a string.
+            Err(_) if is_json_object(written) => to_json(&written),
             _ => to_json(&canonical()),
         };
         // `arguments` borrows from `text`, so its address gives its position.
@@ -144,8 +151,4 @@ fn render_assistant_message(native: &RawValue, view: &ModelReply) -> Result<Stri
     }
     out.push_str(&text[copied..]);
     Ok(out)
-}
-
-fn is_object(text: &str) -> bool {
-    text.trim_start().starts_with('{') && serde_json::from_str::<&RawValue>(text).is_ok()
 }

@@ -13,10 +13,10 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::client::{Dialect, OmittedSettings, ReplyReader};
+use super::client::{Dialect, KeyHeader, OmittedSettings, ReplyReader};
 use super::request_body::{
-    BodyBuilder, check_declared_tools, merge_settings, parse_base_url, parse_extra_body,
-    to_json as text,
+    BodyBuilder, SettingsBuilder, check_declared_tools, merge_settings, parse_base_url,
+    parse_extra_body, to_json as text,
 };
 use super::server_error::{OmittableSetting, new_omittable_setting};
 use super::tool_declarations::ToolDeclarationCache;
@@ -69,6 +69,7 @@ impl ChatDialect {
     pub(super) fn new(config: &JudgeConfig) -> Result<Self, ProviderError> {
         let mut url = parse_base_url(config, DEFAULT_BASE)?;
         let path = url.path().trim_end_matches('/').to_owned();
+        // A base URL may already be the whole address.
         if !path.ends_with("/chat/completions") {
             url.set_path(&format!("{path}/chat/completions"));
         }
@@ -83,6 +84,7 @@ impl ChatDialect {
 
     /// Returns the key for the token limit: the other one after a server refused the first.
     fn token_limit_key(&self, omit: &OmittedSettings) -> Option<&'static str> {
+        // OpenAI's reasoning models refuse `max_tokens`; many compatible servers know no other key.
         let (first, second) = if self.is_openai {
             ("max_completion_tokens", "max_tokens")
         } else {
@@ -102,47 +104,39 @@ impl ChatDialect {
         has_tools: bool,
         omit: &OmittedSettings,
     ) -> Map<String, Value> {
-        let mut map = Map::new();
-        let mut set = |setting: &str, key: &str, value: Value| {
-            if !omit.contains(setting) {
-                map.insert(key.to_owned(), value);
-            }
-        };
+        let mut settings = SettingsBuilder::new(omit);
         match &turn.tool_choice {
-            ToolChoice::ForcedTool(name) => set(
+            ToolChoice::ForcedTool(name) => settings.set(
                 "tool_choice",
                 "tool_choice",
                 json!({"type": "function", "function": {"name": name}}),
             ),
-            ToolChoice::Schema(schema) => set(
+            ToolChoice::Schema(schema) => settings.set(
                 "structured output",
                 "response_format",
                 json!({"type": "json_schema", "json_schema": {"name": "verdict", "strict": true, "schema": schema}}),
             ),
             ToolChoice::NoTools | ToolChoice::Auto => {}
         }
-        if let Some(temperature) = self.config.temperature {
-            set("temperature", "temperature", json!(temperature));
-        }
-        if let Some(seed) = self.config.seed {
-            set("seed", "seed", json!(seed));
-        }
-        if let Some(effort) = &self.config.reasoning {
-            set("reasoning", "reasoning_effort", json!(effort));
-        }
+        settings.set_if_some("temperature", "temperature", self.config.temperature);
+        settings.set_if_some("seed", "seed", self.config.seed);
+        let effort = self.config.reasoning.as_ref();
+        settings.set_if_some("reasoning", "reasoning_effort", effort);
         if let (Some(limit), Some(key)) =
             (self.config.max_output_tokens, self.token_limit_key(omit))
         {
-            set(key, key, json!(limit));
+            settings.set(key, key, json!(limit));
         }
-        set("stream", "stream", json!(self.config.stream));
+        settings.set("stream", "stream", json!(self.config.stream));
+        // Without this option the stream contains no usage.
         if self.config.stream {
-            set(
+            settings.set(
                 "stream_options",
                 "stream_options",
                 json!({"include_usage": true}),
             );
         }
+        let mut map = settings.finish();
         merge_settings(&mut map, &self.extra_body, &OMITTABLE_SETTINGS, omit);
         if !has_tools {
             // `extra_body` may contain it, and servers refuse it without tools.
@@ -165,8 +159,8 @@ impl Dialect for ChatDialect {
         &self.url
     }
 
-    fn key_header(&self) -> (&'static str, &'static str) {
-        ("authorization", "Bearer ")
+    fn key_header(&self) -> KeyHeader {
+        KeyHeader::BEARER
     }
 
     fn omittable_settings(&self) -> &'static [OmittableSetting] {

@@ -20,6 +20,7 @@ use serde_json::{Map, Value};
 
 use super::super::client::{
     NewDeltas, ReplyReader, StreamProgress, in_stream_error, malformed_error, truncated_error,
+    unfinished_error, usage_or_one_call,
 };
 use super::super::sse::SseFrame;
 use super::super::{CompletedReply, ProviderError};
@@ -70,12 +71,15 @@ impl ChatReplyReader {
 
     fn read_chunk(&mut self, chunk: &Value, new: &mut NewDeltas) -> Result<(), ProviderError> {
         self.chunks += 1;
+        // Gateways report errors inside chunks after status 200.
         if let Some(error) = chunk.get("error").filter(|e| !e.is_null()) {
             return Err(in_stream_error(error.clone()));
         }
+        // vLLM sends the error itself as the object.
         if chunk.get("object").is_some_and(|kind| kind == "error") {
             return Err(in_stream_error(chunk.clone()));
         }
+        // The usage comes in a last chunk without choices; other chunks have `null`.
         if let Some(usage) = chunk.get("usage").filter(|u| u.is_object()) {
             self.usage = Some(read_usage(usage));
         }
@@ -83,15 +87,18 @@ impl ChatReplyReader {
         let first = choices
             .into_iter()
             .flatten()
+            // Some servers omit the index of the only choice.
             .find(|choice| choice.get("index").is_none_or(|i| i == 0 || i.is_null()));
         let Some(choice) = first else {
             return Ok(());
         };
+        // A reply that wasn't streamed has `message` instead of `delta`.
         let message = choice.get("delta").or_else(|| choice.get("message"));
         if let Some(message) = message {
             self.read_message(message, new)?;
         }
         if let Some(finish) = choice.get("finish_reason").and_then(Value::as_str)
+            // Some servers send an empty reason in every chunk.
             && !finish.is_empty()
         {
             self.finish = Some(finish.to_owned());
@@ -118,6 +125,7 @@ impl ChatReplyReader {
         }
         match message.get("content") {
             Some(Value::String(text)) => self.add_text(text, new),
+            // Mistral's models stream content as a list of parts.
             Some(Value::Array(parts)) => {
                 let texts = parts.iter().filter_map(|p| p.get("text")?.as_str());
                 for text in texts {
@@ -146,6 +154,7 @@ impl ChatReplyReader {
     }
 
     fn read_stop_reason(&self, finish: &str) -> StopReason {
+        // A refusal wins, because its finish reason is an ordinary `stop`.
         if !self.refusal.is_empty() {
             return StopReason::Refused(self.refusal.clone());
         }
@@ -168,6 +177,7 @@ impl ChatReplyReader {
             message.insert(key.to_owned(), value);
         };
         set("role", "assistant".into());
+        // The protocol wants `null` instead of an empty text next to calls or a refusal.
         let silent = self.text.is_empty() && !(self.calls.is_empty() && self.refusal.is_empty());
         set(
             "content",
@@ -266,15 +276,17 @@ impl ReplyReader for ChatReplyReader {
 
     fn finish(self: Box<Self>) -> Result<CompletedReply, ProviderError> {
         let Some(finish) = &self.finish else {
-            return Err(match &self.stray {
-                Some(stray) if self.chunks == 0 => malformed_error("it holds no events", stray),
-                _ if self.chunks == 0 => truncated_error("it is empty"),
-                _ => truncated_error("it ended without a finish reason"),
-            });
+            return Err(unfinished_error(
+                self.stray.as_deref(),
+                self.chunks,
+                "a finish reason",
+            ));
         };
+        // Compatible servers often omit `[DONE]`, so only OpenAI's own streams need it.
         if self.strict && !self.done {
             return Err(truncated_error("it ended without [DONE]"));
         }
+        // OpenRouter ends a failed reply this way.
         if finish == "error" {
             return Err(in_stream_error("the finish reason is `error`".into()));
         }
@@ -286,10 +298,7 @@ impl ReplyReader for ChatReplyReader {
                     .expect("a JSON value can be written"),
             ),
         };
-        let usage = self.billed_usage().unwrap_or(TokenUsage {
-            calls: 1,
-            ..TokenUsage::default()
-        });
+        let usage = usage_or_one_call(self.usage);
         let stop = self.read_stop_reason(finish);
         Ok(CompletedReply {
             native: vec![native],
@@ -308,7 +317,7 @@ impl ReplyReader for ChatReplyReader {
     }
 }
 
-/// The assistant message of a whole reply, as received, where it says that it is one.
+/// Returns the assistant message of a whole reply as received; `None` if its role is another one.
 fn find_message(body: &str) -> Option<Box<RawValue>> {
     #[derive(serde::Deserialize)]
     struct Body<'a> {
@@ -326,7 +335,7 @@ fn find_message(body: &str) -> Option<Box<RawValue>> {
     (says.get("role").and_then(Value::as_str) == Some("assistant")).then(|| message.to_owned())
 }
 
-/// `OpenRouter` cuts a reasoning detail over chunks: what has the type and index of the last one continues it.
+/// Adds a reasoning detail. `OpenRouter` splits one over chunks: the same type and index continue the last one.
 fn merge_reasoning_detail(details: &mut Vec<Value>, detail: &Value) {
     let same = |last: &Value, key: &str| last.get(key) == detail.get(key);
     let last = details
@@ -343,6 +352,7 @@ fn merge_reasoning_detail(details: &mut Vec<Value>, detail: &Value) {
             {
                 all.push_str(text);
             }
+            // `null` adds nothing and must not erase an earlier value.
             (_, Value::Null) => {}
             _ => {
                 last.insert(key.clone(), value.clone());

@@ -168,7 +168,7 @@ fn turn_with(native: &str, raws: &[&str]) -> Vec<HistoryItem> {
 }
 
 #[test]
-fn what_the_model_said_goes_back_byte_for_byte() {
+fn reply_is_sent_back_byte_for_byte() {
     let native = r#"{ "role":"assistant", "content":null,"n":1.50, "tool_calls":[{"id":"c0","type":"function","function":{"name":"f","arguments":"{ \"a\": 1 }"},"x":"s"}] }"#;
     let all = chat(&config())
         .build_body_pieces(

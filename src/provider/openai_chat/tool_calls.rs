@@ -61,6 +61,7 @@ impl ChatToolCalls {
         let arguments = match function.and_then(|f| f.get("arguments")) {
             Some(Value::String(text)) => text.clone(),
             None | Some(Value::Null) => String::new(),
+            // Some servers send the arguments as an object instead of a text.
             Some(other) => other.to_string(),
         };
         let at = match self.find_continued(index, id, name) {
@@ -72,15 +73,18 @@ impl ChatToolCalls {
             None => self.begin(index)?,
         };
         let call = &mut self.calls[at];
+        // The server's id replaces a created one, even if it arrives late.
         if !id.is_empty() && (call.id.is_empty() || call.generated_id) {
             id.clone_into(&mut call.id);
             call.generated_id = false;
         }
+        // Some servers stream the name in pieces, and others repeat it whole.
         if call.name != name && call.arguments.is_empty() {
             call.name.push_str(name);
         }
         call.arguments.push_str(&arguments);
         for (key, value) in fields {
+            // Gateways attach signatures of other vendors here, which must go back.
             if !["index", "id", "type", "function"].contains(&key.as_str()) && !value.is_null() {
                 call.extra_members.insert(key.clone(), value.clone());
             }

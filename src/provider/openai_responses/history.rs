@@ -10,7 +10,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::super::request_body::{join_paragraphs, to_json as text_of, unpaired_responses_error};
+use super::super::request_body::{
+    is_json_object, join_paragraphs, to_json as text_of, unpaired_responses_error,
+};
 use super::super::{ProviderError, client};
 use crate::model::{HistoryBlock, HistoryItem, ModelReply, ToolResponse};
 
@@ -38,6 +40,7 @@ pub(super) fn render_input(
                 let mut messages = Vec::new();
                 for block in blocks {
                     match block {
+                        // Only the first system text fills `instructions`: the protocol has one place for it.
                         HistoryBlock::System(text) if at == 0 && instructions.is_none() => {
                             instructions = Some(text);
                         }
@@ -73,6 +76,7 @@ fn render_call_outputs(
     answers: &[ToolResponse],
     reply: &ModelReply,
 ) -> Result<String, ProviderError> {
+    // The service refuses a call without an output, and an output without a call.
     if answers.len() != reply.calls.len() {
         return Err(unpaired_responses_error(answers.len(), reply.calls.len()));
     }
@@ -107,6 +111,7 @@ fn render_native_items<'a>(
         if !out.is_empty() {
             out.push(',');
         }
+        // Only calls consume an entry of `calls`, so both stay in step.
         let call = (item.r#type == "function_call")
             .then(|| calls.next())
             .flatten();
@@ -133,13 +138,10 @@ fn render_native_items<'a>(
 /// Returns the replacement for arguments that aren't the text of a JSON object; `None` if they are.
 fn repair_arguments(written: &str, canonical: &str) -> Option<String> {
     match serde_json::from_str::<String>(written) {
-        Ok(inner) if is_object(&inner) => None,
-        Err(_) if is_object(written) => Some(text_of(&written)),
-        _ if is_object(canonical) => Some(text_of(&canonical)),
+        Ok(inner) if is_json_object(&inner) => None,
+        // Some servers send the object itself, but accept only a string.
+        Err(_) if is_json_object(written) => Some(text_of(&written)),
+        _ if is_json_object(canonical) => Some(text_of(&canonical)),
         _ => Some(text_of(&"{}")),
     }
-}
-
-fn is_object(text: &str) -> bool {
-    text.trim_start().starts_with('{') && serde_json::from_str::<&RawValue>(text).is_ok()
 }

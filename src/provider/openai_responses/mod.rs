@@ -15,10 +15,10 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::client::{Dialect, OmittedSettings, ReplyReader};
+use super::client::{Dialect, KeyHeader, OmittedSettings, ReplyReader};
 use super::request_body::{
-    BodyBuilder, check_declared_tools, merge_settings, parse_base_url, parse_extra_body,
-    to_json as text,
+    BodyBuilder, SettingsBuilder, check_declared_tools, merge_settings, parse_base_url,
+    parse_extra_body, to_json as text,
 };
 use super::server_error::{OmittableSetting, new_omittable_setting};
 use super::tool_declarations::ToolDeclarationCache;
@@ -94,6 +94,7 @@ impl ResponsesDialect {
     pub(super) fn new(config: &JudgeConfig) -> Result<Self, ProviderError> {
         let mut url = parse_base_url(config, DEFAULT_BASE)?;
         let path = url.path().trim_end_matches('/').to_owned();
+        // A base URL may already be the whole address.
         if !path.ends_with("/responses") {
             url.set_path(&format!("{path}/responses"));
         }
@@ -122,46 +123,41 @@ impl ResponsesDialect {
         has_tools: bool,
         omit: &OmittedSettings,
     ) -> Map<String, Value> {
-        let mut map = Map::new();
-        let mut set = |setting: &str, key: &str, value: Value| {
-            if !omit.contains(setting) {
-                map.insert(key.to_owned(), value);
-            }
-        };
+        let mut settings = SettingsBuilder::new(omit);
         match &turn.tool_choice {
-            ToolChoice::ForcedTool(name) => set(
+            ToolChoice::ForcedTool(name) => settings.set(
                 "tool_choice",
                 "tool_choice",
                 json!({"type": "function", "name": name}),
             ),
-            ToolChoice::Schema(schema) => set(
+            ToolChoice::Schema(schema) => settings.set(
                 "structured output",
                 "text",
                 json!({"format": {"type": "json_schema", "name": "verdict", "strict": true, "schema": schema}}),
             ),
             ToolChoice::NoTools | ToolChoice::Auto => {}
         }
-        if let Some(temperature) = self.config.temperature {
-            set("temperature", "temperature", json!(temperature));
-        }
+        settings.set_if_some("temperature", "temperature", self.config.temperature);
         if let Some(effort) = &self.config.reasoning {
+            // Only verified organizations receive summaries from OpenAI, so the server may refuse them.
             let asked = if omit.contains("reasoning summary") {
                 json!({"effort": effort})
             } else {
                 json!({"effort": effort, "summary": "auto"})
             };
-            set("reasoning", "reasoning", asked);
+            settings.set("reasoning", "reasoning", asked);
         }
-        if let Some(limit) = self.config.max_output_tokens {
-            set("max_output_tokens", "max_output_tokens", json!(limit));
-        }
-        set("store", "store", json!(false));
-        set(
+        let limit = self.config.max_output_tokens;
+        settings.set_if_some("max_output_tokens", "max_output_tokens", limit);
+        // Transcripts can be private, so the service must not keep them.
+        settings.set("store", "store", json!(false));
+        settings.set(
             "encrypted reasoning",
             "include",
             json!(["reasoning.encrypted_content"]),
         );
-        set("stream", "stream", json!(self.config.stream));
+        settings.set("stream", "stream", json!(self.config.stream));
+        let mut map = settings.finish();
         merge_settings(&mut map, &self.extra_body, &OMITTABLE_SETTINGS, omit);
         if !has_tools {
             // `extra_body` may contain them, and servers refuse them without tools.
@@ -173,12 +169,13 @@ impl ResponsesDialect {
 
     /// Returns the token limit of the request.
     fn token_limit(&self) -> Option<u64> {
-        let own = self.config.max_output_tokens.map(u64::from);
+        let configured = self.config.max_output_tokens.map(u64::from);
         let written = self
             .extra_body
             .get("max_output_tokens")
             .and_then(Value::as_u64);
-        written.or(own)
+        // `extra_body` wins, as in the request itself.
+        written.or(configured)
     }
 }
 
@@ -197,8 +194,8 @@ impl Dialect for ResponsesDialect {
         &self.url
     }
 
-    fn key_header(&self) -> (&'static str, &'static str) {
-        ("authorization", "Bearer ")
+    fn key_header(&self) -> KeyHeader {
+        KeyHeader::BEARER
     }
 
     fn omittable_settings(&self) -> &'static [OmittableSetting] {
@@ -226,6 +223,7 @@ impl Dialect for ResponsesDialect {
     }
 
     fn new_reply_reader(&self, turn: TurnIx) -> Box<dyn ReplyReader> {
+        // Compatible servers may report `completed` at the token limit, so the reader compares the counts.
         let limit = self.token_limit().filter(|_| !self.is_openai);
         Box::new(stream::ResponsesReplyReader::new(turn, limit))
     }

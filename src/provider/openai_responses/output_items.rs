@@ -110,6 +110,7 @@ impl OutputItems {
         place: ItemRef<'_>,
     ) -> Result<&mut OutputItem, ProviderError> {
         let nameless = place.index.is_none() && place.id.is_empty();
+        // Without an index and an id, a second item looks like a repeated event.
         let again = self.find(place).filter(|at| {
             let slot = &self.all[*at];
             let same = slot.id == place.id && slot.call_id == place.call_id;
@@ -126,6 +127,7 @@ impl OutputItems {
         let open = |slot: &OutputItem| slot.received.is_none() && slot.is_of_type(place.kind);
         let by = |wanted: &dyn Fn(&OutputItem) -> bool| {
             let all = &self.all;
+            // Open items first: a later event rarely refers to a complete one.
             all.iter()
                 .rposition(|slot| open(slot) && wanted(slot))
                 .or_else(|| {
@@ -153,6 +155,7 @@ impl OutputItems {
                 .position(open)
                 .filter(|_| place.index.is_none())
         };
+        // From the most reliable reference to the least.
         by_index.or_else(by_id).or_else(first)
     }
 
@@ -185,8 +188,9 @@ impl OutputItems {
         Ok(at)
     }
 
-    /// Puts them into the order in which they are counted, where all are. Ids that a server left out are made up, and
-    /// put into what goes back: the answers must have something to refer to.
+    /// Sorts the items by index if all have one, and creates missing call ids, also in the items that are sent back.
+    ///
+    /// Tool responses refer to these ids.
     pub(super) fn assign_order_and_ids(&mut self) {
         if self.all.iter().all(|slot| slot.index.is_some()) {
             self.all.sort_by_key(|slot| slot.index);
@@ -203,7 +207,7 @@ impl OutputItems {
         }
     }
 
-    /// Our reading of the calls.
+    /// Returns the calls as dicta reads them.
     pub(super) fn to_reply_calls(&self) -> Vec<ReplyCall> {
         let calls = self
             .all
@@ -229,10 +233,11 @@ impl OutputItem {
         }
     }
 
-    /// Takes over what an item says of itself, at its beginning or at its end.
+    /// Copies the fields of an item from its first or its last event.
     pub(super) fn update_from_item(&mut self, item: &Value) {
         let take = |into: &mut String, key: &str| {
             let word = str_member(item, key);
+            // The end of an item may omit what its beginning stated.
             if !word.is_empty() {
                 word.clone_into(into);
             }
@@ -244,12 +249,12 @@ impl OutputItem {
         self.commentary = !matches!(str_member(item, "phase"), "" | "final_answer");
     }
 
-    /// Compares the whole with the pieces that came; returns what they lacked.
-    pub(super) fn find_missing_text(&mut self, whole: &str) -> Result<String, ProviderError> {
-        let Some(rest) = whole.strip_prefix(&*self.text) else {
+    /// Compares the final text with the deltas so far; returns the rest that they lack.
+    pub(super) fn find_missing_text(&mut self, final_text: &str) -> Result<String, ProviderError> {
+        let Some(rest) = final_text.strip_prefix(&*self.text) else {
             return Err(malformed_error(
                 "an item's pieces are not what it says at its end",
-                whole,
+                final_text,
             ));
         };
         let rest = rest.to_owned();

@@ -16,6 +16,7 @@ use serde_json::value::RawValue;
 
 use super::super::client::{
     NewDeltas, ReplyReader, StreamProgress, in_stream_error, malformed_error, truncated_error,
+    unfinished_error, usage_or_one_call,
 };
 use super::super::sse::SseFrame;
 use super::super::{CompletedReply, ProviderError};
@@ -103,6 +104,7 @@ impl ResponsesReplyReader {
                 let place = ItemRef::from_item(event["output_index"].as_u64(), item);
                 let slot = self.items.begin_item(place)?;
                 slot.update_from_item(item);
+                // Reasoning of different items is separated by a blank line.
                 self.paragraph_ended |= slot.kind == OutputItemKind::Reasoning || slot.commentary;
             }
             "response.output_item.done" => {
@@ -128,6 +130,7 @@ impl ResponsesReplyReader {
             | "response.incomplete"
             | "response.failed"
             | "response.cancelled" => {
+                // Parse the raw text again: items must go back byte for byte.
                 let last: RawResponsesFinalEvent<'_> = serde_json::from_str(data)
                     .map_err(|_| malformed_error("its last event contains no response", data))?;
                 let output = last.response.map(|r| r.output).unwrap_or_default();
@@ -135,8 +138,8 @@ impl ResponsesReplyReader {
                 self.finish_response(&event["response"], says, &output, new)?;
                 return Ok(StreamProgress::Done);
             }
-            // The `…done` event of a part repeats its pieces, and the item's end repeats it once more. Vendors add
-            // events often, so unknown ones are ignored.
+            // The `…done` event of a part repeats its pieces, and the item's end repeats it once more.
+            // Vendors add events often, so unknown ones are ignored.
             _ => {}
         }
         Ok(StreamProgress::More)
@@ -167,7 +170,9 @@ impl ResponsesReplyReader {
         new: &mut NewDeltas,
     ) {
         match kind {
+            // An empty delta would only create an empty event.
             _ if piece.is_empty() => {}
+            // Commentary is shown as reasoning, because it isn't the answer.
             OutputItemKind::Message if commentary => self.add_reasoning(piece, new),
             OutputItemKind::Message => new.push((DeltaPart::Text, piece.to_owned())),
             OutputItemKind::Call(ix) => new.push((DeltaPart::Args(ix), piece.to_owned())),
@@ -213,6 +218,7 @@ impl ResponsesReplyReader {
                 let (text, refusal) = read_message_content(item);
                 let (rest, commentary) = (slot.find_missing_text(&text)?, slot.commentary);
                 self.emit_delta(kind, commentary, &rest, new);
+                // The refusal may have arrived in deltas already.
                 if !refusal.is_empty() && !self.refusal.ends_with(&refusal) {
                     self.refusal = refusal;
                 }
@@ -221,6 +227,7 @@ impl ResponsesReplyReader {
                 let arguments = match &item["arguments"] {
                     Value::String(text) => text.clone(),
                     Value::Null => slot.text.clone(),
+                    // Arguments of another type don't compare with the streamed text, which is complete.
                     _ if !slot.text.is_empty() => slot.text.clone(),
                     other => other.to_string(),
                 };
@@ -228,6 +235,7 @@ impl ResponsesReplyReader {
                 self.emit_delta(kind, false, &rest, new);
             }
             OutputItemKind::Reasoning => {
+                // The summary repeats the deltas; it counts only if there were none.
                 if self.reasoning.is_empty() {
                     for text in read_reasoning_summary(item) {
                         self.paragraph_ended = true;
@@ -248,6 +256,7 @@ impl ResponsesReplyReader {
         output: &[&RawValue],
         new: &mut NewDeltas,
     ) -> Result<(), ProviderError> {
+        // Before any error, so that the tokens of a failed response are billed.
         if let Some(usage) = response.get("usage").filter(|u| u.is_object()) {
             self.usage = Some(read_usage(usage));
         }
@@ -264,10 +273,12 @@ impl ResponsesReplyReader {
                 "the response failed, without a reason".into(),
             ));
         }
+        // The event's name and the status can differ on compatible servers, so both count.
         let incomplete = [says, status].contains(&"incomplete");
         if !incomplete && [says, status] != ["completed", "completed"] {
             return Err(truncated_error(format!("the response was left {status}")));
         }
+        // Some servers send the items only in the last event.
         self.add_missing_items(output, new)?;
         let reason = response.pointer("/incomplete_details/reason");
         let allowed_all = || {
@@ -278,6 +289,7 @@ impl ResponsesReplyReader {
         let ended = match reason.and_then(Value::as_str) {
             Some("content_filter") => ResponsesEnd::Filtered("content_filter".to_owned()),
             Some("max_output_tokens") => ResponsesEnd::Length,
+            // No reason, but one of three signs of the token limit.
             None if incomplete || self.unfinished || allowed_all() => ResponsesEnd::Length,
             None => ResponsesEnd::Completed,
             Some(other) => {
@@ -294,6 +306,7 @@ impl ResponsesReplyReader {
             .all()
             .iter()
             .filter(|slot| slot.received.is_none());
+        // A complete response with an open item lost a part of the stream.
         if ended == ResponsesEnd::Completed && left.any(|slot| read(slot.kind)) {
             return Err(truncated_error("an item never ended"));
         }
@@ -309,6 +322,7 @@ impl ResponsesReplyReader {
     ) -> Result<(), ProviderError> {
         let known = self.items.all().len();
         let lacks = known == 0 || self.items.all().iter().any(|slot| slot.received.is_none());
+        // If the counts differ, positions don't identify the items.
         if !lacks || !(known == 0 || known == output.len()) {
             return Ok(());
         }
@@ -355,6 +369,7 @@ impl ReplyReader for ResponsesReplyReader {
         new: &mut NewDeltas,
     ) -> Result<StreamProgress, ProviderError> {
         match frame {
+            // Not part of this protocol, but gateways send it after the last event.
             SseFrame::Event { data, .. } if data.trim() == "[DONE]" => Ok(StreamProgress::More),
             SseFrame::Event {
                 name,
@@ -416,17 +431,14 @@ impl ReplyReader for ResponsesReplyReader {
 
     fn finish(mut self: Box<Self>) -> Result<CompletedReply, ProviderError> {
         let Some(end) = self.end.take() else {
-            return Err(match &self.stray {
-                Some(stray) if self.events == 0 => malformed_error("it holds no events", stray),
-                _ if self.events == 0 => truncated_error("it is empty"),
-                _ => truncated_error("it ended without its last event"),
-            });
+            return Err(unfinished_error(
+                self.stray.as_deref(),
+                self.events,
+                "its last event",
+            ));
         };
         self.items.assign_order_and_ids();
-        let usage = self.usage.unwrap_or(TokenUsage {
-            calls: 1,
-            ..TokenUsage::default()
-        });
+        let usage = usage_or_one_call(self.usage);
         let calls = self.items.to_reply_calls();
         let stop = self.to_stop_reason(end, !calls.is_empty());
         let answers = self
@@ -488,16 +500,16 @@ fn read_message_content(item: &Value) -> (String, String) {
 
 /// Returns the readable paragraphs of a reasoning item.
 fn read_reasoning_summary(item: &Value) -> Vec<&str> {
-    let of = |key: &str| {
+    let read_texts = |key: &str| {
         let parts = item[key].as_array().into_iter().flatten();
         parts
             .map(|part| str_member(part, "text"))
             .filter(|text| !text.is_empty())
             .collect::<Vec<_>>()
     };
-    let summary = of("summary");
+    let summary = read_texts("summary");
     if summary.is_empty() {
-        of("content")
+        read_texts("content")
     } else {
         summary
     }

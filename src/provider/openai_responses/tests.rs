@@ -111,7 +111,7 @@ fn settings_stand_where_the_server_reads_them() {
 }
 
 #[test]
-fn what_a_server_refuses_is_known_by_name() {
+fn refused_setting_is_found_by_its_name() {
     let named = |message: &str| {
         super::super::server_error::find_refused_setting(&OMITTABLE_SETTINGS, message)
             .map(|param| param.setting)
@@ -156,7 +156,7 @@ fn turn(native: &[&str], calls: &[(&str, &str)]) -> Vec<HistoryItem> {
 }
 
 #[test]
-fn what_the_model_said_goes_back_byte_for_byte() {
+fn reply_is_sent_back_byte_for_byte() {
     let reasoning = r#"{ "id":"rs_1","type":"reasoning", "n":1.50,"summary":[],"encrypted_content":"gAAA/+=="}"#;
     let call = r#"{"type":"function_call", "arguments":"{ \"a\": 1 }","call_id":"c1","name":"f"}"#;
     let history = turn(&[reasoning, call], &[("c1", r#"{"a":1}"#)]);

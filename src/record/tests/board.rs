@@ -19,10 +19,10 @@ fn stored(runs: &Path) -> Vec<RecordedRun> {
     .runs()
 }
 
-fn board(runs: &Path) -> NewestVerdicts {
-    let (board, problems) = NewestVerdicts::read(&stored(runs), |_| true);
+fn verdicts(runs: &Path) -> NewestVerdicts {
+    let (verdicts, problems) = NewestVerdicts::read(&stored(runs), |_| true);
     assert_eq!(problems, [""; 0]);
-    board
+    verdicts
 }
 
 fn resumed(cell: u32, what: &str) -> EventKind {
@@ -37,13 +37,13 @@ fn resumed(cell: u32, what: &str) -> EventKind {
 }
 
 /// Returns the outcome and the run of a cell in the newest verdicts.
-fn stands(board: &NewestVerdicts, name: &str) -> Option<(Outcome, String)> {
-    let cell = board.get(name)?;
+fn stands(verdicts: &NewestVerdicts, name: &str) -> Option<(Outcome, String)> {
+    let cell = verdicts.get(name)?;
     Some((cell.outcome, cell.run.letters().to_owned()))
 }
 
 #[tokio::test]
-async fn the_newest_result_of_every_cell_stands_on_the_board() {
+async fn newest_result_of_every_cell_is_kept() {
     let runs = tempfile::tempdir().expect("a folder");
     let first = vec![
         planned("t", 0),
@@ -59,17 +59,21 @@ async fn the_newest_result_of_every_cell_stands_on_the_board() {
     let second = vec![planned("u", 0), settled(0, Outcome::Fail), planned("t", 2)];
     record(runs.path(), SECOND, second).await;
 
-    let board = board(runs.path());
+    let verdicts = verdicts(runs.path());
     let aaaa = |outcome| Some((outcome, "aaaa".to_owned()));
-    assert_eq!(stands(&board, "t/r/plain"), aaaa(Outcome::Pass));
+    assert_eq!(stands(&verdicts, "t/r/plain"), aaaa(Outcome::Pass));
     assert_eq!(
-        stands(&board, "u/r/plain"),
+        stands(&verdicts, "u/r/plain"),
         Some((Outcome::Fail, "bbbb".to_owned()))
     );
-    assert_eq!(stands(&board, "t/r/asked~j"), aaaa(Outcome::Fail));
-    assert_eq!(stands(&board, "u/r/asked~j"), None, "planned is not judged");
-    assert_eq!(board.len(), 3);
-    let judged = board.get("t/r/asked~j").expect("judged");
+    assert_eq!(stands(&verdicts, "t/r/asked~j"), aaaa(Outcome::Fail));
+    assert_eq!(
+        stands(&verdicts, "u/r/asked~j"),
+        None,
+        "planned is not judged"
+    );
+    assert_eq!(verdicts.len(), 3);
+    let judged = verdicts.get("t/r/asked~j").expect("judged");
     assert_eq!(judged.cell, CellIx(1));
     assert_eq!(*judged.eval, Digest::hash_bytes(b"asked"));
     assert_eq!(judged.judge.as_deref(), Some(&Digest::hash_bytes(b"j")));
@@ -89,33 +93,33 @@ async fn a_cancelled_cell_hides_no_flip() {
         let kinds = vec![planned("t", 0), started(1, "k"), ended(1, outcome), end()];
         record(runs.path(), id, kinds).await;
     }
-    let mut board = board(runs.path());
+    let mut verdicts = verdicts(runs.path());
     let name = "t/r/asked~j";
     assert_eq!(
-        stands(&board, name),
+        stands(&verdicts, name),
         Some((Outcome::Cancelled, "cccc".to_owned()))
     );
-    let verdict = board.verdict(name).expect("the one before").clone();
+    let verdict = verdicts.verdict(name).expect("the one before").clone();
     assert_eq!(
         (verdict.outcome, verdict.run.letters()),
         (Outcome::Pass, "bbbb")
     );
 
-    let mut live = board.get(name).expect("there").clone();
+    let mut live = verdicts.get(name).expect("there").clone();
     live.outcome = Outcome::Timeout;
-    board.insert(name.to_owned(), live.clone());
+    verdicts.insert(name.to_owned(), live.clone());
     assert_eq!(
-        board.verdict(name),
+        verdicts.verdict(name),
         Some(&verdict),
         "an error is no verdict"
     );
     live.outcome = Outcome::Fail;
-    board.insert(name.to_owned(), live.clone());
-    assert_eq!(board.verdict(name), Some(&live));
+    verdicts.insert(name.to_owned(), live.clone());
+    assert_eq!(verdicts.verdict(name), Some(&live));
 }
 
 #[tokio::test]
-async fn what_a_person_changed_enters_neither_board_nor_cache_nor_evidence() {
+async fn edited_cells_enter_neither_results_nor_cache_nor_evidence() {
     let runs = tempfile::tempdir().expect("a folder");
     let mut kinds = vec![planned("t", 0), started(0, "a"), started(1, "b")];
     kinds.push(resumed(0, "go"));
@@ -137,10 +141,10 @@ async fn what_a_person_changed_enters_neither_board_nor_cache_nor_evidence() {
     kinds.push(ended(3, Outcome::Pass));
     let (run, _) = record(runs.path(), FIRST, kinds).await;
 
-    let board = board(runs.path());
-    assert!(board.get("t/r/plain").is_some(), "let go unchanged");
-    assert!(board.get("t/r/asked~j").is_none());
-    assert!(board.get("u/r/plain").is_none());
+    let verdicts = verdicts(runs.path());
+    assert!(verdicts.get("t/r/plain").is_some(), "let go unchanged");
+    assert!(verdicts.get("t/r/asked~j").is_none());
+    assert!(verdicts.get("u/r/plain").is_none());
     let (cache, _) = CacheIndex::read(std::slice::from_ref(&run));
     let known =
         ["a", "b", "c", "d"].map(|key| cache.get(&Digest::hash_bytes(key.as_bytes())).is_some());
@@ -149,7 +153,7 @@ async fn what_a_person_changed_enters_neither_board_nor_cache_nor_evidence() {
 }
 
 #[tokio::test]
-async fn runs_of_other_workspaces_and_unreadable_ones_stay_off_the_board() {
+async fn runs_of_other_workspaces_and_unreadable_runs_are_skipped() {
     let runs = tempfile::tempdir().expect("a folder");
     let kinds = || vec![planned("t", 0), settled(0, Outcome::Pass), end()];
     record(runs.path(), FIRST, kinds()).await;
@@ -158,8 +162,8 @@ async fn runs_of_other_workspaces_and_unreadable_ones_stay_off_the_board() {
     let text = std::fs::read_to_string(&log).expect("a log");
     std::fs::write(&log, text.replacen("\"major\":1", "\"major\":2", 1)).expect("written");
 
-    let (board, problems) = NewestVerdicts::read(&stored(runs.path()), |_| true);
-    assert_eq!((board.len(), problems.len()), (1, 1), "{problems:?}");
+    let (verdicts, problems) = NewestVerdicts::read(&stored(runs.path()), |_| true);
+    assert_eq!((verdicts.len(), problems.len()), (1, 1), "{problems:?}");
     let elsewhere = |header: &RunHeader| header.workspace == Path::new("/elsewhere");
     assert!(
         NewestVerdicts::read(&stored(runs.path()), elsewhere)
@@ -169,7 +173,7 @@ async fn runs_of_other_workspaces_and_unreadable_ones_stay_off_the_board() {
 }
 
 #[tokio::test]
-async fn the_cache_knows_the_newest_verdict_of_a_key_and_what_it_rests_on() {
+async fn cache_has_the_newest_verdict_per_key_with_its_evidence() {
     let runs = tempfile::tempdir().expect("a folder");
     for (id, outcome, page) in [
         (FIRST, Outcome::Pass, "old page"),
@@ -211,7 +215,7 @@ async fn the_cache_knows_the_newest_verdict_of_a_key_and_what_it_rests_on() {
 }
 
 #[tokio::test]
-async fn frozen_evidence_is_every_answered_call_in_its_canonical_form() {
+async fn recorded_calls_have_canonical_arguments() {
     let runs = tempfile::tempdir().expect("a folder");
     let repaired = RawJson::parse(r#"{"url":"v"}"#).expect("valid");
     let mut kinds = vec![planned("t", 0), started(1, "key")];
@@ -266,7 +270,7 @@ async fn frozen_evidence_is_every_answered_call_in_its_canonical_form() {
 }
 
 #[tokio::test]
-async fn the_receipt_of_a_verdict_is_no_evidence() {
+async fn verdict_confirmation_is_not_evidence() {
     let runs = tempfile::tempdir().expect("a folder");
     let mut kinds = vec![planned("t", 0), started(1, "key")];
     kinds.extend(called(

@@ -309,22 +309,22 @@ async fn at_every_call(fault: Fault) {
 }
 
 #[tokio::test]
-async fn a_full_disk_at_any_call_ends_the_run_and_loses_nothing_shown() {
+async fn full_disk_at_any_call_ends_the_run_and_loses_no_sent_event() {
     at_every_call(Fault::Full).await;
 }
 
 #[tokio::test]
-async fn an_error_at_any_call_is_final_even_if_the_next_call_would_succeed() {
+async fn disk_error_at_any_call_is_final() {
     at_every_call(Fault::Once(ErrorKind::Other)).await;
 }
 
 #[tokio::test]
-async fn a_kill_at_any_call_loses_nothing_shown_and_power_loss_nothing_synced() {
+async fn kill_loses_no_sent_event_and_power_loss_no_synced_event() {
     at_every_call(Fault::Killed).await;
 }
 
 #[tokio::test]
-async fn a_second_without_sync_is_the_most_that_power_loss_takes() {
+async fn power_loss_loses_at_most_one_second() {
     let disk = FaultyDisk::default();
     let clock = FakeClock::new();
     let on: Arc<dyn Clock> = Arc::new(clock.clone());

@@ -103,7 +103,7 @@ proptest! {
 }
 
 #[test]
-fn a_player_keeps_the_pace_and_says_when_the_next_event_is_due() {
+fn player_keeps_the_recorded_times() {
     let note = |n: u64| EventKind::Note {
         cell: None,
         text: n.to_string(),

@@ -64,7 +64,7 @@ async fn a_log_cut_at_any_byte_gives_its_whole_records() {
 }
 
 #[tokio::test]
-async fn a_torn_record_never_swallows_the_one_appended_behind_it() {
+async fn event_after_a_torn_line_is_recovered() {
     let (bytes, events, ..) = log_of(2).await;
     let lines: Vec<&[u8]> = bytes.split_inclusive(|b| *b == b'\n').collect();
     for cut in 1..lines[2].len() - 1 {
@@ -85,7 +85,7 @@ async fn a_torn_record_never_swallows_the_one_appended_behind_it() {
 }
 
 #[tokio::test]
-async fn a_foreign_line_is_left_out_and_told_with_its_number() {
+async fn foreign_line_is_skipped_with_a_warning() {
     let (bytes, events, ..) = log_of(1).await;
     let huge = [
         b"[\"",
@@ -115,7 +115,7 @@ async fn a_foreign_line_is_left_out_and_told_with_its_number() {
 }
 
 #[tokio::test]
-async fn damage_to_any_byte_stays_in_its_record() {
+async fn damaged_byte_affects_only_its_event() {
     let (bytes, events, ..) = log_of(3).await;
     let line_of = |at: usize| breaks(&bytes[..at]);
     for at in 0..bytes.len() {
@@ -139,7 +139,7 @@ async fn damage_to_any_byte_stays_in_its_record() {
 }
 
 #[tokio::test]
-async fn many_foreign_lines_are_counted_and_not_all_told() {
+async fn many_foreign_lines_are_counted_in_one_warning() {
     let (bytes, ..) = log_of(0).await;
     let mut bytes = bytes;
     bytes.extend(b"?\n".repeat(1000));
@@ -149,7 +149,7 @@ async fn many_foreign_lines_are_counted_and_not_all_told() {
 }
 
 #[tokio::test]
-async fn a_missing_event_is_told() {
+async fn missing_event_causes_a_warning() {
     let (bytes, ..) = log_of(2).await;
     let lines: Vec<&[u8]> = bytes.split_inclusive(|b| *b == b'\n').collect();
     let log = read([&lines[..2], &lines[3..]].concat().concat()).expect("readable");
@@ -162,7 +162,7 @@ async fn a_missing_event_is_told() {
 }
 
 #[tokio::test]
-async fn a_newer_major_is_refused_and_a_newer_minor_is_read() {
+async fn newer_major_version_is_refused_and_newer_minor_is_read() {
     let (bytes, events, ..) = log_of(0).await;
     let text = String::from_utf8(bytes).expect("text");
     let newer = text.replacen(r#""major":1"#, r#""shape":{},"major":2"#, 1);
@@ -194,7 +194,7 @@ async fn a_newer_major_is_refused_and_a_newer_minor_is_read() {
 }
 
 #[tokio::test]
-async fn what_is_no_log_says_so() {
+async fn file_without_events_is_not_a_run() {
     let error = |text: &str| read(text).expect_err("no log").to_string();
     assert!(error("# notes\nmore\n").contains("no line of its log is an event"));
     let empty = read("").expect("killed before the header");
@@ -222,7 +222,7 @@ async fn what_is_no_log_says_so() {
 }
 
 #[tokio::test]
-async fn unwanted_kinds_are_passed_over_and_nothing_else_changes() {
+async fn unwanted_tags_are_skipped_without_other_changes() {
     let (_, events, run, _dir) = log_of(5).await;
     let mut some = run
         .events_with_tags(&[EventTag::RunStarted, EventTag::CellsSettled])

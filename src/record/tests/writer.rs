@@ -27,7 +27,7 @@ fn note(text: impl Into<String>) -> EventKind {
 }
 
 #[tokio::test]
-async fn what_is_handed_on_is_what_stands_in_the_log() {
+async fn sent_events_equal_the_log() {
     let runs = tempfile::tempdir().expect("a folder");
     let kinds = vec![planned("t", 0), settled(0, Outcome::Pass), end()];
     let (run, shown) = record(runs.path(), ID, kinds.clone()).await;
@@ -45,7 +45,7 @@ async fn what_is_handed_on_is_what_stands_in_the_log() {
 }
 
 #[tokio::test]
-async fn folders_are_private_and_files_too() {
+async fn recorded_folders_and_files_are_private() {
     let parent = tempfile::tempdir().expect("a folder");
     let runs = parent.path().join("made/runs");
     let begun = start(&runs, ID).expect("starts");
@@ -70,7 +70,7 @@ async fn folders_are_private_and_files_too() {
 }
 
 #[tokio::test]
-async fn a_planted_link_a_run_that_exists_and_an_open_folder_are_refused() {
+async fn symlink_existing_run_and_world_writable_folder_are_refused() {
     let runs = tempfile::tempdir().expect("a folder");
     let elsewhere = tempfile::tempdir().expect("a folder");
     symlink(elsewhere.path(), runs.path().join(ID)).expect("planted");
@@ -103,7 +103,7 @@ async fn a_planted_link_a_run_that_exists_and_an_open_folder_are_refused() {
 }
 
 #[tokio::test]
-async fn a_run_is_running_while_its_recorder_lives_and_whole_afterwards() {
+async fn run_is_running_until_its_recorder_finishes() {
     let runs = tempfile::tempdir().expect("a folder");
     let mut begun = start(runs.path(), ID).expect("starts");
     begun.events.recv().await.expect("the header");
@@ -152,7 +152,7 @@ fn start_log(runs: &Path) -> usize {
 }
 
 #[tokio::test]
-async fn a_fact_too_large_for_a_record_becomes_a_note() {
+async fn oversized_fact_becomes_a_note() {
     let runs = tempfile::tempdir().expect("a folder");
     let kinds = vec![note("x".repeat(MAX_FACT_BYTES)), note("small"), end()];
     let (run, shown) = record(runs.path(), ID, kinds).await;
@@ -215,7 +215,7 @@ async fn a_secret_never_reaches_the_disk() {
 }
 
 #[tokio::test]
-async fn time_counts_from_the_start_and_never_goes_back() {
+async fn event_times_start_at_zero_and_never_decrease() {
     let runs = tempfile::tempdir().expect("a folder");
     let clock = FakeClock::new();
     clock.advance(Millis(5000));
@@ -233,7 +233,7 @@ async fn time_counts_from_the_start_and_never_goes_back() {
 }
 
 #[tokio::test]
-async fn two_recorders_side_by_side_mix_nothing() {
+async fn two_recorders_do_not_mix_their_events() {
     let runs = tempfile::tempdir().expect("a folder");
     let kinds = |who: &str| {
         (0..1000)

@@ -21,6 +21,7 @@ impl<W: Write> Narrator<W> {
         let cell = at.0;
         match fact {
             ToolFact::Received { name, raw, .. } => {
+                // The text of a reply precedes its calls.
                 self.end_partial_lines(cell)?;
                 if name == SUBMIT_VERDICT {
                     self.verdict_calls.insert(at);
@@ -34,6 +35,7 @@ impl<W: Write> Narrator<W> {
                 Ok(())
             }
             ToolFact::Repaired { canonical, changes } => {
+                // Without a repair, only the spelling of the JSON changed.
                 let what = if changes.is_empty() {
                     "spelling".to_owned()
                 } else {
@@ -46,6 +48,7 @@ impl<W: Write> Narrator<W> {
                 let text = format!("with {} ({what})", shorten(values.get()));
                 self.write_cell_line(cell, "→", &text)
             }
+            // Without coercions, the values repeat the arguments that are already printed.
             ToolFact::Validated { .. } | ToolFact::Started => Ok(()),
             ToolFact::Rejected { rule, text } if self.verdict_calls.contains(&at) => self
                 .write_cell_line(
@@ -92,6 +95,7 @@ impl<W: Write> Narrator<W> {
         source: &ToolResponseSource,
         elapsed: crate::model::Millis,
     ) -> io::Result<()> {
+        // The origin replaces the duration if no live call was made.
         let from = match source {
             ToolResponseSource::Live => format!("in {elapsed}"),
             ToolResponseSource::Frozen { run } => {
@@ -106,6 +110,7 @@ impl<W: Write> Narrator<W> {
         let cut = if answer.truncated { ", cut" } else { "" };
         let text = match &answer.text {
             StoredText::Text(text) => summarize_text(text),
+            // A narrator does not read blobs.
             StoredText::Blob(_) => "a long text".to_owned(),
         };
         let mark = if answer.is_error { "✗" } else { "←" };
@@ -125,6 +130,7 @@ impl<W: Write> Narrator<W> {
 fn summarize_text(text: &str) -> String {
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let first = lines.next().unwrap_or_default();
+    // The first line of pretty-printed JSON is only a bracket.
     if !matches!(first, "{" | "[") {
         return first.to_owned();
     }
@@ -132,6 +138,7 @@ fn summarize_text(text: &str) -> String {
     for line in lines {
         gist.push(' ');
         gist.push_str(line);
+        // `shorten` cuts the text further, so the rest of a large page is not needed.
         if gist.len() > 4 * MAX_EXCERPT_CHARS {
             break;
         }
@@ -162,7 +169,7 @@ mod tests {
     use crate::model::{Millis, RawJson};
     use crate::report::TextStyle;
 
-    fn told(facts: Vec<ToolFact>) -> String {
+    fn narrated(facts: Vec<ToolFact>) -> String {
         let mut out = Vec::new();
         let style = TextStyle {
             terminal: false,
@@ -190,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn pretty_json_is_told_by_what_is_in_it() {
+    fn pretty_json_is_summarized_by_its_first_lines() {
         assert_eq!(summarize_text("\n  a page\nmore"), "  a page".trim());
         assert_eq!(summarize_text("[\n  {\"id\": 1}\n]\n"), "[ {\"id\": 1} ]");
     }
@@ -218,8 +225,8 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_told_as_made_as_prepared_and_as_it_went() {
-        let text = told(vec![
+    fn call_lines_show_received_repaired_and_validated_arguments() {
+        let text = narrated(vec![
             received(),
             repaired(),
             ToolFact::Validated {
@@ -254,12 +261,12 @@ mod tests {
     }
 
     #[test]
-    fn a_rejected_call_is_told_with_its_rule() {
+    fn rejected_call_names_its_rule() {
         let rejected = ToolFact::Rejected {
             rule: "after".into(),
             text: "Error: `find` was not called: `login` failed".into(),
         };
-        let text = told(vec![received(), repaired(), rejected]);
+        let text = narrated(vec![received(), repaired(), rejected]);
         let line = "✗ call rejected (after): Error: `find` was not called: `login` failed";
         assert!(text.contains(line), "{text}");
     }

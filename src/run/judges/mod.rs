@@ -205,12 +205,17 @@ fn slot_with_engine(engine: JudgeEngine, free: bool) -> JudgeSlot {
     let (keyed, sized) = (Arc::clone(&engine), Arc::clone(&engine));
     JudgeSlot {
         judge: Arc::clone(&engine) as Arc<dyn JudgeBackend>,
-        cache_key: Box::new(move |ask| keyed.cache_key(ask).ok().map(|(key, _)| key)),
+        cache_key: Box::new(move |ask| keyed.cache_key(ask).ok().map(|found| found.key)),
         request_size: Box::new(move |ask| {
-            let (body, turns) = sized.first_turn_request(ask).ok()?;
+            let first = sized.first_turn_request(ask).ok()?;
             Some(RequestSize {
-                bytes: body.pieces.iter().map(|piece| piece.len() as u64).sum(),
-                turns: u64::from(turns),
+                bytes: first
+                    .body
+                    .pieces
+                    .iter()
+                    .map(|piece| piece.len() as u64)
+                    .sum(),
+                turns: u64::from(first.max_turns),
             })
         }),
         engine: Some(engine),

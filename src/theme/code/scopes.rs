@@ -22,6 +22,7 @@ const SCOPE_ROLES: &[(&str, Role)] = &[
         Role::CodePunctuation,
     ),
     (
+        // The JSON syntax gives an object's key the scope of a string.
         "meta.structure.dictionary.key string, meta.structure.dictionary.key string punctuation.definition.string",
         Role::CodeKey,
     ),
@@ -37,6 +38,7 @@ const SCOPE_ROLES: &[(&str, Role)] = &[
     ),
     ("entity.name.tag, meta.tag.sgml.doctype", Role::CodeTag),
     ("entity.other.attribute-name", Role::CodeAttribute),
+    // The `&` and `;` of an HTML entity have the role of the entity.
     ("constant.character.entity punctuation", Role::CodeKeyword),
     (
         "markup.heading, entity.name.section, punctuation.definition.heading",
@@ -64,6 +66,7 @@ pub(super) fn role_theme() -> &'static Theme {
         scopes: SCOPE_ROLES
             .iter()
             .filter_map(|(selectors, role)| {
+                // A test checks that every selector parses.
                 let scope: ScopeSelectors = selectors.parse().ok()?;
                 let style = StyleModifier {
                     foreground: Some(encode_role(*role)),
@@ -78,6 +81,7 @@ pub(super) fn role_theme() -> &'static Theme {
 
 fn encode_role(role: Role) -> Color {
     Color {
+        // There are fewer than 256 roles, so the number fits.
         r: role as u8,
         g: 0,
         b: 0,
@@ -96,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_selector_is_read_and_every_role_comes_back() {
+    fn every_selector_parses_and_every_role_decodes() {
         assert_eq!(role_theme().scopes.len(), SCOPE_ROLES.len());
         for role in Role::ALL.iter().skip(1) {
             let style = Style {

@@ -19,7 +19,7 @@ fn pieces(text: &str, lang: CodeLanguage) -> Vec<(&str, Role)> {
 }
 
 #[test]
-fn json_shows_keys_texts_numbers_and_words() {
+fn json_highlights_keys_texts_numbers_and_keywords() {
     use Role::{CodeKey, CodeKeyword, CodeNumber, CodePunctuation, CodeString};
     let text = "{\"url\": \"a\\n\", \"n\": -1.5e3,\n \"ok\": [true, null, {\"k\": \"v\"}]}\n";
     assert_eq!(
@@ -53,7 +53,7 @@ fn json_shows_keys_texts_numbers_and_words() {
 }
 
 #[test]
-fn yaml_shows_keys_texts_numbers_and_comments() {
+fn yaml_highlights_keys_texts_numbers_and_comments() {
     use Role::{CodeComment, CodeKey, CodeKeyword, CodeNumber, CodePunctuation, CodeString};
     let text = "# why\nevals:\n  - id: \"x y\"\n    min_score: 0.7 # so\n    on: true\n    text: plain words\n";
     assert_eq!(
@@ -81,7 +81,7 @@ fn yaml_shows_keys_texts_numbers_and_comments() {
 }
 
 #[test]
-fn html_shows_tags_attributes_values_and_comments() {
+fn html_highlights_tags_attributes_values_and_comments() {
     use Role::{CodeAttribute, CodeComment, CodeKeyword, CodePunctuation, CodeString, CodeTag};
     assert_eq!(
         pieces(
@@ -105,7 +105,7 @@ fn html_shows_tags_attributes_values_and_comments() {
 }
 
 #[test]
-fn markdown_shows_headings_emphasis_links_and_code() {
+fn markdown_highlights_headings_emphasis_links_and_code() {
     use Role::{CodeComment, CodeEmphasis, CodeHeading, CodeLink, CodePunctuation, CodeString};
     let text = "# One *two*\n\nA **bold** [link](http://x.y) and `code`.\n\n> said\n\n- item\n";
     assert_eq!(
@@ -127,7 +127,7 @@ fn markdown_shows_headings_emphasis_links_and_code() {
 }
 
 #[test]
-fn what_other_readers_take_for_a_boolean_is_a_text_here() {
+fn yaml_1_1_boolean_is_highlighted_as_text() {
     use Role::{CodeKey, CodeKeyword, CodePunctuation, CodeString};
     assert_eq!(
         pieces("a: no\nb: false\nc: Off\n", CodeLanguage::Yaml),
@@ -146,7 +146,7 @@ fn what_other_readers_take_for_a_boolean_is_a_text_here() {
 }
 
 #[test]
-fn a_fence_in_markdown_is_code_and_ends() {
+fn markdown_code_fence_is_highlighted_as_code() {
     let text = "```json\n# {\"a\": 1}\n```\n# b\n";
     let found = pieces(text, CodeLanguage::Markdown);
     assert!(
@@ -157,7 +157,7 @@ fn a_fence_in_markdown_is_code_and_ends() {
 }
 
 #[test]
-fn a_diff_tells_its_headers_from_removed_lines_that_look_like_them() {
+fn diff_distinguishes_headers_from_similar_removed_lines() {
     let text = "--- a.yaml\n+++ b.yaml\n@@ -1,3 +1,2 @@\n same\n--- gone\n-old\r\n+new\n\\ No newline at end of file\n";
     assert_eq!(
         pieces(text, CodeLanguage::Diff),
@@ -196,7 +196,7 @@ fn long_lines_and_the_rest_of_large_texts_stay_plain() {
 }
 
 #[test]
-fn hostile_texts_are_only_texts() {
+fn hostile_texts_give_valid_spans() {
     let deep = "[".repeat(1_900);
     let fences = "```html\n<script>\n```\n> ".repeat(50);
     for text in [
@@ -230,7 +230,7 @@ fn sound(text: &str, lang: CodeLanguage) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
     #[test]
-    fn pieces_are_sorted_apart_and_whole_characters(
+    fn spans_are_sorted_disjoint_and_end_between_characters(
         text in "([-\\[\\]{}<>\"'#*`&:,=!/ \\\\a-z0-9é😀\u{202e}\r\n\t]|\\PC|```(html|json|yaml)\n|<script>|\n@@ -1 \\+2,3 @@\n){0,120}",
     ) {
         for lang in LANGS {

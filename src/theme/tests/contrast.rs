@@ -12,8 +12,8 @@ use super::super::*;
 const FAINT: &[Role] = &[Role::Muted, Role::Stale, Role::Border, Role::Bar];
 
 /// Returns the linear light of an RGB or indexed color.
-fn light(colour: Color) -> [f64; 3] {
-    let (r, g, b) = match colour {
+fn light(color: Color) -> [f64; 3] {
+    let (r, g, b) = match color {
         Color::Rgb(r, g, b) => (r, g, b),
         Color::Indexed(index) => indexed_to_rgb(index),
         other => unreachable!("{other:?} is the terminal's"),
@@ -33,8 +33,8 @@ fn times(matrix: [[f64; 3]; 3], v: [f64; 3]) -> [f64; 3] {
 }
 
 fn contrast(one: Color, other: Color) -> f64 {
-    let luminance = |colour| {
-        let [r, g, b] = light(colour);
+    let luminance = |color| {
+        let [r, g, b] = light(color);
         0.2126 * r + 0.7152 * g + 0.0722 * b
     };
     let (one, other) = (luminance(one), luminance(other));
@@ -80,7 +80,7 @@ fn check(theme: &Theme, least: f64, least_faint: f64) {
 }
 
 #[test]
-fn contrast_is_what_wcag_says_of_known_pairs() {
+fn contrast_matches_wcag_for_known_pairs() {
     let (black, white) = (Color::Rgb(0, 0, 0), Color::Rgb(255, 255, 255));
     assert!((contrast(black, white) - 21.0).abs() < 1e-9);
     assert!((contrast(Color::Rgb(0x76, 0x76, 0x76), white) - 4.54).abs() < 0.01);
@@ -99,7 +99,7 @@ fn every_theme_can_be_read() {
 }
 
 #[test]
-fn every_theme_can_be_read_in_256_colours() {
+fn every_theme_can_be_read_in_256_colors() {
     for name in ["dark", "light", "colour-blind"] {
         let theme = Theme::bundled(name).expect("it loads");
         check(&theme.for_depth(ColorDepth::Indexed256), 4.5, 3.0);
@@ -128,7 +128,7 @@ fn lab(light: [f64; 3]) -> [f64; 3] {
 }
 
 fn distance(one: Color, other: Color, eye: [[f64; 3]; 3]) -> f64 {
-    let seen = |colour| lab(times(eye, light(colour)).map(|part| part.clamp(0.0, 1.0)));
+    let seen = |color| lab(times(eye, light(color)).map(|part| part.clamp(0.0, 1.0)));
     let (one, other) = (seen(one), seen(other));
     (0..3)
         .map(|at| (one[at] - other[at]).powi(2))
@@ -148,7 +148,7 @@ const DEUTERANOPIA: [[f64; 3]; 3] = [
 ];
 
 #[test]
-fn verdicts_differ_for_those_who_do_not_tell_red_from_green() {
+fn verdicts_differ_with_color_vision_deficiency() {
     let full = Theme::bundled("colour-blind").expect("it loads");
     let few = full.clone().for_depth(ColorDepth::Indexed256);
     let pairs = [
@@ -163,10 +163,10 @@ fn verdicts_differ_for_those_who_do_not_tell_red_from_green() {
         (Role::Found, Role::Missing),
     ];
     for theme in [full, few] {
-        let colour = |role| theme.style(role).fg.expect("a verdict has a colour");
+        let color = |role| theme.style(role).fg.expect("a verdict has a color");
         for (eye, matrix) in [("protanopia", PROTANOPIA), ("deuteranopia", DEUTERANOPIA)] {
             for (one, other) in pairs {
-                let apart = distance(colour(one), colour(other), matrix);
+                let apart = distance(color(one), color(other), matrix);
                 assert!(apart > 25.0, "{one:?} {other:?} in {eye}: {apart:.1}");
             }
         }
@@ -174,7 +174,7 @@ fn verdicts_differ_for_those_who_do_not_tell_red_from_green() {
 }
 
 #[test]
-fn the_simulation_sees_what_is_known() {
+fn color_vision_simulation_matches_known_values() {
     let (red, green) = (Color::Rgb(200, 60, 60), Color::Rgb(110, 110, 40));
     let normal = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
     assert!(distance(red, green, normal) > 50.0);

@@ -103,7 +103,7 @@ fn foreign_formats_are_named() {
 }
 
 #[test]
-fn formats_that_are_read_are_known_by_their_own_signs() {
+fn readable_formats_have_their_own_signature() {
     let claude_code = "a Claude Code session";
     let anthropic = "Anthropic messages (content blocks)";
     let cases = [
@@ -147,7 +147,7 @@ fn formats_that_are_read_are_known_by_their_own_signs() {
 }
 
 #[test]
-fn what_is_nothing_known_is_described() {
+fn unknown_content_is_described() {
     let cases = [
         ("  \n", "it holds only white space"),
         (
@@ -187,7 +187,7 @@ fn what_is_nothing_known_is_described() {
 }
 
 #[test]
-fn formats_that_have_a_reader_are_told_apart() {
+fn readable_formats_are_distinguished() {
     for (text, name) in [
         (
             r#"{"timestamp":"t","type":"session_meta","payload":{}}"#,

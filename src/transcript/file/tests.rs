@@ -66,7 +66,7 @@ fn an_object_over_several_lines_is_one_record() {
 }
 
 #[test]
-fn a_bad_record_costs_nothing_but_itself() {
+fn bad_record_does_not_affect_other_records() {
     let good = r#"{"messages":[]}"#;
     let text = format!("{good}\nnot json\n{good}\n{{\"messages\":[{{\"role\":\"us");
     let (_dir, path) = file("runs.jsonl", text);
@@ -89,7 +89,7 @@ fn a_bad_record_costs_nothing_but_itself() {
 }
 
 #[test]
-fn records_across_block_borders_and_longer_than_a_block_stay_whole() {
+fn records_across_blocks_stay_complete() {
     let record = |n: usize, size: usize| {
         format!(
             "{{\"id\":{n},\"messages\":[],\"pad\":\"{}\"}}",
@@ -171,7 +171,7 @@ fn a_growing_file_is_read_to_its_end() {
 }
 
 #[test]
-fn what_is_no_file_is_refused_without_waiting() {
+fn special_files_are_refused_without_blocking() {
     let dir = tempfile::tempdir().expect("a folder");
     let fifo = dir.path().join("pipe");
     rustix::fs::mknodat(
@@ -204,7 +204,7 @@ fn what_is_no_file_is_refused_without_waiting() {
 
 proptest::proptest! {
     #[test]
-    fn no_bytes_make_it_panic(bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..200), head in "\\PC{0,4}") {
+    fn parser_does_not_panic_on_any_bytes(bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..200), head in "\\PC{0,4}") {
         let _any = parse_native(&bytes, 1, "t");
         let mut text = head.into_bytes();
         text.extend_from_slice(b"{\"messages\":[]}\n");
@@ -221,7 +221,7 @@ proptest::proptest! {
 }
 
 #[test]
-fn a_record_that_would_fill_the_memory_is_bad_and_the_next_one_is_not() {
+fn record_above_the_size_limit_is_bad_and_the_next_is_read() {
     let good = r#"{"messages":[]}"#;
     let hole = MAX_RECORD as u64 + 3_000_000;
     let layouts = [

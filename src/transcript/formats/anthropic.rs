@@ -35,16 +35,16 @@ use super::content_blocks::ContentBlocks;
 use crate::model::{MessageRole, SourceText, SourceVerdict, Transcript, TranscriptMessage};
 
 /// Returns the reader of a detected file.
-pub(super) fn open(look: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
+pub(super) fn open(preview: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
     Box::new(PerRecordReader::new(
-        look.record_walker(),
+        preview.record_walker(),
         AnthropicLogParser,
     ))
 }
 
 /// Returns true if one of the first records is in Anthropic's format.
-pub(super) fn is_anthropic_log(look: &FilePreview<'_>) -> bool {
-    let mut records = look.records.iter();
+pub(super) fn is_anthropic_log(preview: &FilePreview<'_>) -> bool {
+    let mut records = preview.records.iter();
     records.any(|seen| is_record(seen.bytes, &seen.sniff))
 }
 
@@ -76,10 +76,14 @@ fn contains_key(bytes: &[u8], key: &[u8]) -> bool {
 /// Returns true if the record is in Anthropic's format.
 fn is_record(record: &[u8], sniff: &RecordSniff) -> bool {
     if sniff.has("messages") {
+        // A record with `messages` is never one of the other shapes, so their checks do not run.
         return is_request(record, sniff.has("system"));
     }
+    // A line of a Message Batch, or a line of its results.
     (sniff.has("custom_id") && (sniff.has("params") || sniff.has("result")))
+        // A reply alone. `stop_reason` excludes items of the Responses API, which also have this type.
         || (sniff.type_starts_with(&["message"]) && sniff.has("role") && sniff.has("stop_reason"))
+        // A log of HTTP calls. The keys are common, so the bodies decide.
         || (sniff.has("request") && sniff.has("response") && is_pair(record))
 }
 
@@ -101,19 +105,19 @@ fn is_request(record: &[u8], system: bool) -> bool {
     }
     // OpenAI records may have their own `system` field, such as the name of a system. Those contain `tool_calls`, or
     // roles that Anthropic does not have.
-    let prompted = || {
+    let has_only_anthropic_roles = || {
         let Ok(ObjectOnly(read)) =
             serde_json::from_slice::<ObjectOnly<AnthropicRequestProbe<'_>>>(record)
         else {
             return false;
         };
-        let spoken = |ObjectOnly(one): &ObjectOnly<AnthropicMessageProbe<'_>>| {
+        let has_anthropic_role = |ObjectOnly(one): &ObjectOnly<AnthropicMessageProbe<'_>>| {
             matches!(&*one.role, "user" | "assistant") && one.tool_calls.is_none()
         };
-        read.system.get().starts_with(['"', '[']) && read.messages.iter().all(spoken)
+        read.system.get().starts_with(['"', '[']) && read.messages.iter().all(has_anthropic_role)
     };
-    native::is_foreign_shape(record)
-        || (system && prompted())
+    native::has_anthropic_blocks(record)
+        || (system && has_only_anthropic_roles())
         // The preview may contain only the beginning of a large record.
         || (memchr::memmem::find(record, b"\"tool_use_id\"").is_some()
             && serde_json::from_slice::<&RawValue>(record).is_err())
@@ -125,14 +129,15 @@ fn is_pair(record: &[u8]) -> bool {
     else {
         return false;
     };
+    // Some logs store the bodies as JSON in a string.
     let inner = |raw: Option<&RawValue>| raw.map(|raw| text_or_json(raw).into_owned());
     let response = inner(pair.response.map(unwrap_body));
     let request = inner(pair.request.map(unwrap_body));
-    let replied = response.is_some_and(|text| {
+    let has_anthropic_reply = response.is_some_and(|text| {
         let sniff = RecordSniff::from_record(text.as_bytes());
         sniff.has("content") && sniff.has("role") && sniff.type_starts_with(&["message"])
     });
-    replied
+    has_anthropic_reply
         || request.is_some_and(|text| {
             let sniff = RecordSniff::from_record(text.as_bytes());
             sniff.has("messages") && is_request(text.as_bytes(), sniff.has("system"))
@@ -150,6 +155,7 @@ impl RecordParser for AnthropicLogParser {
         cx: RecordCx<'_>,
         out: &mut TranscriptSink,
     ) -> Result<(), String> {
+        // A file may mix both formats, so each record decides by itself.
         if is_record(
             record.as_bytes(),
             &RecordSniff::from_record(record.as_bytes()),
@@ -157,6 +163,7 @@ impl RecordParser for AnthropicLogParser {
             out.push_transcript(&parse_transcript(record)?);
             return Ok(());
         }
+        // An empty default id: the caller sets the default id of a record without one.
         let parsed = parse_native(record.as_bytes(), cx.span.number, "");
         out.push_transcript(&parsed.map_err(|bad| bad.why)?);
         Ok(())
@@ -221,7 +228,7 @@ fn unwrap_body(raw: &RawValue) -> &RawValue {
         body: &'a RawValue,
     }
     parse_or_none::<ObjectOnly<AnthropicHttpBody<'_>>>(Some(raw))
-        .map_or(raw, |ObjectOnly(whole)| whole.body)
+        .map_or(raw, |ObjectOnly(http)| http.body)
 }
 
 /// A transcript under construction.
@@ -236,13 +243,14 @@ struct AnthropicTranscriptBuilder<'a> {
 fn parse_transcript(record: &str) -> Result<Transcript<'static>, String> {
     let ObjectOnly(mut raw): ObjectOnly<AnthropicLogRecord<'_>> =
         serde_json::from_str(record).map_err(|why| native::format_json_error(&why))?;
-    let mut made = AnthropicTranscriptBuilder {
+    let mut builder = AnthropicTranscriptBuilder {
         id: raw.id.or(raw.custom_id).and_then(id_text),
         ..AnthropicTranscriptBuilder::default()
     };
-    made.meta.set("source", "anthropic");
+    builder.meta.set("source", "anthropic");
+    // These values describe the call, so they belong to the message of the reply.
     let mut reply_meta = MetadataBuilder::default();
-    let (tags_of, verdicts) = (raw.tags, raw.verdicts.take());
+    let (tags, verdicts) = (raw.tags, raw.verdicts.take());
     for (key, raw) in [
         ("timestamp", raw.timestamp),
         ("latency_ms", raw.latency_ms.or(raw.duration_ms)),
@@ -253,36 +261,40 @@ fn parse_transcript(record: &str) -> Result<Transcript<'static>, String> {
             reply_meta.set(key, value);
         }
     }
+    // A log of calls (`request`) or a line of a batch (`params`).
     if let Some(request) = raw.request.or(raw.params) {
         let request = text_or_json(unwrap_body(request));
         let ObjectOnly(request): ObjectOnly<AnthropicLogRecord<'_>> =
             serde_json::from_str(&request).map_err(|why| format!("its request: {why}"))?;
-        made.add_request(request)?;
+        builder.add_request(request)?;
         if let Some(response) = raw.response {
             let response = text_or_json(unwrap_body(response));
-            made.add_reply(&response, reply_meta)
+            builder
+                .add_reply(&response, reply_meta)
                 .map_err(|why| format!("its response: {why}"))?;
         }
-        if let Some(own) = parse_or_none(raw.metadata) {
-            made.meta.merge_source(own);
+        if let Some(record_metadata) = parse_or_none(raw.metadata) {
+            builder.meta.merge_source(record_metadata);
         }
     } else if let Some(result) = raw.result {
-        made.add_batch_result(result, reply_meta)?;
+        builder.add_batch_result(result, reply_meta)?;
     } else if raw.messages.is_some() {
-        made.meta.merge_source(Value::Object(Map::from_iter(
+        // A request without a reply has no message for the time, so the transcript gets it.
+        builder.meta.merge_source(Value::Object(Map::from_iter(
             parse_or_none::<Value>(raw.timestamp).map(|at| ("timestamp".to_owned(), at)),
         )));
-        made.add_request(raw)?;
+        builder.add_request(raw)?;
     } else if raw.role.is_some() {
-        made.add_reply(record, reply_meta)?;
+        builder.add_reply(record, reply_meta)?;
     } else {
         return Err("it holds neither `messages` nor a reply".to_owned());
     }
-    Ok(made.finish(tags_of, verdicts))
+    Ok(builder.finish(tags, verdicts))
 }
 
 impl AnthropicTranscriptBuilder<'_> {
     fn add_request(&mut self, raw: AnthropicLogRecord<'_>) -> Result<(), String> {
+        // Anthropic keeps the system prompt outside of `messages`.
         if let Some(system) = raw.system {
             let parts = ContentBlocks::from_content(system).into_parts();
             if !parts.is_empty() {
@@ -295,11 +307,11 @@ impl AnthropicTranscriptBuilder<'_> {
         }
         let messages = raw.messages.ok_or("it has no list `messages`")?;
         for (at, ObjectOnly(message)) in messages.into_iter().enumerate() {
-            let turns = message
+            let converted = message
                 .into_messages(MetadataBuilder::default())
                 .map_err(|why| format!("message {at}: {why}"))?;
-            for turn in turns {
-                self.push_message(turn);
+            for message in converted {
+                self.push_message(message);
             }
         }
         if let Some(model) = raw.model.and_then(json_string) {
@@ -309,13 +321,14 @@ impl AnthropicTranscriptBuilder<'_> {
         if !names.is_empty() {
             self.meta.set("tools", names);
         }
-        if let Some(own) = parse_or_none(raw.metadata) {
-            self.meta.merge_source(own);
+        if let Some(request_metadata) = parse_or_none(raw.metadata) {
+            self.meta.merge_source(request_metadata);
         }
         Ok(())
     }
 
     fn add_reply(&mut self, text: &str, meta: MetadataBuilder) -> Result<(), String> {
+        // A failed call has an error object instead of a message. It is not a fault: the request is readable.
         let failed = parse_text::<ObjectOnly<AnthropicBatchResult<'_>>>(text)
             .filter(|ObjectOnly(read)| read.kind.as_deref() == Some("error"));
         if let Some(ObjectOnly(AnthropicBatchResult {
@@ -333,9 +346,9 @@ impl AnthropicTranscriptBuilder<'_> {
         if let Some(model) = reply.model.and_then(json_string) {
             self.meta.set("model", &*model);
         }
-        let turns = reply.into_messages(meta)?;
-        for turn in turns {
-            self.push_message(turn);
+        let converted = reply.into_messages(meta)?;
+        for message in converted {
+            self.push_message(message);
         }
         Ok(())
     }
@@ -350,6 +363,7 @@ impl AnthropicTranscriptBuilder<'_> {
                 self.meta.set("error", format_error(why));
                 Ok(())
             }
+            // The batch states `canceled` or `expired` without an error object.
             (None, None, Some(kind)) => {
                 self.meta
                     .set("error", format!("the batch says: {}", &**kind));
@@ -361,28 +375,28 @@ impl AnthropicTranscriptBuilder<'_> {
 
     fn push_message(&mut self, message: TranscriptMessage<'_>) {
         // The message may borrow from a decoded string that does not live long enough, so it is copied.
-        let one = Transcript {
+        let holder = Transcript {
             messages: vec![message],
             ..Transcript::default()
         };
-        self.messages.extend(one.into_owned().messages);
+        self.messages.extend(holder.into_owned().messages);
     }
 
     fn finish(
         self,
-        tags_of: Option<&RawValue>,
+        tags: Option<&RawValue>,
         verdicts: Option<Vec<ObjectOnly<SourceVerdict>>>,
     ) -> Transcript<'static> {
-        let tags_of = tags_of.map(parse_tags).unwrap_or_default();
+        let tags = tags.map(parse_tags).unwrap_or_default();
         let verdicts = verdicts.into_iter().flatten();
-        let made = Transcript {
+        let transcript = Transcript {
             id: self.id.unwrap_or_default(),
             messages: self.messages,
             metadata: self.meta.finish(),
-            tags: tags_of,
+            tags: tags,
             verdicts: verdicts.map(|ObjectOnly(verdict)| verdict).collect(),
         };
-        made.into_owned()
+        transcript.into_owned()
     }
 }
 
@@ -437,10 +451,11 @@ impl<'a> AnthropicLogMessage<'a> {
         if !cited.is_empty() {
             meta.set("citations", cited);
         }
-        if let Some(own) = parse_or_none(self.metadata) {
-            meta.merge_source(own);
+        if let Some(message_metadata) = parse_or_none(self.metadata) {
+            meta.merge_source(message_metadata);
         }
         let meta = meta.finish();
+        // A reply is one message. Only user messages contain tool results, which need messages of their own.
         if role == MessageRole::Assistant {
             return Ok(vec![TranscriptMessage {
                 role,
@@ -448,11 +463,11 @@ impl<'a> AnthropicLogMessage<'a> {
                 metadata: meta,
             }]);
         }
-        let mut turns = blocks.into_messages(&role);
-        for turn in &mut turns {
-            turn.metadata.clone_from(&meta);
+        let mut messages = blocks.into_messages(&role);
+        for message in &mut messages {
+            message.metadata.clone_from(&meta);
         }
-        Ok(turns)
+        Ok(messages)
     }
 }
 
@@ -481,6 +496,7 @@ pub(super) fn parse_usage(usage: &RawValue) -> SourceUsage {
         return SourceUsage::default();
     };
     let cached = parse_or_none::<u64>(usage.cache_read_input_tokens);
+    // Both counts are input tokens that `input_tokens` leaves out.
     let cache_counts = [
         parse_or_none::<u64>(usage.cache_creation_input_tokens),
         cached,
@@ -512,6 +528,7 @@ fn format_error(raw: &RawValue) -> String {
         error: Option<&'a RawValue>,
     }
     match parse_or_none::<ObjectOnly<AnthropicLogError<'_>>>(Some(raw)) {
+        // Error bodies of the API wrap the error object in another one.
         Some(ObjectOnly(AnthropicLogError {
             error: Some(inner), ..
         })) => format_error(inner),

@@ -33,33 +33,37 @@ use super::{gemini, openai};
 use crate::model::{SourceText, Transcript, TranscriptMessage};
 
 /// Returns a reader of logs and replies, one record each.
-pub(super) fn open(look: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
-    Box::new(PerRecordReader::new(look.record_walker(), ApiLogParser))
+pub(super) fn open(preview: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
+    Box::new(PerRecordReader::new(preview.record_walker(), ApiLogParser))
 }
 
 /// Returns a reader of Gemini's contents: a list of contents is one record.
-pub(super) fn open_contents(look: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
-    Box::new(PerRecordReader::new(look.list_walker(), ApiLogParser))
+pub(super) fn open_contents(preview: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
+    Box::new(PerRecordReader::new(preview.list_walker(), ApiLogParser))
 }
 
 /// Returns a reader of lists of messages or items. A list is a conversation, and so are consecutive lines.
-pub(super) fn open_list(look: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
-    match look.layout {
+pub(super) fn open_list(preview: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
+    match preview.layout {
         RecordLayout::Values { array: true } => {
-            Box::new(PerRecordReader::new(look.list_walker(), ApiLogParser))
+            // `list_walker` keeps the outer bracket, so the whole list is one record.
+            Box::new(PerRecordReader::new(preview.list_walker(), ApiLogParser))
         }
-        RecordLayout::Lines => {
-            Box::new(PerSessionReader::new(look.record_walker(), ApiLinesParser))
-        }
-        _ => Box::new(PerRecordReader::new(look.record_walker(), ApiLogParser)),
+        // One message per line: only a session parser joins lines to one conversation.
+        RecordLayout::Lines => Box::new(PerSessionReader::new(
+            preview.record_walker(),
+            ApiLinesParser,
+        )),
+        _ => Box::new(PerRecordReader::new(preview.record_walker(), ApiLogParser)),
     }
 }
 
 /// Returns true if the records are items of the Responses API. An Anthropic message has the same type and role.
-pub(super) fn is_responses_items(look: &FilePreview<'_>) -> bool {
-    look.first_matches(|s| {
+pub(super) fn is_responses_items(preview: &FilePreview<'_>) -> bool {
+    preview.first_matches(|s| {
+        // Anthropic messages also have this type and role, but with `model` and `stop_reason`.
         let message = s.has("role") && s.has("content") && s.type_starts_with(&["message"]);
-        let others = [
+        let item_types = [
             "function_call",
             "reasoning",
             "custom_tool_call",
@@ -67,14 +71,15 @@ pub(super) fn is_responses_items(look: &FilePreview<'_>) -> bool {
             "web_search_call",
         ];
         (message && !s.has("model") && !s.has("stop_reason"))
-            || s.type_starts_with(&others)
+            // The types are common words, so an item also needs a key that the Responses API writes.
+            || s.type_starts_with(&item_types)
                 && (s.has("call_id") || s.has("summary") || s.has("id") || s.has("name"))
     })
 }
 
 /// Returns true if the records are requests to the Responses API, its replies, or both in one.
-pub(super) fn is_responses(look: &FilePreview<'_>) -> bool {
-    let Some(seen) = look.records.first() else {
+pub(super) fn is_responses(preview: &FilePreview<'_>) -> bool {
+    let Some(seen) = preview.records.first() else {
         return false;
     };
     let s = &seen.sniff;
@@ -87,6 +92,7 @@ pub(super) fn is_responses(look: &FilePreview<'_>) -> bool {
 
 /// Returns true if a list occurs under this key at any depth.
 fn has_list_at(record: &[u8], key: &str) -> bool {
+    // A text search, because a preview may contain only the beginning of a large record.
     let quoted = format!("\"{key}\"");
     let mut places = memchr::memmem::find_iter(record, quoted.as_bytes());
     places.any(|at| {
@@ -97,9 +103,9 @@ fn has_list_at(record: &[u8], key: &str) -> bool {
 }
 
 /// Returns true if the records are messages, or lists of messages.
-pub(super) fn is_message_list(look: &FilePreview<'_>) -> bool {
-    look.first_matches(|s| s.has("role"))
-        || look.records.first().is_some_and(|seen| {
+pub(super) fn is_message_list(preview: &FilePreview<'_>) -> bool {
+    preview.first_matches(|s| s.has("role"))
+        || preview.records.first().is_some_and(|seen| {
             seen.bytes.starts_with(b"[") && memchr::memmem::find(seen.bytes, b"\"role\"").is_some()
         })
 }
@@ -128,15 +134,16 @@ impl RecordParser for ApiLogParser {
             return parse_list_record(record, out);
         }
         let fields = RawFields::parse(record)?;
-        let pair = fields.has_key("response") || fields.has("request");
-        if fields.has("messages") && !pair && !fields.has("choices") {
+        let has_exchange_keys = fields.has_key("response") || fields.has("request");
+        // A native record in a log: `messages` without a request, reply or choices.
+        if fields.has("messages") && !has_exchange_keys && !fields.has("choices") {
             let native =
                 parse_native(record.as_bytes(), cx.span.number, "").map_err(|bad| bad.why)?;
             out.push_transcript(&native);
             return Ok(());
         }
-        let held = UnpackedBodies::default();
-        let (request_body, reply_body) = split_exchange(&fields, &held)?;
+        let unpacked = UnpackedBodies::default();
+        let (request_body, reply_body) = split_exchange(&fields, &unpacked)?;
         let exchange = parse_exchange(&request_body, &reply_body)?;
         push_exchange(exchange, &fields, out);
         Ok(())
@@ -144,20 +151,20 @@ impl RecordParser for ApiLogParser {
 }
 
 /// Adds one transcript per choice of the reply.
-fn push_exchange(found: ApiExchange<'_>, record: &RawFields<'_>, out: &mut TranscriptSink) {
-    for kind in &found.unknown_kinds {
+fn push_exchange(exchange: ApiExchange<'_>, record: &RawFields<'_>, out: &mut TranscriptSink) {
+    for kind in &exchange.unknown_kinds {
         out.count_unknown(kind);
     }
-    let own = ["custom_id", "key", "id", "request_id"];
+    let id_keys = ["custom_id", "key", "id", "request_id"];
     let wrapped = EXCHANGE_KEYS.iter().any(|key| record.has_key(key));
     // In a batch, `id` identifies the line, and the author of the batch chose `custom_id`. So `custom_id` comes first.
-    let id = own.iter().find_map(|key| record.id_text(key));
-    let id = id.or(found.id).unwrap_or_default();
+    let id = id_keys.iter().find_map(|key| record.id_text(key));
+    let id = id.or(exchange.id).unwrap_or_default();
     let tags = record.get("tags").map(parse_tags).unwrap_or_default();
-    for (at, messages) in found.conversations.into_iter().enumerate() {
+    for (at, messages) in exchange.conversations.into_iter().enumerate() {
         let mut meta = MetadataBuilder::default();
-        meta.set("source", found.source);
-        if let Some(reply_meta) = found.meta.clone().finish()
+        meta.set("source", exchange.source);
+        if let Some(reply_meta) = exchange.meta.clone().finish()
             && let Ok(reply_meta) = RawFields::parse(reply_meta.get())
         {
             meta.merge_source_fields(&reply_meta);
@@ -166,6 +173,7 @@ fn push_exchange(found: ApiExchange<'_>, record: &RawFields<'_>, out: &mut Trans
             add_extra_keys(record, &mut meta);
         }
         let number = at + 1;
+        // The first choice keeps the id. Each further choice is a transcript with a number.
         let id = match (at, id.is_empty()) {
             (0, _) => id.clone(),
             (_, true) => SourceText::default(),
@@ -216,6 +224,7 @@ fn add_extra_keys(record: &RawFields<'_>, meta: &mut MetadataBuilder) {
         "method",
         "url",
     ];
+    // `latency_ms` is the standard key in dicta; many logs name it `duration_ms`.
     if !record.has("latency_ms") {
         meta.set_raw("latency_ms", record.get("duration_ms"));
     }
@@ -224,15 +233,15 @@ fn add_extra_keys(record: &RawFields<'_>, meta: &mut MetadataBuilder) {
             meta.set_raw(key, Some(value));
         }
     }
-    if let Some(own) = record.object("metadata") {
-        meta.merge_source_fields(&own);
+    if let Some(record_metadata) = record.object("metadata") {
+        meta.merge_source_fields(&record_metadata);
     }
 }
 
 /// Returns the request and the reply of a record.
 fn split_exchange<'a>(
     record: &RawFields<'a>,
-    held: &'a UnpackedBodies,
+    unpacked: &'a UnpackedBodies,
 ) -> Result<(ExchangeBody<'a>, ExchangeBody<'a>), String> {
     let wrapped = record.has_key("response") || record.has_key("request");
     if !wrapped && !record.has("body") {
@@ -245,10 +254,11 @@ fn split_exchange<'a>(
             ExchangeBody::Object(record.clone()),
         ));
     }
-    let [first, second] = &held.request;
+    // One slot for the HTTP message and one for its body: each may be JSON in a string.
+    let [first, second] = &unpacked.request;
     let request_body = record.get_first(&["request", "body"]);
     let request_body = unwrap_http_body(ExchangeBody::from_raw(request_body, first), second)?;
-    let [first, second] = &held.response;
+    let [first, second] = &unpacked.response;
     let reply_body = unwrap_http_body(
         ExchangeBody::from_raw(record.get("response"), first),
         second,
@@ -264,14 +274,15 @@ fn split_exchange<'a>(
 /// Returns the body of an HTTP message.
 fn unwrap_http_body<'a>(
     side: ExchangeBody<'a>,
-    held: &'a UnpackedText,
+    unpacked: &'a UnpackedText,
 ) -> Result<ExchangeBody<'a>, String> {
     let ExchangeBody::Object(fields) = &side else {
         return Ok(side);
     };
+    // Programs spell the status of an HTTP reply differently.
     let status = ["status_code", "statusCode", "status"];
     let status = status.iter().find_map(|key| fields.integer(key));
-    let body = ExchangeBody::from_raw(fields.get("body"), held);
+    let body = ExchangeBody::from_raw(fields.get("body"), unpacked);
     if let Some(status) = status.filter(|status| *status >= 400) {
         let error = match &body {
             ExchangeBody::Object(body) => api_error(body),
@@ -298,28 +309,30 @@ fn parse_exchange<'a>(
     if let Some(why) = reply_body.object().and_then(api_error) {
         return Err(why);
     }
-    let mut found = ApiExchange {
+    let mut exchange = ApiExchange {
         source: "openai",
         ..ApiExchange::default()
     };
     if let Some(request_body) = request_body.object() {
-        found.meta.set_raw("model", request_body.get("model"));
+        exchange.meta.set_raw("model", request_body.get("model"));
     }
     // The keys of one side are enough, because a log may have only one.
+    // The first match decides. Chat completions come last, because they have no key of their own.
     if request_body.has_any(&["contents"]) || gemini::is_reply(reply_body) {
-        found.source = "gemini";
-        gemini::parse_exchange(request_body, reply_body, &mut found)?;
+        exchange.source = "gemini";
+        gemini::parse_exchange(request_body, reply_body, &mut exchange)?;
     } else if request_body.has_any(&["input", "instructions"]) || openai::is_response(reply_body) {
-        openai::parse_responses(request_body, reply_body, &mut found)?;
+        openai::parse_responses(request_body, reply_body, &mut exchange)?;
     } else if is_anthropic(reply_body) {
+        // A pair in Anthropic's format among other records, which `anthropic.rs` did not claim.
         return Err("its answer is an Anthropic message; such pairs are not read yet".to_owned());
     } else {
-        openai::parse_chat(request_body, reply_body, &mut found)?;
+        openai::parse_chat(request_body, reply_body, &mut exchange)?;
     }
-    if found.conversations.iter().all(Vec::is_empty) {
+    if exchange.conversations.iter().all(Vec::is_empty) {
         return Err("it holds no message".to_owned());
     }
-    Ok(found)
+    Ok(exchange)
 }
 
 fn is_anthropic(reply_body: &ExchangeBody<'_>) -> bool {
@@ -334,10 +347,11 @@ fn parse_conversation<'a>(
     all: &[&'a RawValue],
     unknown_kinds: &mut Vec<String>,
 ) -> Result<Transcript<'a>, String> {
-    let parts = |raw: &&RawValue| {
+    let is_gemini_content = |raw: &&RawValue| {
         RawFields::from_raw(raw).is_some_and(|entry| entry.has("parts") && !entry.has("content"))
     };
-    if all.iter().any(parts) {
+    // Gemini names the content of a message `parts`.
+    if all.iter().any(is_gemini_content) {
         return Ok(build_transcript(
             "gemini",
             gemini::parse_contents(all, unknown_kinds)?,
@@ -367,6 +381,7 @@ struct ApiLinesParser;
 
 impl SessionParser for ApiLinesParser {
     fn starts_session(&mut self, _: &[u8]) -> bool {
+        // The file has no line that begins a conversation.
         false
     }
 

@@ -28,10 +28,10 @@ use crate::transcript::native::parse_or_none;
 #[expect(clippy::unnecessary_wraps, reason = "the table's type")]
 pub(super) fn open(
     _source: &SourceFile,
-    look: &FilePreview<'_>,
+    preview: &FilePreview<'_>,
 ) -> Result<Box<dyn TranscriptReader>, TranscriptError> {
     Ok(Box::new(PerRecordReader::new(
-        look.record_walker(),
+        preview.record_walker(),
         AtifParser,
     )))
 }
@@ -102,42 +102,44 @@ impl RecordParser for AtifParser {
         _cx: RecordCx<'_>,
         out: &mut TranscriptSink,
     ) -> Result<(), String> {
-        let ObjectOnly(whole): ObjectOnly<AtifTrajectory<'_>> =
+        let ObjectOnly(trajectory): ObjectOnly<AtifTrajectory<'_>> =
             serde_json::from_str(record).map_err(|why| format!("not an ATIF trajectory: {why}"))?;
-        out.count_records(whole.steps.len() as u64);
+        out.count_records(trajectory.steps.len() as u64);
         let mut messages = Vec::new();
-        for raw in &whole.steps {
+        for raw in &trajectory.steps {
             match serde_json::from_str::<ObjectOnly<AtifStep<'_>>>(raw.get()) {
                 Ok(ObjectOnly(step)) => read_step(&step, &mut messages),
+                // One broken step must not hide the other steps of the trajectory.
                 Err(_) => out.count_unknown("a step of another shape"),
             }
         }
-        let agent: Value = parse_or_none(whole.agent).unwrap_or_default();
+        let agent: Value = parse_or_none(trajectory.agent).unwrap_or_default();
         let mut meta = MetadataBuilder::default();
         meta.set("source", "atif");
         meta.set("agent", agent["name"].clone());
         meta.set("model", agent["model_name"].clone());
-        if let Some(sum) = parse_or_none::<Value>(whole.final_metrics) {
+        if let Some(metrics) = parse_or_none::<Value>(trajectory.final_metrics) {
             let tokens = SourceUsage {
-                input: sum["total_prompt_tokens"].as_u64(),
-                output: sum["total_completion_tokens"].as_u64(),
-                cached: sum["total_cached_tokens"].as_u64(),
+                input: metrics["total_prompt_tokens"].as_u64(),
+                output: metrics["total_completion_tokens"].as_u64(),
+                cached: metrics["total_cached_tokens"].as_u64(),
                 ..SourceUsage::default()
             };
             meta.set("usage", tokens.to_json());
-            meta.set("cost_usd", sum["total_cost_usd"].as_f64());
+            meta.set("cost_usd", metrics["total_cost_usd"].as_f64());
         }
-        let began = messages
+        // ATIF has no time for the whole trajectory, so the first step supplies it.
+        let first_metadata = messages
             .first()
             .and_then(|message: &TranscriptMessage<'_>| message.metadata.as_ref());
         meta.set(
             "timestamp",
-            began
+            first_metadata
                 .map(|meta| meta.parse_value()["timestamp"].clone())
                 .unwrap_or_default(),
         );
         out.push_transcript(&Transcript {
-            id: SourceText::from(text_or_json(whole.session_id)),
+            id: SourceText::from(text_or_json(trajectory.session_id)),
             messages,
             metadata: meta.finish(),
             ..Transcript::default()
@@ -158,10 +160,14 @@ fn read_step(step: &AtifStep<'_>, messages: &mut Vec<TranscriptMessage<'static>>
     if !thoughts.is_empty() {
         parts.push(TranscriptPart::Reasoning(SourceText::from(thoughts)));
     }
-    if let Some(said) = step.message {
-        let mut read = LenientMessageReader::default();
-        read.read_json(&format!("{{\"parts\":{}}}", said.get()), &MessageRole::User);
-        parts.extend(read.messages.into_iter().flat_map(|message| message.parts));
+    if let Some(message) = step.message {
+        let mut reader = LenientMessageReader::default();
+        // The wrapper makes a text and a list of parts one shape that the shared reader accepts.
+        reader.read_json(
+            &format!("{{\"parts\":{}}}", message.get()),
+            &MessageRole::User,
+        );
+        parts.extend(reader.messages.into_iter().flat_map(|reader| reader.parts));
     }
     for ObjectOnly(call) in step.tool_calls.iter().flatten() {
         parts.push(TranscriptPart::ToolCall(ToolCall {
@@ -173,6 +179,7 @@ fn read_step(step: &AtifStep<'_>, messages: &mut Vec<TranscriptMessage<'static>>
     let mut meta = MetadataBuilder::default();
     let at: Value = parse_or_none(step.timestamp).unwrap_or_default();
     meta.set("timestamp", at.clone());
+    // Only steps of the agent call a model; other steps have no metrics.
     if role == MessageRole::Assistant {
         meta.set(
             "model",
@@ -200,9 +207,10 @@ fn read_step(step: &AtifStep<'_>, messages: &mut Vec<TranscriptMessage<'static>>
         .flat_map(|ObjectOnly(all)| all.results.iter().flatten());
     for ObjectOnly(one) in observed {
         let id = text_or_json(one.source_call_id);
-        let (content, _) = parse_tool_response(one.content);
+        let content = parse_tool_response(one.content).content;
         let mut meta = MetadataBuilder::default();
         meta.set("timestamp", at.clone());
+        // Without a call id, the environment reports something that the agent did not ask for.
         let (role, part) = if id.is_empty() {
             (
                 MessageRole::User,
@@ -223,10 +231,10 @@ fn read_step(step: &AtifStep<'_>, messages: &mut Vec<TranscriptMessage<'static>>
 mod tests {
     use serde_json::json;
 
-    use crate::transcript::formats::story::{lines, read};
+    use crate::transcript::formats::read_back::{message_lines, read};
 
     #[test]
-    fn a_trajectory() {
+    fn trajectory_becomes_a_transcript() {
         let file = json!({
             "schema_version": "ATIF-v1.6", "session_id": "run-1",
             "agent": {"name": "made", "version": "1", "model_name": "made-1"},
@@ -246,10 +254,10 @@ mod tests {
                 .expect("JSON")
                 .as_bytes(),
         );
-        let story = all[0].as_ref().expect("a transcript");
-        assert_eq!(story["id"], "run-1");
+        let transcript = all[0].as_ref().expect("a transcript");
+        assert_eq!(transcript["id"], "run-1");
         assert_eq!(
-            lines(story),
+            message_lines(transcript),
             [
                 "user List the files.",
                 "assistant <reasoning> | I look. | bash({\"cmd\":\"ls\"})",
@@ -257,8 +265,8 @@ mod tests {
                 "user the shell ended",
             ]
         );
-        assert_eq!(story["messages"][1]["metadata"]["usage"]["cached"], 2);
-        assert_eq!(story["metadata"]["cost_usd"], 0.01);
+        assert_eq!(transcript["messages"][1]["metadata"]["usage"]["cached"], 2);
+        assert_eq!(transcript["metadata"]["cost_usd"], 0.01);
         assert_eq!(tally.unknown["a step of another shape"], 1);
     }
 }

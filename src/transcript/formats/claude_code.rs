@@ -47,16 +47,17 @@ use line::{ClaudeCodeEnvelope, ClaudeCodeLine, ClaudeCodeLineKind};
 use line_message::ClaudeCodeMessage;
 
 /// Returns the reader of a detected file.
-pub(super) fn open(look: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
+pub(super) fn open(preview: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
     Box::new(PerSessionReader::new(
-        look.record_walker(),
+        preview.record_walker(),
         ClaudeCodeParser::default(),
     ))
 }
 
 /// Returns true if one of the first lines is a line of a session. The very first line may be broken.
-pub(super) fn is_session(look: &FilePreview<'_>) -> bool {
-    look.any_matches(|s| {
+pub(super) fn is_session(preview: &FilePreview<'_>) -> bool {
+    // Any line counts, because the first lines may be titles or snapshots without these keys.
+    preview.any_matches(|s| {
         (s.has("sessionId") && (s.has("uuid") || s.has("message") || s.has("type")))
             || (s.has("leafUuid") && s.has("summary"))
             || s.type_starts_with(&[
@@ -84,8 +85,10 @@ impl SessionParser for ClaudeCodeParser {
         let uuid = line.uuid.and_then(json_string);
         let session = line.session.and_then(json_string);
         let begins = match (&session, &uuid) {
+            // A session id that this session has not used yet.
             (Some(session), Some(_)) if !self.sessions.contains(&**session) => {
                 let follows = line::parent_uuid_of(line.parent, line.logical_parent);
+                // A resumed session gets a new id, but its first line names a line of the old one as parent.
                 let resumed = follows.is_some_and(|uuid| self.uuids.contains(&*uuid));
                 let begins = !resumed && !self.sessions.is_empty();
                 // The ids of earlier sessions no longer matter, and a file may contain thousands of sessions.
@@ -103,6 +106,7 @@ impl SessionParser for ClaudeCodeParser {
     }
 
     fn parse_session(&self, lines: &[&[u8]], cx: RecordCx<'_>, out: &mut TranscriptSink) {
+        // `wrapping_sub` is safe for an empty list, because the loop below then does not run.
         let last = lines.len().wrapping_sub(1);
         let mut read = Vec::with_capacity(lines.len());
         let mut seen = HashSet::new();
@@ -136,10 +140,12 @@ impl SessionParser for ClaudeCodeParser {
             }
             read.push(line);
         }
+        // All lines are known now, so a sub-agent finds the call that started it, wherever that call is.
         let mut session = ClaudeCodeSession::from_lines(&read, cx.source, out);
         for agent_lines in session.split_by_agent() {
             has_transcripts |= session.push_transcripts(&agent_lines, out);
         }
+        // Broken lines alone are only counted. They are a fault if nothing else remains.
         if broken && !has_transcripts {
             out.push_fault("the session holds no message that can be read");
         }
@@ -194,30 +200,34 @@ impl<'s, 'a> ClaudeCodeSession<'s, 'a> {
         // Sidechains of old versions have no agent id; their start identifies them.
         let mut by_agent: HashMap<SourceText<'a>, usize> = HashMap::new();
         let mut by_uuid: HashMap<&str, usize> = HashMap::new();
-        let mut nameless = 0;
-        let mut latest = None;
+        let mut nameless_count = 0;
+        let mut latest_nameless = None;
         for (at, line) in self.lines.iter().enumerate() {
             if !line.sidechain {
                 all[0].lines.push(at);
                 continue;
             }
+            // Step 1: the sub-agent of the line, by its id or else by its parent.
             let index = match (&line.agent, &line.parent_uuid) {
                 (Some(agent), _) => by_agent.get(agent).copied(),
+                // A parent in the main conversation starts a new sidechain.
                 (None, Some(uuid)) if self.agents.is_main(uuid) => None,
-                (None, Some(uuid)) => by_uuid.get(&**uuid).copied().or(latest),
+                (None, Some(uuid)) => by_uuid.get(&**uuid).copied().or(latest_nameless),
                 (None, None) => None,
             };
             let index = index.unwrap_or(all.len());
+            // Step 2: a new sub-agent. Those without an id get a number.
             if index == all.len() {
-                nameless += usize::from(line.agent.is_none());
+                nameless_count += usize::from(line.agent.is_none());
                 let agent = line.agent.clone();
-                all.push(new_agent(Some(
-                    agent.unwrap_or_else(|| SourceText::from(nameless.to_string())),
-                )));
+                all.push(new_agent(Some(agent.unwrap_or_else(|| {
+                    SourceText::from(nameless_count.to_string())
+                }))));
             }
+            // Step 3: remember the line, so that later lines find their sub-agent.
             match &line.agent {
                 Some(agent) => by_agent.insert(agent.clone(), index),
-                None => latest.replace(index),
+                None => latest_nameless.replace(index),
             };
             by_uuid.extend(line.uuid.as_deref().map(|uuid| (uuid, index)));
             all[index].lines.push(at);
@@ -234,16 +244,17 @@ impl<'s, 'a> ClaudeCodeSession<'s, 'a> {
             .collect();
         let Branches {
             paths,
-            dropped_count: left,
+            dropped_count,
         } = Branches::from_nodes(&nodes);
+        // The nodes borrow from `self`, which `build_transcript` needs next.
         drop(nodes);
-        for _ in 0..left {
+        for _ in 0..dropped_count {
             out.count_unknown("a message of one branch too many");
         }
         // Every branch repeats the beginning of the session, so the branches of a large session could fill the memory.
-        let most = out.byte_count() + 2 * MAX_RECORD;
+        let byte_limit = out.byte_count() + 2 * MAX_RECORD;
         for (branch_index, path) in paths.iter().enumerate() {
-            if out.byte_count() > most {
+            if out.byte_count() > byte_limit {
                 out.count_unknown("a branch of a session that is too large");
                 continue;
             }
@@ -288,10 +299,11 @@ impl<'s, 'a> ClaudeCodeSession<'s, 'a> {
             .find_map(|at| self.lines[*at].session.as_deref());
         // A session without an id gets the name of its file.
         let stem = self.source.stem();
-        let own = match &agent_lines.agent {
+        let transcript_id = match &agent_lines.agent {
             None => session.unwrap_or(stem).to_owned(),
             Some(agent) => conversation::agent_transcript_id(session.unwrap_or(stem), agent),
         };
+        // The prompt of a sub-agent is its first text; it may identify the call that started it.
         let spawn = agent_lines.agent.as_ref().map(|agent| {
             let first = path.first().map(|at| &self.lines[*at]);
             let mut path_messages = path.iter().filter_map(|at| self.messages[*at].as_ref());
@@ -305,14 +317,15 @@ impl<'s, 'a> ClaudeCodeSession<'s, 'a> {
         if branch_index > 0 {
             tags.push(SourceText::from("branch"));
         }
+        // Messages first: the builder sums their tokens and errors for the metadata.
         let mut builder = conversation::ClaudeCodeConversationBuilder::new(self.lines, path);
         let messages = builder.build_messages(&self.messages, session);
         let spawn = spawn.as_ref().map(|(agent, spawn)| (*agent, spawn));
-        let metadata = builder.build_metadata(session, &own, branch_index, spawn);
+        let metadata = builder.build_metadata(session, &transcript_id, branch_index, spawn);
         Transcript {
             id: SourceText::from(match branch_index {
-                0 => own,
-                branch_index => format!("{own}.branch-{}", branch_index + 1),
+                0 => transcript_id,
+                branch_index => format!("{transcript_id}.branch-{}", branch_index + 1),
             }),
             messages,
             metadata,

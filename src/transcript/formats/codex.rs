@@ -22,9 +22,9 @@ use super::response_items::{ConversationBuilder, ItemError, MessageBuilder};
 use crate::model::{MessageRole, SourceText, Transcript, TranscriptPart};
 
 /// Returns the reader of a rollout file.
-pub(super) fn open(look: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
+pub(super) fn open(preview: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
     Box::new(PerSessionReader::new(
-        look.record_walker(),
+        preview.record_walker(),
         CodexRolloutParser::default(),
     ))
 }
@@ -42,16 +42,16 @@ impl SessionParser for CodexRolloutParser {
     fn starts_session(&mut self, line: &[u8]) -> bool {
         // `session_meta` is at the beginning of a header; a scan of every long line would be slow.
         let begin = &line[..line.len().min(256)];
-        let may_be =
+        let may_be_header =
             line.starts_with(b"{\"id\"") || memchr::memmem::find(begin, b"session_meta").is_some();
-        let head = may_be
+        let header = may_be_header
             .then(|| record_text(line).ok().and_then(parse_head))
             .flatten();
-        let Some(head) = head else {
+        let Some(header) = header else {
             self.only_heads = false;
             return false;
         };
-        let id = head
+        let id = header
             .id_text("id")
             .map(|id| id.0.into_owned())
             .unwrap_or_default();
@@ -62,7 +62,7 @@ impl SessionParser for CodexRolloutParser {
         }
         self.only_heads = true;
         self.lineage
-            .extend(parent_session(&head).map(|id| id.0.into_owned()));
+            .extend(parent_session(&header).map(|id| id.0.into_owned()));
         !repeated
     }
 
@@ -96,10 +96,11 @@ fn parse_head(line: &str) -> Option<RawFields<'_>> {
 
 /// Returns the session that this one was forked from or called by.
 fn parent_session<'a>(head: &RawFields<'a>) -> Option<SourceText<'a>> {
-    let called = head
+    // Versions of Codex write the parent in three places.
+    let subagent = head
         .object("source")
         .and_then(|source| source.object("subagent"));
-    let spawned = called.and_then(|agent| agent.object("thread_spawn"));
+    let spawned = subagent.and_then(|agent| agent.object("thread_spawn"));
     spawned
         .and_then(|spawn| spawn.id_text("parent_thread_id"))
         .or_else(|| head.id_text("parent_thread_id"))
@@ -152,12 +153,13 @@ impl CodexTurnTimer {
     /// Ends a turn at `at` and adds its duration: `stated` if the log has it, else the time since the start.
     fn stop(&mut self, at: Option<i64>, stated: Option<f64>) {
         let since = self.since.take();
-        let took = stated.or_else(|| match (since, at) {
+        let duration = stated.or_else(|| match (since, at) {
+            // A clock that went back gives no duration.
             (Some(from), Some(to)) if to > from => Some((to - from) as f64),
             _ => None,
         });
-        if let Some(took) = took {
-            self.total = Some(self.total.unwrap_or(0.0) + took);
+        if let Some(duration) = duration {
+            self.total = Some(self.total.unwrap_or(0.0) + duration);
         }
     }
 }
@@ -172,7 +174,9 @@ impl<'a> CodexRollout<'a> {
         let Some(payload) = line.object("payload") else {
             // Files of the first versions have no envelope.
             return match &*kind {
+                // Lines with a `record_type` describe state, not the conversation.
                 _ if line.has("record_type") => {}
+                // The header of the first versions: an id without a role.
                 "" if line.has("id") && !line.has("role") => self.add_head(line),
                 _ => self.add_item(raw, line, stamp, at, out),
             };
@@ -205,7 +209,7 @@ impl<'a> CodexRollout<'a> {
         }
         self.id = head.id_text("id");
         self.meta.set("source", "codex");
-        let same = [
+        let copied_keys = [
             ("timestamp", "timestamp"),
             ("cwd", "cwd"),
             ("version", "cli_version"),
@@ -213,8 +217,8 @@ impl<'a> CodexRollout<'a> {
             ("provider", "model_provider"),
             ("git", "git"),
         ];
-        for (key, theirs) in same {
-            self.meta.set_raw(key, head.get(theirs));
+        for (key, codex_key) in copied_keys {
+            self.meta.set_raw(key, head.get(codex_key));
         }
         if let Some(parent) = parent_session(head) {
             let parent = serde_json::json!({ "transcript": &*parent });
@@ -235,6 +239,7 @@ impl<'a> CodexRollout<'a> {
         at: Option<i64>,
         out: &mut TranscriptSink,
     ) {
+        // `add_item` may append several messages; the loop below marks exactly those.
         let before = self.builder.messages.len();
         match self.builder.add_item(raw) {
             Ok(()) => {}
@@ -245,6 +250,7 @@ impl<'a> CodexRollout<'a> {
             // The call comes before its output, which has the same id.
             self.call_times.entry(id).or_insert(at);
         }
+        // A reply may span several items, and its model is known from the turn context.
         if let Some(turn) = self.builder.open()
             && !turn.meta.has("model")
             && let Some(model) = &self.model
@@ -255,16 +261,20 @@ impl<'a> CodexRollout<'a> {
             turn.meta.set_raw("timestamp", stamp);
             mark_harness_message(turn, item);
             match &turn.role {
+                // Versions without turn events: the user's message ends a turn and begins the next one.
                 MessageRole::User if !self.clock.has_turn_events => {
                     let last = self.clock.last;
                     self.clock.stop(last, None);
                     self.clock.since = at;
                 }
                 MessageRole::Assistant => {
+                    // The usage arrived before the first message of the reply.
                     if let Some(usage) = self.usage.pending.take() {
                         turn.meta.set("usage", usage.to_json());
                     }
                 }
+                // The time between a call and its result. `finish` replaces it if the result states a
+                // duration.
                 MessageRole::Tool => {
                     for part in &mut turn.parts {
                         if let (TranscriptPart::ToolResult(result), Some(at)) = (part, at)
@@ -286,11 +296,12 @@ impl<'a> CodexRollout<'a> {
         match &*kind {
             "token_count" => {
                 if let Some(info) = event.object("info") {
-                    let of = |key: &str| info.object(key).map(|usage| parse_usage(&usage));
-                    self.add_usage(of("last_token_usage"), of("total_token_usage"));
+                    let usage_at = |key: &str| info.object(key).map(|usage| parse_usage(&usage));
+                    self.add_usage(usage_at("last_token_usage"), usage_at("total_token_usage"));
                 }
             }
             "task_started" | "turn_started" => {
+                // A new turn shows that the error did not end the session.
                 self.error = None;
                 self.clock.has_turn_events = true;
                 self.clock.since = at;
@@ -298,11 +309,13 @@ impl<'a> CodexRollout<'a> {
             "task_complete" | "turn_complete" | "turn_aborted" => {
                 self.clock.has_turn_events = true;
                 self.clock.stop(at, event.number("duration_ms"));
+                // The reason stays only until the next turn ends.
                 let aborted = &*kind == "turn_aborted";
                 let why = event
                     .text("reason")
                     .unwrap_or_else(|| SourceText::from("aborted"));
                 self.aborted = aborted.then_some(why);
+                // The next item begins a new message, even if the role is the same.
                 self.builder.close_message();
             }
             "thread_rolled_back" => self.roll_back(event.integer("num_turns").unwrap_or(0)),
@@ -335,6 +348,7 @@ impl<'a> CodexRollout<'a> {
         let result = event
             .object("result")
             .map(|result| result.has("Err") || result.has("error"));
+        // From the most explicit key to the least: state, success, exit code, then the result.
         let failed = failed
             .or_else(|| event.flag("success").map(|success| !success))
             .or_else(|| event.number("exit_code").map(|code| code != 0.0))
@@ -347,6 +361,7 @@ impl<'a> CodexRollout<'a> {
     fn add_compaction(&mut self, payload: &RawFields<'a>, stamp: Option<&RawValue>) {
         self.compactions += 1;
         self.builder.close_message();
+        // The summary may be unreadable, so a compaction may have no text.
         if let Some(summary) = payload.text("message").filter(|text| !text.is_empty()) {
             self.builder
                 .push_message(MessageRole::System, vec![TranscriptPart::Text(summary)]);
@@ -380,14 +395,16 @@ impl<'a> CodexRollout<'a> {
         if total.is_none() || total == self.usage.total {
             return;
         }
-        let sum = |tokens: Option<SourceUsage>| tokens.and_then(|tokens| tokens.total).unwrap_or(0);
-        if sum(total) < sum(self.usage.total) {
+        let total_of =
+            |tokens: Option<SourceUsage>| tokens.and_then(|tokens| tokens.total).unwrap_or(0);
+        if total_of(total) < total_of(self.usage.total) {
             // Another version of Codex resumed the session and restarted the count.
             let before = self.usage.total.take().unwrap_or_default();
             self.usage.before = self.usage.before.sum_with(before);
         }
         self.usage.total = total;
         let Some(last) = last else { return };
+        // The count follows the last item of the reply. If the reply is not open yet, it waits for it.
         match self.builder.open() {
             Some(turn) if !turn.meta.has("usage") => {
                 turn.meta.set("usage", last.to_json());
@@ -401,6 +418,7 @@ impl<'a> CodexRollout<'a> {
         if self.builder.messages.is_empty() {
             return None;
         }
+        // The last turn may have no end event, so the last item ends it.
         let last = self.clock.last;
         self.clock.stop(last, None);
         for turn in &mut self.builder.messages {
@@ -408,14 +426,14 @@ impl<'a> CodexRollout<'a> {
                 let TranscriptPart::ToolResult(result) = part else {
                     continue;
                 };
-                let own = parse_output_status(&result.content);
+                let status = parse_output_status(&result.content);
                 if result.is_error.is_none() {
                     let failed = self.call_failures.get(&result.call_id).copied();
                     // An event is more reliable than the text of the result.
-                    result.is_error = failed.or(own.failed);
+                    result.is_error = failed.or(status.failed);
                 }
                 // Old versions write a call and its result at the same time and put the duration into the result.
-                result.duration_ms = own.duration_ms.or(result.duration_ms);
+                result.duration_ms = status.duration_ms.or(result.duration_ms);
             }
         }
         let mut meta = self.meta;
@@ -502,11 +520,11 @@ fn mark_harness_message(turn: &mut MessageBuilder<'_>, item: &RawFields<'_>) {
     if turn.role != MessageRole::User || turn.parts.is_empty() {
         return;
     }
-    let texts = turn.parts.iter().all(|part| match part {
+    let only_harness_text = turn.parts.iter().all(|part| match part {
         TranscriptPart::Text(text) => TAGS.iter().any(|tag| text.trim_start().starts_with(tag)),
         _ => false,
     });
-    if texts || is_harness_item(item) {
+    if only_harness_text || is_harness_item(item) {
         turn.role = MessageRole::System;
     }
 }
@@ -516,11 +534,14 @@ fn is_harness_item(item: &RawFields<'_>) -> bool {
     let metadata = item.object("internal_chat_message_metadata_passthrough");
     let pieces = metadata.and_then(|metadata| metadata.list("content_item_metadata"));
     let pieces = pieces.unwrap_or_default();
-    let harness = |raw: &&RawValue| {
-        let from = RawFields::from_raw(raw).and_then(|piece| piece.object("provenance"));
-        from.and_then(|from| from.text("type")).as_deref() == Some("harness")
+    let is_from_harness = |raw: &&RawValue| {
+        let provenance = RawFields::from_raw(raw).and_then(|piece| piece.object("provenance"));
+        provenance
+            .and_then(|provenance| provenance.text("type"))
+            .as_deref()
+            == Some("harness")
     };
-    !pieces.is_empty() && pieces.iter().all(harness)
+    !pieces.is_empty() && pieces.iter().all(is_from_harness)
 }
 
 /// The status in a tool result of an older version.
@@ -534,6 +555,7 @@ struct CodexOutputStatus {
 
 /// Parses the status that an older version wrote into a tool result.
 fn parse_output_status(content: &str) -> CodexOutputStatus {
+    // A check of the first bytes avoids a parse of every long result.
     if !content.starts_with("{\"output\"") {
         return CodexOutputStatus::default();
     }

@@ -18,8 +18,11 @@ use super::response_items::{ConversationBuilder, arguments_text, object_text};
 use crate::model::{SourceText, ToolCall, ToolResult, Transcript, TranscriptPart};
 
 /// Returns the reader of an output of `codex exec --json`.
-pub(super) fn open(look: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
-    Box::new(PerSessionReader::new(look.record_walker(), CodexExecParser))
+pub(super) fn open(preview: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
+    Box::new(PerSessionReader::new(
+        preview.record_walker(),
+        CodexExecParser,
+    ))
 }
 
 #[derive(Debug)]
@@ -27,6 +30,7 @@ struct CodexExecParser;
 
 impl SessionParser for CodexExecParser {
     fn starts_session(&mut self, line: &[u8]) -> bool {
+        // The type is at the beginning of the line; a scan of every long line would be slow.
         let begin = &line[..line.len().min(64)];
         memchr::memmem::find(begin, b"\"thread.started\"").is_some()
     }
@@ -44,13 +48,20 @@ impl SessionParser for CodexExecParser {
     }
 }
 
+/// An item that started but has not ended.
+#[derive(Debug)]
+struct StartedItem<'a> {
+    id: SourceText<'a>,
+    raw: &'a RawValue,
+}
+
 #[derive(Debug, Default)]
 struct CodexExecThread<'a> {
     id: SourceText<'a>,
     builder: ConversationBuilder<'a>,
     meta: MetadataBuilder,
     /// The items that started but have not ended, in order.
-    started_items: Vec<(SourceText<'a>, &'a RawValue)>,
+    started_items: Vec<StartedItem<'a>>,
     /// The id of the plan that the transcript already has.
     plan: Option<SourceText<'a>>,
 }
@@ -60,6 +71,7 @@ impl<'a> CodexExecThread<'a> {
         let kind = line.text("type").unwrap_or_default();
         match &*kind {
             "thread.started" => self.id = line.id_text("thread_id").unwrap_or_default(),
+            // `item.updated` repeats the state of an item that `item.completed` also has.
             "turn.started" | "item.updated" => {}
             "item.started" => {
                 let item = line.object("item");
@@ -71,23 +83,25 @@ impl<'a> CodexExecThread<'a> {
                         self.add_item(&item, raw, out);
                         self.plan = Some(id);
                     } else {
-                        self.started_items.push((id, raw));
+                        self.started_items.push(StartedItem { id, raw });
                     }
                 }
             }
             "item.completed" => {
                 if let (Some(item), Some(raw)) = (line.object("item"), line.get("item")) {
                     let id = item.id_text("id");
+                    // The plan is already a message, at the place where it started.
                     if id.is_some() && id == self.plan {
                         return;
                     }
                     self.started_items
-                        .retain(|(begun, _)| Some(begun) != id.as_ref());
+                        .retain(|started| Some(&started.id) != id.as_ref());
                     self.add_item(&item, raw, out);
                 }
             }
             "turn.completed" => {
                 if let Some(usage) = line.object("usage") {
+                    // Each turn reports the total of the thread, so the last one replaces the others.
                     self.meta.set("usage", parse_usage(&usage).to_json());
                 }
                 self.builder.close_message();
@@ -135,6 +149,7 @@ impl<'a> CodexExecThread<'a> {
                 self.add_tool_call(id, name, &["server"], "result", item);
             }
             "todo_list" => self.add_tool_call(id, kind, &["items"], "", item),
+            // Codex reports an error as an item too. It is metadata, because it is not the agent's text.
             "error" => {
                 let why = item.text_or_json("message").unwrap_or_default();
                 self.meta.set("error", &*why);
@@ -154,6 +169,7 @@ impl<'a> CodexExecThread<'a> {
         answer: &str,
         item: &RawFields<'a>,
     ) {
+        // MCP calls have arguments. Other items keep theirs in several keys, which form one object.
         let written = if let Some(raw) = item.get("arguments") {
             arguments_text(raw)
         } else {
@@ -177,6 +193,7 @@ impl<'a> CodexExecThread<'a> {
             None => None,
         };
         let content = item.get(answer).or_else(|| item.get("error"));
+        // Without content and status there is nothing to show as a result.
         if content.is_none() && is_error.is_none() {
             return;
         }
@@ -192,7 +209,7 @@ impl<'a> CodexExecThread<'a> {
     fn finish(mut self, out: &mut TranscriptSink) {
         self.builder.close_message();
         // Items that were still open at the end of the stream become calls without a result.
-        for (_, raw) in std::mem::take(&mut self.started_items) {
+        for StartedItem { raw, .. } in std::mem::take(&mut self.started_items) {
             if let Some(item) = RawFields::from_raw(raw) {
                 self.add_item(&item, raw, out);
             }

@@ -85,10 +85,12 @@ impl<'a> ContentBlocks<'a> {
     pub(super) fn from_content(content: RawContent<'a>) -> Self {
         let mut all = Self::default();
         match content {
+            // An empty text adds no part, as in the native format.
             RawContent::Text(text) if text.is_empty() => {}
             RawContent::Text(text) => all
                 .items
                 .push(ContentItem::Part(TranscriptPart::Text(text))),
+            // The API defines no object here, so it is kept as written.
             RawContent::Object(text) => {
                 let raw = serde_json::from_str::<&RawValue>(&text);
                 all.items
@@ -100,6 +102,7 @@ impl<'a> ContentBlocks<'a> {
     }
 
     fn add_block(&mut self, raw: &'a RawValue) {
+        // A list may mix strings and blocks, as in Claude Code's prompts.
         if let Some(text) = json_string(raw) {
             self.items
                 .push(ContentItem::Part(TranscriptPart::Text(text)));
@@ -119,6 +122,7 @@ impl<'a> ContentBlocks<'a> {
                 block.text.and_then(json_string).map(TranscriptPart::Text)
             }
             "thinking" => match block.thinking.and_then(json_string) {
+                // A thinking block whose text is empty has only a signature for the API.
                 Some(nothing) if nothing.is_empty() => return,
                 thought => thought.map(TranscriptPart::Reasoning),
             },
@@ -144,9 +148,9 @@ impl<'a> ContentBlocks<'a> {
         for item in self.items {
             match item {
                 ContentItem::Part(part) => parts.push(part),
-                ContentItem::ToolResult(answer) => {
-                    parts.push(TranscriptPart::ToolResult(answer.result));
-                    parts.extend(answer.other_parts);
+                ContentItem::ToolResult(block) => {
+                    parts.push(TranscriptPart::ToolResult(block.result));
+                    parts.extend(block.other_parts);
                 }
             }
         }
@@ -161,26 +165,27 @@ impl<'a> ContentBlocks<'a> {
             parts,
             metadata: None,
         };
-        let mut turns = Vec::new();
-        let mut open = Vec::new();
+        let mut messages = Vec::new();
+        let mut pending_parts = Vec::new();
         for item in self.items {
             match item {
-                ContentItem::Part(part) => open.push(part),
-                ContentItem::ToolResult(answer) => {
-                    if !open.is_empty() {
-                        turns.push(message(role.clone(), std::mem::take(&mut open)));
+                ContentItem::Part(part) => pending_parts.push(part),
+                ContentItem::ToolResult(block) => {
+                    // A result ends the message before it, because it becomes a message of its own.
+                    if !pending_parts.is_empty() {
+                        messages.push(message(role.clone(), std::mem::take(&mut pending_parts)));
                     }
-                    let mut parts = vec![TranscriptPart::ToolResult(answer.result)];
-                    parts.extend(answer.other_parts);
-                    turns.push(message(MessageRole::Tool, parts));
+                    let mut parts = vec![TranscriptPart::ToolResult(block.result)];
+                    parts.extend(block.other_parts);
+                    messages.push(message(MessageRole::Tool, parts));
                 }
             }
         }
         // An empty message must remain a message, because it may have metadata.
-        if !open.is_empty() || turns.is_empty() {
-            turns.push(message(role.clone(), open));
+        if !pending_parts.is_empty() || messages.is_empty() {
+            messages.push(message(role.clone(), pending_parts));
         }
-        turns
+        messages
     }
 }
 
@@ -199,15 +204,17 @@ impl<'a> RawContentBlock<'a> {
 
     fn to_tool_result(&self) -> ToolResultBlock<'a> {
         let (content, other_parts) = self.content.map(split_result_content).unwrap_or_default();
-        let failed = || {
-            let ObjectOnly(inner) = parse_or_none::<ObjectOnly<RawContentBlock<'_>>>(self.content)?;
-            inner.kind?.ends_with("_error").then_some(true)
+        // Server tools report an error as the type of their content, without `is_error`.
+        let has_error_type = || {
+            let ObjectOnly(content) =
+                parse_or_none::<ObjectOnly<RawContentBlock<'_>>>(self.content)?;
+            content.kind?.ends_with("_error").then_some(true)
         };
         ToolResultBlock {
             result: ToolResult {
                 call_id: self.tool_use_id.map(text_or_json).unwrap_or_default(),
                 content,
-                is_error: parse_or_none(self.is_error).or_else(failed),
+                is_error: parse_or_none(self.is_error).or_else(has_error_type),
                 duration_ms: None,
             },
             other_parts,
@@ -229,7 +236,7 @@ fn media_part<'a>(kind: &SourceText<'a>, raw: &'a RawValue) -> TranscriptPart<'a
 
 /// Returns the block as written, unless the native format would interpret its type.
 fn raw_block_part<'a>(kind: &str, raw: &'a RawValue) -> TranscriptPart<'a> {
-    let taken = [
+    let native_types = [
         "",
         "text",
         "input_text",
@@ -243,7 +250,7 @@ fn raw_block_part<'a>(kind: &str, raw: &'a RawValue) -> TranscriptPart<'a> {
         "server_tool_use",
         "mcp_tool_use",
     ];
-    if taken.contains(&kind) {
+    if native_types.contains(&kind) {
         unreadable_part(raw)
     } else {
         unknown_part(raw)
@@ -259,10 +266,11 @@ fn unreadable_part(raw: &RawValue) -> TranscriptPart<'static> {
 
 /// Splits a result into its text and the parts that are not text.
 fn split_result_content(raw: &RawValue) -> (SourceText<'_>, Vec<TranscriptPart<'_>>) {
+    // Content that is not a list: a string, or the object of a server tool.
     let Some(blocks) = parse_or_none::<Vec<&RawValue>>(Some(raw)) else {
         return (text_or_compact_json(raw), Vec::new());
     };
-    let mut all: Option<SourceText<'_>> = None;
+    let mut joined_text: Option<SourceText<'_>> = None;
     let mut other_parts = Vec::new();
     for raw in blocks {
         let block = parse_or_none::<ObjectOnly<RawContentBlock<'_>>>(Some(raw))
@@ -278,14 +286,17 @@ fn split_result_content(raw: &RawValue) -> (SourceText<'_>, Vec<TranscriptPart<'
                 let texts: Vec<&str> = texts.iter().map(|text| &**text).collect();
                 Some(SourceText::from(texts.join("\n")))
             }
+            // An element that is a plain string.
             (_, None) => json_string(raw),
             _ => None,
         };
-        match (text, all.take()) {
-            (Some(text), None) => all = Some(text),
-            (Some(text), Some(so_far)) => all = Some(SourceText::from(format!("{so_far}\n{text}"))),
+        match (text, joined_text.take()) {
+            (Some(text), None) => joined_text = Some(text),
+            (Some(text), Some(so_far)) => {
+                joined_text = Some(SourceText::from(format!("{so_far}\n{text}")))
+            }
             (None, so_far) => {
-                all = so_far;
+                joined_text = so_far;
                 other_parts.push(match &*kind {
                     "image" | "document" | "audio" | "video" | "file" => media_part(&kind, raw),
                     kind => raw_block_part(kind, raw),
@@ -293,12 +304,13 @@ fn split_result_content(raw: &RawValue) -> (SourceText<'_>, Vec<TranscriptPart<'
             }
         }
     }
-    (all.unwrap_or_default(), other_parts)
+    (joined_text.unwrap_or_default(), other_parts)
 }
 
 /// Returns the text of a JSON string, an empty text for null, or other JSON without white space between tokens.
 pub(super) fn text_or_compact_json(raw: &RawValue) -> SourceText<'_> {
     let written = raw.get();
+    // Only objects and lists contain white space between tokens.
     if !written.starts_with(['{', '[']) {
         return text_or_json(raw);
     }

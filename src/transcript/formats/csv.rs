@@ -22,23 +22,24 @@ const MAX_TABLE_CHECK_ROWS: usize = 8;
 /// Returns the error for a table without a field mapping.
 pub(super) fn refuse_unmapped(
     source: &SourceFile,
-    look: &FilePreview<'_>,
+    preview: &FilePreview<'_>,
 ) -> Result<Box<dyn TranscriptReader>, TranscriptError> {
-    let columns = CsvLayout::detect(look.bytes, true).map(|layout| layout.columns);
+    let columns = CsvLayout::detect(preview.bytes, true).map(|layout| layout.columns);
     let names: Vec<String> = columns.unwrap_or_default();
-    let shown: Vec<String> = names
+    // A table may have hundreds of columns; six of them identify it in a message.
+    let shown_names: Vec<String> = names
         .iter()
         .take(6)
         .map(|name| format!("{name:?}"))
         .collect();
-    let more = if names.len() > shown.len() {
+    let more = if names.len() > shown_names.len() {
         " …"
     } else {
         ""
     };
     Err(source.unmapped_error(format!(
         "it is a table with the columns {}{more}, and no `map` defines their meaning",
-        shown.join(", ")
+        shown_names.join(", ")
     )))
 }
 
@@ -54,18 +55,22 @@ pub(super) fn is_table(head: &[u8]) -> bool {
     };
     let columns = layout.columns.len();
     let mut rows = CsvRows::from_bytes(&head[layout.rows_start..], layout.delimiter);
-    let mut seen = Vec::new();
-    while seen.len() <= MAX_TABLE_CHECK_ROWS
+    let mut cell_counts = Vec::new();
+    while cell_counts.len() <= MAX_TABLE_CHECK_ROWS
         && let Some((_, row)) = rows.next_row()
     {
-        seen.push(row.len());
+        cell_counts.push(row.len());
     }
     // The last row of the preview may be incomplete.
-    if seen.len() > 1 {
-        seen.pop();
+    if cell_counts.len() > 1 {
+        cell_counts.pop();
     }
-    let like = seen.iter().filter(|cells| **cells == columns).count();
-    columns >= 2 && seen.first() == Some(&columns) && like * 2 > seen.len()
+    // Free text may contain unquoted commas, so a majority of rows is enough.
+    let matching_rows = cell_counts
+        .iter()
+        .filter(|cells| **cells == columns)
+        .count();
+    columns >= 2 && cell_counts.first() == Some(&columns) && matching_rows * 2 > cell_counts.len()
 }
 
 /// The layout of a table.
@@ -80,9 +85,9 @@ pub(in crate::transcript) struct CsvLayout {
 }
 
 impl CsvLayout {
-    /// Detects the layout from the beginning of a file. `whole` is true if `head` is the complete file, or enough of
-    /// it. The error is a sentence fragment.
-    pub(in crate::transcript) fn detect(head: &[u8], whole: bool) -> Result<Self, String> {
+    /// Detects the layout from the beginning of a file. `is_complete` is true if `head` is the complete file, or enough
+    /// of it. The error is a sentence fragment.
+    pub(in crate::transcript) fn detect(head: &[u8], is_complete: bool) -> Result<Self, String> {
         let mut start = if head.starts_with(b"\xef\xbb\xbf") {
             3
         } else {
@@ -101,12 +106,16 @@ impl CsvLayout {
             start += 1;
         }
         let rest = &head[start..];
-        let most = DELIMITERS
+        let most_frequent = DELIMITERS
             .iter()
             .rev()
             // `max_by_key` returns the last maximum, so the reversal makes the first delimiter win.
             .max_by_key(|(sign, _)| count_outside_quotes(rest, *sign));
-        let delimiter = stated.or(most.map(|(sign, _)| *sign)).unwrap_or(b',');
+        // A stated delimiter is certain. A header with one column has no delimiter, so a comma applies.
+        let delimiter = stated
+            .or(most_frequent.map(|(sign, _)| *sign))
+            .unwrap_or(b',');
+        // The header may contain line breaks in quotes, so a search for the first line break is not enough.
         let end = match CsvQuoteState::scan_rows(rest, delimiter, true) {
             CsvScanResult { end: Some(end), .. } => end,
             CsvScanResult {
@@ -114,7 +123,8 @@ impl CsvLayout {
             } => {
                 return Err("a quote in its first line is never closed".to_owned());
             }
-            _ if whole => rest.len(),
+            // A file that ends without a line end has only a header.
+            _ if is_complete => rest.len(),
             _ => return Err(format!("its first line is longer than {BLOCK_SIZE} bytes")),
         };
         let mut rows = CsvRows::from_bytes(&rest[..end], delimiter);
@@ -127,6 +137,7 @@ impl CsvLayout {
                 .map_err(|_| "the line with its column names is not UTF-8".to_owned())?
                 .trim();
             let name = if name.is_empty() {
+                // pandas writes an empty name for the index column.
                 format!("column_{}", at + 1)
             } else {
                 name.to_owned()
@@ -189,14 +200,15 @@ pub(super) struct CsvScanResult {
 impl CsvQuoteState {
     /// Scans for the end of the first row if `first` is true, else of the last complete row.
     pub(super) fn scan_rows(bytes: &[u8], delimiter: u8, first: bool) -> CsvScanResult {
-        let mut at = Self::Begin;
+        let mut state = Self::Begin;
         let mut end = None;
-        for (place, byte) in bytes.iter().enumerate() {
-            at = match (at, *byte) {
+        for (offset, byte) in bytes.iter().enumerate() {
+            state = match (state, *byte) {
+                // The order matters: in a quoted cell, line ends and delimiters are content.
                 (Self::Quoted, b'"') => Self::Closed,
                 (Self::Quoted, _) | (Self::Begin | Self::Closed, b'"') => Self::Quoted,
                 (_, b'\n' | b'\r') => {
-                    end = Some(place + 1);
+                    end = Some(offset + 1);
                     if first {
                         return CsvScanResult {
                             end,
@@ -211,7 +223,7 @@ impl CsvQuoteState {
         }
         CsvScanResult {
             end,
-            in_quotes: matches!(at, Self::Quoted),
+            in_quotes: matches!(state, Self::Quoted),
         }
     }
 }
@@ -227,6 +239,7 @@ impl<'b> CsvRows<'b> {
     pub(super) fn from_bytes(bytes: &'b [u8], delimiter: u8) -> Self {
         let reader = ReaderBuilder::new()
             .has_headers(false)
+            // The caller reports rows with another number of cells by their location.
             .flexible(true)
             .delimiter(delimiter)
             // The reader allocates its buffer for every block and every single row.
@@ -243,19 +256,22 @@ impl<'b> CsvRows<'b> {
     pub(super) fn next_row(&mut self) -> Option<(Range<usize>, &ByteRecord)> {
         // Reads from memory can't fail, and the reader is flexible about the number of cells.
         let found = self.reader.read_byte_record(&mut self.row).unwrap_or(false);
-        let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
-        let start = self.row.position().map_or(0, |at| place(at.byte()));
-        let end = place(self.reader.position().byte());
+        let to_usize = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
+        let start = self.row.position().map_or(0, |at| to_usize(at.byte()));
+        let end = to_usize(self.reader.position().byte());
         // The position includes line ends, which do not belong to the row.
         let line = &self.bytes[start..end];
         let is_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
-        let before = line.iter().take_while(|byte| is_end(byte)).count();
-        let behind = line[before..]
+        let leading_line_ends = line.iter().take_while(|byte| is_end(byte)).count();
+        let trailing_line_ends = line[leading_line_ends..]
             .iter()
             .rev()
             .take_while(|byte| is_end(byte))
             .count();
-        found.then_some((start + before..end - behind, &self.row))
+        found.then_some((
+            start + leading_line_ends..end - trailing_line_ends,
+            &self.row,
+        ))
     }
 }
 
@@ -263,19 +279,20 @@ impl<'b> CsvRows<'b> {
 pub(in crate::transcript) fn first_rows(
     head: &[u8],
     layout: &CsvLayout,
-    most: usize,
+    limit: usize,
 ) -> Vec<Vec<String>> {
     let mut rows = CsvRows::from_bytes(&head[layout.rows_start..], layout.delimiter);
-    let mut found = Vec::new();
-    while found.len() < most
+    let mut complete_rows = Vec::new();
+    while complete_rows.len() < limit
         && let Some((_, row)) = rows.next_row()
     {
+        // A torn or broken row would assign cells to the wrong columns.
         if row.len() == layout.columns.len() {
             let text = |cell| String::from_utf8_lossy(cell).into_owned();
-            found.push(row.iter().map(text).collect());
+            complete_rows.push(row.iter().map(text).collect());
         }
     }
-    found
+    complete_rows
 }
 
 #[cfg(test)]

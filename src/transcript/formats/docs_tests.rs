@@ -5,7 +5,7 @@ use super::{BINARY_FORMATS, TEXT_FORMATS};
 const DOCS: &str = include_str!("../../../docs/transcripts.md");
 
 #[test]
-fn the_docs_tell_of_every_format() {
+fn docs_name_every_format() {
     let magic = BINARY_FORMATS
         .iter()
         .map(|one| (one.name, one.create_reader.is_some()));
@@ -20,18 +20,18 @@ fn the_docs_tell_of_every_format() {
     let section = section.split("\n## ").next().expect("its end");
     let table = section.lines().skip_while(|line| !line.starts_with("|---"));
     let rows = table.skip(1).take_while(|line| line.starts_with('|'));
-    let told: Vec<&str> = rows
+    let documented: Vec<&str> = rows
         .filter_map(|row| row.split(" | ").next()?.strip_prefix("| "))
         .collect();
     let known: Vec<&str> = read.into_iter().map(|(name, _)| name).collect();
-    assert_eq!(told, known, "the table of docs/transcripts.md");
+    assert_eq!(documented, known, "the table of docs/transcripts.md");
     let (_, list) = section
         .split_once("but does not read them:\n\n")
         .expect("the list");
-    let told: Vec<&str> = list
+    let documented: Vec<&str> = list
         .lines()
         .map_while(|line| line.strip_prefix("- "))
         .collect();
     let known: Vec<&str> = named.into_iter().map(|(name, _)| name).collect();
-    assert_eq!(told, known, "those that are not read");
+    assert_eq!(documented, known, "those that are not read");
 }

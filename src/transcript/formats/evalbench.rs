@@ -22,7 +22,7 @@ use serde_json::{Map, Value};
 use crate::model::{MessageRole, SourceText, Transcript, TranscriptMessage, TranscriptPart};
 use crate::transcript::TranscriptError;
 use crate::transcript::detect::FilePreview;
-use crate::transcript::json_path::find_array;
+use crate::transcript::json_path::find_array_offset;
 use crate::transcript::metadata::MetadataBuilder;
 use crate::transcript::reader::{
     PerRecordReader, RecordCx, RecordParser, TranscriptReader, TranscriptSink,
@@ -43,14 +43,16 @@ enum EvalbenchTableKind {
     Configs,
 }
 
-fn detect_table_kind(look: &FilePreview<'_>) -> Option<EvalbenchTableKind> {
+fn detect_table_kind(preview: &FilePreview<'_>) -> Option<EvalbenchTableKind> {
     // JSON contains commas but isn't a table.
-    if matches!(look.bytes.get(look.start), Some(b'{' | b'[')) || look.layout != RecordLayout::Lines
+    if matches!(preview.bytes.get(preview.start), Some(b'{' | b'['))
+        || preview.layout != RecordLayout::Lines
     {
         return None;
     }
-    let (columns, _) = EvalbenchColumns::parse_header(look.bytes.get(look.start..)?)?;
-    let all = |names: &[&str]| names.iter().all(|name| columns.has(name));
+    let (columns, _) = EvalbenchColumns::parse_header(preview.bytes.get(preview.start..)?)?;
+    let has_all = |names: &[&str]| names.iter().all(|name| columns.has(name));
+    // The first set of columns that is complete decides.
     let kinds: [(&[&str], EvalbenchTableKind); 6] = [
         (
             &["eval_id", "conversation_history"],
@@ -68,20 +70,20 @@ fn detect_table_kind(look: &FilePreview<'_>) -> Option<EvalbenchTableKind> {
         ),
         (&["job_id", "config", "value"], EvalbenchTableKind::Configs),
     ];
-    let found = kinds.iter().find(|(names, _)| all(names));
-    found.map(|(_, table)| *table)
+    let kind = kinds.iter().find(|(names, _)| has_all(names));
+    kind.map(|(_, kind)| *kind)
 }
 
 /// Returns true if a file is one of a run's tables.
-pub(super) fn is_table(look: &FilePreview<'_>) -> bool {
-    detect_table_kind(look).is_some()
+pub(super) fn is_table(preview: &FilePreview<'_>) -> bool {
+    detect_table_kind(preview).is_some()
 }
 
 pub(super) fn open_table(
     source: &SourceFile,
-    look: &FilePreview<'_>,
+    preview: &FilePreview<'_>,
 ) -> Result<Box<dyn TranscriptReader>, TranscriptError> {
-    let kind = detect_table_kind(look)
+    let kind = detect_table_kind(preview)
         .ok_or_else(|| source.unknown_error("it is not an evalbench table"))?;
     let agents = match kind {
         EvalbenchTableKind::Agents => true,
@@ -97,10 +99,10 @@ pub(super) fn open_table(
             ));
         }
     };
-    let head = &look.bytes[look.start..];
+    let head = &preview.bytes[preview.start..];
     let (columns, len) = EvalbenchColumns::parse_header(head)
         .ok_or_else(|| source.unknown_error("its header is not UTF-8"))?;
-    let walk = RecordWalker::new(TABLE_LAYOUT, (look.start + len) as u64);
+    let walk = RecordWalker::new(TABLE_LAYOUT, (preview.start + len) as u64);
     // The scores are a separate file that evalbench writes to the same directory.
     let scores = EvalbenchScores::open_next_to(source)?;
     let runs = EvalbenchRunParser {
@@ -112,8 +114,8 @@ pub(super) fn open_table(
 }
 
 /// Returns true if a file is an evalset.
-pub(super) fn is_evalset(look: &FilePreview<'_>) -> bool {
-    look.first_matches(|s| {
+pub(super) fn is_evalset(preview: &FilePreview<'_>) -> bool {
+    preview.first_matches(|s| {
         s.has("scenarios")
             || (s.has("nl_prompt") && s.has("id"))
             || (s.has("starting_prompt") && s.has("id"))
@@ -122,17 +124,19 @@ pub(super) fn is_evalset(look: &FilePreview<'_>) -> bool {
 
 pub(super) fn open_evalset(
     source: &SourceFile,
-    look: &FilePreview<'_>,
+    preview: &FilePreview<'_>,
 ) -> Result<Box<dyn TranscriptReader>, TranscriptError> {
-    if !look.first_matches(|s| s.has("scenarios")) {
+    // An evalset of SQL is a list or lines; an evalset of agents is one object with `scenarios`.
+    if !preview.first_matches(|s| s.has("scenarios")) {
         return Ok(Box::new(PerRecordReader::new(
-            look.record_walker(),
+            preview.record_walker(),
             EvalbenchSetParser,
         )));
     }
-    let at = find_array(source, look.start as u64, &["scenarios"])?;
-    let at = at.ok_or_else(|| source.unknown_error("its `scenarios` are not a list"))?;
-    let walk = RecordWalker::new(RecordLayout::Elements, at);
+    // The walker reads the scenarios one by one, so a large evalset never fills the memory.
+    let offset = find_array_offset(source, preview.start as u64, &["scenarios"])?;
+    let offset = offset.ok_or_else(|| source.unknown_error("its `scenarios` are not a list"))?;
+    let walk = RecordWalker::new(RecordLayout::Elements, offset);
     Ok(Box::new(PerRecordReader::new(walk, EvalbenchSetParser)))
 }
 
@@ -178,20 +182,23 @@ fn failure_reason(row: &EvalbenchRow<'_>) -> Option<String> {
     let code = row
         .get("returncode")
         .and_then(|code| code.parse::<f64>().ok());
-    let ended = code.filter(|code| *code != 0.0).map(|code| {
+    // The last line of stderr normally names the exception in a Python traceback.
+    let exit_error = code.filter(|code| *code != 0.0).map(|code| {
         let why = row.get("stderr").map_or("", |stderr| stderr.trim());
         match why.lines().last() {
             Some(line) => format!("the agent ended with code {code}: {line}"),
             None => format!("the agent ended with code {code}"),
         }
     });
-    error.map(str::to_owned).or(ended)
+    // An error of a generator is more specific than the exit code that it causes.
+    error.map(str::to_owned).or(exit_error)
 }
 
 fn convert_agent_run(row: &EvalbenchRow<'_>) -> Result<Transcript<'static>, String> {
     let conversation = if let Some(history) = row.get("conversation_history") {
         EvalbenchConversation::parse(history)?
     } else {
+        // A table without a history has one turn, in the columns `prompt` and `stdout`.
         let mut conversation = EvalbenchConversation::default();
         if let Some(prompt) = row.get("prompt") {
             conversation.push_user(prompt.to_owned());
@@ -206,16 +213,17 @@ fn convert_agent_run(row: &EvalbenchRow<'_>) -> Result<Transcript<'static>, Stri
         .set("error", failure_reason(row));
     conversation.write_metadata(&mut meta);
     let skipped = ["eval_id", "conversation_history", "prompt"];
-    let mut own = Map::new();
+    let mut columns = Map::new();
     for (column, cell) in row.iter_except(&skipped) {
         // `stdout` normally repeats the last reply.
-        let again = column == "stdout" && cell.trim() == conversation.last_output.trim();
+        let repeats_reply = column == "stdout" && cell.trim() == conversation.last_output.trim();
+        // Runs of agents have this column too, with the word `skipped`.
         let no_sql = column == "generated_sql" && cell == "skipped";
-        if !again && !no_sql {
-            own.insert(column.to_owned(), table::parse_cell(cell));
+        if !repeats_reply && !no_sql {
+            columns.insert(column.to_owned(), table::parse_cell(cell));
         }
     }
-    meta.merge_source(Value::Object(own));
+    meta.merge_source(Value::Object(columns));
     Ok(Transcript {
         messages: conversation.messages,
         metadata: meta.finish(),
@@ -236,12 +244,13 @@ fn convert_sql_run(row: &EvalbenchRow<'_>) -> Transcript<'static> {
     let mut meta = MetadataBuilder::default();
     meta.set("source", "evalbench")
         .set("error", failure_reason(row));
-    let mut own = Map::new();
+    let mut columns = Map::new();
     for (column, cell) in row.iter_except(&["id", "nl_prompt", "generated_sql"]) {
-        own.insert(column.to_owned(), table::parse_cell(cell));
+        columns.insert(column.to_owned(), table::parse_cell(cell));
     }
-    let tags = own.get("tags").map(parse_tag_list).unwrap_or_default();
-    meta.merge_source(Value::Object(own));
+    // Before the merge, which moves the columns into the metadata.
+    let tags = columns.get("tags").map(parse_tag_list).unwrap_or_default();
+    meta.merge_source(Value::Object(columns));
     Transcript {
         messages,
         metadata: meta.finish(),
@@ -282,14 +291,15 @@ impl RecordParser for EvalbenchSetParser {
             Some(Value::Number(id)) => id.to_string(),
             _ => String::new(),
         };
-        let prompts = ["starting_prompt", "nl_prompt"];
-        let key = prompts
+        let prompt_keys = ["starting_prompt", "nl_prompt"];
+        let key = prompt_keys
             .into_iter()
             .find(|key| entry.get(*key).is_some_and(Value::is_string));
         let Some(Value::String(prompt)) = key.and_then(|key| entry.remove(key)) else {
             return Err("it has neither `starting_prompt` nor `nl_prompt`".to_owned());
         };
         let mut meta = MetadataBuilder::default();
+        // `answered` marks a transcript without a reply, which no run has produced yet.
         meta.set("source", "evalbench").set("answered", false);
         let tags = entry.get("tags").map(parse_tag_list).unwrap_or_default();
         meta.merge_source(Value::Object(entry));

@@ -32,12 +32,12 @@ pub(super) type UnpackedText = OnceCell<String>;
 
 impl<'a> ExchangeBody<'a> {
     /// Returns the body in a log: the value itself, or the JSON in a string. `held` keeps the decoded string.
-    pub(super) fn from_raw(raw: Option<&'a RawValue>, held: &'a UnpackedText) -> Self {
+    pub(super) fn from_raw(raw: Option<&'a RawValue>, unpacked: &'a UnpackedText) -> Self {
         let Some(raw) = raw else { return Self::Missing };
         let Some(text) = json_string(raw) else {
             return Self::from_json(raw);
         };
-        let text: &'a str = held.get_or_init(|| text.0.into_owned());
+        let text: &'a str = unpacked.get_or_init(|| text.0.into_owned());
         let json = text.trim_start().starts_with(['{', '[']);
         match serde_json::from_str::<&RawValue>(text) {
             // A text such as `42` is valid JSON but is meant as text.
@@ -86,8 +86,10 @@ pub(super) struct ApiExchange<'a> {
 /// Returns an API error as a sentence fragment, if the reply is one.
 pub(super) fn api_error(answer: &RawFields<'_>) -> Option<String> {
     let error = answer.get("error")?;
+    // Some servers send the error as text instead of an object.
     let Some(fields) = RawFields::from_raw(error) else {
         let text = text_or_json(error);
+        // An empty text states no error.
         return (!text.is_empty()).then(|| format!("the API answered with an error: {text}"));
     };
     let what = fields
@@ -102,8 +104,9 @@ pub(super) fn api_error(answer: &RawFields<'_>) -> Option<String> {
 
 /// Parses token counts in the spelling of OpenAI's APIs and compatible ones.
 pub(super) fn parse_usage(usage: &RawFields<'_>) -> SourceUsage {
+    // Chat completions and the Responses API name the same counts differently; Codex has keys of its own.
     let first = |keys: &[&str]| keys.iter().find_map(|key| usage.integer(key));
-    let within = |objects: &[&str], key: &str| {
+    let detail_count = |objects: &[&str], key: &str| {
         let mut objects = objects.iter().filter_map(|name| usage.object(name));
         objects.find_map(|details| details.integer(key))
     };
@@ -112,14 +115,14 @@ pub(super) fn parse_usage(usage: &RawFields<'_>) -> SourceUsage {
         output: first(&["completion_tokens", "output_tokens"]),
         total: first(&["total_tokens"]),
         cached: first(&["cached_input_tokens"]).or_else(|| {
-            within(
+            detail_count(
                 &["prompt_tokens_details", "input_tokens_details"],
                 "cached_tokens",
             )
         }),
         thinking: first(&["reasoning_output_tokens"]).or_else(|| {
             let details = ["completion_tokens_details", "output_tokens_details"];
-            within(&details, "reasoning_tokens")
+            detail_count(&details, "reasoning_tokens")
         }),
     }
 }
@@ -146,6 +149,7 @@ pub(super) fn add_items<'a>(
         match conversation.add_item(raw) {
             Ok(()) => {}
             Err(ItemError::UnknownKind(kind)) => unknown_kinds.push(kind),
+            // A broken item makes the conversation incomplete, so the record is a fault.
             Err(ItemError::Invalid(why)) => return Err(format!("item {at}: {why}")),
         }
     }

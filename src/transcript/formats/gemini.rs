@@ -17,7 +17,7 @@ use crate::model::{
 
 /// Returns true if the body is a reply of Gemini.
 pub(super) fn is_reply(reply_body: &ExchangeBody<'_>) -> bool {
-    let of = |fields: &RawFields<'_>| {
+    let has_reply_key = |fields: &RawFields<'_>| {
         let keys = [
             "candidates",
             "promptFeedback",
@@ -28,11 +28,12 @@ pub(super) fn is_reply(reply_body: &ExchangeBody<'_>) -> bool {
         fields.get_first(&keys).is_some()
     };
     match reply_body {
-        ExchangeBody::Object(fields) => of(fields),
+        ExchangeBody::Object(fields) => has_reply_key(fields),
+        // A streamed reply is a list of chunks, and each chunk is an object of this form.
         ExchangeBody::List(all) => all
             .first()
             .and_then(|raw| RawFields::from_raw(raw))
-            .is_some_and(|f| of(&f)),
+            .is_some_and(|f| has_reply_key(&f)),
         ExchangeBody::Missing | ExchangeBody::Plain(_) => false,
     }
 }
@@ -62,7 +63,8 @@ pub(super) fn parse_exchange<'a>(
         ExchangeBody::List(all) => chat.add_contents(all, &mut found.unknown_kinds)?,
         ExchangeBody::Object(request) => chat.add_request(request, &mut found.unknown_kinds)?,
     }
-    let pieces = match reply_body {
+    // Step 1: the chunks of the reply; a reply that is not streamed is one chunk.
+    let chunks = match reply_body {
         ExchangeBody::Missing | ExchangeBody::Plain(_) => {
             if let ExchangeBody::Plain(text) = reply_body {
                 chat.builder.push_message(
@@ -80,42 +82,45 @@ pub(super) fn parse_exchange<'a>(
             .filter_map(|raw| RawFields::from_raw(raw))
             .collect(),
     };
-    let candidates = |piece: &RawFields<'a>| piece.list("candidates").unwrap_or_default();
-    let most = pieces
+    let candidates = |chunk: &RawFields<'a>| chunk.list("candidates").unwrap_or_default();
+    // Step 2: the number of choices, which may differ between chunks.
+    let choice_count = chunks
         .iter()
-        .map(|piece| candidates(piece).len())
+        .map(|chunk| candidates(chunk).len())
         .max()
         .unwrap_or(0);
-    let feedback = pieces
+    let feedback = chunks
         .iter()
-        .find_map(|piece| object_either_case(piece, "promptFeedback", "prompt_feedback"));
+        .find_map(|chunk| object_either_case(chunk, "promptFeedback", "prompt_feedback"));
     let blocked =
         feedback.and_then(|feedback| get_either_case(&feedback, "blockReason", "block_reason"));
     // A blocked prompt has no candidates, and its reason is the only result.
-    if let (0, Some(why)) = (most, blocked) {
+    if let (0, Some(why)) = (choice_count, blocked) {
         return Err(format!(
             "the API blocked the prompt: {}",
             arguments_text(why)
         ));
     }
-    let last = pieces.last().cloned().unwrap_or_default();
+    // The last chunk has the final usage and the id.
+    let last = chunks.last().cloned().unwrap_or_default();
     found.id = last
         .id_text("responseId")
         .or_else(|| last.id_text("response_id"));
     write_reply_metadata(&last, &mut found.meta);
-    if most == 0 {
+    if choice_count == 0 {
         // A request without a reply: the record counted as both.
         found.conversations.push(chat.builder.finish());
         return Ok(());
     }
-    for at in 0..most {
+    // Step 3: one conversation per choice.
+    for at in 0..choice_count {
         // Each candidate continues the same request.
         let mut chat = chat.clone();
         let mut meta = MetadataBuilder::default();
         write_reply_metadata(&last, &mut meta);
         let mut parts = Vec::new();
-        for piece in &pieces {
-            let Some(candidate) = candidates(piece)
+        for chunk in &chunks {
+            let Some(candidate) = candidates(chunk)
                 .get(at)
                 .and_then(|raw| RawFields::from_raw(raw))
             else {
@@ -124,7 +129,7 @@ pub(super) fn parse_exchange<'a>(
             let why = get_either_case(&candidate, "finishReason", "finish_reason");
             meta.set_raw("stop_reason", why);
             // With several choices, no single stop reason applies to the transcript.
-            if most == 1 {
+            if choice_count == 1 {
                 found.meta.set_raw("stop_reason", why);
             }
             let content = candidate.object("content");
@@ -135,14 +140,16 @@ pub(super) fn parse_exchange<'a>(
             );
         }
         let before = chat.builder.messages.len();
+        // The chunks of one choice form one content, so a call and its result stay in order.
         chat.add_content("model", &parts, &mut found.unknown_kinds);
-        if pieces.len() > 1 {
+        // Only a streamed reply has one text in several parts.
+        if chunks.len() > 1 {
             for turn in &mut chat.builder.messages[before..] {
                 turn.parts = join_text_parts(std::mem::take(&mut turn.parts));
             }
         }
-        let mut replied = chat.builder.messages[before..].iter_mut().rev();
-        if let Some(turn) = replied.find(|turn| turn.role == MessageRole::Assistant) {
+        let mut reply_messages = chat.builder.messages[before..].iter_mut().rev();
+        if let Some(turn) = reply_messages.find(|turn| turn.role == MessageRole::Assistant) {
             turn.meta = meta;
         } else {
             // The reply is empty, but its stop reason must remain visible.
@@ -190,17 +197,17 @@ fn write_reply_metadata(answer: &RawFields<'_>, meta: &mut MetadataBuilder) {
 /// here.
 fn parse_usage(usage: &RawFields<'_>) -> SourceUsage {
     let count = |camel: &str, snake: &str| usage.integer(camel).or_else(|| usage.integer(snake));
-    let both = |a: Option<u64>, b: Option<u64>| match (a, b) {
+    let add_counts = |a: Option<u64>, b: Option<u64>| match (a, b) {
         (Some(a), Some(b)) => Some(a.saturating_add(b)),
         (a, b) => a.or(b),
     };
     let thinking = count("thoughtsTokenCount", "thoughts_token_count");
     SourceUsage {
-        input: both(
+        input: add_counts(
             count("promptTokenCount", "prompt_token_count"),
             count("toolUsePromptTokenCount", "tool_use_prompt_token_count"),
         ),
-        output: both(
+        output: add_counts(
             count("candidatesTokenCount", "candidates_token_count"),
             thinking,
         ),
@@ -248,6 +255,7 @@ impl<'a> GeminiLogConversation<'a> {
     ) -> Result<(), String> {
         if let Some(raw) = get_either_case(request, "systemInstruction", "system_instruction") {
             let parts = match RawFields::from_raw(raw) {
+                // The REST API sends a content; the SDKs also accept a text or a list of parts.
                 Some(content) => content.list("parts").unwrap_or_default(),
                 None => list_items(raw).unwrap_or_else(|| vec![raw]),
             };
@@ -269,6 +277,7 @@ impl<'a> GeminiLogConversation<'a> {
         unknown_kinds: &mut Vec<String>,
     ) -> Result<(), String> {
         for (at, raw) in all.iter().enumerate() {
+            // The SDKs accept a text in place of a content.
             if let Some(text) = json_string(raw) {
                 self.builder
                     .push_message(MessageRole::User, vec![TranscriptPart::Text(text)]);
@@ -281,6 +290,7 @@ impl<'a> GeminiLogConversation<'a> {
                 .unwrap_or_else(|| SourceText::from("user"));
             match content.list("parts") {
                 Some(parts) => self.add_content(&role, &parts, unknown_kinds),
+                // An empty reply has a role and no parts.
                 None if content.has("role") => {}
                 None => return Err(format!("content {at} has no `parts`")),
             }
@@ -330,6 +340,7 @@ impl<'a> GeminiLogConversation<'a> {
     ) -> Option<TranscriptPart<'a>> {
         if let Some(text) = part.text("text") {
             return match part.flag("thought") {
+                // An empty text has no content; the part may still have a signature.
                 _ if text.is_empty() => None,
                 Some(true) => Some(TranscriptPart::Reasoning(text)),
                 _ => Some(TranscriptPart::Text(text)),
@@ -350,10 +361,12 @@ impl<'a> GeminiLogConversation<'a> {
                 arguments_text(code),
             ));
         }
-        if let Some(answer) = object_either_case(part, "functionResponse", "function_response") {
-            let name = answer.text("name").unwrap_or_default();
-            let call_id = self.resolve_answered_call(answer.id_text("id"), &name);
-            let content = answer.get("response");
+        if let Some(response_part) =
+            object_either_case(part, "functionResponse", "function_response")
+        {
+            let name = response_part.text("name").unwrap_or_default();
+            let call_id = self.resolve_answered_call(response_part.id_text("id"), &name);
+            let content = response_part.get("response");
             let response = content.and_then(RawFields::from_raw);
             // The API documentation defines `output` for a result and `error` for a failure.
             let is_error = response.and_then(|response| {
@@ -363,10 +376,11 @@ impl<'a> GeminiLogConversation<'a> {
                     response.has("output").then_some(false)
                 }
             });
-            let rest = answer.list("parts").unwrap_or_default();
-            let rest = rest
+            let other_parts = response_part.list("parts").unwrap_or_default();
+            let other_parts = other_parts
                 .into_iter()
                 .map(|raw| media_part(raw).unwrap_or_else(|| unknown_part(raw)));
+            // The result becomes a message of its own, so the parts before it need their message first.
             self.flush(role, pending_parts);
             let result = ToolResult {
                 call_id,
@@ -374,18 +388,19 @@ impl<'a> GeminiLogConversation<'a> {
                 is_error,
                 duration_ms: None,
             };
-            self.builder.push_tool_result(result, rest.collect());
+            self.builder.push_tool_result(result, other_parts.collect());
             return None;
         }
-        if let Some(answer) =
+        if let Some(result_part) =
             object_either_case(part, "codeExecutionResult", "code_execution_result")
         {
-            let call_id = self.resolve_answered_call(answer.id_text("id"), CODE_EXECUTION_TOOL);
-            let outcome = answer.text("outcome");
+            let call_id =
+                self.resolve_answered_call(result_part.id_text("id"), CODE_EXECUTION_TOOL);
+            let outcome = result_part.text("outcome");
             self.flush(role, pending_parts);
             let result = ToolResult {
                 call_id,
-                content: answer.text_or_json("output").unwrap_or_default(),
+                content: result_part.text_or_json("output").unwrap_or_default(),
                 is_error: outcome.map(|outcome| &*outcome != "OUTCOME_OK"),
                 duration_ms: None,
             };
@@ -427,16 +442,18 @@ impl<'a> GeminiLogConversation<'a> {
 
     /// Returns the id of the call that a result belongs to, and marks the call as answered.
     fn resolve_answered_call(&mut self, id: Option<SourceText<'a>>, name: &str) -> SourceText<'a> {
-        let mut open = self.calls.iter_mut().filter(|call| !call.answered);
+        let mut unanswered = self.calls.iter_mut().filter(|call| !call.answered);
         let call = match &id {
-            Some(id) => open.find(|call| call.id == *id),
-            None => open.find(|call| &*call.name == name),
+            Some(id) => unanswered.find(|call| call.id == *id),
+            // Without an id, the first open call of this name matches.
+            None => unanswered.find(|call| &*call.name == name),
         };
         match (call, id) {
             (Some(call), _) => {
                 call.answered = true;
                 call.id.clone()
             }
+            // No call matches: the log may begin in the middle of a conversation.
             (None, id) => id.unwrap_or_default(),
         }
     }
@@ -454,6 +471,7 @@ fn media_part(raw: &RawValue) -> Option<TranscriptPart<'_>> {
         Some("image") => "image",
         Some("audio") => "audio",
         Some("video") => "video",
+        // Any other type, such as PDF, is a file.
         _ => "file",
     };
     Some(TranscriptPart::Media {

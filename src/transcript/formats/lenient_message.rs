@@ -40,7 +40,7 @@ struct LenientMessage<'a> {
     finish_reason: Option<&'a RawValue>,
 }
 
-/// A part in any dialect. Fields that a kind does not have stay empty.
+/// A part in any convention. Fields that a kind does not have stay empty.
 #[derive(Deserialize, Default)]
 struct LenientPart<'a> {
     /// The content of `OpenInference`'s wrapper.
@@ -110,8 +110,8 @@ impl LenientMessageReader {
             let Ok(list) = serde_json::from_str::<Vec<&RawValue>>(json) else {
                 return false;
             };
-            for one in list {
-                self.read_message(one, default);
+            for item in list {
+                self.read_message(item, default);
             }
             return true;
         }
@@ -130,6 +130,7 @@ impl LenientMessageReader {
         raw: &RawValue,
         default: &MessageRole<'static>,
     ) {
+        // A bare string is the text of a message.
         if let Some(text) = as_json_string(raw) {
             self.push_text(default.clone(), &text);
             return;
@@ -140,39 +141,42 @@ impl LenientMessageReader {
             self.push_message(default.clone(), vec![unknown_part(raw)]);
             return;
         };
+        // Depending on the wrapper, the stop reason is inside or outside of it.
         let stop = wire.finish_reason.and_then(as_json_string);
-        if let Some(inner) = wire.message
-            && let Ok(ObjectOnly(inner)) =
-                serde_json::from_str::<ObjectOnly<LenientMessage<'_>>>(inner.get())
+        if let Some(wrapped) = wire.message
+            && let Ok(ObjectOnly(wrapped)) =
+                serde_json::from_str::<ObjectOnly<LenientMessage<'_>>>(wrapped.get())
         {
             wire = LenientMessage {
-                tool_call_id: inner.tool_call_id.or(wire.tool_call_id),
-                ..inner
+                // Some wrappers keep the id of the call outside.
+                tool_call_id: wrapped.tool_call_id.or(wire.tool_call_id),
+                ..wrapped
             };
         } else if wire.content.is_none() && wire.parts.is_none() {
             // Some instrumentations put the text directly into `gen_ai.choice`.
             wire.content = wire.message;
         }
-        let inner = wire.finish_reason.and_then(as_json_string);
+        let own_stop = wire.finish_reason.and_then(as_json_string);
         self.stop_reason = stop
-            .or(inner)
+            .or(own_stop)
             .filter(|stop| !stop.is_empty())
             .map(Cow::into_owned)
             .or(self.stop_reason.take());
         let role = wire.role.and_then(as_json_string);
         let role = role.map_or_else(|| default.clone(), |role| parse_role(&role));
-        let mut making = LenientMessageBuilder {
+        let mut builder = LenientMessageBuilder {
             out: self,
             role,
             parts: Vec::new(),
-            said: false,
+            wrote_message: false,
         };
-        making.add_message(&wire);
-        making.finish();
+        builder.add_message(&wire);
+        builder.finish();
     }
 
     /// Adds a message of text.
     pub(in crate::transcript) fn push_text(&mut self, role: MessageRole<'static>, text: &str) {
+        // A result needs a part of its own kind; without an id it matches no call.
         let part = if role == MessageRole::Tool {
             tool_result_part("", text.to_owned(), None)
         } else {
@@ -199,7 +203,7 @@ struct LenientMessageBuilder<'m> {
     out: &'m mut LenientMessageReader,
     role: MessageRole<'static>,
     parts: Vec<TranscriptPart<'static>>,
-    said: bool,
+    wrote_message: bool,
 }
 
 impl LenientMessageBuilder<'_> {
@@ -215,16 +219,17 @@ impl LenientMessageBuilder<'_> {
         }
         let id = wire.tool_call_id.or(wire.id).and_then(as_json_string);
         // Some tools write several of these fields with the same content.
-        let said = [wire.parts, wire.contents, wire.content]
+        let contents = [wire.parts, wire.contents, wire.content]
             .into_iter()
             .flatten();
-        if let Some(said) = said
+        if let Some(contents) = contents
             .into_iter()
             .find(|raw| !matches!(raw.get(), "null" | "[]" | "\"\""))
         {
-            self.add_content(said);
+            self.add_content(contents);
         }
-        if self.role == MessageRole::Tool && !self.said {
+        // The role decides: the content of a tool message is one result, not text.
+        if self.role == MessageRole::Tool && !self.wrote_message {
             self.flush_tool_result(&id.unwrap_or_default());
         }
         let calls = wire.tool_calls.map(unwrap_json_string);
@@ -243,12 +248,14 @@ impl LenientMessageBuilder<'_> {
     /// Adds text, parts, or parts as JSON in a text.
     fn add_content(&mut self, raw: &RawValue) {
         if let Some(text) = as_json_string(raw) {
-            let list = text.trim_start().starts_with("[{\"") && text.contains("\"type\"");
+            // Some instrumentations encode the parts as JSON in a text.
+            let looks_like_parts =
+                text.trim_start().starts_with("[{\"") && text.contains("\"type\"");
             match serde_json::from_str::<Vec<ObjectOnly<LenientPart<'_>>>>(&text) {
-                Ok(_) if list => {
-                    let all: Vec<&RawValue> = serde_json::from_str(&text).unwrap_or_default();
-                    for one in all {
-                        self.add_part(one);
+                Ok(_) if looks_like_parts => {
+                    let parts: Vec<&RawValue> = serde_json::from_str(&text).unwrap_or_default();
+                    for part in parts {
+                        self.add_part(part);
                     }
                 }
                 _ if text.is_empty() => {}
@@ -259,9 +266,9 @@ impl LenientMessageBuilder<'_> {
             return;
         }
         match serde_json::from_str::<Vec<&RawValue>>(raw.get()) {
-            Ok(all) => {
-                for one in all {
-                    self.add_part(one);
+            Ok(parts) => {
+                for part in parts {
+                    self.add_part(part);
                 }
             }
             Err(_) if raw.get() == "null" => {}
@@ -275,38 +282,50 @@ impl LenientMessageBuilder<'_> {
                 .push(TranscriptPart::Text(SourceText::from(text.into_owned())));
             return;
         }
-        let Ok(ObjectOnly(piece)) = serde_json::from_str::<ObjectOnly<LenientPart<'_>>>(raw.get())
+        let Ok(ObjectOnly(wire_part)) =
+            serde_json::from_str::<ObjectOnly<LenientPart<'_>>>(raw.get())
         else {
             self.parts.push(unknown_part(raw));
             return;
         };
-        if let Some(inner) = piece.message_content {
+        if let Some(inner) = wire_part.message_content {
             self.add_part(inner);
             return;
         }
-        let kind = piece.kind.and_then(as_json_string).unwrap_or_default();
-        let id = piece.id.and_then(as_json_string).unwrap_or_default();
-        let text = || piece.text.or(piece.content).and_then(as_json_string);
+        let kind = wire_part.kind.and_then(as_json_string).unwrap_or_default();
+        let id = wire_part.id.and_then(as_json_string).unwrap_or_default();
+        let text = || {
+            wire_part
+                .text
+                .or(wire_part.content)
+                .and_then(as_json_string)
+        };
         let part = match &*kind {
             "text" | "input_text" | "output_text" => {
                 text().map(|text| TranscriptPart::Text(SourceText::from(text.into_owned())))
             }
-            "reasoning" | "thinking" => piece
+            "reasoning" | "thinking" => wire_part
                 .thinking
                 .and_then(as_json_string)
                 .or_else(text)
                 .map(|text| TranscriptPart::Reasoning(SourceText::from(text.into_owned()))),
-            "tool_call" | "tool-call" | "tool_use" if piece.name.is_some() => {
+            // The names of OpenTelemetry, the Vercel AI SDK and Anthropic.
+            "tool_call" | "tool-call" | "tool_use" if wire_part.name.is_some() => {
                 Some(TranscriptPart::ToolCall(ToolCall {
                     id: SourceText::from(id.into_owned()),
-                    name: SourceText::from(text_or_json(piece.name)),
-                    arguments: SourceText::from(text_or_json(piece.arguments)),
+                    name: SourceText::from(text_or_json(wire_part.name)),
+                    arguments: SourceText::from(text_or_json(wire_part.arguments)),
                 }))
             }
             "tool_call_response" | "tool-result" | "tool_result" => {
-                let (content, failed) = parse_tool_response(piece.response.or(piece.content));
-                let is_error = piece.is_error.and_then(|raw| raw.get().parse().ok());
-                self.push_tool_result(tool_result_part(&id, content, is_error.or(failed)));
+                let response = parse_tool_response(wire_part.response.or(wire_part.content));
+                let is_error = wire_part.is_error.and_then(|raw| raw.get().parse().ok());
+                // The field of the part is explicit. Otherwise the shape of the response shows a failure.
+                self.push_tool_result(tool_result_part(
+                    &id,
+                    response.content,
+                    is_error.or(response.failed),
+                ));
                 return;
             }
             "blob" | "uri" | "file" | "image" | "image_url" | "input_image" | "audio"
@@ -322,38 +341,40 @@ impl LenientMessageBuilder<'_> {
     /// Converts the parts so far to a tool result.
     fn flush_tool_result(&mut self, id: &str) {
         let mut texts = Vec::new();
-        let mut rest = Vec::new();
+        let mut other_parts = Vec::new();
         for part in std::mem::take(&mut self.parts) {
             match part {
                 TranscriptPart::Text(text) => texts.push(text.0.into_owned()),
                 // The tool returned JSON.
                 TranscriptPart::Other(json) => texts.push(json.get().to_owned()),
-                part => rest.push(part),
+                part => other_parts.push(part),
             }
         }
         let mut parts = vec![tool_result_part(id, texts.join("\n"), None)];
-        parts.extend(rest);
+        parts.extend(other_parts);
         self.out.push_message(MessageRole::Tool, parts);
-        self.said = true;
+        self.wrote_message = true;
     }
 
     fn push_tool_result(&mut self, part: TranscriptPart<'static>) {
         self.flush_message();
         self.out.push_message(MessageRole::Tool, vec![part]);
-        self.said = true;
+        self.wrote_message = true;
     }
 
     fn flush_message(&mut self) {
+        // An empty message is not written here; `finish` adds one if nothing else was written.
         if !self.parts.is_empty() {
             let parts = std::mem::take(&mut self.parts);
             self.out.push_message(self.role.clone(), parts);
-            self.said = true;
+            self.wrote_message = true;
         }
     }
 
     fn finish(mut self) {
         self.flush_message();
-        if !self.said {
+        // A message without content must remain visible, because it has a role.
+        if !self.wrote_message {
             self.out.push_message(self.role.clone(), Vec::new());
         }
     }
@@ -371,6 +392,7 @@ pub(in crate::transcript) fn parse_tool_call(raw: &RawValue) -> TranscriptPart<'
     let ObjectOnly(function) = wire
         .function
         .unwrap_or(ObjectOnly(LenientFunction::default()));
+    // A call without a name cannot be a tool call.
     let Some(name) = function.name.or(wire.name) else {
         return unknown_part(raw);
     };
@@ -395,9 +417,16 @@ pub(in crate::transcript) fn tool_result_part(
     })
 }
 
-/// Parses the response of a tool: its text, and true or false if it states whether the tool failed. The Vercel AI SDK
-/// wraps it in `{type, value}`.
-pub(in crate::transcript) fn parse_tool_response(raw: Option<&RawValue>) -> (String, Option<bool>) {
+/// The response of a tool.
+pub(in crate::transcript) struct ToolResponse {
+    /// The text.
+    pub(in crate::transcript) content: String,
+    /// True or false if the response states whether the tool failed.
+    pub(in crate::transcript) failed: Option<bool>,
+}
+
+/// Parses the response of a tool. The Vercel AI SDK wraps it in `{type, value}`.
+pub(in crate::transcript) fn parse_tool_response(raw: Option<&RawValue>) -> ToolResponse {
     #[derive(Deserialize)]
     struct VercelToolOutput<'a> {
         #[serde(borrow, rename = "type")]
@@ -406,7 +435,10 @@ pub(in crate::transcript) fn parse_tool_response(raw: Option<&RawValue>) -> (Str
         value: &'a RawValue,
     }
     let Some(raw) = raw else {
-        return (String::new(), None);
+        return ToolResponse {
+            content: String::new(),
+            failed: None,
+        };
     };
     if let Ok(ObjectOnly(wrapped)) =
         serde_json::from_str::<ObjectOnly<VercelToolOutput<'_>>>(raw.get())
@@ -416,11 +448,18 @@ pub(in crate::transcript) fn parse_tool_response(raw: Option<&RawValue>) -> (Str
             "text" | "json" | "content" => Some(false),
             _ => None,
         };
+        // Another object may have the keys `type` and `value` by chance; its `type` is then unknown.
         if failed.is_some() {
-            return (join_texts(wrapped.value), failed);
+            return ToolResponse {
+                content: join_texts(wrapped.value),
+                failed,
+            };
         }
     }
-    (join_texts(raw), None)
+    ToolResponse {
+        content: join_texts(raw),
+        failed: None,
+    }
 }
 
 /// Returns text as it is, the texts of a list of text parts, or any other value as JSON.
@@ -432,17 +471,17 @@ fn join_texts(raw: &RawValue) -> String {
         #[serde(borrow, alias = "content")]
         text: SourceText<'a>,
     }
-    if let Ok(all) = serde_json::from_str::<Vec<ObjectOnly<TextOnlyPart<'_>>>>(raw.get())
-        && !all.is_empty()
-        && all.iter().all(|ObjectOnly(only)| &*only.kind == "text")
+    if let Ok(texts) = serde_json::from_str::<Vec<ObjectOnly<TextOnlyPart<'_>>>>(raw.get())
+        && !texts.is_empty()
+        && texts.iter().all(|ObjectOnly(only)| &*only.kind == "text")
     {
-        let all: Vec<&str> = all.iter().map(|ObjectOnly(only)| &*only.text).collect();
-        return all.join("\n");
+        let texts: Vec<&str> = texts.iter().map(|ObjectOnly(only)| &*only.text).collect();
+        return texts.join("\n");
     }
     text_or_json(Some(raw))
 }
 
-/// Parses a role in any dialect.
+/// Parses a role in any convention.
 pub(in crate::transcript) fn parse_role(role: &str) -> MessageRole<'static> {
     match role.to_ascii_lowercase().as_str() {
         "system" | "developer" => MessageRole::System,
@@ -474,6 +513,7 @@ fn unwrap_json_string(raw: &RawValue) -> Cow<'_, str> {
 }
 
 fn to_owned_json(raw: &RawValue) -> JsonText<'static> {
+    // The native format has one record per line, so parts must not contain line breaks.
     let compact = compact_json(raw.get());
     serde_json::from_str::<JsonText<'_>>(&compact).map_or_else(
         |_| JsonText::from_value(&serde_json::Value::Null),

@@ -28,10 +28,10 @@ use crate::transcript::native::parse_or_none;
 #[expect(clippy::unnecessary_wraps, reason = "the table's type")]
 pub(super) fn open(
     _source: &SourceFile,
-    look: &FilePreview<'_>,
+    preview: &FilePreview<'_>,
 ) -> Result<Box<dyn TranscriptReader>, TranscriptError> {
     Ok(Box::new(PerRecordReader::new(
-        look.record_walker(),
+        preview.record_walker(),
         LivekitParser,
     )))
 }
@@ -102,11 +102,12 @@ impl RecordParser for LivekitParser {
         _cx: RecordCx<'_>,
         out: &mut TranscriptSink,
     ) -> Result<(), String> {
-        let ObjectOnly(whole): ObjectOnly<LivekitRecord<'_>> =
+        let ObjectOnly(fields): ObjectOnly<LivekitRecord<'_>> =
             serde_json::from_str(record).map_err(|why| format!("not a livekit history: {why}"))?;
-        let reported = whole.chat_history.map(|ObjectOnly(history)| history.items);
-        let items = reported
-            .or(whole.items)
+        let report_items = fields.chat_history.map(|ObjectOnly(history)| history.items);
+        // A session report contains the whole history; a bare history is the record itself.
+        let items = report_items
+            .or(fields.items)
             .ok_or("it has no list `items`, nor a `chat_history` with one")?;
         out.count_records(items.len() as u64);
         let mut history = LivekitMessageBuilder::default();
@@ -116,19 +117,21 @@ impl RecordParser for LivekitParser {
                 Err(_) => out.count_unknown("an item that is not an object"),
             }
         }
+        // The second parse keeps unknown keys of the report, which the struct above does not have.
         let report: Map<String, Value> = serde_json::from_str(record).unwrap_or_default();
-        let text = |key: &str| report.get(key).and_then(Value::as_str).unwrap_or_default();
+        let report_text = |key: &str| report.get(key).and_then(Value::as_str).unwrap_or_default();
         let mut meta = MetadataBuilder::default();
         meta.set("source", "livekit");
-        if let Some(usage) = whole.usage {
+        if let Some(usage) = fields.usage {
             meta.set("usage", parse_usage(usage).to_json());
         }
-        if !text("job_id").is_empty() {
+        // Only a session report has a job id.
+        if !report_text("job_id").is_empty() {
             write_report_metadata(&mut meta, &report);
         }
-        let tags: Vec<String> = parse_or_none(whole.tags).unwrap_or_default();
+        let tags: Vec<String> = parse_or_none(fields.tags).unwrap_or_default();
         out.push_transcript(&Transcript {
-            id: SourceText::from(text("job_id").to_owned()),
+            id: SourceText::from(report_text("job_id").to_owned()),
             messages: history.messages,
             metadata: meta.finish(),
             tags: tags.into_iter().map(SourceText::from).collect(),
@@ -140,12 +143,12 @@ impl RecordParser for LivekitParser {
 
 /// Sets the metadata of a session report.
 fn write_report_metadata(meta: &mut MetadataBuilder, report: &Map<String, Value>) {
-    let of = |key: &str| report.get(key).cloned().unwrap_or_default();
-    let started = of("started_at");
+    let value_of = |key: &str| report.get(key).cloned().unwrap_or_default();
+    let started = value_of("started_at");
     meta.set(
         "timestamp",
         if started.is_null() {
-            of("timestamp")
+            value_of("timestamp")
         } else {
             started
         },
@@ -159,21 +162,23 @@ fn write_report_metadata(meta: &mut MetadataBuilder, report: &Map<String, Value>
         "duration_ms",
         "errors",
     ] {
-        meta.set(key, of(key));
+        meta.set(key, value_of(key));
     }
-    let failed = report.get("events").and_then(Value::as_array);
-    let mut failed = failed
+    let error_events = report.get("events").and_then(Value::as_array);
+    let mut error_events = error_events
         .into_iter()
         .flatten()
         .filter(|event| event["type"] == "error");
+    // An error ended the session only if the close reason is an error.
     if let (Some(last), "CR_ERROR") = (
-        failed.next_back(),
+        error_events.next_back(),
         report
             .get("close_reason")
             .and_then(Value::as_str)
             .unwrap_or_default(),
     ) {
         let error = &last["error"];
+        // The reason is at one of several depths.
         let why = error["error"]
             .as_str()
             .or(error["message"].as_str())
@@ -192,6 +197,7 @@ fn parse_usage(usage: &RawValue) -> SourceUsage {
         Ok(Value::Object(one)) => vec![one],
         _ => Vec::new(),
     };
+    // Each count has two names, depending on the layout of the report.
     let count = |entry: &Map<String, Value>, keys: [&str; 2]| {
         keys.iter().find_map(|key| entry.get(*key)?.as_u64())
     };
@@ -223,12 +229,19 @@ fn into_map(value: Value) -> Option<Map<String, Value>> {
     }
 }
 
+/// The time of a call.
+#[derive(Debug)]
+struct LivekitCallTime {
+    call_id: String,
+    /// The time in seconds.
+    at: f64,
+}
+
 /// A conversation under construction.
 #[derive(Debug, Default)]
 struct LivekitMessageBuilder {
     messages: Vec<TranscriptMessage<'static>>,
-    /// The time of each call by id, in seconds.
-    call_times: Vec<(String, f64)>,
+    call_times: Vec<LivekitCallTime>,
     /// True if the last message is the assistant's and takes further calls.
     accepts_calls: bool,
 }
@@ -237,10 +250,10 @@ impl LivekitMessageBuilder {
     fn add_item(&mut self, raw: &RawValue, item: &LivekitItem<'_>, out: &mut TranscriptSink) {
         let kind = text_or_json(item.kind);
         // Any item other than a call or a message ends the open message.
-        let open = std::mem::take(&mut self.accepts_calls);
+        let accepts_call = std::mem::take(&mut self.accepts_calls);
         match kind.as_str() {
             "message" => self.add_message(item),
-            "function_call" => self.add_call(item, open),
+            "function_call" => self.add_call(item, accepts_call),
             "function_call_output" => self.add_output(item),
             "agent_handoff" => {
                 let (old, new) = (
@@ -262,6 +275,7 @@ impl LivekitMessageBuilder {
             "agent_config_update" => self.add_config_update(item, kind),
             _ => {
                 out.count_unknown(&format!("an item of type {kind:?}"));
+                // The item stays visible as its own message, because its place in the conversation matters.
                 let compact = super::super::fields::compact_json(raw.get());
                 if let Ok(item) = serde_json::from_str::<crate::model::JsonText<'_>>(&compact) {
                     self.messages.push(TranscriptMessage {
@@ -278,6 +292,7 @@ impl LivekitMessageBuilder {
         let role = parse_role(&text_or_json(item.role));
         let mut meta = MetadataBuilder::default();
         let metrics: Map<String, Value> = parse_or_none(item.metrics).unwrap_or_default();
+        // `e2e_latency` includes speech, so it is not the latency of the model.
         if let Some(seconds) = metrics.get("e2e_latency").and_then(Value::as_f64) {
             meta.set("end_to_end_latency_ms", seconds * 1000.0);
         }
@@ -300,10 +315,13 @@ impl LivekitMessageBuilder {
         self.push_message(item, role, parts, meta);
     }
 
-    fn add_call(&mut self, item: &LivekitItem<'_>, open: bool) {
+    fn add_call(&mut self, item: &LivekitItem<'_>, accepts_call: bool) {
         let id = text_or_json(item.call_id);
         if let Some(at) = parse_or_none(item.created_at) {
-            self.call_times.push((id.clone(), at));
+            self.call_times.push(LivekitCallTime {
+                call_id: id.clone(),
+                at,
+            });
         }
         let call = TranscriptPart::ToolCall(ToolCall {
             id: SourceText::from(id),
@@ -311,7 +329,8 @@ impl LivekitMessageBuilder {
             arguments: SourceText::from(text_or_json(item.arguments)),
         });
         self.accepts_calls = true;
-        match self.messages.last_mut().filter(|_| open) {
+        // A call belongs to the reply before it. After another item, it begins a message of its own.
+        match self.messages.last_mut().filter(|_| accepts_call) {
             Some(message) => message.parts.push(call),
             None => self.push_message(
                 item,
@@ -324,16 +343,17 @@ impl LivekitMessageBuilder {
 
     fn add_output(&mut self, item: &LivekitItem<'_>) {
         let id = text_or_json(item.call_id);
-        let made = self.call_times.iter().rev().find(|(call, _)| *call == id);
-        let done: Option<f64> = parse_or_none(item.created_at);
+        let mut newest_first = self.call_times.iter().rev();
+        let called = newest_first.find(|call| call.call_id == id);
+        let answered: Option<f64> = parse_or_none(item.created_at);
         let mut part =
             tool_result_part(&id, text_or_json(item.output), parse_or_none(item.is_error));
-        if let (TranscriptPart::ToolResult(result), Some((_, made)), Some(done)) =
-            (&mut part, made, done)
-            && done >= *made
+        if let (TranscriptPart::ToolResult(result), Some(called), Some(answered)) =
+            (&mut part, called, answered)
+            && answered >= called.at
         {
             // Both times are seconds as floats, so digits below a microsecond are rounding errors.
-            result.duration_ms = Some(((done - made) * 1e6).round() / 1e3);
+            result.duration_ms = Some(((answered - called.at) * 1e6).round() / 1e3);
         }
         self.push_message(
             item,
@@ -357,6 +377,7 @@ impl LivekitMessageBuilder {
             }
         }
         let instructions = text_or_json(item.instructions);
+        // Without instructions, the tools that changed are the text.
         if instructions.is_empty() {
             self.add_note(
                 item,
@@ -413,6 +434,7 @@ fn content_parts(raw: &RawValue) -> Vec<TranscriptPart<'static>> {
         transcript: Option<&'a RawValue>,
     }
     let Ok(all) = serde_json::from_str::<Vec<&RawValue>>(raw.get()) else {
+        // The content may also be a plain text.
         let text = text_or_json(Some(raw));
         return if text.is_empty() {
             Vec::new()
@@ -420,15 +442,16 @@ fn content_parts(raw: &RawValue) -> Vec<TranscriptPart<'static>> {
             vec![TranscriptPart::Text(SourceText::from(text))]
         };
     };
-    let part = |raw: &RawValue| {
-        let Ok(ObjectOnly(piece)) =
+    let convert_part = |raw: &RawValue| {
+        let Ok(ObjectOnly(content)) =
             serde_json::from_str::<ObjectOnly<LivekitContentPart<'_>>>(raw.get())
         else {
             return TranscriptPart::Text(SourceText::from(text_or_json(Some(raw))));
         };
-        let kind = text_or_json(piece.kind);
-        let spoken_text = text_or_json(piece.transcript);
+        let kind = text_or_json(content.kind);
+        let spoken_text = text_or_json(content.transcript);
         match kind.as_str() {
+            // Speech with a transcription is text; without one, it stays media.
             "audio_content" if !spoken_text.is_empty() => {
                 TranscriptPart::Text(SourceText::from(spoken_text))
             }
@@ -439,7 +462,7 @@ fn content_parts(raw: &RawValue) -> Vec<TranscriptPart<'static>> {
             _ => TranscriptPart::Other(borrow_json(raw).into_owned()),
         }
     };
-    all.into_iter().map(part).collect()
+    all.into_iter().map(convert_part).collect()
 }
 
 #[cfg(test)]

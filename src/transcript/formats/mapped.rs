@@ -48,17 +48,17 @@ pub(in crate::transcript) fn open(
             found.name
         )));
     }
-    let look = detect::preview_file(head)?;
-    let json = matches!(look.layout, RecordLayout::Values { .. })
-        || look.bytes[look.start..].starts_with(b"{");
-    if json {
+    let preview = detect::preview_file(head)?;
+    let is_json = matches!(preview.layout, RecordLayout::Values { .. })
+        || preview.bytes[preview.start..].starts_with(b"{");
+    if is_json {
         let reader =
-            PerRecordReader::new(look.record_walker(), MappedRecordParser(Arc::clone(map)));
+            PerRecordReader::new(preview.record_walker(), MappedRecordParser(Arc::clone(map)));
         return Ok(("JSON, read by a map", Box::new(reader)));
     }
     // A small file may be a header without a line end.
-    let whole = source.size() <= BLOCK_SIZE as u64;
-    let layout = CsvLayout::detect(head, whole).map_err(DetectError::Unknown)?;
+    let is_complete = source.size() <= BLOCK_SIZE as u64;
+    let layout = CsvLayout::detect(head, is_complete).map_err(DetectError::Unknown)?;
     Ok((
         "a table, read by a map",
         Box::new(CsvTableReader::new(layout, map)),
@@ -88,48 +88,50 @@ impl MappedRecord<'_> {
     ) -> Result<(), String> {
         let id = self.find_id(map)?;
         // All lookups come first, because a record is either a transcript or a fault.
-        let mut lists: Vec<(&str, Cow<'_, str>)> = Vec::new();
-        let mut lacking: Vec<String> = Vec::new();
+        let mut message_lists: Vec<(&str, Cow<'_, str>)> = Vec::new();
+        let mut missing: Vec<String> = Vec::new();
         if let Some(system) = &map.system {
             match self.evaluate(system, false)?.into_text() {
                 Some(text) if !text.is_empty() => {
-                    lists.push(("system", single_message_list("system", &text)));
+                    message_lists.push(("system", single_message_list("system", &text)));
                 }
-                _ => lacking.push(format!("`system` ({}) finds nothing", system.as_str())),
+                _ => missing.push(format!("`system` ({}) finds nothing", system.as_str())),
             }
         }
         match &map.conversation {
             ConversationMapping::Messages(query) => {
-                let found = self.evaluate(query, true)?;
-                let at = || format!("`messages` ({}) finds", query.as_str());
-                let list = found
+                let value = self.evaluate(query, true)?;
+                let describe_query = || format!("`messages` ({}) finds", query.as_str());
+                let list = value
                     .into_list()
-                    .map_err(|what| format!("{} {what}", at()))?;
-                lists.push(("messages", list));
+                    .map_err(|what| format!("{} {what}", describe_query()))?;
+                message_lists.push(("messages", list));
             }
             ConversationMapping::Pair { input, output } => {
                 if let Some(input) = input {
                     match self.find_messages("input", "user", input)? {
-                        Some(list) => lists.push(("input", list)),
-                        None => lacking.push(format!("`input` ({}) finds nothing", input.as_str())),
+                        Some(list) => message_lists.push(("input", list)),
+                        None => missing.push(format!("`input` ({}) finds nothing", input.as_str())),
                     }
                 }
-                let side = self.find_messages("output", "assistant", output)?;
-                let none = || format!("`output` ({}) finds nothing", output.as_str());
-                lists.push(("output", side.ok_or_else(none)?));
+                let output_messages = self.find_messages("output", "assistant", output)?;
+                let not_found = || format!("`output` ({}) finds nothing", output.as_str());
+                message_lists.push(("output", output_messages.ok_or_else(not_found)?));
             }
         }
-        let metadata = self.build_metadata(map, &mut lacking)?;
+        let metadata = self.build_metadata(map, &mut missing)?;
         let tags = self.find_tags(map)?;
         // The wrapper reuses the native parser, so mapped messages follow the same rules as native ones.
-        let wrapped: Vec<(&str, String)> = lists
+        let wrapped: Vec<(&str, String)> = message_lists
             .into_iter()
             .map(|(name, list)| (name, format!("{{\"messages\":{list}}}")))
             .collect();
         let mut messages = Vec::new();
-        for (name, one) in &wrapped {
-            messages.extend(parse_conversation(one).map_err(|why| format!("`{name}`: {why}"))?);
+        for (name, list_json) in &wrapped {
+            messages
+                .extend(parse_conversation(list_json).map_err(|why| format!("`{name}`: {why}"))?);
         }
+        // The transcript comes before its counts and labels, which refer to the last transcript.
         let transcript = Transcript {
             id: SourceText(id.clone()),
             messages,
@@ -138,9 +140,10 @@ impl MappedRecord<'_> {
             verdicts: Vec::new(),
         };
         out.push_transcript(&transcript);
-        for what in lacking {
+        for what in missing {
             out.count_missing(&what);
         }
+        // An unreadable label must not make the transcript a fault, so it is only counted.
         for label in &map.labels {
             match self.find_label(label, &id) {
                 Ok(Some(label)) => out.attach_label(label),
@@ -155,20 +158,21 @@ impl MappedRecord<'_> {
         let Some(query) = &map.id else {
             return Ok(Cow::Borrowed(""));
         };
-        let found = self.evaluate(query, false)?;
-        match found {
+        let value = self.evaluate(query, false)?;
+        match value {
             ExpressionValue::Nothing => Ok(Cow::Borrowed("")),
+            // Cells of spreadsheets often have white space around an id.
             ExpressionValue::Text(text) => Ok(match text {
                 Cow::Borrowed(text) => Cow::Borrowed(text.trim()),
                 Cow::Owned(text) => Cow::Owned(text.trim().to_owned()),
             }),
-            found @ ExpressionValue::Json(_) if found.describe_type() == "a number" => {
-                Ok(found.into_text().unwrap_or_default())
+            value @ ExpressionValue::Json(_) if value.describe_type() == "a number" => {
+                Ok(value.into_text().unwrap_or_default())
             }
-            found @ ExpressionValue::Json(_) => Err(format!(
+            value @ ExpressionValue::Json(_) => Err(format!(
                 "`id` ({}) finds {}, not a text or a number",
                 query.as_str(),
-                found.describe_type()
+                value.describe_type()
             )),
         }
     }
@@ -183,11 +187,11 @@ impl MappedRecord<'_> {
         Ok(match self.evaluate(query, false)? {
             ExpressionValue::Nothing => None,
             ExpressionValue::Json(json) if json.starts_with('[') => Some(json),
-            found => {
+            value => {
                 // An empty input cell means that the input is absent. An empty output is a valid output.
-                let text = found.into_text().unwrap_or_default();
-                let none = name == "input" && text.is_empty();
-                (!none).then(|| single_message_list(role, &text))
+                let text = value.into_text().unwrap_or_default();
+                let is_absent = name == "input" && text.is_empty();
+                (!is_absent).then(|| single_message_list(role, &text))
             }
         })
     }
@@ -195,18 +199,19 @@ impl MappedRecord<'_> {
     fn build_metadata(
         &self,
         map: &FieldMapping,
-        lacking: &mut Vec<String>,
+        missing: &mut Vec<String>,
     ) -> Result<Option<JsonText<'_>>, String> {
         match &map.metadata {
             None => Ok(None),
             Some(MetadataMapping::Expression(query)) => {
-                let found = self.evaluate(query, true)?;
-                let kind = found.describe_type();
-                match found {
+                let value = self.evaluate(query, true)?;
+                let kind = value.describe_type();
+                match value {
                     ExpressionValue::Nothing => {
-                        lacking.push(format!("`metadata` ({}) finds nothing", query.as_str()));
+                        missing.push(format!("`metadata` ({}) finds nothing", query.as_str()));
                         Ok(None)
                     }
+                    // An empty cell is an absent value.
                     ExpressionValue::Text(text) if text.is_empty() => Ok(None),
                     ExpressionValue::Text(text) | ExpressionValue::Json(text) => {
                         parse_object(&text).map(Some).ok_or_else(|| {
@@ -219,7 +224,7 @@ impl MappedRecord<'_> {
                 }
             }
             Some(named) => {
-                let value = self.find_metadata(named, "metadata", lacking)?;
+                let value = self.find_metadata(named, "metadata", missing)?;
                 Ok((!value.is_null()).then(|| JsonText::from_value(&value)))
             }
         }
@@ -230,7 +235,7 @@ impl MappedRecord<'_> {
         &self,
         meta: &MetadataMapping,
         name: &str,
-        lacking: &mut Vec<String>,
+        missing: &mut Vec<String>,
     ) -> Result<Value, String> {
         match meta {
             MetadataMapping::Expression(query) => {
@@ -242,14 +247,15 @@ impl MappedRecord<'_> {
                     }
                 };
                 if value.is_null() {
-                    lacking.push(format!("`{name}` ({}) finds nothing", query.as_str()));
+                    missing.push(format!("`{name}` ({}) finds nothing", query.as_str()));
                 }
                 Ok(value)
             }
             MetadataMapping::Named(all) => {
                 let mut map = Map::new();
                 for (name, meta) in all {
-                    let value = self.find_metadata(meta, name, lacking)?;
+                    let value = self.find_metadata(meta, name, missing)?;
+                    // An absent value leaves its key out, so that `metadata.x` is absent and not null.
                     if !value.is_null() {
                         map.insert(name.clone(), value);
                     }
@@ -267,12 +273,12 @@ impl MappedRecord<'_> {
         let Some(query) = &map.tags else {
             return Ok(Vec::new());
         };
-        let found = self.evaluate(query, true)?;
-        let split = |text: &str| -> Vec<SourceText<'static>> {
-            let each = text.split(',').map(str::trim).filter(|tag| !tag.is_empty());
-            each.map(|tag| SourceText::from(tag.to_owned())).collect()
+        let value = self.evaluate(query, true)?;
+        let split_commas = |text: &str| -> Vec<SourceText<'static>> {
+            let tags = text.split(',').map(str::trim).filter(|tag| !tag.is_empty());
+            tags.map(|tag| SourceText::from(tag.to_owned())).collect()
         };
-        let from_json = |json: &str| {
+        let parse_list = |json: &str| {
             let all: Option<Vec<Value>> = serde_json::from_str(json).ok();
             let tag = |value: Value| match value {
                 Value::String(tag) => Some(SourceText::from(tag)),
@@ -281,15 +287,16 @@ impl MappedRecord<'_> {
             };
             all.map(|all| all.into_iter().filter_map(tag).collect::<Vec<_>>())
         };
-        match found {
+        match value {
             ExpressionValue::Nothing => Ok(Vec::new()),
             // A cell contains all tags in one text.
             ExpressionValue::Text(text) if matches!(self.raw, RawMappedRecord::Row { .. }) => {
-                Ok(from_json(&text).unwrap_or_else(|| split(&text)))
+                Ok(parse_list(&text).unwrap_or_else(|| split_commas(&text)))
             }
             ExpressionValue::Text(text) if text.is_empty() => Ok(Vec::new()),
             ExpressionValue::Text(text) => Ok(vec![SourceText::from(text.into_owned())]),
-            ExpressionValue::Json(json) => from_json(&json).ok_or_else(|| {
+            // A path such as `[tag]` gives a list; any other JSON cannot be tags.
+            ExpressionValue::Json(json) => parse_list(&json).ok_or_else(|| {
                 format!(
                     "`tags` ({}) finds neither a text nor a list",
                     query.as_str()
@@ -301,14 +308,15 @@ impl MappedRecord<'_> {
     /// Finds a label. The error describes a label that dicta can't read.
     fn find_label(&self, map: &LabelMapping, id: &str) -> Result<Option<Label>, String> {
         let query = &map.passed;
-        let found = self
+        let value = self
             .evaluate(query, false)
             .map_err(|why| format!("label: {why}"))?;
-        let passed = match found {
+        let passed = match value {
             ExpressionValue::Nothing => return Ok(None),
             ExpressionValue::Text(text) | ExpressionValue::Json(text) => {
                 match parse_pass_or_fail(&text) {
                     Some(passed) => passed,
+                    // An empty cell: no one has labelled this record.
                     None if text.trim().is_empty() => return Ok(None),
                     None => {
                         let word: String = text.trim().chars().take(20).collect();
@@ -331,6 +339,7 @@ impl MappedRecord<'_> {
             passed: Some(passed),
             score: find_text(&map.score)
                 .and_then(|score| score.trim().parse().ok())
+                // A label on another scale is not a score.
                 .filter(|score| (0.0..=1.0).contains(score)),
             by: find_text(&map.by),
             at: None,
@@ -347,7 +356,8 @@ fn single_message_list(role: &str, text: &str) -> Cow<'static, str> {
 
 /// Parses the messages of `{"messages": [...]}`.
 fn parse_conversation(wrapped: &str) -> Result<Vec<TranscriptMessage<'_>>, String> {
-    let read = native::parse_native(wrapped.as_bytes(), 1, "").map_err(|bad| {
+    // The wrapper has one record, so its number is 1, and its default id is not used.
+    let parsed = native::parse_native(wrapped.as_bytes(), 1, "").map_err(|bad| {
         let hint = if bad.why.ends_with("has no `role`") {
             "; an expression such as turns[].{role: from, content: value} gives it one"
         } else {
@@ -355,7 +365,7 @@ fn parse_conversation(wrapped: &str) -> Result<Vec<TranscriptMessage<'_>>, Strin
         };
         format!("{}{hint}", bad.why)
     })?;
-    let mut messages = read.messages;
+    let mut messages = parsed.messages;
     if !messages.is_empty()
         && messages.iter().all(|message| message.parts.is_empty())
         // Messages with empty content are valid; a wrong key name is the likely error.
@@ -368,6 +378,7 @@ fn parse_conversation(wrapped: &str) -> Result<Vec<TranscriptMessage<'_>>, Strin
     }
     for message in &mut messages {
         if let MessageRole::Other(name) = &message.role {
+            // Names of roles in common datasets, such as ShareGPT.
             message.role = match name.to_lowercase().as_str() {
                 "human" | "customer" | "person" => MessageRole::User,
                 "ai" | "gpt" | "chatgpt" | "bot" | "chatbot" | "model" | "agent" | "llm" => {
@@ -384,6 +395,7 @@ fn parse_conversation(wrapped: &str) -> Result<Vec<TranscriptMessage<'_>>, Strin
 
 /// Converts an `observation` message to a tool result and returns its role.
 fn convert_to_tool_result<'m>(message: &mut TranscriptMessage<'m>) -> MessageRole<'m> {
+    // An observation with several parts keeps them, because a result has only one text.
     if let [TranscriptPart::Text(text)] = &message.parts[..] {
         message.parts = vec![TranscriptPart::ToolResult(crate::model::ToolResult {
             call_id: SourceText::default(),
@@ -396,9 +408,10 @@ fn convert_to_tool_result<'m>(message: &mut TranscriptMessage<'m>) -> MessageRol
 }
 
 fn parse_object(json: &str) -> Option<JsonText<'static>> {
+    // The first parse checks that it is an object; the second keeps the numbers as written.
     let ObjectOnly(_) = serde_json::from_str::<ObjectOnly<serde::de::IgnoredAny>>(json).ok()?;
-    let own: JsonText<'_> = serde_json::from_str(json).ok()?;
-    Some(own.into_owned())
+    let json_text: JsonText<'_> = serde_json::from_str(json).ok()?;
+    Some(json_text.into_owned())
 }
 
 #[cfg(test)]

@@ -26,9 +26,9 @@ mod native_reader;
 mod openai;
 mod otlp;
 pub(super) mod promptfoo;
-mod response_items;
 #[cfg(test)]
-mod story;
+mod read_back;
+mod response_items;
 #[cfg(test)]
 mod testing;
 
@@ -65,11 +65,13 @@ pub(super) struct BinaryFormat {
 
 /// The binary formats.
 pub(super) const BINARY_FORMATS: [BinaryFormat; 6] = [
+    // A ZIP archive. `inspect` reports an archive that is not an Inspect log.
     BinaryFormat {
         magic: b"PK\x03\x04",
         name: "an Inspect log (.eval)",
         create_reader: Some(inspect::open_eval),
     },
+    // dicta recognises the formats below only to name them in the error.
     BinaryFormat {
         magic: b"\x1f\x8b",
         name: "a gzip file",
@@ -100,8 +102,9 @@ pub(super) const BINARY_FORMATS: [BinaryFormat; 6] = [
 /// The native format.
 pub(super) const NATIVE_FORMAT: TranscriptFormat = TranscriptFormat {
     name: "native",
-    matches: |look| look.any_matches(|s| s.has("messages")),
-    create_reader: Some(|_, look| Ok(Box::new(NativeReader(look.record_walker())))),
+    // Any of the first records, because a native file may begin with a broken line.
+    matches: |preview| preview.any_matches(|s| s.has("messages")),
+    create_reader: Some(|_, preview| Ok(Box::new(NativeReader(preview.record_walker())))),
 };
 
 /// The text formats in the order of detection. A record with `messages` in OpenAI's shapes is native, whatever other
@@ -110,25 +113,25 @@ pub(super) const TEXT_FORMATS: &[TranscriptFormat] = &[
     TranscriptFormat {
         name: "Anthropic messages (content blocks)",
         matches: anthropic::is_anthropic_log,
-        create_reader: Some(|_, look| Ok(anthropic::open(look))),
+        create_reader: Some(|_, preview| Ok(anthropic::open(preview))),
     },
     // Before Gemini's, whose batches are such pairs; before native files, since logs may hold both.
     TranscriptFormat {
         name: "request and response pairs",
-        matches: |look| {
-            look.first_matches(|s| {
+        matches: |preview| {
+            preview.first_matches(|s| {
                 (s.has("request") && s.has("response") && !s.has("messages"))
                     || (s.has("key") && (s.has("request") || s.has("response")))
             })
         },
-        create_reader: Some(|_, look| Ok(api_log::open(look))),
+        create_reader: Some(|_, preview| Ok(api_log::open(preview))),
     },
     NATIVE_FORMAT,
     // Before the formats that are recognised by `type` or `metadata` alone.
     TranscriptFormat {
         name: "a result of PromptKit Arena",
-        matches: |look| {
-            look.first_matches(|s| {
+        matches: |preview| {
+            preview.first_matches(|s| {
                 (s.has("RunID") && s.has("Messages"))
                     || (s.has("turns") && s.has("scenario_id"))
                     || (s.has("metadata") && s.has("events"))
@@ -138,8 +141,8 @@ pub(super) const TEXT_FORMATS: &[TranscriptFormat] = &[
     },
     TranscriptFormat {
         name: "a PromptKit recording",
-        matches: |look| {
-            look.first_matches(|s| {
+        matches: |preview| {
+            preview.first_matches(|s| {
                 (s.has("metadata") && s.type_starts_with(&["metadata"]))
                     || (s.has("event") && (s.has("seq") || s.type_starts_with(&["event"])))
             })
@@ -148,30 +151,33 @@ pub(super) const TEXT_FORMATS: &[TranscriptFormat] = &[
     },
     TranscriptFormat {
         name: "a livekit chat history",
-        matches: |look| look.first_matches(|s| s.has("chat_history") || s.has("items")),
+        matches: |preview| preview.first_matches(|s| s.has("chat_history") || s.has("items")),
         create_reader: Some(livekit::open),
     },
     TranscriptFormat {
         name: "a Codex rollout",
-        matches: |look| {
-            look.first_matches(|s| {
+        matches: |preview| {
+            preview.first_matches(|s| {
                 // Files of the first Codex versions begin with a header without an envelope.
-                let head = s.has("id") && s.has("timestamp") && !s.has("type");
+                let has_bare_header = s.has("id") && s.has("timestamp") && !s.has("type");
                 (s.has("payload") && s.has("timestamp") && s.has("type"))
-                    || (head && s.has("instructions") && !s.has("input"))
-            }) || look.any_matches(|s| s.has("record_type"))
+                    || (has_bare_header && s.has("instructions") && !s.has("input"))
+            }) || preview.any_matches(|s| s.has("record_type"))
         },
-        create_reader: Some(|_, look| Ok(codex::open(look))),
+        create_reader: Some(|_, preview| Ok(codex::open(preview))),
     },
     TranscriptFormat {
         name: "the output of `codex exec --json`",
-        matches: |look| look.first_matches(|s| s.type_starts_with(&["thread.", "turn.", "item."])),
-        create_reader: Some(|_, look| Ok(codex_exec::open(look))),
+        // The types of the stream have these prefixes, such as `turn.started`.
+        matches: |preview| {
+            preview.first_matches(|s| s.type_starts_with(&["thread.", "turn.", "item."]))
+        },
+        create_reader: Some(|_, preview| Ok(codex_exec::open(preview))),
     },
     TranscriptFormat {
         name: "a Claude Code session",
         matches: claude_code::is_session,
-        create_reader: Some(|_, look| Ok(claude_code::open(look))),
+        create_reader: Some(|_, preview| Ok(claude_code::open(preview))),
     },
     TranscriptFormat {
         name: "promptfoo results",
@@ -181,55 +187,58 @@ pub(super) const TEXT_FORMATS: &[TranscriptFormat] = &[
     TranscriptFormat {
         name: "OpenTelemetry spans (OTLP JSON)",
         // Metrics and other signals may come first; what Grafana Tempo exports begins with `batches`.
-        matches: |look| {
-            look.any_matches(|s| s.has("resourceSpans") || s.has("resourceLogs"))
-                || look.first_matches(|s| s.has("batches"))
+        matches: |preview| {
+            preview.any_matches(|s| s.has("resourceSpans") || s.has("resourceLogs"))
+                // Not `any_matches`: `batches` is a common word.
+                || preview.first_matches(|s| s.has("batches"))
         },
         create_reader: Some(otlp::open),
     },
     TranscriptFormat {
         name: "an OpenAI batch",
-        matches: |look| {
-            look.first_matches(|s| {
+        matches: |preview| {
+            preview.first_matches(|s| {
                 s.has("custom_id") && (s.has("response") || s.has("error") || s.has("body"))
             })
         },
-        create_reader: Some(|_, look| Ok(api_log::open(look))),
+        create_reader: Some(|_, preview| Ok(api_log::open(preview))),
     },
     TranscriptFormat {
         name: "OpenAI chat completions",
-        matches: |look| look.first_matches(|s| s.has("choices")),
-        create_reader: Some(|_, look| Ok(api_log::open(look))),
+        matches: |preview| preview.first_matches(|s| s.has("choices")),
+        create_reader: Some(|_, preview| Ok(api_log::open(preview))),
     },
     TranscriptFormat {
         name: "Gemini contents",
-        matches: |look| {
-            look.first_matches(|s| {
+        matches: |preview| {
+            // A request, a reply, or a bare content.
+            preview.first_matches(|s| {
                 s.has("contents") || s.has("candidates") || (s.has("role") && s.has("parts"))
             })
         },
-        create_reader: Some(|_, look| Ok(api_log::open_contents(look))),
+        create_reader: Some(|_, preview| Ok(api_log::open_contents(preview))),
     },
     // Before Anthropic's messages, which have their type and role in common with items.
     TranscriptFormat {
         name: "OpenAI Responses items",
         matches: api_log::is_responses_items,
-        create_reader: Some(|_, look| Ok(api_log::open_list(look))),
+        create_reader: Some(|_, preview| Ok(api_log::open_list(preview))),
     },
     TranscriptFormat {
         name: "OpenAI Responses",
         matches: api_log::is_responses,
-        create_reader: Some(|_, look| Ok(api_log::open(look))),
+        create_reader: Some(|_, preview| Ok(api_log::open(preview))),
     },
     TranscriptFormat {
         name: "a bare list of messages",
         matches: api_log::is_message_list,
-        create_reader: Some(|_, look| Ok(api_log::open_list(look))),
+        create_reader: Some(|_, preview| Ok(api_log::open_list(preview))),
     },
     TranscriptFormat {
         name: "an Inspect log",
-        matches: |look| {
-            look.first_matches(|s| {
+        matches: |preview| {
+            // `eval` alone is a common word, so a second key of Inspect is necessary.
+            preview.first_matches(|s| {
                 s.has("eval") && (s.has("status") || s.has("plan") || s.has("samples"))
             })
         },
@@ -237,33 +246,36 @@ pub(super) const TEXT_FORMATS: &[TranscriptFormat] = &[
     },
     TranscriptFormat {
         name: "a Harbor trajectory (ATIF)",
-        matches: |look| {
-            look.first_matches(|s| s.has("schema_version") && (s.has("steps") || s.has("agent")))
+        matches: |preview| {
+            preview.first_matches(|s| s.has("schema_version") && (s.has("steps") || s.has("agent")))
         },
         create_reader: Some(atif::open),
     },
+    // dicta has no readers for the next four formats; the entry makes the error name the format.
     TranscriptFormat {
         name: "a LangSmith run",
-        matches: |look| {
-            look.first_matches(|s| s.has("run_type") && (s.has("inputs") || s.has("dotted_order")))
+        matches: |preview| {
+            preview
+                .first_matches(|s| s.has("run_type") && (s.has("inputs") || s.has("dotted_order")))
         },
         create_reader: None,
     },
     TranscriptFormat {
         name: "a Langfuse export",
-        matches: |look| {
-            look.first_matches(|s| s.has("observations") || s.has("trace_id") || s.has("traceId"))
+        matches: |preview| {
+            preview
+                .first_matches(|s| s.has("observations") || s.has("trace_id") || s.has("traceId"))
         },
         create_reader: None,
     },
     TranscriptFormat {
         name: "a DeepEval test run",
-        matches: |look| look.first_matches(|s| s.has("testCases") || s.has("testRunData")),
+        matches: |preview| preview.first_matches(|s| s.has("testCases") || s.has("testRunData")),
         create_reader: None,
     },
     TranscriptFormat {
         name: "a dicta run's event log",
-        matches: |look| look.first_matches(|s| s.has("seq") && s.has("kind")),
+        matches: |preview| preview.first_matches(|s| s.has("seq") && s.has("kind")),
         create_reader: None,
     },
     TranscriptFormat {
@@ -272,19 +284,21 @@ pub(super) const TEXT_FORMATS: &[TranscriptFormat] = &[
         create_reader: Some(evalbench::open_evalset),
     },
     TranscriptFormat {
+        // Tables come last: their header is plain text, which has no keys.
         name: "an evalbench result table (CSV)",
         matches: evalbench::is_table,
         create_reader: Some(evalbench::open_table),
     },
     TranscriptFormat {
         name: "a CSV table",
-        matches: |look| csv_columns(look).is_some() || csv::is_table(look.bytes),
+        // The header decides, or, with another delimiter than a comma, the number of cells per line.
+        matches: |preview| csv_columns(preview).is_some() || csv::is_table(preview.bytes),
         // Only a field mapping can state the meaning of the columns.
         create_reader: Some(csv::refuse_unmapped),
     },
 ];
 
 /// Returns the columns of the first line, if it is a CSV header.
-fn csv_columns<'h>(look: &FilePreview<'h>) -> Option<Vec<&'h str>> {
-    sniff::parse_csv_header(look.records.first()?.bytes)
+fn csv_columns<'h>(preview: &FilePreview<'h>) -> Option<Vec<&'h str>> {
+    sniff::parse_csv_header(preview.records.first()?.bytes)
 }

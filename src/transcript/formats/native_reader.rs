@@ -31,6 +31,7 @@ impl TranscriptReader for NativeReader {
             records: raw.spans.iter().map(record).collect(),
             bytes: raw.bytes,
         };
+        // Most native files have no such record, and this check of the block is cheap.
         if anthropic::may_need_conversion(&block.bytes) {
             for record in &mut block.records {
                 if let Some(line) =

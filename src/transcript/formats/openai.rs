@@ -16,6 +16,7 @@ use crate::transcript::native::{json_string, parse_message};
 pub(super) fn is_response(reply_body: &ExchangeBody<'_>) -> bool {
     match reply_body {
         ExchangeBody::Object(fields) => {
+            // Compatible servers may omit `object`, but `output` is a list in this API only.
             fields.text("object").as_deref() == Some("response") || fields.list("output").is_some()
         }
         _ => false,
@@ -25,9 +26,11 @@ pub(super) fn is_response(reply_body: &ExchangeBody<'_>) -> bool {
 /// Sets the metadata of a reply, for its message or for the transcript.
 fn write_reply_metadata(answer: &RawFields<'_>, meta: &mut MetadataBuilder) {
     meta.set_raw("model", answer.get("model"));
+    // Chat completions write `created`; the Responses API writes `created_at`.
     meta.set_raw("timestamp", answer.get_first(&["created", "created_at"]));
     if let Some(usage) = answer.object("usage") {
         meta.set("usage", parse_usage(&usage).to_json());
+        // OpenRouter and some proxies add the cost to the usage.
         meta.set_raw("cost_usd", usage.get_first(&["cost_usd", "cost"]));
     }
 }
@@ -37,10 +40,10 @@ fn with_metadata(
     mut message: TranscriptMessage<'_>,
     mut meta: MetadataBuilder,
 ) -> TranscriptMessage<'_> {
-    if let Some(own) = &message.metadata
-        && let Ok(own) = RawFields::parse(own.get())
+    if let Some(message_metadata) = &message.metadata
+        && let Ok(message_metadata) = RawFields::parse(message_metadata.get())
     {
-        meta.merge_source_fields(&own);
+        meta.merge_source_fields(&message_metadata);
     }
     message.metadata = meta.finish();
     message
@@ -50,70 +53,79 @@ fn with_metadata(
 pub(super) fn parse_chat<'a>(
     request_body: &ExchangeBody<'a>,
     reply_body: &ExchangeBody<'a>,
-    found: &mut ApiExchange<'a>,
+    exchange: &mut ApiExchange<'a>,
 ) -> Result<(), String> {
-    let mut before = Vec::new();
+    let mut request_messages = Vec::new();
+    // Step 1: the messages of the request.
     match request_body {
         ExchangeBody::Missing => {}
-        ExchangeBody::Plain(text) => before.push(text_message(MessageRole::User, text.clone())),
-        ExchangeBody::List(all) => before = parse_messages(all)?,
+        ExchangeBody::Plain(text) => {
+            request_messages.push(text_message(MessageRole::User, text.clone()))
+        }
+        ExchangeBody::List(all) => request_messages = parse_messages(all)?,
         ExchangeBody::Object(fields) => {
             if let Some(all) = fields.list("messages") {
-                before = parse_messages(&all)?;
+                request_messages = parse_messages(&all)?;
+            // The older completions have a `prompt` instead of messages.
             } else if let Some(prompt) = fields.text("prompt") {
-                before.push(text_message(MessageRole::User, prompt));
+                request_messages.push(text_message(MessageRole::User, prompt));
             }
         }
     }
+    // Step 2: a reply without choices ends the conversation here.
     let answer = match reply_body {
         ExchangeBody::Missing => {
-            found.conversations.push(before);
+            exchange.conversations.push(request_messages);
             return Ok(());
         }
         ExchangeBody::Plain(text) => {
-            before.push(text_message(MessageRole::Assistant, text.clone()));
-            found.conversations.push(before);
+            request_messages.push(text_message(MessageRole::Assistant, text.clone()));
+            exchange.conversations.push(request_messages);
             return Ok(());
         }
+        // A log may store the messages of the reply as a list.
         ExchangeBody::List(all) => {
-            before.extend(parse_messages(all)?);
-            found.conversations.push(before);
+            request_messages.extend(parse_messages(all)?);
+            exchange.conversations.push(request_messages);
             return Ok(());
         }
         ExchangeBody::Object(answer) => answer,
     };
-    found.id = answer.id_text("id");
-    write_reply_metadata(answer, &mut found.meta);
+    // Step 3: one conversation per choice.
+    exchange.id = answer.id_text("id");
+    write_reply_metadata(answer, &mut exchange.meta);
     let choices = answer.list("choices").unwrap_or_default();
     for (at, raw) in choices.iter().enumerate() {
         let choice =
             RawFields::from_raw(raw).ok_or_else(|| format!("choice {at} is not an object"))?;
         let reply = match (choice.get("message"), choice.text("text")) {
             (Some(raw), _) => parse_message(raw).map_err(|why| format!("choice {at}: {why}"))?,
+            // The older completions have the text in the choice itself.
             (None, Some(text)) => text_message(MessageRole::Assistant, text),
             (None, None) => return Err(format!("choice {at} has no `message`")),
         };
         let mut meta = MetadataBuilder::default();
         write_reply_metadata(answer, &mut meta);
         meta.set_raw("stop_reason", choice.get("finish_reason"));
+        // With several choices, no single stop reason applies to the transcript.
         if choices.len() == 1 {
-            found
+            exchange
                 .meta
                 .set_raw("stop_reason", choice.get("finish_reason"));
         }
         // Every choice continues the same request.
-        let mut conversation = before.clone();
+        let mut conversation = request_messages.clone();
         conversation.push(with_metadata(reply, meta));
-        found.conversations.push(conversation);
+        exchange.conversations.push(conversation);
     }
     if choices.is_empty() {
         // Ollama and similar servers reply with the message instead of choices.
-        let own = answer.get("message").map(parse_message);
-        let reply = match own {
+        let direct_message = answer.get("message").map(parse_message);
+        let reply = match direct_message {
             Some(reply) => reply?,
             // The record counted as both sides, and it is only a request.
             None if answer.has("messages") || !answer.has("choices") && answer.has("prompt") => {
-                found.conversations.push(before);
+                exchange.conversations.push(request_messages);
                 return Ok(());
             }
             None if answer.has("role") => parse_bare_message(answer)?,
@@ -123,12 +135,13 @@ pub(super) fn parse_chat<'a>(
                     .take(6)
                     .map(|(key, _)| format!("{key:?}"))
                     .collect();
+                // The first keys of the reply show the user which format the log has.
                 let keys = keys.join(", ");
                 return Err(format!("its answer has no `choices` (it has {keys})"));
             }
         };
-        before.push(with_metadata(reply, MetadataBuilder::default()));
-        found.conversations.push(before);
+        request_messages.push(with_metadata(reply, MetadataBuilder::default()));
+        exchange.conversations.push(request_messages);
     }
     Ok(())
 }
@@ -151,32 +164,38 @@ fn parse_messages<'a>(all: &[&'a RawValue]) -> Result<Vec<TranscriptMessage<'a>>
 pub(super) fn parse_responses<'a>(
     request_body: &ExchangeBody<'a>,
     reply_body: &ExchangeBody<'a>,
-    found: &mut ApiExchange<'a>,
+    exchange: &mut ApiExchange<'a>,
 ) -> Result<(), String> {
     let mut conversation = ConversationBuilder::default();
-    let of = |body: &ExchangeBody<'a>, key: &str| body.object().and_then(|fields| fields.get(key));
-    let instructions = of(request_body, "instructions").or_else(|| of(reply_body, "instructions"));
+    let field_of =
+        |body: &ExchangeBody<'a>, key: &str| body.object().and_then(|fields| fields.get(key));
+    // A log may have only the reply, which repeats the instructions.
+    let instructions =
+        field_of(request_body, "instructions").or_else(|| field_of(reply_body, "instructions"));
     if let Some(raw) = instructions {
         match (json_string(raw), list_items(raw)) {
             (Some(text), _) => {
                 conversation.push_message(MessageRole::System, vec![TranscriptPart::Text(text)]);
             }
-            (None, Some(all)) => add_items(&mut conversation, &all, &mut found.unknown_kinds)?,
+            (None, Some(all)) => add_items(&mut conversation, &all, &mut exchange.unknown_kinds)?,
+            // Other types have no text; the conversation remains readable without them.
             (None, None) => {}
         }
     }
-    match of(request_body, "input").or_else(|| of(reply_body, "input")) {
+    match field_of(request_body, "input").or_else(|| field_of(reply_body, "input")) {
         Some(raw) => match (json_string(raw), list_items(raw)) {
             (Some(text), _) => {
                 conversation.push_message(MessageRole::User, vec![TranscriptPart::Text(text)]);
             }
-            (None, Some(all)) => add_items(&mut conversation, &all, &mut found.unknown_kinds)?,
+            (None, Some(all)) => add_items(&mut conversation, &all, &mut exchange.unknown_kinds)?,
             (None, None) => return Err("its `input` is neither text nor a list".to_owned()),
         },
         None => match request_body {
             ExchangeBody::Plain(text) => conversation
                 .push_message(MessageRole::User, vec![TranscriptPart::Text(text.clone())]),
-            ExchangeBody::List(all) => add_items(&mut conversation, all, &mut found.unknown_kinds)?,
+            ExchangeBody::List(all) => {
+                add_items(&mut conversation, all, &mut exchange.unknown_kinds)?
+            }
             ExchangeBody::Missing | ExchangeBody::Object(_) => {}
         },
     }
@@ -184,14 +203,15 @@ pub(super) fn parse_responses<'a>(
     conversation.close_message();
     let before = conversation.messages.len();
     let mut meta = MetadataBuilder::default();
+    // The reply: its output items, and its metadata for the message and for the transcript.
     match reply_body {
         ExchangeBody::Missing => {}
         ExchangeBody::Plain(text) => {
             conversation.add_assistant_parts(vec![TranscriptPart::Text(text.clone())]);
         }
-        ExchangeBody::List(all) => add_items(&mut conversation, all, &mut found.unknown_kinds)?,
+        ExchangeBody::List(all) => add_items(&mut conversation, all, &mut exchange.unknown_kinds)?,
         ExchangeBody::Object(answer) => {
-            found.id = answer.id_text("id");
+            exchange.id = answer.id_text("id");
             match answer
                 .get("output")
                 .map(|raw| (json_string(raw), list_items(raw)))
@@ -200,26 +220,26 @@ pub(super) fn parse_responses<'a>(
                     conversation.add_assistant_parts(vec![TranscriptPart::Text(text)]);
                 }
                 Some((None, Some(all))) => {
-                    add_items(&mut conversation, &all, &mut found.unknown_kinds)?;
+                    add_items(&mut conversation, &all, &mut exchange.unknown_kinds)?;
                 }
                 Some((None, None)) | None => {}
             }
             write_response_metadata(answer, &mut meta);
-            write_response_metadata(answer, &mut found.meta);
+            write_response_metadata(answer, &mut exchange.meta);
         }
     }
     // A reply may contain several messages. The metadata belongs to the last one, which is the result.
-    let mut replied = conversation.messages[before..].iter_mut().rev();
-    if let Some(turn) = replied.find(|turn| turn.role == MessageRole::Assistant) {
+    let mut reply_messages = conversation.messages[before..].iter_mut().rev();
+    if let Some(message) = reply_messages.find(|message| message.role == MessageRole::Assistant) {
         // The values of the reply count, so those of the item are merged after them.
-        let own = std::mem::replace(&mut turn.meta, meta);
-        if let Some(own) = own.finish()
-            && let Ok(own) = RawFields::parse(own.get())
+        let item_meta = std::mem::replace(&mut message.meta, meta);
+        if let Some(item_meta) = item_meta.finish()
+            && let Ok(item_fields) = RawFields::parse(item_meta.get())
         {
-            turn.meta.merge_source_fields(&own);
+            message.meta.merge_source_fields(&item_fields);
         }
     }
-    found.conversations.push(conversation.finish());
+    exchange.conversations.push(conversation.finish());
     Ok(())
 }
 
@@ -228,6 +248,7 @@ fn write_response_metadata(answer: &RawFields<'_>, meta: &mut MetadataBuilder) {
     write_reply_metadata(answer, meta);
     let incomplete = answer.object("incomplete_details");
     let why = incomplete.and_then(|details| details.get("reason"));
+    // `status` is the stop reason of a complete reply, such as `completed`.
     meta.set_raw("stop_reason", why.or_else(|| answer.get("status")));
     // Both times are in seconds on the clock of the service.
     if let (Some(from), Some(to)) = (answer.number("created_at"), answer.number("completed_at"))

@@ -27,7 +27,7 @@ use crate::transcript::TranscriptError;
 use crate::transcript::content::ObjectOnly;
 use crate::transcript::detect::FilePreview;
 use crate::transcript::fields::RawFields;
-use crate::transcript::json_path::{find_array, find_text, find_value};
+use crate::transcript::json_path::{find_array_offset, find_text, find_value_offset};
 use crate::transcript::metadata::{MetadataBuilder, SourceUsage};
 use crate::transcript::native;
 use crate::transcript::native::parse_or_none;
@@ -42,36 +42,38 @@ const RESULTS_PATH: &[&str] = &["results", "results"];
 const TABLE_PATH: &[&str] = &["results", "table", "body"];
 
 /// Returns true if a file contains promptfoo's results.
-pub(super) fn is_results(look: &FilePreview<'_>) -> bool {
-    is_result_line(look)
-        || look.first_matches(|s| s.has("evalId") && (s.has("results") || s.has("config")))
-        || look.records.first().is_some_and(|seen| {
+pub(super) fn is_results(preview: &FilePreview<'_>) -> bool {
+    is_result_line(preview)
+        || preview.first_matches(|s| s.has("evalId") && (s.has("results") || s.has("config")))
+        // A file may have no `evalId`. Then the path to the results decides.
+        || preview.records.first().is_some_and(|seen| {
             seen.sniff.has("results")
-                && (find_value(seen.bytes, RESULTS_PATH, b'[').is_some()
-                    || find_value(seen.bytes, &["results", "table"], b'{').is_some())
+                && (find_value_offset(seen.bytes, RESULTS_PATH, b'[').is_some()
+                    || find_value_offset(seen.bytes, &["results", "table"], b'{').is_some())
         })
 }
 
-fn is_result_line(look: &FilePreview<'_>) -> bool {
-    look.first_matches(|s| {
+fn is_result_line(preview: &FilePreview<'_>) -> bool {
+    preview.first_matches(|s| {
         (s.has("promptIdx") && s.has("testIdx")) || (s.has("gradingResult") && s.has("latencyMs"))
     })
 }
 
 pub(super) fn open(
     source: &SourceFile,
-    look: &FilePreview<'_>,
+    preview: &FilePreview<'_>,
 ) -> Result<Box<dyn TranscriptReader>, TranscriptError> {
-    let eval = find_text(&look.bytes[look.start..], &["evalId"]);
+    // The preview is enough: promptfoo writes `evalId` at the beginning of the file.
+    let eval = find_text(&preview.bytes[preview.start..], &["evalId"]);
     let eval = eval.unwrap_or_else(|| source.stem().to_owned());
-    if is_result_line(look) {
+    if is_result_line(preview) {
         return Ok(Box::new(PerRecordReader::new(
-            look.record_walker(),
+            preview.record_walker(),
             PromptfooResultParser { eval },
         )));
     }
-    let start = look.start as u64;
-    if let Some(at) = find_array(source, start, RESULTS_PATH)? {
+    let start = preview.start as u64;
+    if let Some(at) = find_array_offset(source, start, RESULTS_PATH)? {
         let walk = RecordWalker::new(RecordLayout::Elements, at);
         return Ok(Box::new(PerRecordReader::new(
             walk,
@@ -79,7 +81,7 @@ pub(super) fn open(
         )));
     }
     // Some files of the second format have only the table.
-    if let Some(at) = find_array(source, start, TABLE_PATH)? {
+    if let Some(at) = find_array_offset(source, start, TABLE_PATH)? {
         let walk = RecordWalker::new(RecordLayout::Elements, at);
         return Ok(Box::new(PerRecordReader::new(
             walk,
@@ -218,6 +220,7 @@ impl RecordParser for PromptfooResultParser {
             let row: ObjectOnly<PromptfooResultRow<'_>> =
                 serde_json::from_str(raw.get()).map_err(|why| why.to_string())?;
             let ObjectOnly(row) = row;
+            // A line may contain another object than a result.
             if row.prompt.is_none() && row.response.is_none() && row.grading.is_none() {
                 out.count_unknown(
                     "an object that is not a result (it has no prompt, response or grading)",
@@ -245,6 +248,7 @@ impl RecordParser for PromptfooTableParser {
         let ObjectOnly(body) = body;
         for (at, ObjectOnly(cell)) in body.outputs.into_iter().enumerate() {
             let cell = PromptfooResultRow {
+                // A cell may have its own numbers. Otherwise those of its row and column count.
                 test_idx: cell.test_idx.or(body.test_idx),
                 prompt_idx: cell.prompt_idx.or(Some(at as u64)),
                 test: cell.test.or(body.test),
@@ -273,13 +277,14 @@ fn error_text(raw: Option<&RawValue>) -> Option<String> {
 }
 
 fn parse_object<'a, T: Deserialize<'a>>(raw: Option<&'a RawValue>) -> Option<T> {
-    parse_or_none::<ObjectOnly<T>>(raw).map(|ObjectOnly(of)| of)
+    parse_or_none::<ObjectOnly<T>>(raw).map(|ObjectOnly(object)| object)
 }
 
 impl<'a> PromptfooResultRow<'a> {
     fn into_transcript(self, eval: &str) -> Result<Transcript<'a>, String> {
         let id = promptfoo_id(self.id.as_deref(), eval, self.test_idx, self.prompt_idx);
         let response: PromptfooResponse<'a> = parse_object(self.response).unwrap_or_default();
+        // The prompt is a text, or an object `{raw, label}`.
         let prompt = match parse_or_none::<SourceText<'a>>(self.prompt) {
             Some(raw) => PromptfooPrompt {
                 raw: Some(raw),
@@ -296,21 +301,23 @@ impl<'a> PromptfooResultRow<'a> {
             };
             messages = parse_prompt_messages(as_written().as_ref());
         }
-        let answered = messages.iter().any(|m| m.role == MessageRole::Assistant);
+        let has_replies = messages.iter().any(|m| m.role == MessageRole::Assistant);
         let mut meta = MetadataBuilder::default();
         meta.set("source", "promptfoo");
-        let failed = self.provider_failure(&response);
-        if let Some(why) = &failed {
+        let provider_error = self.provider_failure(&response);
+        if let Some(why) = &provider_error {
             meta.set("error", why.as_str());
         }
-        let numbers = self.reply_metrics(&response);
-        if answered {
-            for (key, value) in &numbers {
+        let metrics = self.reply_metrics(&response);
+        // The prompt contains replies, so the metrics are those of the whole conversation.
+        if has_replies {
+            for (key, value) in &metrics {
                 meta.set(key, value.clone());
             }
         }
         let parts = match (&self.text, response.output) {
-            (Some(text), None) if failed.is_none() => {
+            // A cell of a table: its text is the output, unless the provider failed.
+            (Some(text), None) if provider_error.is_none() => {
                 let text = self.strip_reason(text);
                 (!text.is_empty())
                     .then(|| vec![TranscriptPart::Text(SourceText::from(text.to_owned()))])
@@ -319,74 +326,77 @@ impl<'a> PromptfooResultRow<'a> {
             _ => None,
         };
         if let Some(parts) = parts {
-            let mut own = MetadataBuilder::default();
-            for (key, value) in numbers {
-                own.set(key, value);
+            let mut reply_meta = MetadataBuilder::default();
+            for (key, value) in metrics {
+                reply_meta.set(key, value);
             }
             if let Some(cached) = response.cached {
-                own.set("cached", cached);
+                reply_meta.set("cached", cached);
             }
-            own.set("stop_reason", json_or_text(response.stopped));
+            reply_meta.set("stop_reason", json_or_text(response.stopped));
             if json_or_text(response.refused) == Value::Bool(true) {
-                own.set("refusal", true);
+                reply_meta.set("refusal", true);
             }
             messages.push(TranscriptMessage {
                 role: MessageRole::Assistant,
                 parts,
-                metadata: own.finish(),
+                metadata: reply_meta.finish(),
             });
-        } else if !answered {
+        } else if !has_replies {
             // The metrics of a call without an output.
-            for (key, value) in numbers {
+            for (key, value) in metrics {
                 meta.set(key, value);
             }
         }
         self.write_metadata(&prompt, &mut meta);
-        let own = PromptfooOutcome {
+        // A result without a grading has its own pass and score.
+        let outcome = PromptfooOutcome {
             pass: self.success,
             score: self.score,
-            provider_error: failed,
+            provider_error: provider_error,
         };
         Ok(Transcript {
             id: SourceText::from(id.unwrap_or_default()),
             messages,
             metadata: meta.finish(),
             tags: Vec::new(),
-            verdicts: grading::parse_verdicts(self.grading, &own)?,
+            verdicts: grading::parse_verdicts(self.grading, &outcome)?,
         })
     }
 
     /// Returns the reason why the provider failed. A failed assertion is not a failure of the run.
     fn provider_failure(&self, response: &PromptfooResponse<'_>) -> Option<String> {
-        let graded = self.grading.is_some_and(|raw| raw.get() != "null");
-        let own = match self.failure {
+        let is_graded = self.grading.is_some_and(|raw| raw.get() != "null");
+        let row_error = match self.failure {
             // In promptfoo, 2 means an error and 1 a failed assertion.
             Some(2) => error_text(self.error),
-            None if !graded => error_text(self.error),
+            // Without a reason and a grading, the error is that of the provider.
+            None if !is_graded => error_text(self.error),
             _ => None,
         };
-        error_text(response.error).or(own)
+        error_text(response.error).or(row_error)
     }
 
     /// Returns latency, tokens and cost of the output, by their standard keys.
     fn reply_metrics(&self, response: &PromptfooResponse<'_>) -> Vec<(&'static str, Value)> {
-        let mut numbers = Vec::new();
+        let mut metrics = Vec::new();
         if let Some(latency) = self.latency.filter(|raw| raw.get() != "null") {
-            numbers.push(("latency_ms", json_or_text(Some(latency))));
+            metrics.push(("latency_ms", json_or_text(Some(latency))));
         }
         // A result's sum begins at 0, so 0 means absent unless the response has counts.
-        let own: Option<PromptfooUsage> =
-            parse_object(self.usage).filter(|u: &PromptfooUsage| u.total != Some(0));
-        let usage = parse_object(response.usage).or(own);
+        let row_usage: Option<PromptfooUsage> =
+            parse_object(self.usage).filter(|usage: &PromptfooUsage| usage.total != Some(0));
+        let usage = parse_object(response.usage).or(row_usage);
         if let Some(usage) = usage {
-            numbers.push(("usage", usage.to_usage().to_json()));
+            metrics.push(("usage", usage.to_usage().to_json()));
         }
+        // A cost in the response is exact, even 0. In the row, 0 means that it is unknown.
         let reported = parse_or_none::<f64>(response.cost).map(|_| json_or_text(response.cost));
-        let own = parse_or_none::<f64>(self.cost).filter(|cost| *cost > 0.0);
-        if let Some(cost) = reported.or(own.map(|_| json_or_text(self.cost))) {
-            numbers.push(("cost_usd", cost));
+        let row_cost = parse_or_none::<f64>(self.cost).filter(|cost| *cost > 0.0);
+        if let Some(cost) = reported.or(row_cost.map(|_| json_or_text(self.cost))) {
+            metrics.push(("cost_usd", cost));
         }
-        numbers
+        metrics
     }
 
     /// Removes the reason of a failure, which a table writes before the output.
@@ -421,6 +431,7 @@ impl<'a> PromptfooResultRow<'a> {
         }
         let test: PromptfooTestCase<'_> = parse_object(self.test).unwrap_or_default();
         meta.set("vars", json_or_text(self.vars.or(test.vars)));
+        // A provider is a text, or an object with a label.
         if let Some(id) = parse_or_none::<SourceText<'_>>(self.provider) {
             meta.set("provider", &*id);
         } else {
@@ -438,10 +449,10 @@ impl<'a> PromptfooResultRow<'a> {
         meta.set("description", json_or_text(test.description));
         meta.set("test_idx", self.test_idx);
         meta.set("prompt_idx", self.prompt_idx);
-        if let Value::Object(mut own) = json_or_text(self.metadata) {
+        if let Value::Object(mut source_metadata) = json_or_text(self.metadata) {
             // These keys are promptfoo's internal state.
-            own.retain(|key, _| !key.starts_with("_promptfoo"));
-            meta.merge_source(Value::Object(own));
+            source_metadata.retain(|key, _| !key.starts_with("_promptfoo"));
+            meta.merge_source(Value::Object(source_metadata));
         }
     }
 }
@@ -450,13 +461,13 @@ impl PromptfooUsage {
     fn to_usage(&self) -> SourceUsage {
         let details = self.details.as_ref();
         // promptfoo writes 0 for counts that the provider did not return.
-        let some = |count: Option<u64>| count.filter(|count| *count > 0);
+        let non_zero = |count: Option<u64>| count.filter(|count| *count > 0);
         SourceUsage {
             input: self.prompt,
             output: self.completion,
             total: self.total,
-            cached: some(details.and_then(|details| details.cache_read)),
-            thinking: some(details.and_then(|details| details.reasoning)),
+            cached: non_zero(details.and_then(|details| details.cache_read)),
+            thinking: non_zero(details.and_then(|details| details.reasoning)),
         }
     }
 }
@@ -473,6 +484,7 @@ fn parse_prompt_messages(raw: Option<&SourceText<'_>>) -> Vec<TranscriptMessage<
         return messages;
     }
     if chat.starts_with('{')
+        // Some providers use `{messages: […]}` as the prompt.
         && chat.contains("\"messages\"")
         && let Some(messages) = parse_chat_messages(chat)
     {
@@ -486,8 +498,8 @@ fn parse_prompt_messages(raw: Option<&SourceText<'_>>) -> Vec<TranscriptMessage<
 }
 
 fn parse_chat_messages(record: &str) -> Option<Vec<TranscriptMessage<'static>>> {
-    let read = native::parse_native(record.as_bytes(), 1, "").ok()?;
-    let messages = read.into_owned().messages;
+    let parsed = native::parse_native(record.as_bytes(), 1, "").ok()?;
+    let messages = parsed.into_owned().messages;
     (!messages.is_empty()).then_some(messages)
 }
 
@@ -495,6 +507,7 @@ fn parse_chat_messages(record: &str) -> Option<Vec<TranscriptMessage<'static>>> 
 fn parse_output_parts(output: &RawValue) -> Option<Vec<TranscriptPart<'static>>> {
     let written = output.get();
     match written.as_bytes().first()? {
+        // null: the provider returned no output.
         b'n' => None,
         // A string with half a surrogate pair, which JavaScript can create, is not valid text. It stays as written.
         b'"' => {
@@ -502,15 +515,18 @@ fn parse_output_parts(output: &RawValue) -> Option<Vec<TranscriptPart<'static>>>
             Some(vec![TranscriptPart::Text(text)])
         }
         _ => {
+            // A list is one of tool calls; an object may be a message with calls.
             let message = if written.starts_with('[') {
                 format!("{{\"messages\":[{{\"role\":\"assistant\",\"tool_calls\":{written}}}]}}")
             } else {
                 format!("{{\"messages\":[{written}]}}")
             };
+            // Only calls are converted. Any other JSON is the output itself, so it stays text.
             let calls = (written.contains("\"function\"")).then(|| parse_chat_messages(&message));
             let calls = calls.flatten().and_then(|mut messages| messages.pop());
-            let calls = calls.filter(|m| {
-                m.parts
+            let calls = calls.filter(|message| {
+                message
+                    .parts
                     .iter()
                     .any(|p| matches!(p, TranscriptPart::ToolCall(_)))
             });

@@ -55,6 +55,7 @@ impl<'a> ConversationBuilder<'a> {
         match &*kind {
             "" | "message" => return self.add_message(raw, &item),
             "reasoning" => self.add_assistant_parts(reasoning_parts(&item)),
+            // These items contain no text and no complete call, so they stay as written.
             "mcp_list_tools"
             | "mcp_approval_request"
             | "item_reference"
@@ -64,6 +65,7 @@ impl<'a> ConversationBuilder<'a> {
             }
             // State that the service keeps for itself.
             "compaction" | "compaction_summary" | "context_compaction" | "ghost_snapshot" => {}
+            // The suffix decides, because the service adds kinds with the same structure.
             _ if kind.ends_with("_output") => self.add_output(&item),
             _ if kind.ends_with("_call") => self.add_call(&kind, &item),
             _ => {
@@ -103,18 +105,19 @@ impl<'a> ConversationBuilder<'a> {
         if parts.is_empty() {
             return;
         }
-        let text = parts
+        let has_new_text = parts
             .iter()
             .any(|part| matches!(part, TranscriptPart::Text(_)));
-        if self.open && !(text && self.has_text) {
-            if let Some(turn) = self.messages.last_mut() {
-                turn.parts.extend(parts);
+        // An assistant message ends before the model's next text.
+        if self.open && !(has_new_text && self.has_text) {
+            if let Some(message) = self.messages.last_mut() {
+                message.parts.extend(parts);
             }
-            self.has_text |= text;
+            self.has_text |= has_new_text;
         } else {
             self.push_message(MessageRole::Assistant, parts);
             self.open = true;
-            self.has_text = text;
+            self.has_text = has_new_text;
         }
     }
 
@@ -122,19 +125,19 @@ impl<'a> ConversationBuilder<'a> {
     pub(super) fn push_tool_result(
         &mut self,
         result: ToolResult<'a>,
-        rest: Vec<TranscriptPart<'a>>,
+        other_parts: Vec<TranscriptPart<'a>>,
     ) {
         let mut parts = vec![TranscriptPart::ToolResult(result)];
-        parts.extend(rest);
+        parts.extend(other_parts);
         self.push_message(MessageRole::Tool, parts);
     }
 
     /// Returns the messages.
     pub(super) fn finish(self) -> Vec<TranscriptMessage<'a>> {
-        let messages = self.messages.into_iter().map(|turn| TranscriptMessage {
-            role: turn.role,
-            parts: turn.parts,
-            metadata: turn.meta.finish(),
+        let messages = self.messages.into_iter().map(|message| TranscriptMessage {
+            role: message.role,
+            parts: message.parts,
+            metadata: message.meta.finish(),
         });
         messages.collect()
     }
@@ -148,6 +151,7 @@ impl<'a> ConversationBuilder<'a> {
         let is_item = item.has("type");
         // A chat message is complete; only items join.
         if role == MessageRole::Assistant && is_item {
+            // An item without parts, such as an empty text, would create an empty message.
             if parts.is_empty() {
                 return Ok(());
             }
@@ -156,10 +160,10 @@ impl<'a> ConversationBuilder<'a> {
             self.push_message(role, parts);
         }
         let last = self.messages.last_mut();
-        if let (Some(turn), Some(metadata)) = (last, metadata)
-            && let Ok(own) = RawFields::parse(metadata.get())
+        if let (Some(message), Some(metadata)) = (last, metadata)
+            && let Ok(item_metadata) = RawFields::parse(metadata.get())
         {
-            turn.meta.merge_source_fields(&own);
+            message.meta.merge_source_fields(&item_metadata);
         }
         Ok(())
     }
@@ -186,9 +190,9 @@ impl<'a> ConversationBuilder<'a> {
             arguments,
         })]);
         // The item of a tool that the service ran contains the result.
-        let answer = item.get_first(&["output", "outputs", "results", "result", "error"]);
-        if let Some(answer) = answer {
-            let (content, rest) = split_tool_output(answer);
+        let output = item.get_first(&["output", "outputs", "results", "result", "error"]);
+        if let Some(output) = output {
+            let (content, other_parts) = split_tool_output(output);
             self.push_tool_result(
                 ToolResult {
                     call_id: id,
@@ -196,26 +200,28 @@ impl<'a> ConversationBuilder<'a> {
                     is_error: tool_failed(item),
                     duration_ms: None,
                 },
-                rest,
+                other_parts,
             );
         }
     }
 
     fn add_output(&mut self, item: &RawFields<'a>) {
+        // Both ids occur: `call_id` names the call, `id` only the item.
         let call_id = item
             .id_text("call_id")
             .or_else(|| item.id_text("id"))
             .unwrap_or_default();
         let raw = item.get_first(&["output", "result", "tools"]);
-        let inner = raw.and_then(RawFields::from_raw);
+        let object = raw.and_then(RawFields::from_raw);
         // Codex wraps the text in an object with `success`.
-        let wrapper = inner.filter(|inner| inner.has("content") && inner.flag("success").is_some());
+        let wrapper =
+            object.filter(|object| object.has("content") && object.flag("success").is_some());
         let is_error = match &wrapper {
             Some(wrapper) => wrapper.flag("success").map(|success| !success),
             None => tool_failed(item),
         };
         let raw = wrapper.and_then(|wrapper| wrapper.get("content")).or(raw);
-        let (content, rest) = raw.map(split_tool_output).unwrap_or_default();
+        let (content, other_parts) = raw.map(split_tool_output).unwrap_or_default();
         self.push_tool_result(
             ToolResult {
                 call_id,
@@ -223,7 +229,7 @@ impl<'a> ConversationBuilder<'a> {
                 is_error,
                 duration_ms: None,
             },
-            rest,
+            other_parts,
         );
     }
 }
@@ -270,18 +276,19 @@ pub(super) fn object_text(meta: MetadataBuilder) -> String {
 
 /// Splits a tool output into its text and the parts that are not text.
 pub(super) fn split_tool_output(raw: &RawValue) -> (SourceText<'_>, Vec<TranscriptPart<'_>>) {
-    let Some(pieces) = list_items(raw) else {
+    let Some(elements) = list_items(raw) else {
         return (arguments_text(raw), Vec::new());
     };
-    let (mut texts, mut rest) = (Vec::new(), Vec::new());
-    for piece in &pieces {
-        let logs = RawFields::from_raw(piece).and_then(|fields| fields.text("logs"));
+    let (mut texts, mut other_parts) = (Vec::new(), Vec::new());
+    for element in &elements {
+        // The code interpreter returns its output as `logs`.
+        let logs = RawFields::from_raw(element).and_then(|fields| fields.text("logs"));
         match logs
             .map(TranscriptPart::Text)
-            .or_else(|| try_parse_part(piece))
+            .or_else(|| try_parse_part(element))
         {
             Some(TranscriptPart::Text(text)) => texts.push(text),
-            Some(part @ TranscriptPart::Media { .. }) => rest.push(part),
+            Some(part @ TranscriptPart::Media { .. }) => other_parts.push(part),
             // Search results and similar lists are not content, so the whole output stays JSON.
             _ => return (SourceText(compact_json(raw.get())), Vec::new()),
         }
@@ -289,6 +296,7 @@ pub(super) fn split_tool_output(raw: &RawValue) -> (SourceText<'_>, Vec<Transcri
     let mut texts = texts.into_iter();
     let text = match (texts.next(), texts.len()) {
         (None, _) => SourceText::default(),
+        // One text keeps its borrow; several texts are joined as a copy.
         (Some(only), 0) => only,
         (Some(first), _) => {
             let mut all = first.0.into_owned();
@@ -299,7 +307,7 @@ pub(super) fn split_tool_output(raw: &RawValue) -> (SourceText<'_>, Vec<Transcri
             SourceText::from(all)
         }
     };
-    (text, rest)
+    (text, other_parts)
 }
 
 /// Returns the readable reasoning: the full text, else its summary.
@@ -308,19 +316,20 @@ fn reasoning_parts<'a>(item: &RawFields<'a>) -> Vec<TranscriptPart<'a>> {
         let Some(raw) = item.get(key) else {
             return Vec::new();
         };
-        let whole = json_string(raw).into_iter();
+        let single_text = json_string(raw).into_iter();
         let pieces = list_items(raw).unwrap_or_default().into_iter();
         let pieces = pieces.filter_map(|piece| match RawFields::from_raw(piece) {
             Some(piece) => piece.text("text"),
             None => json_string(piece),
         });
-        let all = whole.chain(pieces).filter(|text| !text.is_empty());
+        let all = single_text.chain(pieces).filter(|text| !text.is_empty());
         all.map(TranscriptPart::Reasoning).collect()
     };
-    let whole = texts("content");
-    if whole.is_empty() {
+    // A summary repeats the full text in short form, so only one of them counts.
+    let full_text = texts("content");
+    if full_text.is_empty() {
         texts("summary")
     } else {
-        whole
+        full_text
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::super::TranscriptFile;
 use crate::model::{Transcript, TranscriptPart};
 
-/// A fixture's path, from `tests/fixtures`.
+/// Returns the path of a fixture, from `tests/fixtures`.
 pub(super) fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/fixtures")
@@ -14,10 +14,10 @@ pub(super) fn fixture(name: &str) -> PathBuf {
 }
 
 /// A transcript, or the reason why a record isn't one.
-pub(super) type Got = Result<Transcript<'static>, String>;
+pub(super) type ReadTranscript = Result<Transcript<'static>, String>;
 
-/// All of a file, with its format and the kinds that were not understood.
-pub(super) fn read(path: &Path) -> (String, Vec<Got>, Vec<(String, u64)>) {
+/// Returns the format of a file, its transcripts, and the counts of unknown content.
+pub(super) fn read(path: &Path) -> (String, Vec<ReadTranscript>, Vec<(String, u64)>) {
     let mut open = TranscriptFile::open(path).unwrap_or_else(|why| panic!("{why}"));
     let mut all = Vec::new();
     while let Some(block) = open.next_block().expect("a block") {
@@ -32,8 +32,8 @@ pub(super) fn read(path: &Path) -> (String, Vec<Got>, Vec<(String, u64)>) {
                     "found again"
                 );
             }
-            let own = open.read_raw(record.span).expect("what the file has");
-            assert!(!own.is_empty());
+            let raw = open.read_raw(record.span).expect("what the file has");
+            assert!(!raw.is_empty());
             all.push(got.map_err(|bad| bad.why));
         }
     }
@@ -44,13 +44,13 @@ pub(super) fn read(path: &Path) -> (String, Vec<Got>, Vec<(String, u64)>) {
     (open.format().to_owned(), all, tally.into_iter().collect())
 }
 
-/// A file as a text, to be held against what is expected.
-pub(super) fn told(name: &str) -> String {
+/// Describes a file as text, for the comparison with the expected output.
+pub(super) fn describe_file(name: &str) -> String {
     let (format, all, unknown) = read(&fixture(name));
     let mut text = format!("{format}\n");
     for got in all {
         let _ = match got {
-            Ok(transcript) => write!(text, "{}", one(&transcript)),
+            Ok(transcript) => write!(text, "{}", describe_transcript(&transcript)),
             Err(why) => writeln!(text, "! {why}"),
         };
     }
@@ -60,11 +60,11 @@ pub(super) fn told(name: &str) -> String {
     text
 }
 
-fn one(transcript: &Transcript<'_>) -> String {
+fn describe_transcript(transcript: &Transcript<'_>) -> String {
     let mut text = format!("# {}", &*transcript.id);
-    let metadata = |of: &Option<crate::model::JsonText<'_>>| {
-        of.as_ref()
-            .map(|of| format!(" {}", of.get()))
+    let metadata = |json: &Option<crate::model::JsonText<'_>>| {
+        json.as_ref()
+            .map(|json| format!(" {}", json.get()))
             .unwrap_or_default()
     };
     text.push_str(&metadata(&transcript.metadata));
@@ -76,7 +76,7 @@ fn one(transcript: &Transcript<'_>) -> String {
         let _ = write!(text, "{}:", message.role.as_str());
         for part in &message.parts {
             let _ = match part {
-                TranscriptPart::Text(said) => write!(text, " {:?}", &**said),
+                TranscriptPart::Text(content) => write!(text, " {:?}", &**content),
                 TranscriptPart::Reasoning(thought) => write!(text, " thinks {:?}", &**thought),
                 TranscriptPart::ToolCall(call) => {
                     write!(text, " {}={}({})", &*call.id, &*call.name, &*call.arguments)
@@ -98,27 +98,27 @@ fn one(transcript: &Transcript<'_>) -> String {
 
 /// Compares a file with the expected output next to it. `DICTA_BLESS` in the environment writes that output: read the
 /// difference before you commit it.
-pub(super) fn as_expected(name: &str) {
+pub(super) fn assert_matches_expected(name: &str) {
     let expected = fixture(&format!("{name}.told"));
-    let told = told(name);
+    let described = describe_file(name);
     if std::env::var_os("DICTA_BLESS").is_some() {
-        std::fs::write(&expected, &told).expect("written");
+        std::fs::write(&expected, &described).expect("written");
     }
     let expected = std::fs::read_to_string(&expected).expect("what is expected");
-    assert_eq!(told, expected, "{name}");
+    assert_eq!(described, expected, "{name}");
 }
 
-/// A fixture cut, with a byte changed or a piece twice: read to its end, whatever comes of it.
-pub(super) fn survives(name: &str, cut: usize, at: usize, byte: u8) {
-    let whole = std::fs::read(fixture(name)).expect("a fixture");
+/// Reads a fixture to its end after damage: cut, with a changed byte, or with a repeated piece.
+pub(super) fn assert_survives_damage(name: &str, cut: usize, at: usize, byte: u8) {
+    let original = std::fs::read(fixture(name)).expect("a fixture");
     let dir = tempfile::tempdir().expect("a folder");
     let path = dir.path().join("odd.jsonl");
-    let cut = cut % (whole.len() + 1);
-    let mut bytes = whole[..cut].to_vec();
-    bytes.extend_from_slice(&whole[cut.saturating_sub(at % 64)..]);
+    let cut = cut % (original.len() + 1);
+    let mut bytes = original[..cut].to_vec();
+    bytes.extend_from_slice(&original[cut.saturating_sub(at % 64)..]);
     let at = at % bytes.len();
     bytes[at] = byte;
-    for bytes in [&bytes[..], &whole[..cut]] {
+    for bytes in [&bytes[..], &original[..cut]] {
         std::fs::write(&path, bytes).expect("written");
         let Ok(mut open) = TranscriptFile::open(&path) else {
             continue;

@@ -29,7 +29,7 @@ fn guessed(text: &str) -> (String, bool) {
 }
 
 #[test]
-fn names_and_values_say_what_fields_mean() {
+fn guess_uses_names_and_values() {
     let cases: [(&str, &[&str]); 6] = [
         (
             "conversation_id,Customer question,Agent answer,latency_ms,human_ok\nc1,hi,hello,12,yes\nc2,ho,hu,7,no\n",
@@ -83,7 +83,7 @@ fn names_and_values_say_what_fields_mean() {
 }
 
 #[test]
-fn what_is_not_known_is_left_to_fill_in() {
+fn unknown_conversation_is_left_to_the_user() {
     let (yaml, complete) = guessed("alpha,beta\n1,2\n3,4\n");
     assert!(!complete);
     assert!(

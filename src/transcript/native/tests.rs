@@ -42,7 +42,7 @@ fn why(record: impl AsRef<[u8]>) -> String {
 }
 
 #[test]
-fn a_whole_record_is_read_in_its_order() {
+fn complete_record_is_read_in_order() {
     let record = r#"{"model":"m","id":"a-1","messages":[
         {"role":"developer","content":"Be kind"},
         {"role":"user","content":"Where is \"it\"?","name":"Ann"},
@@ -253,7 +253,7 @@ fn odd_messages_are_read_as_far_as_they_can_be() {
 }
 
 #[test]
-fn what_only_decorates_a_record_never_spoils_it() {
+fn bad_optional_fields_do_not_make_a_record_bad() {
     for extra in [
         r#""metadata":null"#,
         r#""metadata":7"#,
@@ -289,7 +289,7 @@ fn what_only_decorates_a_record_never_spoils_it() {
 }
 
 #[test]
-fn bad_records_say_why() {
+fn bad_records_have_a_reason() {
     for (record, expected) in [
         ("{}", "it has no list `messages`"),
         (r#"{"messages":null}"#, "it has no list `messages`"),

@@ -240,7 +240,7 @@ fn any_transcript() -> impl Strategy<Value = Transcript<'static>> {
 
 proptest! {
     #[test]
-    fn what_was_read_is_the_same_when_written_and_read_again(record in any_record()) {
+    fn transcript_survives_write_and_read(record in any_record()) {
         // What is bad stays bad; what is good survives.
         if let Ok(transcript) = parse_native(record.as_bytes(), 1, "t") {
             prop_assert_eq!(again(&transcript), transcript);
@@ -248,7 +248,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_a_reader_makes_is_read_and_then_stays(transcript in any_transcript()) {
+    fn written_transcript_is_read_back_unchanged(transcript in any_transcript()) {
         let once = again(&transcript);
         prop_assert_eq!(again(&once), once);
     }
@@ -256,9 +256,9 @@ proptest! {
 
 #[test]
 fn numbers_in_metadata_survive_as_written() {
-    let own = r#"{"big": 123456789012345678901234567890, "far": 1e400, "exact": 1.10}"#;
+    let numbers = r#"{"big": 123456789012345678901234567890, "far": 1e400, "exact": 1.10}"#;
     let record = format!(
-        r#"{{"id":"a","messages":[{{"role":"tool","tool_call_id":"c","content":"x","metadata":{own}}}],"metadata":{own}}}"#
+        r#"{{"id":"a","messages":[{{"role":"tool","tool_call_id":"c","content":"x","metadata":{numbers}}}],"metadata":{numbers}}}"#
     );
     let mut transcript = read(record.as_bytes());
     assert_eq!(again(&transcript), transcript);
@@ -267,12 +267,12 @@ fn numbers_in_metadata_survive_as_written() {
     };
     result.is_error = Some(true);
     result.duration_ms = Some(2.5);
-    let told = again(&transcript).messages[0]
+    let metadata = again(&transcript).messages[0]
         .metadata
         .clone()
         .expect("metadata");
     let expected = r#"{"big":123456789012345678901234567890,"far":1e400,"exact":1.10,"is_error":true,"duration_ms":2.5}"#;
-    assert_eq!(told.get(), expected);
+    assert_eq!(metadata.get(), expected);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use similar::{Algorithm, DiffOp, capture_diff_slices};
 use super::overlay_spans;
 use crate::theme::{Glyphs, Role};
 use crate::tui::widget::flow::TextBlock;
-use crate::tui::widget::styled_row::break_into_rows;
+use crate::tui::widget::styled_row::{RowPiece, break_into_rows};
 
 /// The longest compared text, in bytes.
 const MAX_COMPARED_BYTES: usize = 4 << 10;
@@ -53,6 +53,7 @@ impl ArgumentDiff {
             rows: vec![0..0; laid_out.split('\n').count()],
             ..Self::default()
         };
+        // The line ends, so that a binary search finds the line of a token.
         let lines: Vec<usize> = laid_out.match_indices('\n').map(|(at, _)| at).collect();
         let line_of = |token: usize| match new.get(token) {
             Some(at) => lines.partition_point(|end| *end < at.start),
@@ -71,15 +72,16 @@ impl ArgumentDiff {
                     .extend(ranges(&new, to.start, to.len(), Role::Added));
             }
             for (nth, token) in from.enumerate() {
-                // A token without a partner goes to the row of the token before it: a superfluous comma ends its row.
+                // A token without a partner goes to the row of the token before it: a superfluous comma ends
+                // its row.
                 let partner = match to.len() {
                     0 => to.start.saturating_sub(1),
                     some => to.start + nth.min(some - 1),
                 };
                 let row = line_of(partner);
                 if let (Some(row), Some(at)) = (out.rows.get_mut(row), old.get(token)) {
-                    let begins = row.start == row.end;
-                    *row = if begins { at.start } else { row.start }..at.end;
+                    let is_first = row.start == row.end;
+                    *row = if is_first { at.start } else { row.start }..at.end;
                 }
             }
         }
@@ -102,11 +104,12 @@ impl ArgumentDiff {
         let right = usize::from(width) - GUTTER_WIDTH - left;
         let looks = overlay_spans(looks, &self.added);
         let mut out = vec![render_headings(left, glyphs)];
-        let mut begins = 0;
+        let mut line_start = 0;
         for (line, received) in laid_out.split('\n').zip(&self.rows) {
-            let canonical = begins..begins + line.len();
-            begins = canonical.end + 1;
-            // Indent the raw pieces like their canonical line, but leave at least half of the column for text.
+            let canonical = line_start..line_start + line.len();
+            line_start = canonical.end + 1;
+            // Indent the raw pieces like their canonical line, but leave at least half of the column for
+            // text.
             let indent = (line.len() - line.trim_start_matches(' ').len()).min(left / 2);
             let lefts = break_into_rows(raw, received.clone(), indent, left);
             let rights = break_into_rows(
@@ -139,6 +142,7 @@ impl ArgumentDiff {
 /// Splits a text into words and punctuation, without white space.
 fn split_tokens(text: &str) -> Vec<Range<usize>> {
     let mut out: Vec<Range<usize>> = Vec::new();
+    // These signs keep numbers, names and URLs in one token.
     let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '-' | '/');
     let mut open = false;
     for (at, c) in text.char_indices() {
@@ -197,6 +201,7 @@ impl DiffLine {
         let from = self.text.len();
         self.text.push_str(word);
         self.spans.push((from..self.text.len(), role));
+        // Headings and signs contain only characters of one column.
         self.columns += word.chars().count();
     }
 
@@ -211,7 +216,7 @@ impl DiffLine {
     fn push_piece(
         &mut self,
         text: &str,
-        (range, columns): &(Range<usize>, usize),
+        RowPiece { range, columns }: &RowPiece,
         spans: &[(Range<usize>, Role)],
     ) {
         let from = self.text.len();
@@ -219,6 +224,7 @@ impl DiffLine {
         for (at, role) in spans {
             let (start, end) = (at.start.max(range.start), at.end.min(range.end));
             if start < end {
+                // The span moves from the source text into the text of the row.
                 let moved = |byte: usize| from + byte - range.start;
                 self.spans.push((moved(start)..moved(end), *role));
             }
@@ -256,7 +262,7 @@ mod tests {
             .collect()
     }
 
-    fn only(raw: &str, canonical: &str) -> (Vec<String>, Vec<String>) {
+    fn differing_parts(raw: &str, canonical: &str) -> (Vec<String>, Vec<String>) {
         let pretty = laid_out(canonical);
         let difference = ArgumentDiff::compare(raw, &pretty).expect("small");
         let texts = |text: &str, spans: &DiffSpans| {
@@ -272,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_repair_changed_stands_in_its_row_with_a_sign() {
+    fn repaired_row_has_a_sign() {
         assert_eq!(
             rows(URL, r#"{"url":"https://a.example/x"}"#, 65),
             [
@@ -285,23 +291,26 @@ mod tests {
     }
 
     #[test]
-    fn quotes_commas_and_brackets_are_what_differs_and_white_space_is_not() {
+    fn differences_ignore_white_space() {
         let quotes = vec!["'".to_owned(), "'".to_owned()];
-        let (gone, came) = only("{'a': 1}", r#"{"a":1}"#);
+        let (gone, came) = differing_parts("{'a': 1}", r#"{"a":1}"#);
         assert_eq!(gone, quotes);
         assert_eq!(came, vec!["\""; 2]);
-        assert_eq!(only("{\"a\":\n\t 1}", r#"{"a":1}"#), (vec![], vec![]));
-        let (gone, came) = only("{\"a\": [1, 2", r#"{"a":[1,2]}"#);
+        assert_eq!(
+            differing_parts("{\"a\":\n\t 1}", r#"{"a":1}"#),
+            (vec![], vec![])
+        );
+        let (gone, came) = differing_parts("{\"a\": [1, 2", r#"{"a":[1,2]}"#);
         assert_eq!(
             (gone.len(), came),
             (0, vec!["]".to_owned(), "}".to_owned()])
         );
-        let fence = only("```json\n{\"a\":1}\n```", r#"{"a":1}"#);
+        let fence = differing_parts("```json\n{\"a\":1}\n```", r#"{"a":1}"#);
         assert_eq!(fence.0.concat(), "```json```");
     }
 
     #[test]
-    fn a_long_value_is_broken_within_its_column() {
+    fn long_value_breaks_within_its_column() {
         let raw = format!("{{\"q\": \"{}\"}}", "word ".repeat(20));
         let rows = rows(&raw, &raw, 50);
         assert!(rows.len() > 5, "{rows:#?}");
@@ -311,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn any_two_texts_stand_beside_each_other() {
+    fn any_two_texts_render_in_columns() {
         for raw in [
             "",
             "null",

@@ -18,6 +18,7 @@ pub(super) fn build_source(app: &App) -> Box<dyn TextSource + '_> {
 /// Returns the role of a line in a unified diff.
 fn diff_line_role(line: &str) -> Role {
     match line.as_bytes() {
+        // A file's header looks like a changed line, so test it first.
         [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => Role::Title,
         [b'+', ..] => Role::Added,
         [b'-', ..] => Role::Removed,
@@ -31,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_of_a_diff_differ_by_what_they_are() {
+    fn diff_lines_have_roles() {
         let roles = ["--- a", "+++ a", "@@ -1 +1 @@", "-old", "+new", " same"].map(diff_line_role);
         assert_eq!(
             roles,

@@ -15,6 +15,7 @@ pub(super) fn eval_blocks<'a>(cx: &mut ContentCx<'a>) -> Option<Vec<TextBlock<'a
         return None;
     };
     let info = cells.evals.get(eval as usize)?;
+    // The group of a file without a rubric has no eval type.
     if info.eval_type.is_empty() {
         return None;
     }
@@ -73,6 +74,7 @@ fn define_eval<'a>(
     });
     match eval {
         Some((eval, text)) => {
+            // The rubric may have changed since the verdict.
             if !same(&eval.digest) {
                 let note =
                     "this is the current definition; the verdict above belongs to an earlier one";
@@ -92,18 +94,21 @@ fn define_eval<'a>(
 fn rubric_source_of<'r>(source: &'r str, eval: &Eval) -> &'r str {
     /// The largest number of lines; a longer eval is cut off.
     const LINES: usize = 200;
+    // The limit avoids a panic if the span does not match the source.
     let at = eval.span.bytes.start.min(source.len());
+    // Begin at the start of the line, so that the first line keeps its indent.
     let from = source
         .get(..at)
         .and_then(|before| before.rfind('\n'))
         .map_or(0, |nl| nl + 1);
     let rest = source.get(from..).unwrap_or_default();
-    let deep = |line: &str| line.len() - line.trim_start().len();
-    let own = deep(rest);
+    let indent_of = |line: &str| line.len() - line.trim_start().len();
+    let own_indent = indent_of(rest);
     let mut end = 0;
     for (number, line) in rest.split_inclusive('\n').enumerate() {
         let blank = line.trim().is_empty();
-        if number > 0 && !blank && deep(line) <= own || number == LINES {
+        // A line with the same or a smaller indent begins the next entry.
+        if number > 0 && !blank && indent_of(line) <= own_indent || number == LINES {
             break;
         }
         end += line.len();

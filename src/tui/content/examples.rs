@@ -32,6 +32,7 @@ pub(super) fn example_blocks<'a>(cx: &ContentCx<'a>, shown: &ShownCell<'a>) -> V
     let mut out = vec![empty_row(), heading("examples")];
     for (nth, example) in eval.examples.iter().enumerate().take(MAX_EXAMPLES_LISTED) {
         let mut trials = known.trials_for_eval(&info.rubric, &info.id);
+        // An example without a trial is not judged yet.
         let trial = trials.find(|trial| trial.index == nth);
         let glyphs = cx.glyphs();
         let (mark, role) = match trial.map(crate::workspace::lint::ExampleResult::status) {
@@ -58,6 +59,7 @@ pub(super) fn example_blocks<'a>(cx: &ContentCx<'a>, shown: &ShownCell<'a>) -> V
             "" => String::new(),
             why => format!(" · {}", make_visible(why, false)),
         };
+        // The rubric file can contain control characters.
         let text = make_visible(&text, false);
         out.push(styled_line([
             (format!("{mark} ").as_str(), role),

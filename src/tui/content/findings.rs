@@ -9,6 +9,7 @@ use crate::tui::widget::flow::TextBlock;
 
 /// Returns a line of a finding. Lines that compare two lists of calls look like a diff.
 pub(super) fn finding_block(line: &str) -> TextBlock<'_> {
+    // A check writes a mark and a blank before lines that compare two lists.
     let role = match line.as_bytes() {
         [b'-', b' ', ..] => Role::Removed,
         [b'+', b' ', ..] => Role::Added,
@@ -18,6 +19,7 @@ pub(super) fn finding_block(line: &str) -> TextBlock<'_> {
     };
     TextBlock {
         indent: 2,
+        // The match found two ASCII bytes, so the slices end between characters.
         lead: Cow::Borrowed(&line[..2]),
         ..TextBlock::new(&line[2..], role)
     }

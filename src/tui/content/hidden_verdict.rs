@@ -21,6 +21,7 @@ pub(crate) fn hides_verdict(app: &App) -> bool {
         .and_then(|row| session.cells.row(row));
     row.is_some_and(|row| {
         let mut slots = row.all_slots();
+        // A row without a run has no verdict to hide.
         row.hidden && slots.any(|(_, slot)| slot.state != RowSlotState::NeverRun)
     })
 }
@@ -41,6 +42,7 @@ pub(super) fn build_source<'a>(cx: &mut ContentCx<'a>, pane: Pane) -> Vec<TextBl
         .trace_panes
         .row
         .and_then(|row| session.cells.row(row));
+    // The question and its definition stay visible, because they do not influence the person.
     if let (Pane::Verdict, Some(row)) = (pane, row) {
         out.push(empty_row());
         out.push(styled_line([

@@ -13,6 +13,7 @@ pub(super) fn hop_blocks<'a>(hops: &'a [Hop], glyphs: &Glyphs) -> Vec<TextBlock<
         let line = hop_block(hop, glyphs);
         if several {
             let lead = format!("{number} ");
+            // The indent is the width of the number and a blank.
             let indent = if number < 10 { 2 } else { 3 };
             return TextBlock {
                 indent,
@@ -42,10 +43,11 @@ fn hop_block<'a>(hop: &'a Hop, glyphs: &Glyphs) -> TextBlock<'a> {
     let (end, ended) = match (hop.status, &hop.refused) {
         (Some(status), _) if status >= 400 => (format!(" · {status}"), Role::Error),
         (Some(status), _) => (format!(" · {status}"), Role::Pass),
+        // The address guard refused the request, so it has no status.
         (None, Some(_)) => (String::new(), Role::Muted),
         (None, None) => (" · no reply".to_owned(), Role::Error),
     };
-    let opened = describe_exemption(hop);
+    let exemption = describe_exemption(hop);
     styled_line([
         (hop.url.as_str(), Role::CodeLink),
         (address.as_deref().unwrap_or_default(), Role::Muted),
@@ -59,16 +61,18 @@ fn hop_block<'a>(hop: &'a Hop, glyphs: &Glyphs) -> TextBlock<'a> {
             },
         ),
         (end.as_str(), ended),
-        (opened.as_str(), Role::Badge),
+        (exemption.as_str(), Role::Badge),
     ])
 }
 
 /// Returns the settings that allowed a connection, such as `allow_hosts`, or an empty text.
 fn describe_exemption(hop: &Hop) -> String {
+    // A refused request used no exemption.
     if hop.refused.is_some() {
         return String::new();
     }
     let closed = hop.address.and_then(find_closed_range);
+    // A connection without TLS needs a setting.
     let plain = hop
         .url
         .starts_with("http:")
@@ -85,8 +89,8 @@ fn describe_exemption(hop: &Hop) -> String {
 mod tests {
     use super::*;
 
-    fn told(hops_: &[Hop]) -> Vec<String> {
-        let blocks = hop_blocks(hops_, &Glyphs::UNICODE);
+    fn render_hops(hops: &[Hop]) -> Vec<String> {
+        let blocks = hop_blocks(hops, &Glyphs::UNICODE);
         let text = |block: &TextBlock<'_>| format!("{}{}", block.lead, block.text);
         blocks.iter().map(text).collect()
     }
@@ -101,10 +105,10 @@ mod tests {
     }
 
     #[test]
-    fn each_hop_says_where_it_went_what_the_guard_said_and_how_it_ended() {
+    fn hop_line_shows_url_guard_decision_and_status() {
         let public = Some([93, 184, 216, 34]);
         assert_eq!(
-            told(&[
+            render_hops(&[
                 hop("https://a.example/", public, Some(302), None),
                 hop(
                     "https://10.0.0.1/",
@@ -119,14 +123,14 @@ mod tests {
             ]
         );
         assert_eq!(
-            told(&[hop("https://a.example/", public, None, None)]),
+            render_hops(&[hop("https://a.example/", public, None, None)]),
             ["https://a.example/ at 93.184.216.34 · ✓ allowed by the address guard · no reply"]
         );
     }
 
     #[test]
-    fn what_a_setting_opened_has_a_badge_and_what_was_refused_has_none() {
-        let line = |hop| told(&[hop]).remove(0);
+    fn exempted_hop_has_badge_and_refused_hop_has_none() {
+        let line = |hop| render_hops(&[hop]).remove(0);
         let local = hop(
             "http://127.0.0.1:8080/x",
             Some([127, 0, 0, 1]),

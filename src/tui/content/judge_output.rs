@@ -23,6 +23,7 @@ pub(super) fn push_judge_output<'a>(
     else {
         return;
     };
+    // The finished reply is complete. An attempt has only what arrived so far.
     let (thought, text) = match (&turn.finished, newest_attempt(turn)) {
         (Some(finished), _) => {
             let reply = &finished.reply;
@@ -37,6 +38,7 @@ pub(super) fn push_judge_output<'a>(
         out.push(TextBlock::new(thought.trim_end(), Role::Thought));
     }
     let live = turn.finished.is_none();
+    // A verdict can also stream as the arguments of a function call.
     if let Some(attempt) = newest_attempt(turn).filter(|_| live) {
         for args in attempt.args.values() {
             push_partial_reasoning(args, out);
@@ -60,6 +62,7 @@ fn newest_attempt(turn: &TurnState) -> Option<&AttemptState> {
     turn.attempts
         .values()
         .last()
+        // The output of a failed attempt belongs to no verdict.
         .filter(|attempt| attempt.failed.is_none())
 }
 

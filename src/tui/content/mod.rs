@@ -41,6 +41,7 @@ pub(crate) fn pane_source(app: &App, pane: Pane) -> Box<dyn TextSource + '_> {
 /// Returns the text of a pane for the clipboard: columns become sections below each other.
 pub(crate) fn pane_source_for_copy(app: &App, pane: Pane) -> Box<dyn TextSource + '_> {
     let mut cx = ContentCx::new(app);
+    // In the clipboard, each row of columns would mix both texts.
     cx.columns = false;
     build_pane(pane, &mut cx)
 }
@@ -50,9 +51,11 @@ pub(crate) fn find_missing(app: &App) -> MissingContent {
     let mut cx = ContentCx::new(app);
     for (pane, area) in &app.layout().panes {
         if *pane == Pane::Transcript {
+            // A transcript can be very long, so only its visible calls are highlighted.
             transcript::find_missing_highlights(&mut cx, usize::from(area.height));
         } else {
-            let _lacking_is_noted = build_pane(*pane, &mut cx);
+            // Building a pane records its missing parts in `cx`. The text itself is not needed.
+            let _text = build_pane(*pane, &mut cx);
         }
     }
     cx.missing
@@ -60,11 +63,13 @@ pub(crate) fn find_missing(app: &App) -> MissingContent {
 
 fn build_pane<'a>(pane: Pane, cx: &mut ContentCx<'a>) -> Box<dyn TextSource + 'a> {
     match pane {
+        // Blind labelling comes first, because each of these panes could reveal the verdict.
         Pane::Prompt | Pane::FunctionCall | Pane::FetchedContent | Pane::Verdict
             if hidden_verdict::hides_verdict(cx.app) =>
         {
             Box::new(hidden_verdict::build_source(cx, pane))
         }
+        // The cells pane draws a list instead of a text.
         Pane::Cells => Box::new(Vec::new()),
         Pane::Prompt => prompt::build_source(cx),
         Pane::FunctionCall => tool_call::build_source(cx),
@@ -79,8 +84,17 @@ fn build_pane<'a>(pane: Pane, cx: &mut ContentCx<'a>) -> Box<dyn TextSource + 'a
 #[derive(Debug, Default)]
 pub(crate) struct MissingContent {
     pub(crate) blobs: Vec<Blob>,
-    pub(crate) highlights: Vec<(u64, CodeLanguage, Arc<str>)>,
+    pub(crate) highlights: Vec<HighlightRequest>,
     pub(crate) hidden_text: Vec<HiddenTextRequest>,
+}
+
+/// A request for the syntax highlighting of a text.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct HighlightRequest {
+    /// The key of the result in the app's cache of highlights.
+    pub(crate) key: u64,
+    pub(crate) lang: CodeLanguage,
+    pub(crate) text: Arc<str>,
 }
 
 /// A request for the parts of a page that a browser would not show.
@@ -146,6 +160,7 @@ impl<'a> ContentCx<'a> {
             Some(BlobState::Failed(why)) => LoadedText::Failed(why),
             Some(BlobState::Loading) => LoadedText::Reading(blob.bytes),
             None => {
+                // `update/focus.rs` starts the read. Until then, the pane shows the size.
                 self.missing.blobs.push(blob.clone());
                 LoadedText::Reading(blob.bytes)
             }
@@ -160,16 +175,21 @@ impl<'a> ContentCx<'a> {
         name: Option<TextIdentity<'_>>,
     ) -> TextBlock<'a> {
         let mut block = TextBlock::new(text, Role::Text);
+        // A larger text would take too long to copy and to highlight.
         if block.text.is_empty() || block.text.len() > MAX_HIGHLIGHT_BYTES {
             return block;
         }
         let key = highlight_key(lang, name.unwrap_or(TextIdentity::Text(&block.text)));
         match self.app.texts.highlights.get(&key) {
             Some(Some(looks)) => block.spans = Cow::Borrowed(looks),
+            // The highlighting was requested and is not ready yet.
             Some(None) => {}
             None => {
+                // Another thread highlights the text, so it needs a copy.
                 let text = Arc::from(&*block.text);
-                self.missing.highlights.push((key, lang, text));
+                self.missing
+                    .highlights
+                    .push(HighlightRequest { key, lang, text });
             }
         }
         block
@@ -178,6 +198,7 @@ impl<'a> ContentCx<'a> {
     /// Returns JSON laid out for reading, or the text unchanged if it is not JSON or too large to lay out for every
     /// frame.
     fn format_json(&mut self, text: &'a str) -> TextBlock<'a> {
+        // The layout is computed for every frame, so it must stay cheap.
         const LAID_OUT: usize = 16 << 10;
         match (text.len() <= LAID_OUT).then(|| crate::tools::pretty_print_json(text, LAID_OUT)) {
             Some(Some(pretty)) => self.highlight_code(pretty, CodeLanguage::Json, None),
@@ -201,6 +222,7 @@ impl<'a> ContentCx<'a> {
                 TextBlock::new("dicta can't read the recording", Role::Error),
                 TextBlock::new(why, Role::Text),
             ],
+            // In a replay, the cell may start later.
             TraceAvailability::NeverRun if self.app.replay.is_some() => {
                 vec![TextBlock::new(
                     "not reached yet in this recording",
@@ -237,6 +259,7 @@ impl<'a> ContentCx<'a> {
 /// Returns the text for a pane of the judge trace if code decides the eval, or None if a judge does.
 fn explain_code_check<'a>(cx: &ContentCx<'a>, shown: &ShownCell<'a>) -> Option<Vec<TextBlock<'a>>> {
     let eval = cx.app.session().cells.evals.get(shown.row.eval as usize)?;
+    // A source judge has a name like other judges, but no judge trace.
     if shown.judge_spec().is_some_and(is_source_judge) {
         return Some(vec![
             TextBlock::new(
@@ -295,6 +318,7 @@ pub(crate) fn outcome_mark(outcome: Outcome, glyphs: &Glyphs) -> (&'static str, 
 pub(crate) fn label_mark(label: LabelValue, glyphs: &Glyphs) -> &'static str {
     match label.passed() {
         Some(passed) => outcome_mark(Outcome::from_passed(passed), glyphs).0,
+        // A label without pass or fail means unsure.
         None => "?",
     }
 }
@@ -322,6 +346,7 @@ fn overlay_spans(
     upper: &[(Range<usize>, Role)],
 ) -> Vec<(Range<usize>, Role)> {
     let mut out = Vec::with_capacity(under.len() + 2 * upper.len());
+    // Both lists are sorted, so one pass is enough.
     let mut upper = upper.iter().peekable();
     for (range, role) in under {
         let mut from = range.start;
@@ -329,6 +354,7 @@ fn overlay_spans(
             if from < top.start {
                 out.push((from..top.start, *role));
             }
+            // The upper span hides this part of the lower one.
             from = from.max(top.end);
             // An upper span that extends past this one continues over the next.
             if top.end > range.end {
@@ -376,6 +402,7 @@ pub(crate) fn pane_scroll(app: &App, pane: Pane) -> Option<&ScrollState> {
 
 /// Returns the same as [`pane_scroll`], for changes.
 pub(crate) fn pane_scroll_mut(app: &mut App, pane: Pane) -> Option<&mut ScrollState> {
+    // Return first, because `session_mut` borrows the whole app.
     if pane == Pane::Changes {
         return Some(&mut app.saves.scroll);
     }

@@ -21,14 +21,18 @@ pub(super) fn build_source<'a>(cx: &mut ContentCx<'a>) -> Box<dyn TextSource + '
         return Box::new(explain_no_prompt(cx, &shown));
     };
     let mut head = Vec::new();
+    // The request below does not contain what was not sent.
     for dropped in &turn.dropped {
         let text = format!("not sent: {} ({})", dropped.what, dropped.why);
         head.push(TextBlock::new(text, Role::Warning));
     }
     head.extend(failed_attempts(turn));
     match &trace.request {
+        // The loaded request may belong to another turn.
         RequestState::Loaded(request) if request.key.turn == at => {
             if trace.shows_raw {
+                // The name identifies the text in the cache, so that the whole request is not hashed for
+                // every frame.
                 let name = format!("{} {} {at}", request.key.run, request.key.cell.0);
                 head.push(cx.highlight_code(
                     &*request.raw,
@@ -52,12 +56,12 @@ pub(super) fn build_source<'a>(cx: &mut ContentCx<'a>) -> Box<dyn TextSource + '
 }
 
 fn explain_no_prompt<'a>(cx: &ContentCx<'a>, shown: &ShownCell<'a>) -> Vec<TextBlock<'a>> {
-    if let Some(plain) = super::explain_code_check(cx, shown) {
-        return plain;
+    if let Some(explanation) = super::explain_code_check(cx, shown) {
+        return explanation;
     }
     let fills = "this pane shows the requests to the judge, turn by turn";
-    if let Some(waiting) = cx.explain_empty_trace(shown, fills) {
-        return waiting;
+    if let Some(explanation) = cx.explain_empty_trace(shown, fills) {
+        return explanation;
     }
     let why = match shown.result {
         _ if shown.availability != TraceAvailability::Available => "",
@@ -108,6 +112,7 @@ fn format_prompt<'a>(
             (names.join(", ").as_str(), Role::Tool),
         ]));
     }
+    // Each turn sends all earlier items again, so the pane only counts them.
     if request.earlier_items > 0 {
         head.push(styled_line([
             (
@@ -122,6 +127,7 @@ fn format_prompt<'a>(
             (" shows all)", Role::Muted),
         ]));
     }
+    // An empty row separates the head from the request.
     if !head.is_empty() {
         head.push(empty_row());
     }
@@ -150,6 +156,7 @@ impl TextSource for PromptSource<'_> {
         if let Some(block) = self.head.get(at) {
             return block.clone();
         }
+        // After the head, only the blocks follow that are new in this turn.
         let at = at - self.head.len() + self.request.first_new_block;
         let Some(block) = self.request.blocks.get(at) else {
             return TextBlock::default();

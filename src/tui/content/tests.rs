@@ -6,15 +6,13 @@ use ratatui::layout::{Rect, Size};
 use super::*;
 use crate::model::{Digest, TranscriptRef};
 use crate::theme::Theme;
-use crate::tui::state::OpenedItem as Opened;
-use crate::tui::state::document::{
-    DocumentPiece as Said, DocumentState, PieceKind, TranscriptDocument,
-};
+use crate::tui::state::OpenedItem;
+use crate::tui::state::document::{DocumentPiece, DocumentState, PieceKind, TranscriptDocument};
 use crate::tui::widget::canvas::Canvas;
 use crate::tui::widget::flow;
 
 #[test]
-fn spans_laid_over_others_leave_them_sorted_and_apart() {
+fn overlaid_spans_are_sorted_and_disjoint() {
     let under = [(0..5, Role::User), (10..12, Role::Tool)];
     for (upper, expected) in [
         (vec![], vec![(0..5, Role::User), (10..12, Role::Tool)]),
@@ -50,9 +48,9 @@ fn spans_laid_over_others_leave_them_sorted_and_apart() {
 }
 
 #[test]
-fn a_bare_transcript_of_a_million_messages_is_drawn_at_its_end() {
-    let pieces: Vec<Said> = (0..1_000_000_u32)
-        .map(|message| Said {
+fn large_transcript_is_drawn_at_its_end() {
+    let pieces: Vec<DocumentPiece> = (0..1_000_000_u32)
+        .map(|message| DocumentPiece {
             message,
             part: 0,
             kind: PieceKind::User,
@@ -67,8 +65,8 @@ fn a_bare_transcript_of_a_million_messages_is_drawn_at_its_end() {
         pieces,
     };
     let theme = Theme::bundled("dark").expect("a bundled theme");
-    let bare = Opened::TranscriptFile(PathBuf::from("long.jsonl"));
-    let mut app = App::new(bare, Size::new(120, 40), theme);
+    let opened = OpenedItem::TranscriptFile(PathBuf::from("long.jsonl"));
+    let mut app = App::new(opened, Size::new(120, 40), theme);
     app.live_session.transcript_pane.transcript = Some(TranscriptRef {
         part: 0,
         id: "long".to_owned(),

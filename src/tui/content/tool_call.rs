@@ -10,7 +10,7 @@ use super::{
     ContentCx, empty_row, explain_no_cell, format_size, heading, overlay_spans, styled_line,
 };
 use crate::event::{
-    AttemptState, CallRejection, CallState, FinishedCall, ToolResponseSource as From, TurnState,
+    AttemptState, CallRejection, CallState, FinishedCall, ToolResponseSource, TurnState,
 };
 use crate::model::{ArgumentChange, Millis, RawJson, SUBMIT_VERDICT};
 use crate::theme::Role;
@@ -33,6 +33,7 @@ pub(super) fn build_source<'a>(cx: &mut ContentCx<'a>) -> Box<dyn TextSource + '
     };
     let trace = &cx.app.session().trace_panes;
     let turns = shown.turns();
+    // A call that still streams has only partial arguments.
     if let Some((_, attempt)) = find_streaming_call(trace, turns) {
         return Box::new(streaming_arguments(attempt, shown.has_ended()));
     }
@@ -40,6 +41,7 @@ pub(super) fn build_source<'a>(cx: &mut ContentCx<'a>) -> Box<dyn TextSource + '
         return Box::new(explain_no_call(cx, &shown));
     };
     let mut out = Vec::new();
+    // A single call needs no list.
     if turns[turn].calls.len() > 1 {
         out.extend(list_calls(cx, &turns[turn], at));
         out.push(empty_row());
@@ -49,14 +51,15 @@ pub(super) fn build_source<'a>(cx: &mut ContentCx<'a>) -> Box<dyn TextSource + '
 }
 
 fn explain_no_call<'a>(cx: &ContentCx<'a>, shown: &ShownCell<'a>) -> Vec<TextBlock<'a>> {
-    if let Some(plain) = super::explain_code_check(cx, shown) {
-        return plain;
+    if let Some(explanation) = super::explain_code_check(cx, shown) {
+        return explanation;
     }
     let fills = "this pane shows the arguments of the judge's tool calls";
-    if let Some(waiting) = cx.explain_empty_trace(shown, fills) {
-        return waiting;
+    if let Some(explanation) = cx.explain_empty_trace(shown, fills) {
+        return explanation;
     }
     let toolless = shown.is_toolless();
+    // The most basic reason comes first.
     let why = match (shown.judge_spec(), shown.turns()) {
         (None, _) => "no calls: this eval has no judge",
         (Some(_), _) if toolless => "no calls: this judge has no tools",
@@ -75,6 +78,7 @@ fn streaming_arguments(attempt: &AttemptState, over: bool) -> Vec<TextBlock<'_>>
         ("receiving the arguments …", Role::Live)
     };
     let mut out = vec![styled_line([(what, role)])];
+    // The arguments can be incomplete JSON, so they stay plain text.
     for args in attempt.args.values() {
         out.push(TextBlock::new(args.as_str(), Role::Text));
     }
@@ -83,6 +87,7 @@ fn streaming_arguments(attempt: &AttemptState, over: bool) -> Vec<TextBlock<'_>>
 
 /// Lists the calls of a turn, with the open one marked and the keys that move between them.
 fn list_calls<'a>(cx: &ContentCx<'a>, turn: &'a TurnState, open: usize) -> Vec<TextBlock<'a>> {
+    // The first line counts the calls and names the keys.
     let cursor = cx.glyphs().cursor;
     let head = styled_line([
         (
@@ -96,7 +101,7 @@ fn list_calls<'a>(cx: &ContentCx<'a>, turn: &'a TurnState, open: usize) -> Vec<T
     ]);
     let line = |(at, call): (usize, &'a CallState)| {
         let (mark, role) = call_mark(cx, call);
-        let took = match &call.finished {
+        let duration = match &call.finished {
             Some(finished) => format!(" {}", finished.elapsed),
             None => String::new(),
         };
@@ -106,7 +111,7 @@ fn list_calls<'a>(cx: &ContentCx<'a>, turn: &'a TurnState, open: usize) -> Vec<T
             ..styled_line([
                 (format!("{} {} ", at + 1, call.name).as_str(), Role::Tool),
                 (mark, role),
-                (took.as_str(), Role::Muted),
+                (duration.as_str(), Role::Muted),
             ])
         }
     };
@@ -133,7 +138,8 @@ fn push_call<'a>(
     out.push(styled_line([(call.name.as_str(), Role::Tool)]));
     out.extend(describe_end(cx, call, shown));
     out.push(empty_row());
-    // Without canonical arguments, the raw ones were already canonical, unless the rule `parse` rejected them.
+    // Without canonical arguments, the raw ones were already canonical, unless the rule `parse` rejected
+    // them.
     let unreadable = call.canonical.is_none()
         && call
             .rejected
@@ -160,6 +166,7 @@ fn push_call<'a>(
             out.push(cx.format_json(&call.raw));
         }
     }
+    // dicta records canonical arguments only if they differ from the raw ones.
     if call.canonical.is_some() && call.changes.is_empty() {
         out.push(TextBlock::new("only the formatting differs", Role::Muted));
     }
@@ -176,9 +183,11 @@ fn push_arguments<'a>(
     canonical: &'a str,
     out: &mut Vec<TextBlock<'a>>,
 ) {
+    // In columns, if the pane is wide enough.
     let laid_out = cx.format_json(canonical);
     let difference = ArgumentDiff::compare(raw, &laid_out.text);
     let width = cx
+        // The clipboard gets no columns.
         .columns
         .then(|| cx.app.layout().inner_size(Pane::FunctionCall).width);
     let columns = difference.as_ref().zip(width).and_then(|(found, width)| {
@@ -218,10 +227,12 @@ fn push_values<'a>(cx: &mut ContentCx<'a>, call: &'a CallState, out: &mut Vec<Te
     let Some(values) = call.values.as_ref().map(RawJson::get) else {
         return;
     };
+    // Compare with the canonical form, because the raw one may not be JSON.
     let written = call
         .canonical
         .as_ref()
         .map_or(call.raw.as_str(), RawJson::get);
+    // Compare the values, because another layout of the same values is not a change.
     if !json_differs(values, written) {
         return;
     }
@@ -246,6 +257,7 @@ fn find_filled_values(written: &str, values: &str) -> (Vec<String>, usize) {
     if written.len() + values.len() > MAX_COMPARED_BYTES {
         return Default::default();
     }
+    // Only an object has names to compare.
     let read = |text| serde_json::from_str::<Object>(text).ok();
     let (Some(written), Some(values)) = (read(written), read(values)) else {
         return Default::default();
@@ -309,6 +321,7 @@ fn describe_end<'a>(
     } else {
         format!(", after waiting {waited}")
     };
+    // The duration of an open call grows with every frame.
     let so_far = |what: &str, since: Millis| {
         TextBlock::new(format!("{what} {} …", shown.now.since(since)), Role::Live)
     };
@@ -319,20 +332,22 @@ fn describe_end<'a>(
         }
         (Some(finished), _) => {
             let FinishedCall {
-                response: answer,
+                response,
                 source: from,
                 elapsed,
             } = finished;
-            let (word, role) = if answer.is_error {
+            let (word, role) = if response.is_error {
                 ("error", Role::Error)
             } else {
                 ("answered", Role::Pass)
             };
             let (mark, _) = call_mark(cx, call);
-            let size = format_size(answer.bytes);
+            let size = format_size(response.bytes);
             let rest = match from {
                 // No time: the response was there already.
-                From::SameTrace { .. } => format!(" from an earlier response: {size}"),
+                ToolResponseSource::SameTrace { .. } => {
+                    format!(" from an earlier response: {size}")
+                }
                 _ => format!(" in {elapsed}: {size}{waited}"),
             };
             styled_line([
@@ -340,6 +355,7 @@ fn describe_end<'a>(
                 (rest.as_str(), Role::Text),
             ])
         }
+        // A rejected call never starts, so this case precedes those of open calls.
         (None, _) if call.rejected.is_some() => {
             let mark = cx.glyphs().error;
             styled_line([(format!("{mark} rejected: it never ran"), Role::Error)])
@@ -350,7 +366,7 @@ fn describe_end<'a>(
         (None, Some(started)) => so_far("running for", started),
         (None, None) => so_far("not started, waiting for", received),
     }];
-    if let Some(From::SameTrace { turn, call }) =
+    if let Some(ToolResponseSource::SameTrace { turn, call }) =
         call.finished.as_ref().map(|finished| &finished.source)
     {
         let same = format!("turn {} call {}", turn.0 + 1, call.0 + 1);
@@ -373,6 +389,7 @@ fn json_differs(one: &str, other: &str) -> bool {
     if one == other || one.len() + other.len() > MAX_COMPARED_BYTES {
         return one != other;
     }
+    // Parsed values ignore white space.
     let parsed = |text| serde_json::from_str::<serde_json::Value>(text).ok();
     parsed(one) != parsed(other)
 }
@@ -382,7 +399,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_forms_in_a_cell_that_has_ended() {
+    fn ended_cell_receives_no_arguments() {
         let attempt = AttemptState::default();
         let first = |over| streaming_arguments(&attempt, over)[0].text.to_string();
         assert_eq!(first(false), "receiving the arguments …");
@@ -390,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_model_did_not_write_was_filled_in() {
+    fn filled_values_are_those_the_model_did_not_write() {
         let filled = |written, values| find_filled_values(written, values).0;
         assert_eq!(filled(r#"{"a":1}"#, r#"{"a":1,"limit":10}"#), ["limit"]);
         assert!(filled(r#"{"a":"1"}"#, r#"{"a":1}"#).is_empty());

@@ -10,7 +10,7 @@ use super::{
     overlay_spans, styled_line,
 };
 use crate::event::{
-    CallRejection, CallState, RecordedToolResponse, StoredText, ToolResponseSource as From,
+    CallRejection, CallState, RecordedToolResponse, StoredText, ToolResponseSource,
 };
 use crate::model::{Millis, SUBMIT_VERDICT, count_invisible, pluralize};
 use crate::theme::{CodeLanguage, Role};
@@ -30,6 +30,7 @@ pub(super) fn build_source<'a>(cx: &mut ContentCx<'a>) -> Box<dyn TextSource + '
     };
     let trace = &cx.app.session().trace_panes;
     let turns = shown.turns();
+    // A cell that ended does not receive the rest of the call.
     if find_streaming_call(trace, turns).is_some() && shown.has_ended() {
         let why = "no tool response: the cell ended while the judge wrote the call";
         return Box::new(vec![TextBlock::new(why, Role::Muted)]);
@@ -44,6 +45,7 @@ pub(super) fn build_source<'a>(cx: &mut ContentCx<'a>) -> Box<dyn TextSource + '
         return Box::new(explain_no_response(cx, &shown));
     };
     let call = &turns[turn].calls[at];
+    // A submitted verdict runs no tool.
     if call.name == SUBMIT_VERDICT {
         let why = "no tool response: this call submits the verdict";
         return Box::new(vec![TextBlock::new(why, Role::Muted)]);
@@ -59,20 +61,21 @@ pub(super) fn build_source<'a>(cx: &mut ContentCx<'a>) -> Box<dyn TextSource + '
     out.extend(hop_blocks(&call.hops, cx.glyphs()));
     match &call.finished {
         Some(finished) => {
-            let answer = &finished.response;
+            let response = &finished.response;
             out.push(describe_response(
                 cx,
-                answer,
+                response,
                 &finished.source,
                 finished.elapsed,
                 call.evidence_missed,
             ));
             let raw = cx.app.session().trace_panes.shows_raw;
             let last = if raw {
-                push_raw_body(cx, answer, &mut out)
+                push_raw_body(cx, response, &mut out)
             } else {
+                // After redirects, the last request returned the page.
                 let url = call.hops.last().map(|hop| hop.url.as_str());
-                push_response_text(cx, answer, url, (turn, at), &mut out)
+                push_response_text(cx, response, url, (turn, at), &mut out)
             };
             out.push(empty_row());
             out.push(last);
@@ -83,12 +86,12 @@ pub(super) fn build_source<'a>(cx: &mut ContentCx<'a>) -> Box<dyn TextSource + '
 }
 
 fn explain_no_response<'a>(cx: &ContentCx<'a>, shown: &ShownCell<'a>) -> Vec<TextBlock<'a>> {
-    if let Some(plain) = super::explain_code_check(cx, shown) {
-        return plain;
+    if let Some(explanation) = super::explain_code_check(cx, shown) {
+        return explanation;
     }
     let fills = "this pane shows the tool responses: pages with status, addresses and size";
-    if let Some(waiting) = cx.explain_empty_trace(shown, fills) {
-        return waiting;
+    if let Some(explanation) = cx.explain_empty_trace(shown, fills) {
+        return explanation;
     }
     let toolless = shown.is_toolless();
     let why = match shown.judge_spec() {
@@ -119,28 +122,29 @@ fn explain_unanswered(call: &CallState, over: bool) -> TextBlock<'_> {
 /// Returns size, type, origin and duration of a response.
 fn describe_response<'a>(
     cx: &ContentCx<'a>,
-    answer: &'a RecordedToolResponse,
-    from: &'a From,
+    response: &'a RecordedToolResponse,
+    from: &'a ToolResponseSource,
     elapsed: Millis,
     missed: bool,
 ) -> TextBlock<'a> {
+    // The origin contains the duration only for a live call.
     let origin = match from {
-        From::Live if missed => {
+        ToolResponseSource::Live if missed => {
             format!("live, in {elapsed}: no recorded tool response")
         }
-        From::Live => format!("live, in {elapsed}"),
-        From::Frozen { run } => format!("recorded in run {}", run.letters()),
-        From::SameTrace { turn, call } => {
+        ToolResponseSource::Live => format!("live, in {elapsed}"),
+        ToolResponseSource::Frozen { run } => format!("recorded in run {}", run.letters()),
+        ToolResponseSource::SameTrace { turn, call } => {
             format!("same response as turn {} call {}", turn.0 + 1, call.0 + 1)
         }
-        From::ByHand => "written by hand".to_owned(),
-        From::Transcript => "read from the transcript".to_owned(),
+        ToolResponseSource::ByHand => "written by hand".to_owned(),
+        ToolResponseSource::Transcript => "read from the transcript".to_owned(),
     };
-    let kind = answer.content_type.as_deref();
+    let kind = response.content_type.as_deref();
     styled_line([
-        (if answer.is_error { "error · " } else { "" }, Role::Error),
-        (format_sizes(cx, answer).as_str(), Role::Text),
-        (if answer.truncated { ", cut" } else { "" }, Role::Warning),
+        (if response.is_error { "error · " } else { "" }, Role::Error),
+        (format_sizes(cx, response).as_str(), Role::Text),
+        (if response.truncated { ", cut" } else { "" }, Role::Warning),
         (
             kind.map(|kind| format!(" · {kind}"))
                 .unwrap_or_default()
@@ -152,50 +156,53 @@ fn describe_response<'a>(
 }
 
 /// Formats the size, `12.4 KB`; for a shortened text also its part of the body.
-fn format_sizes(cx: &ContentCx<'_>, answer: &RecordedToolResponse) -> String {
-    let whole = format_size(answer.bytes);
-    if !answer.truncated {
-        return whole;
+fn format_sizes(cx: &ContentCx<'_>, response: &RecordedToolResponse) -> String {
+    let total = format_size(response.bytes);
+    if !response.truncated {
+        return total;
     }
-    let shown = match &answer.text {
+    let text_bytes = match &response.text {
         StoredText::Text(text) => text.len() as u64,
         StoredText::Blob(blob) => blob.bytes,
     };
     let raw = cx.app.session().trace_panes.shows_raw;
-    match &answer.raw {
-        Some(kept) if raw => format!("{} of {whole} kept", format_size(kept.bytes)),
-        _ => format!("{} of {whole} shown", format_size(shown)),
+    match &response.raw {
+        Some(kept) if raw => format!("{} of {total} kept", format_size(kept.bytes)),
+        _ => format!("{} of {total} shown", format_size(text_bytes)),
     }
 }
 
 /// Adds the text as the model got it, with the cited quote, after a note on its hidden parts.
 fn push_response_text<'a>(
     cx: &mut ContentCx<'a>,
-    answer: &'a RecordedToolResponse,
+    response: &'a RecordedToolResponse,
     url: Option<&str>,
     at: (usize, usize),
     out: &mut Vec<TextBlock<'a>>,
 ) -> TextBlock<'a> {
-    match cx.load_text(&answer.text) {
+    match cx.load_text(&response.text) {
         LoadedText::Reading(bytes) => reading_block(bytes),
         LoadedText::Failed(why) => TextBlock::new(why, Role::Error),
-        LoadedText::Loaded(text, _) if answer.is_error => TextBlock::new(text, Role::Error),
+        LoadedText::Loaded(text, _) if response.is_error => TextBlock::new(text, Role::Error),
         LoadedText::Loaded(text, name) => {
             let quoted = cx.app.session().trace_panes.selected_quote.as_ref();
+            // The selected quote may belong to another response.
             let quoted = quoted.filter(|(turn, call, _)| (*turn, *call) == at);
             // A quote's position refers to the original text, so the text must not be laid out again.
-            if quoted.is_none() && is_json_rows(text, answer.content_type.as_deref()) {
+            if quoted.is_none() && is_json_rows(text, response.content_type.as_deref()) {
                 return cx.format_json(text);
             }
-            let mut block = match response_language(answer.content_type.as_deref()) {
+            let mut block = match response_language(response.content_type.as_deref()) {
                 Some(lang) => cx.highlight_code(text, lang, Some(name)),
                 None => TextBlock::new(text, Role::Text),
             };
-            let hidden = find_hidden_text(cx, answer, url, text, name);
-            out.extend(describe_hidden_text(answer, text, hidden));
+            let hidden = find_hidden_text(cx, response, url, text, name);
+            // The note precedes the text, because the marks can be far below.
+            out.extend(describe_hidden_text(response, text, hidden));
             if let Some(hidden) = hidden {
                 block.spans = Cow::Owned(overlay_spans(&block.spans, hidden));
             }
+            // The quote comes last, so that it is visible above hidden text.
             if let Some((_, _, range)) = quoted {
                 let quoted = [(range.clone(), Role::Match)];
                 block.spans = Cow::Owned(overlay_spans(&block.spans, &quoted));
@@ -207,32 +214,35 @@ fn push_response_text<'a>(
 
 /// Returns true if a text is JSON from a database or server in lines too long to read.
 fn is_json_rows(text: &str, content_type: Option<&str>) -> bool {
+    // The length of a line, in bytes, above which JSON is laid out again.
     const READ: usize = 80;
-    let says_so = response_language(content_type) == Some(CodeLanguage::Json);
-    let looks_so = content_type.is_none() && text.starts_with(['{', '[']);
-    let begins = |line: &str| line.trim_start().starts_with(['{', '[']);
-    let unread = |line: &str| line.len() > READ && begins(line);
-    (says_so || looks_so) && (!text.contains('\n') || text.lines().any(unread))
+    let has_json_type = response_language(content_type) == Some(CodeLanguage::Json);
+    let looks_like_json = content_type.is_none() && text.starts_with(['{', '[']);
+    // The rows of a database are objects or arrays, one a line.
+    let starts_json = |line: &str| line.trim_start().starts_with(['{', '[']);
+    let is_long_json = |line: &str| line.len() > READ && starts_json(line);
+    (has_json_type || looks_like_json) && (!text.contains('\n') || text.lines().any(is_long_json))
 }
 
 /// Returns the hidden spans of a page, or requests them and returns none.
 fn find_hidden_text<'a>(
     cx: &mut ContentCx<'a>,
-    answer: &'a RecordedToolResponse,
+    response: &'a RecordedToolResponse,
     url: Option<&str>,
     text: &str,
     name: TextIdentity<'_>,
 ) -> Option<&'a [(std::ops::Range<usize>, Role)]> {
-    let raw = answer.raw.as_ref().filter(|_| answer.hidden > 0)?;
+    let raw = response.raw.as_ref().filter(|_| response.hidden > 0)?;
     let key = unshown_text_key(&raw.hash.0, name);
     if let Some(looks) = cx.app.texts.highlights.get(&key) {
         return looks.as_ref().map(|looks| looks.as_slice());
     }
+    // The page must be read and parsed, and a frame must not wait for that.
     cx.missing.hidden_text.push(HiddenTextRequest {
         key,
         raw: raw.clone(),
         url: url.map(str::to_owned),
-        content_type: answer.content_type.clone(),
+        content_type: response.content_type.clone(),
         text: Arc::from(text),
     });
     None
@@ -240,13 +250,14 @@ fn find_hidden_text<'a>(
 
 /// Returns the counts of the parts that a person who reads the page does not see.
 fn describe_hidden_text<'a>(
-    answer: &RecordedToolResponse,
+    response: &RecordedToolResponse,
     text: &str,
     found: Option<&[(std::ops::Range<usize>, Role)]>,
 ) -> Vec<TextBlock<'a>> {
     let mut out = Vec::new();
-    if answer.hidden > 0 {
-        let count = pluralize(answer.hidden, "character");
+    // First the text that the page hides by its styles.
+    if response.hidden > 0 {
+        let count = pluralize(response.hidden, "character");
         let marked = match found {
             Some([]) => "their positions are unknown",
             Some(_) => "marked in the text",
@@ -266,6 +277,7 @@ fn describe_hidden_text<'a>(
     } else {
         0
     };
+    // Then the invisible characters of Unicode.
     if invisible > 0 {
         let count = pluralize(invisible as u64, "invisible character");
         out.push(styled_line([
@@ -280,15 +292,16 @@ fn describe_hidden_text<'a>(
 /// Adds the raw body, as a hex dump if it is binary.
 fn push_raw_body<'a>(
     cx: &mut ContentCx<'a>,
-    answer: &'a RecordedToolResponse,
+    response: &'a RecordedToolResponse,
     out: &mut Vec<TextBlock<'a>>,
 ) -> TextBlock<'a> {
     let raw_note = |what: &str| styled_line([("raw: ", Role::Warning), (what, Role::Muted)]);
-    let Some(raw) = &answer.raw else {
+    // Without a recorded body, show the text and report it.
+    let Some(raw) = &response.raw else {
         out.push(raw_note(
             "no body was recorded; this is the tool's own text",
         ));
-        return match cx.load_text(&answer.text) {
+        return match cx.load_text(&response.text) {
             LoadedText::Reading(bytes) => reading_block(bytes),
             LoadedText::Failed(why) => TextBlock::new(why, Role::Error),
             LoadedText::Loaded(text, _) => TextBlock::new(text, Role::Text),
@@ -300,7 +313,7 @@ fn push_raw_body<'a>(
         LoadedText::Loaded(text, name) => {
             let kept = format_size(raw.bytes);
             out.push(raw_note(&format!("the body as received, {kept}")));
-            match raw_body_language(answer.content_type.as_deref()) {
+            match raw_body_language(response.content_type.as_deref()) {
                 Some(lang) => cx.highlight_code(text, lang, Some(name)),
                 None => TextBlock::new(text, Role::Text),
             }
@@ -315,6 +328,7 @@ fn reading_block<'a>(bytes: u64) -> TextBlock<'a> {
 /// Returns the language of a raw body.
 fn raw_body_language(content_type: Option<&str>) -> Option<CodeLanguage> {
     match response_language(content_type)? {
+        // The model gets an HTML page as Markdown, but the raw body is HTML.
         CodeLanguage::Markdown if content_type?.contains("html") => Some(CodeLanguage::Html),
         lang => Some(lang),
     }
@@ -322,11 +336,13 @@ fn raw_body_language(content_type: Option<&str>) -> Option<CodeLanguage> {
 
 /// Returns the language of the text: an HTML page reaches the model as text with Markdown syntax.
 fn response_language(content_type: Option<&str>) -> Option<CodeLanguage> {
+    // A content type can have parameters, such as `; charset=utf-8`.
     let kind = content_type?.split(';').next()?.trim();
     Some(match kind {
         "text/html" | "application/xhtml+xml" | "text/markdown" => CodeLanguage::Markdown,
         kind if kind == "application/json" || kind.ends_with("+json") => CodeLanguage::Json,
         kind if kind.contains("yaml") => CodeLanguage::Yaml,
+        // The highlighter of HTML also reads the tags of XML.
         kind if kind.contains("xml") => CodeLanguage::Html,
         _ => return None,
     })
@@ -341,7 +357,9 @@ pub(crate) fn loaded_response<'a>(
         StoredText::Text(text) => Some(Ok(text)),
         StoredText::Blob(blob) => match app.texts.blobs.get(&blob.hash.0) {
             Some(BlobState::Loaded(text)) => Some(Ok(text)),
+            // No quote can be found in an unreadable text.
             Some(BlobState::Failed(_)) => None,
+            // The search must wait for this text.
             Some(BlobState::Loading) | None => Some(Err(())),
         },
     }

@@ -52,6 +52,7 @@ pub(super) fn find_missing_highlights(cx: &mut ContentCx<'_>, height: usize) {
     let Some(doc) = document.loaded_document() else {
         return;
     };
+    // The scroll position can exceed a shorter document.
     let top = document.scroll.top.block.min(doc.pieces.len());
     for piece in doc.pieces[top..].iter().take(height) {
         if let Some((args, _)) = call_arguments(doc, piece) {
@@ -69,6 +70,7 @@ fn call_arguments<'d>(
     if piece.kind != PieceKind::Call || text.len() > MAX_CALL_BYTES {
         return None;
     }
+    // The text of a call is `name(arguments)`.
     let open = text.find('(')? + 1;
     let args = text.get(open..)?.strip_suffix(')')?;
     Some((args, open + usize::from(piece.heading_len)))
@@ -117,6 +119,7 @@ impl<'a> TranscriptSource<'a> {
                 spans.push((who..head, Role::Muted));
             }
         }
+        // `find_missing_highlights` requests the highlighting under the same key.
         if let Some((args, from)) = call_arguments(self.doc, piece) {
             let key = highlight_key(CodeLanguage::Json, TextIdentity::Text(args));
             if let Some(Some(looks)) = self.app.texts.highlights.get(&key) {
@@ -130,6 +133,7 @@ impl<'a> TranscriptSource<'a> {
         }
         let shifted = |range: &Range<usize>| range.start + head..range.end + head;
         let quotes = &self.document.quotes;
+        // Quotes are sorted by piece, so a binary search finds the first one.
         let first = quotes.partition_point(|(piece, _)| *piece < at);
         let mut marks: Vec<(Range<usize>, Role)> = Vec::new();
         for (_, range) in quotes[first..].iter().take_while(|(piece, _)| *piece == at) {
@@ -168,6 +172,7 @@ impl TextSource for TranscriptSource<'_> {
         let Some(piece) = self.doc.pieces.get(at) else {
             return TextBlock::default();
         };
+        // The result of a call is indented below the call.
         let joined = matches!(piece.kind, PieceKind::Result { paired: true, .. });
         let number = piece.message;
         let judged = self.judged == Some(number) && self.doc.starts_message(at);

@@ -21,6 +21,7 @@ use crate::tui::widget::flow::{TextBlock, TextSource};
 /// Returns the text of the pane.
 pub(super) fn build_source<'a>(cx: &mut ContentCx<'a>) -> Box<dyn TextSource + 'a> {
     let Some(shown) = resolve_shown_cell(cx.app) else {
+        // With a selected group, the pane shows the eval of the group.
         return Box::new(eval_blocks(cx).unwrap_or_else(explain_no_cell));
     };
     // Nothing was judged yet, but the definition and the label of the row can be shown.
@@ -66,13 +67,14 @@ pub(super) fn build_source<'a>(cx: &mut ContentCx<'a>) -> Box<dyn TextSource + '
 /// Returns the verdict to show: the result's, or the one just parsed from a streaming reply.
 pub(crate) fn shown_verdict<'a>(shown: &ShownCell<'a>) -> Option<&'a Verdict> {
     let result = shown.result.and_then(|result| result.verdict.as_deref());
+    // The last turn has its verdict before the cell has a result.
     result.or_else(|| shown.turns().last()?.verdict.as_ref())
 }
 
 /// Returns the headline: `✗ fail 0.30 (needs 0.70)   label ✓ disagrees`.
 fn headline_block<'a>(cx: &ContentCx<'a>, shown: &ShownCell<'a>) -> TextBlock<'a> {
-    // The decision may have been rescored since, so the row's state has priority over the outcome in the cell's own
-    // run.
+    // The decision may have been rescored since, so the row's state has priority over the outcome in the
+    // cell's own run.
     let done = match (&shown.slot.state, shown.result) {
         (RowSlotState::Done { outcome, score, .. }, _) => Some((*outcome, *score)),
         (_, Some(result)) => Some((result.outcome, result.score)),
@@ -239,6 +241,7 @@ fn push_result<'a>(
         };
         out.push(TextBlock::new(advice.replace("r calls", key), Role::Muted));
     }
+    // A replay calls no judge, so it suggests none.
     if result.outcome == Outcome::NotApplicable && is_rules_judge(shown) && cx.app.replay.is_none()
     {
         out.push(styled_line([
@@ -252,6 +255,7 @@ fn push_result<'a>(
         verdict.reasoning.as_str()
     });
     match verdict {
+        // A finding of a check has lines with marks. The reasoning of a judge is prose.
         None => out.extend(reason.lines().map(finding_block)),
         Some(_) if reason.is_empty() => {}
         Some(_) => out.push(TextBlock::new(reason, Role::Text)),
@@ -279,8 +283,8 @@ fn push_result<'a>(
             out.push(TextBlock::new(calibrated.summary_line(), Role::Text));
         }
         out.extend(verdict_part_blocks(cx, verdict));
-        // The explanation can contain more than the reasoning, such as the score's cut-off. With parts it only
-        // repeats them.
+        // The explanation can contain more than the reasoning, such as the score's cut-off. With parts it
+        // only repeats them.
         let adds_explanation = verdict.parts.is_empty() && result.explanation != verdict.reasoning;
         if !result.explanation.is_empty() && adds_explanation {
             out.push(TextBlock::new(result.explanation.as_str(), Role::Text));
@@ -292,6 +296,7 @@ fn push_result<'a>(
     {
         out.push(empty_row());
         out.push(heading("no valid verdict"));
+        // The result's error may already contain this reason.
         if result.error.as_deref() != Some(why.as_str()) {
             out.push(TextBlock::new(why.as_str(), Role::Error));
         }
@@ -314,6 +319,7 @@ fn push_verdict_details<'a>(
     out: &mut Vec<TextBlock<'a>>,
 ) {
     let selected = cx.app.session().trace_panes.selected_citation;
+    // The citations, then the key that selects them.
     for (at, citation) in verdict.citations.iter().enumerate() {
         out.push(citation_block(cx, citation, selected == Some(at)));
     }
@@ -323,6 +329,7 @@ fn push_verdict_details<'a>(
             (" goes to the next citation", Role::Muted),
         ]));
     }
+    // Below: what a person should check.
     if let Some(raw) = verdict.raw_score {
         out.push(TextBlock::new(
             format!("score as the judge wrote it: {raw}"),
@@ -378,6 +385,7 @@ fn citation_block<'a>(
 /// Returns usage, cost and origin of the verdict.
 fn fact_blocks<'a>(shown: &ShownCell<'a>, result: &'a CellResult) -> Vec<TextBlock<'a>> {
     let mut facts = Vec::new();
+    // The facts in order: origin, usage, attempts, duration, run.
     if let Some(run) = &result.cached {
         facts.push(format!("from run {}", run.letters()));
     }

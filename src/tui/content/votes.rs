@@ -2,9 +2,7 @@
 
 use super::{ContentCx, styled_line};
 use crate::model::Decision;
-use crate::report::{
-    describe_outcome, describe_panel_decision, describe_undecided as why_undecided,
-};
+use crate::report::{describe_outcome, describe_panel_decision, describe_undecided};
 use crate::theme::Role;
 use crate::tui::state::cells::RowSlotState;
 use crate::tui::state::shown_cell::ShownCell;
@@ -17,10 +15,12 @@ pub(super) fn vote_blocks<'a>(cx: &ContentCx<'a>, shown: &ShownCell<'a>) -> Vec<
         None => session.cells.explain_undecided(shown.row),
         Some(_) => None,
     };
+    // A single cell is its own decision, without a vote.
     if shown.row.all_slots().count() < 2 && undecided.is_none() {
         return Vec::new();
     }
     let mut out = Vec::new();
+    // A panel names its judges. Repeats of one judge have only counts.
     if let Some(decision) = &shown.row.decision
         && let Some(ruling) = &decision.panel
     {
@@ -67,8 +67,8 @@ pub(super) fn vote_blocks<'a>(cx: &ContentCx<'a>, shown: &ShownCell<'a>) -> Vec<
     }
     if let Some(open) = undecided {
         let name = |judge: u32| {
-            let of = session.cells.judges.get(judge as usize);
-            of.map_or("?", |(name, _)| name.as_str())
+            let entry = session.cells.judges.get(judge as usize);
+            entry.map_or("?", |(name, _)| name.as_str())
         };
         let names: Vec<&str> = open
             .members
@@ -77,7 +77,10 @@ pub(super) fn vote_blocks<'a>(cx: &ContentCx<'a>, shown: &ShownCell<'a>) -> Vec<
             .collect();
         let next: Vec<&str> = open.next_judges.iter().map(|judge| name(*judge)).collect();
         out.push(styled_line([
-            (why_undecided(&open, &names, &next).as_str(), Role::Warning),
+            (
+                describe_undecided(&open, &names, &next).as_str(),
+                Role::Warning,
+            ),
             (" (", Role::Muted),
             ("R", Role::Key),
             (")", Role::Muted),
@@ -85,6 +88,7 @@ pub(super) fn vote_blocks<'a>(cx: &ContentCx<'a>, shown: &ShownCell<'a>) -> Vec<
     }
     let decision = shown.row.decision.as_ref();
     let several = decision.is_some_and(|decision| decision.panel.is_some());
+    // One line per cell, then the second opinions.
     for (nth, (at, slot)) in shown.row.all_slots().enumerate() {
         let judge = slot
             .judge
@@ -101,11 +105,13 @@ pub(super) fn vote_blocks<'a>(cx: &ContentCx<'a>, shown: &ShownCell<'a>) -> Vec<
             .map(|score| format!(" {score:.2}"))
             .unwrap_or_default();
         let open = at == session.trace_panes.slot;
+        // Second opinions follow the cells of the decision.
         let remark = if nth >= shown.row.slots.len() {
             "  second opinion: doesn't count"
         } else {
             decision.map_or("", |decision| explain_ignored_vote(decision, slot.judge))
         };
+        // The reason of the open cell appears in full below.
         let reason = match &slot.state {
             RowSlotState::Done {
                 explanation: why, ..
@@ -138,6 +144,7 @@ fn explain_ignored_vote(decision: &Decision, judge: Option<u32>) -> &'static str
         .as_ref()
         .and_then(|ruling| ruling.deciding_member);
     match (members.clone().position(|m| Some(m.judge) == judge), before) {
+        // This member judged, but was not certain enough.
         (Some(position), Some(deciding)) if position < deciding => "  unsure, escalated",
         _ => "  not needed: an earlier judge was certain",
     }
@@ -155,9 +162,11 @@ fn describe_share(decision: &Decision) -> String {
 
 /// Returns the first line of a reason, shortened so that it does not fill the pane.
 fn first_reason_line(why: &str) -> String {
+    // The whole reason appears when the user opens the cell.
     const MOST: usize = 120;
     let line = why.lines().next().unwrap_or_default();
     let cut: String = line.chars().take(MOST).collect();
+    // The ellipsis also marks further lines.
     let more = if cut.len() < why.trim_end().len() {
         " …"
     } else {

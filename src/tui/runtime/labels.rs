@@ -1,7 +1,7 @@
 //! Writes labels one after the other in the order of the key presses, so that fast presses lose none.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
@@ -37,23 +37,17 @@ impl Runtime {
         let (orders, mut ordered) = unbounded_channel::<(LabelWriteOrder, WallTime, RunningTask)>();
         let (out, deps) = (self.outbox.clone(), Arc::clone(&self.deps));
         self.run_tasks.spawn(async move {
-            let mut journal = UndoJournal::new();
+            // The journal is shared, so that a panic of the blocking thread does not lose it.
+            let journal = Arc::new(Mutex::new(UndoJournal::new()));
             while let Some((order, at, working)) = ordered.recv().await {
                 let number = order.number;
-                // The blocking thread needs to own the journal. A panic there loses it, so older labels can't be undone.
-                let mut own = std::mem::take(&mut journal);
-                let deps = Arc::clone(&deps);
+                let (journal, deps) = (Arc::clone(&journal), Arc::clone(&deps));
                 let work = tokio::task::spawn_blocking(move || {
-                    let written = write_label_order(&order, at, &deps, &mut own);
-                    (own, written)
+                    write_label_order(&order, at, &deps, &journal)
                 });
-                let written = match work.await {
-                    Ok((own, written)) => {
-                        journal = own;
-                        written
-                    }
-                    Err(error) => Err(super::describe_join_error(&error)),
-                };
+                let written = work
+                    .await
+                    .unwrap_or_else(|error| Err(super::describe_join_error(&error)));
                 out.send_answer(Msg::LabelWritten { number, written });
                 drop(working);
             }
@@ -66,7 +60,7 @@ fn write_label_order(
     order: &LabelWriteOrder,
     at: WallTime,
     deps: &RuntimeDeps,
-    journal: &mut UndoJournal,
+    journal: &Mutex<UndoJournal>,
 ) -> Result<WrittenLabel, String> {
     let what = match &order.change {
         LabelChange::Set(name, passed) => LabelFileEdit::Put(Label {
@@ -88,6 +82,7 @@ fn write_label_order(
             eval: name.eval.clone(),
         },
         LabelChange::Undo(number) => {
+            let journal = journal.lock().unwrap_or_else(PoisonError::into_inner);
             let back = journal.get(number).cloned();
             LabelFileEdit::Undo(
                 back.ok_or("the label was never written, so there is nothing to undo")?,
@@ -95,6 +90,7 @@ fn write_label_order(
         }
     };
     let changed = edit_labels_file(&order.file, &what).map_err(|error| error.to_string())?;
+    let mut journal = journal.lock().unwrap_or_else(PoisonError::into_inner);
     journal.insert(order.number, changed.undo);
     Ok(WrittenLabel {
         label: changed.label,

@@ -294,7 +294,7 @@ fn looks_of_a_call_that_was_repaired_coerced_and_filled_in() {
 fn without_colours_a_sign_tells_what_differs() {
     let mut app = calls(120, 40, &several());
     let theme = crate::theme::Theme::bundled("dark").expect("it is bundled");
-    app.event_loop.app.ui.theme = Arc::new(theme.without_colour().in_ascii());
+    app.event_loop.app.ui.theme = Arc::new(theme.without_color().in_ascii());
     first_call(&mut app);
     app.keys("3 +").settle();
     let text = rows(&app);

@@ -232,7 +232,7 @@ fn a_bare_file() {
 #[test]
 fn without_colour() {
     let mut app = judged(120, 40);
-    dress(&mut app, "dark", Theme::without_colour);
+    dress(&mut app, "dark", Theme::without_color);
     go_to(&mut app, "beam-release/beamline/newest");
     same("nocolour_trace_120x40", &look(&app));
     let (text, mended) = rubric(&app);
@@ -264,7 +264,7 @@ fn in_ascii() {
 fn no_theme_leaves_a_colour_where_none_is_wanted() {
     let mut app = judged(120, 40);
     for name in crate::theme::bundled_names() {
-        dress(&mut app, name, Theme::without_colour);
+        dress(&mut app, name, Theme::without_color);
         app.keys("j k").settle();
         for cell in &app.buffer().content {
             let (fg, bg) = (cell.fg, cell.bg);

@@ -313,7 +313,7 @@ fn request_texts(app: &mut App, effects: &mut Vec<Effect>) {
             }
         }
     }
-    for (key, lang, text) in wanted.highlights {
+    for content::HighlightRequest { key, lang, text } in wanted.highlights {
         // Two panes may show the same text.
         if !app.texts.highlights.contains_key(&key) {
             app.texts.start_highlight(key);

@@ -31,7 +31,8 @@ pub(super) fn handle_mouse(app: &mut App, mouse: MouseInput) -> Vec<Effect> {
 }
 
 fn handle_press(app: &mut App, column: u16, row: u16) -> Vec<Effect> {
-    let hit = app.ui.hits.find(column, row).cloned();
+    let hit = app.ui.hits.find(column, row);
+    let hit = hit.map(|hit| (hit.area, hit.target.clone()));
     if !app.overlays.is_empty() {
         return match hit {
             Some((_, ClickTarget::OverlayLine(line))) => overlay_input::handle_click(app, line),

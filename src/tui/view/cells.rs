@@ -33,6 +33,7 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
     let session = app.session();
     let cells = &session.cells;
     let focused = app.ui.focus == Pane::Cells;
+    // The frame: the title with the filter, and the counts in the corner.
     let mut title = StyledRow::new(
         format!("{} {}", Pane::Cells.number(), Pane::Cells.title()),
         Role::Title,
@@ -42,6 +43,7 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
     }
     let mut inside = canvas.draw_frame(area, &title, focused, ClickTarget::Pane(Pane::Cells));
     canvas.draw_corner_note(area, &corner_note(cells, count_unlisted(app)));
+    // The error takes the first row, unless the pane has only one.
     if let Some(why) = &cells.filter_problem
         && inside.height > 1
     {
@@ -76,6 +78,7 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
             .iter()
             .any(|eval| eval.rubric != cells.evals[0].rubric),
     };
+    // The rows, from the first visible one on.
     for (at, y) in cells
         .visible_range(usize::from(inside.height))
         .zip(inside.y..)
@@ -90,17 +93,11 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
             (false, _) => None,
         };
         let area = Rect::new(inside.x, y, inside.width, 1);
-        let (left, right, target) = match entry {
-            CellsEntry::Group(eval) => {
-                let (left, right) = view.group_row(*eval, selected);
-                (left, right, ClickTarget::Group(*eval))
-            }
-            CellsEntry::Row(id) => {
-                let (left, right) = view.decision_row(*id, selected);
-                (left, right, ClickTarget::Row(*id))
-            }
+        let (ends, target) = match entry {
+            CellsEntry::Group(eval) => (view.group_row(*eval, selected), ClickTarget::Group(*eval)),
+            CellsEntry::Row(id) => (view.decision_row(*id, selected), ClickTarget::Row(*id)),
         };
-        styled_row::draw_ends(canvas, area, &left, &right, over);
+        styled_row::draw_ends(canvas, area, &ends.left, &ends.right, over);
         canvas.add_hit(area, target);
     }
 }
@@ -197,7 +194,12 @@ struct CellsView<'v> {
     has_several_rubrics: bool,
 }
 
-type RowEnds<'r> = (StyledRow<'r>, StyledRow<'r>);
+/// The two ends of a row.
+#[derive(Default)]
+struct RowEnds<'r> {
+    left: StyledRow<'r>,
+    right: StyledRow<'r>,
+}
 
 impl CellsView<'_> {
     fn spinner_frame(&self) -> &'static str {
@@ -223,7 +225,8 @@ impl CellsView<'_> {
             glyphs.closed
         };
         let counts = &group.counts;
-        // By importance; the last ones are left out first.
+        // The last number is the rank. In a narrow pane, the counts with the highest ranks are left out
+        // first.
         let mut tallies = vec![
             (counts.live, self.spinner_frame(), Role::Live, 3),
             (counts.pass, glyphs.pass, Role::Pass, 4),
@@ -251,9 +254,10 @@ impl CellsView<'_> {
             tallies.iter().map(|one| text(one).0.chars().count()).sum()
         };
         let name = StyledRow::new(eval.id.as_str(), Role::Title).width();
+        // The cursor, the fold mark and the blanks take 5 columns.
         if wide(&tallies) + name + 5 > self.width {
-            // The eval's row shows the agreement, and the rows below mark disagreements. In a narrow pane names have
-            // priority.
+            // The eval's row shows the agreement, and the rows below mark disagreements. In a narrow pane
+            // names have priority.
             tallies.retain(|(.., rank)| *rank < 9);
         }
         // The counts get at least 40% of the row, because they are the reason to look at a group.
@@ -287,7 +291,10 @@ impl CellsView<'_> {
                 .map(|(text, role)| (text.into(), role))
                 .collect(),
         );
-        (left, row.with(" ", Role::Text))
+        RowEnds {
+            left,
+            right: row.with(" ", Role::Text),
+        }
     }
 
     fn decision_row(&self, id: RowId, selected: bool) -> RowEnds<'_> {
@@ -318,6 +325,7 @@ impl CellsView<'_> {
             .map_or("?", |transcript| transcript.id.as_str());
         let message = row.message.map(|at| format!(" @{at}")).unwrap_or_default();
         let long = self.decision_details(row, self.width >= MIN_LABEL_WORD_WIDTH);
+        // The cursor, the marks and the blanks take 6 columns.
         let wants = 6 + message.len() + name.len() + long.width();
         let right = if wants <= self.width {
             long
@@ -339,7 +347,7 @@ impl CellsView<'_> {
             .with(format!("{mark} "), role)
             .with(text, text_role)
             .with(message, Role::Muted);
-        (left, right)
+        RowEnds { left, right }
     }
 
     /// Returns the right side of a row: the phase, or score and votes, and the label.
@@ -348,6 +356,7 @@ impl CellsView<'_> {
         if let Some(phase) = self.describe_phase(row) {
             out = out.with(format!(" {phase}"), Role::Live);
         }
+        // Blind labelling hides everything that follows, because it reveals the verdict.
         if row.hidden {
             return out.with(" ", Role::Text);
         }
@@ -355,6 +364,7 @@ impl CellsView<'_> {
         if let Some(score) = score {
             out = out.with(format!(" {score:.2}"), Role::Muted);
         }
+        // Repeats and panel members have one mark each.
         if row.slots.len() > 1 {
             out = out.with(" ", Role::Text);
             for slot in row.slots.iter().take(MAX_VOTE_MARKS) {
@@ -407,6 +417,7 @@ impl CellsView<'_> {
                 .session
                 .runs
                 .find(self.session.cells.runs.get(run as usize)?)?;
+            // A replay has the time of the recording, a live run the current time.
             let now = self.replay_time.unwrap_or_else(|| run.run_time(self.now));
             Some(describe_cell_phase(run.state.cells.get(cell.index())?, now))
         });
@@ -426,12 +437,14 @@ fn outcome_style(outcome: Outcome, glyphs: &Glyphs) -> (&'static str, Role) {
         Outcome::Fail => (glyphs.fail, Role::Fail),
         Outcome::NotApplicable => (glyphs.not_applicable, Role::NotApplicable),
         Outcome::Skipped => (glyphs.skipped, Role::Skipped),
+        // All other outcomes are errors.
         _ => (glyphs.error, Role::Error),
     }
 }
 
 /// Shortens a name to `room` columns in the middle, because names differ at their ends.
 fn elide_middle<'n>(name: &'n str, room: usize, ellipsis: &str) -> Cow<'n, str> {
+    // A name with more bytes is shortened without measuring it.
     if name.len() <= MAX_NAME_END_BYTES && StyledRow::new(name, Role::Text).width() <= room {
         return name.into();
     }
@@ -439,6 +452,7 @@ fn elide_middle<'n>(name: &'n str, room: usize, ellipsis: &str) -> Cow<'n, str> 
         let mut buffer = [0; 4];
         StyledRow::new(&*c.encode_utf8(&mut buffer), Role::Text).width()
     };
+    // The ellipsis takes one column.
     let half = room.saturating_sub(1);
     let (head, tail) = (half.div_ceil(2), half / 2);
     let take = |chars: &mut dyn Iterator<Item = char>, room: usize| -> Vec<char> {

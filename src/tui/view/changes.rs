@@ -29,6 +29,7 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
         app.ui.focus == Pane::Changes,
         ClickTarget::Pane(Pane::Changes),
     );
+    // The rows from top to bottom: examples, the summary of the save, then flips and diff.
     let mut used: u16 = 0;
     for (text, role) in example_rows(app, canvas.glyphs(), inside.height) {
         for row in wrap_two_rows(&text, usize::from(inside.width)) {
@@ -60,6 +61,7 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
         );
         used += 1;
     }
+    // The rest of the pane shows the flips and the diff.
     let (left, right) = split_area(area_below(inside, used), report.flips.len());
     draw_flips(canvas, left, app, &report.flips);
     flow::draw(
@@ -86,13 +88,14 @@ fn example_rows(app: &App, glyphs: &Glyphs, height: u16) -> Vec<(String, Role)> 
     // In a narrow pane a miss takes two rows.
     let most = usize::from(height / 4).max(1);
     let all = examples.misses().count();
-    let shown = if all > most {
+    let listed = if all > most {
+        // The last row is for the number of further misses.
         most.saturating_sub(1)
     } else {
         all
     };
     let mut rows: Vec<(String, Role)> = Vec::new();
-    for trial in examples.misses().take(shown) {
+    for trial in examples.misses().take(listed) {
         let text = match trial.author_note.as_str() {
             "" => String::new(),
             text => format!(": {text}"),
@@ -100,13 +103,14 @@ fn example_rows(app: &App, glyphs: &Glyphs, height: u16) -> Vec<(String, Role)> 
         let text = format!("{} {} {}{text}", glyphs.fail, trial.eval, trial.sentence());
         rows.push((text, Role::Error));
     }
-    if all > shown {
-        let text = match (shown, examples.describe_misses()) {
+    if all > listed {
+        let text = match (listed, examples.describe_misses()) {
             (0, Some(missing)) => format!("{} {missing}", glyphs.fail),
-            _ => format!("{} {} more missed", glyphs.fail, all - shown),
+            _ => format!("{} {} more missed", glyphs.fail, all - listed),
         };
         rows.push((text, Role::Error));
     }
+    // Passing examples are news only if a save fixed them.
     if let Some(holding) = examples
         .describe_passes()
         .filter(|_| examples.fixed_by_save)
@@ -147,12 +151,13 @@ fn explain_no_changes(app: &App) -> Vec<flow::TextBlock<'_>> {
 
 /// Returns the summary of the changes in as few rows as possible, and the waiting cells unless shown elsewhere.
 fn summary_rows(report: &SaveReport, glyphs: &Glyphs, width: usize) -> Vec<(String, Role)> {
-    let whole = summarize_verdicts(report, glyphs);
+    let full_summary = summarize_verdicts(report, glyphs);
     let brief = describe_changes(report, glyphs);
+    // The brief text may already contain this reason.
     let rest = report.not_judged.clone().filter(|rest| *rest != brief);
     let mut parts = Vec::new();
-    if StyledRow::new(whole.as_str(), Role::Title).width() <= width {
-        parts.push((whole, Role::Title));
+    if StyledRow::new(full_summary.as_str(), Role::Title).width() <= width {
+        parts.push((full_summary, Role::Title));
     } else {
         parts.extend(
             wrap_two_rows(&brief, width)
@@ -192,6 +197,7 @@ fn split_area(area: Rect, flips: usize) -> (Rect, Rect) {
         return (Rect { height: 0, ..area }, area);
     }
     if area.width >= MIN_SIDE_BY_SIDE_WIDTH {
+        // One column between flips and diff stays empty.
         let half = area.width / 2;
         let left = Rect {
             width: half.saturating_sub(1),
@@ -248,7 +254,7 @@ fn draw_flips(canvas: &mut Canvas<'_>, area: Rect, app: &App, flips: &[RowFlip])
 
 fn draw_flip(canvas: &mut Canvas<'_>, area: Rect, app: &App, flip: &RowFlip, over: Option<Role>) {
     let glyphs = canvas.glyphs();
-    let (was, is) = (
+    let (mark_before, mark_after) = (
         outcome_glyph(flip.before.outcome, glyphs),
         outcome_glyph(flip.after.outcome, glyphs),
     );
@@ -259,9 +265,13 @@ fn draw_flip(canvas: &mut Canvas<'_>, area: Rect, app: &App, flip: &RowFlip, ove
             format!("{}{message} · {}", name.transcript, name.eval)
         },
     );
+    // The headline: the marks, the name, and the direction on the right.
     let cursor = if over.is_some() { glyphs.cursor } else { " " };
     let head = StyledRow::new(cursor, Role::Accent)
-        .with(format!("{was} {} {is} ", glyphs.arrow), Role::Flipped)
+        .with(
+            format!("{mark_before} {} {mark_after} ", glyphs.arrow),
+            Role::Flipped,
+        )
         .with(name, Role::Text);
     let full = usize::from(area.width) >= MIN_FULL_FLIP_WIDTH;
     let end = match flip.agrees_with_label {
@@ -272,10 +282,11 @@ fn draw_flip(canvas: &mut Canvas<'_>, area: Rect, app: &App, flip: &RowFlip, ove
         None => StyledRow::default(),
     };
     styled_row::draw_ends(canvas, row_at(area, 0), &head, &end, over);
+    // A reason has one row, so show only its first line.
     let first = |why: &str| why.lines().next().unwrap_or_default().to_owned();
     for (at, (mark, why)) in (1_u16..).zip([
-        (was, &flip.before.explanation),
-        (is, &flip.after.explanation),
+        (mark_before, &flip.before.explanation),
+        (mark_after, &flip.after.explanation),
     ]) {
         let row = StyledRow::new(format!("     {mark} {}", first(why)), Role::Muted);
         styled_row::draw_row(canvas, row_at(area, at), &row, None);
@@ -296,7 +307,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn where_the_file_has_no_room_what_moved_is_still_said() {
+    fn summary_wraps_in_a_narrow_pane() {
         let report = SaveReport {
             not_judged: Some("12 cells of gemini wait for R: about $0.04".to_owned()),
             judged: 18,
@@ -304,8 +315,8 @@ mod tests {
             ..SaveReport::default()
         };
         let rows = |width| -> Vec<String> {
-            let said = summary_rows(&report, &Glyphs::UNICODE, width);
-            said.into_iter().map(|(text, _)| text).collect()
+            let lines = summary_rows(&report, &Glyphs::UNICODE, width);
+            lines.into_iter().map(|(text, _)| text).collect()
         };
         assert_eq!(
             rows(60),

@@ -22,6 +22,7 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, layout: &ScreenLayout, app: &App) {
     draw_tabs(canvas, layout.tabs, layout, app);
     draw_tour(canvas, layout.tour, app);
     let area = layout.footer;
+    // Typed text precedes a notice, which the log shows too.
     if let Some(typing) = &app.ui.footer_input {
         return draw_typing(canvas, area, typing);
     }
@@ -31,6 +32,7 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, layout: &ScreenLayout, app: &App) {
             NoticeLevel::Warning => Role::Warning,
             NoticeLevel::Error => Role::Error,
         };
+        // The words distinguish the levels on a screen without colors.
         let mark = match notice.level {
             NoticeLevel::Info => " ",
             NoticeLevel::Warning => " warning: ",
@@ -47,6 +49,7 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, layout: &ScreenLayout, app: &App) {
         return;
     }
     let area = draw_save_summary(canvas, area, app);
+    // If the tour has no row of its own, it is in the footer.
     let area = if layout.tour.is_empty() {
         draw_tour(canvas, area, app)
     } else {
@@ -112,6 +115,7 @@ fn draw_save_summary(canvas: &mut Canvas<'_>, area: Rect, app: &App) -> Rect {
     let report = app
         .visible_report()
         .filter(|report| report.number > 0 && app.replay.is_none());
+    // A narrow footer needs its columns for the keys.
     let Some(report) = &report.filter(|_| area.width >= 60) else {
         return area;
     };
@@ -158,6 +162,7 @@ fn draw_tour(canvas: &mut Canvas<'_>, area: Rect, app: &App) -> Rect {
         .map(row);
     let fits = |row: &StyledRow<'_>| row.width() <= usize::from(area.width) + 2;
     let Some(row) = lines.find(fits).or_else(|| {
+        // If no wording fits, the last one is cut.
         let lines = tour.format_step(canvas.glyphs(), &rubric);
         lines.into_iter().next_back().map(row)
     }) else {
@@ -186,11 +191,14 @@ fn draw_hints(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
     if in_trace
         && shown_cell::resolve_shown_cell(app).is_some_and(|shown| !shown.turns().is_empty())
     {
+        // The keys of rank 1 are the most useful, so these follow them.
         let first = specs.partition_point(|spec| spec.footer_rank < 2);
-        let of_trace = |id| COMMANDS.iter().find(|spec| spec.id == id);
+        let find_command = |id| COMMANDS.iter().find(|spec| spec.id == id);
         specs.splice(
             first..first,
-            ["step.previous", "raw"].into_iter().filter_map(of_trace),
+            ["step.previous", "raw"]
+                .into_iter()
+                .filter_map(find_command),
         );
     }
     // In a transcript, the key for the file's own record is useful.
@@ -215,6 +223,7 @@ fn draw_hints(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
     }
     let judging = |spec: &&CommandSpec| spec.footer_rank < 2 || spec.id == "source";
     let labels_at = specs.iter().take_while(|spec| judging(spec)).count();
+    // `?` is always visible, so reserve its columns.
     let help = COMMANDS.iter().find(|spec| spec.id == "help");
     let help_width = help.map_or(0, |spec| hint_row(spec).width());
     let mut room = usize::from(area.width);
@@ -303,40 +312,49 @@ fn draw_tabs(canvas: &mut Canvas<'_>, area: Rect, layout: &ScreenLayout, app: &A
     if area.is_empty() {
         return;
     }
-    let alone = layout.panes.len() == 1;
+    let is_single = layout.panes.len() == 1;
+    // Next to other panes, the cells pane is always visible and needs no tab.
     let panes: Vec<Pane> = Pane::ALL
         .into_iter()
-        .filter(|pane| alone || *pane != Pane::Cells)
+        .filter(|pane| is_single || *pane != Pane::Cells)
         .collect();
-    let shown = |pane: Pane| layout.pane_area(pane).is_some();
-    let forms: [fn(Pane) -> String; 4] = [
+    let is_visible = |pane: Pane| layout.pane_area(pane).is_some();
+    let formats: [fn(Pane) -> String; 4] = [
         |pane| format!(" {} {} ", pane.number(), pane.title()),
         |pane| format!(" {} {}", pane.number(), pane.title()),
         |pane| format!(" {} {} ", pane.number(), pane.short_title()),
         |pane| format!(" {} ", pane.number()),
     ];
-    let named = |form: fn(Pane) -> String, pane: Pane| {
-        if shown(pane) {
+    let named = |format_tab: fn(Pane) -> String, pane: Pane| {
+        if is_visible(pane) {
             format!(" {} {} ", pane.number(), pane.title())
         } else {
-            form(pane)
+            format_tab(pane)
         }
     };
-    let width = |form: fn(Pane) -> String| -> usize {
-        panes.iter().map(|pane| named(form, *pane).len()).sum()
+    let width = |format_tab: fn(Pane) -> String| -> usize {
+        panes
+            .iter()
+            .map(|pane| named(format_tab, *pane).len())
+            .sum()
     };
-    let form = forms
+    let format_tab = formats
         .into_iter()
-        .find(|form| width(*form) <= usize::from(area.width))
-        .unwrap_or(forms[3]);
+        .find(|format_tab| width(*format_tab) <= usize::from(area.width))
+        .unwrap_or(formats[3]);
     let mut at = area;
     for pane in panes {
-        let role = match (shown(pane), app.ui.focus == pane) {
+        let role = match (is_visible(pane), app.ui.focus == pane) {
             (true, true) => Role::Selected,
             (true, false) => Role::SelectedUnfocused,
             _ => Role::Muted,
         };
-        let used = styled_row::draw_row(canvas, at, &StyledRow::new(named(form, pane), role), None);
+        let used = styled_row::draw_row(
+            canvas,
+            at,
+            &StyledRow::new(named(format_tab, pane), role),
+            None,
+        );
         canvas.add_hit(Rect { width: used, ..at }, ClickTarget::Pane(pane));
         at = Rect {
             x: at.x + used,

@@ -39,8 +39,8 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, layout: &ScreenLayout, app: &App) {
     right.extend(cost_items(app));
     right.extend(budget_item(app));
     // The functions return the items in another order than the row shows.
-    right.sort_by_key(|(seat, _)| *seat);
-    let mut right: Vec<HeaderItem> = right.into_iter().map(|(_, bit)| bit).collect();
+    right.sort_by_key(|(position, _)| *position);
+    let mut right: Vec<HeaderItem> = right.into_iter().map(|(_, item)| item).collect();
     fit_items(&mut left, &mut right, usize::from(area.width));
     let (left, right) = (join_items(left, " "), join_items(right, "  "));
     styled_row::draw_ends(canvas, area, &left, &right, None);
@@ -48,70 +48,76 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, layout: &ScreenLayout, app: &App) {
 
 /// Leaves out the least important items until the others fit.
 fn fit_items(left: &mut Vec<HeaderItem>, right: &mut Vec<HeaderItem>, width: usize) {
-    let wide = |bits: &[HeaderItem], gap: usize| -> usize {
-        bits.iter().map(|bit| bit.text.width() + gap).sum::<usize>()
+    let wide = |items: &[HeaderItem], gap: usize| -> usize {
+        items
+            .iter()
+            .map(|item| item.text.width() + gap)
+            .sum::<usize>()
     };
+    // Gaps of 1 and 2 columns follow the items. The margins of the row take 2 more.
     while wide(left, 1) + wide(right, 2) + 2 > width {
-        let worst = left.iter().chain(right.iter()).map(|bit| bit.rank).max();
+        let worst = left.iter().chain(right.iter()).map(|item| item.rank).max();
         // Items of rank 0 always stay.
         let Some(worst) = worst.filter(|rank| *rank > 0) else {
             return;
         };
-        // On the right, leave out one item at a time from the end. On the left, items of one rank belong together.
-        if let Some(at) = right.iter().rposition(|bit| bit.rank == worst) {
+        // On the right, leave out one item at a time from the end. On the left, items of one rank belong
+        // together.
+        if let Some(at) = right.iter().rposition(|item| item.rank == worst) {
             right.remove(at);
         } else {
-            left.retain(|bit| bit.rank != worst);
+            left.retain(|item| item.rank != worst);
         }
     }
 }
 
-fn join_items(bits: Vec<HeaderItem>, gap: &'static str) -> StyledRow<'static> {
+fn join_items(items: Vec<HeaderItem>, gap: &'static str) -> StyledRow<'static> {
     let mut row = StyledRow::new(" ", Role::Bar);
-    for (at, bit) in bits.into_iter().enumerate() {
+    for (at, item) in items.into_iter().enumerate() {
         if at > 0 {
             row = row.with(gap, Role::Bar);
         }
-        row.0.extend(bit.text.0);
+        row.0.extend(item.text.0);
     }
     row.with(" ", Role::Bar)
 }
 
 /// Returns the items on what is open.
 fn open_items(layout: &ScreenLayout, app: &App) -> Vec<HeaderItem> {
-    let mut bits = vec![header_item(8, "dicta", Role::Title)];
+    let mut items = vec![header_item(8, "dicta", Role::Title)];
     if let Some(replay) = &app.replay {
-        bits.push(header_item(0, " REPLAY ", Role::Badge));
-        bits.push(header_item(3, replay.run.letters().to_owned(), Role::Title));
+        items.push(header_item(0, " REPLAY ", Role::Badge));
+        items.push(header_item(3, replay.run.letters().to_owned(), Role::Title));
         let header = app
             .runs()
             .find(&replay.run)
             .and_then(|run| run.state.header.as_ref());
         if let Some(header) = header {
             if header.demo {
-                bits.push(header_item(0, " DEMO ", Role::Badge));
+                items.push(header_item(0, " DEMO ", Role::Badge));
             }
+            // Otherwise the bar of the replay shows the date.
             if layout.replay.is_empty() {
-                bits.push(header_item(
+                items.push(header_item(
                     7,
                     format!("recorded {}", header.started),
                     Role::Muted,
                 ));
             }
         }
-        return bits;
+        return items;
     }
     match &app.opened {
         OpenedItem::Workspace(workspace) => {
             if workspace.is_demo {
-                bits.push(header_item(0, " DEMO ", Role::Badge));
+                items.push(header_item(0, " DEMO ", Role::Badge));
             }
             if app.live_session.cells.blind {
-                bits.push(header_item(0, " BLIND ", Role::Badge));
+                items.push(header_item(0, " BLIND ", Role::Badge));
             }
-            bits.push(header_item(4, workspace.name.clone(), Role::Title));
+            items.push(header_item(4, workspace.name.clone(), Role::Title));
             if let Some(judge) = &workspace.judge {
-                bits.push(header_item(7, format!("· judge {judge}"), Role::Muted));
+                items.push(header_item(7, format!("· judge {judge}"), Role::Muted));
             }
             let auto = match (app.saves.paused, app.saves.unjudged_saves) {
                 (false, _) => "· auto: on".to_owned(),
@@ -119,24 +125,25 @@ fn open_items(layout: &ScreenLayout, app: &App) -> Vec<HeaderItem> {
                 (true, missed) => format!("· auto: paused, {missed} skipped"),
             };
             // Without this item, a save that starts no run would surprise the user.
-            bits.push(header_item(
+            items.push(header_item(
                 if app.saves.paused { 3 } else { 9 },
                 auto,
                 Role::Muted,
             ));
         }
         OpenedItem::TranscriptFile(file) => {
+            // A path such as `..` has no file name.
             let name = file.file_name().unwrap_or(file.as_os_str());
-            bits.push(header_item(
+            items.push(header_item(
                 4,
                 name.to_string_lossy().into_owned(),
                 Role::Title,
             ));
-            bits.push(header_item(7, "· no rubric yet", Role::Muted));
+            items.push(header_item(7, "· no rubric yet", Role::Muted));
         }
         OpenedItem::Recording => {}
     }
-    bits
+    items
 }
 
 /// Returns the item on missed examples; the row of problems names them.
@@ -145,6 +152,7 @@ fn example_item(app: &App, glyphs: &Glyphs) -> Option<HeaderItem> {
         .examples
         .describe_misses()
         .filter(|_| app.shows_example_misses())?;
+    // The names of the evals are too long for this row.
     let (many, _names) = missing.split_once(':')?;
     Some(header_item(
         1,
@@ -157,6 +165,7 @@ fn example_item(app: &App, glyphs: &Glyphs) -> Option<HeaderItem> {
 fn run_items(app: &App, glyphs: &Glyphs) -> Vec<(u8, HeaderItem)> {
     let now = app.now;
     let live: Vec<&TrackedRun> = app.runs().live().map(|(_, run)| run).collect();
+    // The bar of a replay shows its progress.
     if live.is_empty() || app.replay.is_some() {
         return Vec::new();
     }
@@ -173,9 +182,9 @@ fn run_items(app: &App, glyphs: &Glyphs) -> Vec<(u8, HeaderItem)> {
             live.iter().map(|run| run.live_traces()).sum::<u64>()
         )
     };
-    let mut bits = vec![(0, header_item(1, format!("{turning} {word}"), Role::Live))];
+    let mut items = vec![(0, header_item(1, format!("{turning} {word}"), Role::Live))];
     if planned > 0 {
-        bits.push((1, header_item(3, format!("{done}/{planned}"), Role::Text)));
+        items.push((1, header_item(3, format!("{done}/{planned}"), Role::Text)));
     }
     // The time left is unknown if it is unknown for one of the runs.
     let eta = live
@@ -183,9 +192,9 @@ fn run_items(app: &App, glyphs: &Glyphs) -> Vec<(u8, HeaderItem)> {
         .map(|run| run.eta(now))
         .collect::<Option<Vec<_>>>();
     if let Some(eta) = eta.and_then(|all| all.into_iter().max()) {
-        bits.push((4, header_item(5, format_time_left(eta), Role::Muted)));
+        items.push((4, header_item(5, format_time_left(eta), Role::Muted)));
     }
-    bits
+    items
 }
 
 /// Formats the time left: `18 s left`, `3 min left`.
@@ -198,23 +207,24 @@ fn format_time_left(eta: Millis) -> String {
 
 /// Returns the items on the outcomes of all decisions.
 fn count_items(total: &RowCounts, glyphs: &Glyphs) -> Vec<(u8, HeaderItem)> {
-    let mut bits = Vec::new();
-    let mut tell = |rank, mark: &str, n: usize, role| {
-        bits.push((2, header_item(rank, format!("{mark} {n}"), role)));
+    let mut items = Vec::new();
+    let mut push_count = |rank, mark: &str, n: usize, role| {
+        items.push((2, header_item(rank, format!("{mark} {n}"), role)));
     };
+    // Before the first decision, counts of 0 would look like results.
     let decided = total.rows > total.never_run + total.live;
     if decided && (total.hidden == 0 || total.pass + total.fail > 0) {
-        tell(1, glyphs.pass, total.pass, Role::Pass);
-        tell(1, glyphs.fail, total.fail, Role::Fail);
+        push_count(1, glyphs.pass, total.pass, Role::Pass);
+        push_count(1, glyphs.fail, total.fail, Role::Fail);
     }
     if total.hidden > 0 {
-        tell(1, "?", total.hidden, Role::Muted);
+        push_count(1, "?", total.hidden, Role::Muted);
     }
     if total.error > 0 {
-        tell(2, glyphs.error, total.error, Role::Error);
+        push_count(2, glyphs.error, total.error, Role::Error);
     }
     if total.not_applicable > 0 {
-        tell(
+        push_count(
             7,
             glyphs.not_applicable,
             total.not_applicable,
@@ -224,19 +234,19 @@ fn count_items(total: &RowCounts, glyphs: &Glyphs) -> Vec<(u8, HeaderItem)> {
     if total.never_run > 0 {
         let n = total.never_run;
         let text = format!("{} {n} not run", glyphs.never);
-        bits.push((3, header_item(6, text, Role::Muted)));
+        items.push((3, header_item(6, text, Role::Muted)));
     }
-    // Defined again, because `bits` changes between the two uses.
-    let mut tell = |rank, mark: &str, n: usize, role| {
-        bits.push((2, header_item(rank, format!("{mark} {n}"), role)));
+    // Defined again, because `items` changes between the two uses.
+    let mut push_count = |rank, mark: &str, n: usize, role| {
+        items.push((2, header_item(rank, format!("{mark} {n}"), role)));
     };
     if total.flipped > 0 {
-        tell(2, glyphs.flipped, total.flipped, Role::Flipped);
+        push_count(2, glyphs.flipped, total.flipped, Role::Flipped);
     }
     if total.stale > 0 {
-        tell(6, glyphs.stale, total.stale, Role::Stale);
+        push_count(6, glyphs.stale, total.stale, Role::Stale);
     }
-    bits
+    items
 }
 
 /// Returns the item on a run that a budget stopped, with the number of cells left.

@@ -42,7 +42,9 @@ pub(crate) fn draw_app(app: &App, buffer: &mut Buffer) -> HitMap<ClickTarget> {
     problems::draw(&mut canvas, layout.problems, app);
     replay::draw(&mut canvas, layout.replay, app);
     footer::draw(&mut canvas, &layout, app);
+    // Overlays cover everything else, so draw them last.
     overlay::draw(&mut canvas, app);
+    // Sanitize after all drawing, so that no unsafe cell reaches the terminal.
     canvas.sanitize();
     canvas.hits
 }

@@ -20,6 +20,7 @@ const WHICH_KEY_DELAY: Millis = Millis(300);
 
 /// Draws the open overlays.
 pub(super) fn draw(canvas: &mut Canvas<'_>, app: &App) {
+    // Later overlays are above earlier ones.
     for overlay in &app.overlays {
         match overlay {
             Overlay::Help { search, selected } => draw_help(canvas, app, search, *selected),
@@ -56,6 +57,7 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, app: &App) {
             Overlay::SeekTo(input) => draw_seek_to(canvas, input),
         }
     }
+    // The which-key box is above all overlays.
     let pending = &app.ui.pending_keys;
     if !pending.is_empty() && app.now >= app.ui.pending_since + WHICH_KEY_DELAY {
         draw_which_key(canvas, app);
@@ -69,6 +71,7 @@ fn draw_frame(
     title: &str,
     keys: &str,
 ) -> Rect {
+    // The box must have room for the keys in its border.
     let width = u16::try_from(width.max(keys.len() + 6)).unwrap_or(u16::MAX);
     let height = u16::try_from(height + 2).unwrap_or(u16::MAX);
     let area = canvas.open_popup(width, height, ClickTarget::Nothing);
@@ -82,6 +85,7 @@ fn draw_frame(
 fn nth_row(area: Rect, at: usize) -> Rect {
     let down = u16::try_from(at).unwrap_or(u16::MAX);
     if down >= area.height {
+        // An empty area draws nothing and has no click target.
         return Rect::default();
     }
     Rect {
@@ -111,12 +115,14 @@ fn draw_help(canvas: &mut Canvas<'_>, app: &App, search: &LineInput, selected: u
         ..field
     };
     search.draw(canvas, field, Role::Text);
+    // Draw the foot first, because its height limits the list.
     let foot = draw_command_help(canvas, inside, found.get(selected).copied(), app);
     let list = Rect {
         y: inside.y + 1,
         height: inside.height.saturating_sub(1 + foot),
         ..inside
     };
+    // A narrow list has no room for descriptions.
     let narrow = inside.width < 60;
     if found.is_empty() {
         styled_row::draw_row(
@@ -130,6 +136,7 @@ fn draw_help(canvas: &mut Canvas<'_>, app: &App, search: &LineInput, selected: u
     let mut lines: Vec<Result<usize, &str>> = Vec::new();
     let mut group = "";
     for (at, spec) in found.iter().enumerate() {
+        // Commands of one group follow each other, so a new group begins a heading.
         if spec.group != group {
             group = spec.group;
             lines.push(Err(group));
@@ -196,6 +203,7 @@ fn draw_command_help(
     let mut rows = Vec::new();
     for (mark, role, means) in marks {
         let next = StyledRow::new(format!("  {mark}"), role).with(format!(" {means}"), Role::Muted);
+        // A mark and its meaning stay on one row.
         if legend.width() + next.width() > usize::from(inside.width) {
             rows.push(std::mem::replace(
                 &mut legend,
@@ -208,13 +216,13 @@ fn draw_command_help(
     let lines = u16::try_from(rows.len()).unwrap_or(u16::MAX);
     // The list is the purpose of help. On a low screen, the foot shrinks to a sentence or nothing.
     let room = inside.height / 2;
-    let told = 2.min(room.saturating_sub(1));
-    let (told, lines) = match room {
-        room if room >= 3 + lines => (told, lines),
-        3.. => (told, 0),
+    let help_rows = 2.min(room.saturating_sub(1));
+    let (help_rows, lines) = match room {
+        room if room >= 3 + lines => (help_rows, lines),
+        3.. => (help_rows, 0),
         _ => return 0,
     };
-    let foot = told + lines + 1;
+    let foot = help_rows + lines + 1;
     let top = inside.bottom() - foot;
     let rule = Rect {
         y: top,
@@ -231,10 +239,14 @@ fn draw_command_help(
         x: inside.x + 1,
         y: top + 1,
         width: inside.width.saturating_sub(2),
-        height: told,
+        height: help_rows,
     };
     flow::draw(canvas, text, &sentence, &flow::ScrollState::top());
-    for (row, y) in rows.iter().take(usize::from(lines)).zip(top + 1 + told..) {
+    for (row, y) in rows
+        .iter()
+        .take(usize::from(lines))
+        .zip(top + 1 + help_rows..)
+    {
         let area = Rect {
             x: inside.x + 1,
             y,
@@ -258,6 +270,7 @@ fn help_row(spec: &'static CommandSpec, app: &App, narrow: bool) -> StyledRow<'s
         Ok(()) => StyledRow::new(keys, Role::Key)
             .with(title, Role::Text)
             .with(spec.help, Role::Muted),
+        // The reason replaces the description, which the foot shows.
         Err(why) => StyledRow::new(keys, Role::Muted)
             .with(title, Role::Muted)
             .with("  not now: ", Role::Muted)
@@ -322,6 +335,7 @@ fn draw_judges(canvas: &mut Canvas<'_>, found: Option<&[AvailableJudge]>, select
     // Each judge takes two rows.
     let rows = found.map_or(1, |found| (found.len() * 2).max(2));
     let inside = draw_frame(canvas, width, rows, "available judges", keys);
+    // None means that the search is not finished.
     let Some(found) = found else {
         let text = "searching the environment for keys, and this machine for servers";
         styled_row::draw_row(
@@ -347,9 +361,10 @@ fn draw_judges(canvas: &mut Canvas<'_>, found: Option<&[AvailableJudge]>, select
         }
         return;
     }
-    let shown = usize::from(inside.height / 2).max(1);
-    let top = (selected + 1).saturating_sub(shown);
-    for (at, judge) in found.iter().enumerate().skip(top).take(shown) {
+    let visible = usize::from(inside.height / 2).max(1);
+    // Scroll so far that the selected judge is visible.
+    let top = (selected + 1).saturating_sub(visible);
+    for (at, judge) in found.iter().enumerate().skip(top).take(visible) {
         let over = (at == selected).then_some(Role::Selected);
         let role = if judge.judge.is_some() {
             Role::Text
@@ -381,6 +396,7 @@ fn fit_lines(lines: &[String], room: usize) -> Vec<String> {
     if lines.len() <= room {
         return lines.to_vec();
     }
+    // The last row counts the other lines.
     let kept = room.saturating_sub(1);
     let more = crate::model::pluralize(lines.len() - kept, "more line");
     let mut fit: Vec<String> = lines.iter().take(kept).cloned().collect();
@@ -395,6 +411,7 @@ fn draw_question(canvas: &mut Canvas<'_>, title: &str, lines: &[String], keys: &
         .max()
         .unwrap_or(0)
         + 4;
+    // The other two rows are an empty one and the answers.
     let inside = draw_frame(canvas, width, lines.len() + 2, title, keys);
     let lines = fit_lines(lines, usize::from(inside.height.saturating_sub(2)));
     for (at, text) in lines.iter().enumerate() {
@@ -405,6 +422,7 @@ fn draw_question(canvas: &mut Canvas<'_>, title: &str, lines: &[String], keys: &
             None,
         );
     }
+    // The answers are below the lines, and a click selects one.
     let answers = nth_row(inside, lines.len() + 1);
     let yes = styled_row::draw_row(
         canvas,

@@ -14,11 +14,12 @@ use crate::tui::widget::styled_row::{self, StyledRow};
 pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
     let area = draw_failing_examples(canvas, area, app);
     let problems = &app.saves.problems;
+    // Errors come first, because only errors prevent the load of a file.
     let (errors, warnings): (Vec<&Diagnostic>, Vec<&Diagnostic>) =
         problems.iter().partition(|p| p.severity == Severity::Error);
     let rows = usize::from(area.height);
-    let shown = errors.into_iter().chain(warnings).take(rows);
-    for (at, problem) in (0_u16..).zip(shown) {
+    let visible = errors.into_iter().chain(warnings).take(rows);
+    for (at, problem) in (0_u16..).zip(visible) {
         let role = match problem.severity {
             Severity::Error => Role::Error,
             Severity::Warning => Role::Warning,
@@ -26,6 +27,7 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
         let last = usize::from(at) + 1 == rows.min(problems.len());
         let mark = canvas.glyphs().fail;
         let mut row = StyledRow::default().with(format!("{mark} "), role);
+        // The note is in the last visible row.
         if last {
             row = row.with(
                 describe_kept_version(problems.len().saturating_sub(rows)),

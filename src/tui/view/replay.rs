@@ -32,7 +32,11 @@ const HINTS: &[(UiCommand, &str)] = &[
 const BAR_WIDTH: std::ops::RangeInclusive<usize> = 6..=40;
 
 /// An item with its click target.
-type ReplayBarItem = (String, Role, Option<ClickTarget>);
+struct ReplayBarItem {
+    text: String,
+    role: Role,
+    target: Option<ClickTarget>,
+}
 
 /// Draws the row.
 pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
@@ -44,7 +48,7 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
     let mut row = StyledRow::default();
     let mut x = area.x;
     let mut bar: Option<Rect> = None;
-    for (text, role, target) in pieces {
+    for ReplayBarItem { text, role, target } in pieces {
         let width = u16::try_from(text.width()).unwrap_or(u16::MAX);
         let width = width.min(area.right().saturating_sub(x));
         let part = Rect::new(x, area.y, width, 1);
@@ -70,7 +74,12 @@ fn build_items(
     width: usize,
 ) -> Vec<ReplayBarItem> {
     let (at, length) = replay.position_and_length(now);
-    let plain = |text: String, role| -> ReplayBarItem { (text, role, None) };
+    let plain = |text: String, role| ReplayBarItem {
+        text,
+        role,
+        target: None,
+    };
+    // A run's id is untrusted text, because it can come from the name of a file.
     let letters = make_visible(replay.run.letters(), false).into_owned();
     let mut before = vec![
         plain(" REPLAY ".to_owned(), Role::Badge),
@@ -92,6 +101,7 @@ fn build_items(
     );
     let events = plain(events, Role::Muted);
 
+    // These items always stay, so subtract them first.
     let taken: usize = before.iter().chain([&state, &clock]).map(item_width).sum();
     let mut left = width.saturating_sub(taken);
     let mut fits = |piece: &ReplayBarItem, least: usize| {
@@ -102,6 +112,7 @@ fn build_items(
         fits
     };
     let mut after = Vec::new();
+    // Each item takes columns from the next, so the order is the importance.
     if fits(&events, *BAR_WIDTH.start()) {
         after.push(events);
     }
@@ -116,11 +127,11 @@ fn build_items(
             _ => title,
         };
         let gap = if nth == 0 { "   " } else { "  " };
-        let hint = (
-            format!("{gap}{} {title}", key_name(*command)),
-            Role::Key,
-            Some(ClickTarget::Command(*command)),
-        );
+        let hint = ReplayBarItem {
+            text: format!("{gap}{} {title}", key_name(*command)),
+            role: Role::Key,
+            target: Some(ClickTarget::Command(*command)),
+        };
         // Less useful keys do not replace a key that does not fit.
         if !fits(&hint, 12) {
             break;
@@ -137,29 +148,30 @@ fn build_items(
 }
 
 fn item_width(piece: &ReplayBarItem) -> usize {
-    piece.0.width()
+    piece.text.width()
 }
 
 /// Returns the filled and the empty part of the bar.
 fn build_bar(at: Millis, length: Millis, room: usize, glyphs: &Glyphs) -> [ReplayBarItem; 2] {
     let room_wide = u64::try_from(room).unwrap_or(u64::MAX);
     let full = match length.0 {
+        // A recording without a duration is at its end.
         0 => room_wide,
         length => at.0.min(length).saturating_mul(room_wide) / length,
     };
     let full = usize::try_from(full).unwrap_or(room).min(room);
-    let (filled, empty) = glyphs.bar;
+    let (filled, empty) = (glyphs.bar_filled, glyphs.bar_empty);
     [
-        (
-            filled.repeat(full),
-            Role::Accent,
-            Some(ClickTarget::Progress),
-        ),
-        (
-            empty.repeat(room - full),
-            Role::Border,
-            Some(ClickTarget::Progress),
-        ),
+        ReplayBarItem {
+            text: filled.repeat(full),
+            role: Role::Accent,
+            target: Some(ClickTarget::Progress),
+        },
+        ReplayBarItem {
+            text: empty.repeat(room - full),
+            role: Role::Border,
+            target: Some(ClickTarget::Progress),
+        },
     ]
 }
 
@@ -183,6 +195,7 @@ fn describe_state(replay: &ReplayState, glyphs: &Glyphs) -> String {
 
 fn format_speed(speed: PlaybackSpeed) -> String {
     let times = speed.factor();
+    // An infinite factor shows all events at once.
     if times.is_finite() {
         format!("{times}")
     } else {
@@ -243,11 +256,11 @@ mod tests {
 
     fn text(replay: &ReplayState, now: u64, glyphs: &Glyphs, width: usize) -> String {
         let pieces = build_items(replay, Millis(now), glyphs, width);
-        pieces.iter().map(|piece| piece.0.as_str()).collect()
+        pieces.iter().map(|piece| piece.text.as_str()).collect()
     }
 
     #[test]
-    fn it_says_what_plays_and_how_far_it_is() {
+    fn bar_shows_speed_time_and_position() {
         let mut replay = replay();
         replay.player.play(Millis(0), PlaybackSpeed::new(4.0));
         assert_eq!(
@@ -261,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn it_fits_any_width_and_the_narrow_ones_keep_the_badge_and_the_clock() {
+    fn narrow_bar_keeps_badge_and_clock() {
         let replay = replay();
         assert_eq!(
             text(&replay, 0, &Glyphs::UNICODE, 42),
@@ -274,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_that_is_none_says_so() {
+    fn recording_without_end_ends_early() {
         let mut replay = replay();
         let _all = replay.player.seek(101);
         assert!(text(&replay, 0, &Glyphs::UNICODE, 120).contains("seeking…"));

@@ -47,6 +47,7 @@ pub(super) fn draw_text_pane(
     };
     let source = content::pane_source(app, pane);
     let drawn = flow::draw(canvas, pane.pad_area(inside), &*source, scroll);
+    // The scrollbar replaces the right border of the frame.
     let edge = Rect::new(area.x, inside.y, area.width, inside.height);
     canvas.draw_scrollbar(edge, drawn.from, drawn.to);
     canvas.draw_corner_note(area, &scroll_position(drawn, canvas.glyphs()));
@@ -59,6 +60,7 @@ fn scroll_position(drawn: VisibleRange, glyphs: &Glyphs) -> StyledRow<'static> {
         return StyledRow::default();
     }
     if drawn.more_below {
+        // While more text follows, the position must not read 100%.
         let part = format!("{:.0}% ", (drawn.to * 100.0).clamp(0.0, 99.0));
         return StyledRow::new(part, Role::Muted)
             .with(format!("{} more", glyphs.down), Role::Accent);
@@ -86,6 +88,7 @@ fn pane_subtitle(pane: Pane, app: &App) -> String {
         Pane::FunctionCall | Pane::FetchedContent => {
             find_shown_call(trace, turns).map_or(String::new(), |(turn, call)| {
                 let count = turns.get(turn).map_or(0, |turn| turn.calls.len());
+                // One call per turn is the usual case and needs no number.
                 let which = if count > 1 {
                     format!(", call {} of {count}", call + 1)
                 } else {
@@ -96,6 +99,7 @@ fn pane_subtitle(pane: Pane, app: &App) -> String {
             })
         }
         Pane::Verdict => {
+            // The number of the cell matters only if the decision has several.
             let count = shown.row.all_slots().count();
             let nth = shown.row.all_slots().position(|(at, _)| at == trace.slot);
             let which = match nth {
@@ -146,7 +150,7 @@ pub(super) fn draw_strip(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
     let Some(shown) = resolve_shown_cell(app) else {
         return;
     };
-    let stops = if hidden_verdict::hides_verdict(app) {
+    let items = if hidden_verdict::hides_verdict(app) {
         vec![StripItem::note(hidden_verdict::HIDDEN, Role::Muted)]
     } else {
         build_strip_items(&shown, app, canvas.glyphs())
@@ -157,23 +161,24 @@ pub(super) fn draw_strip(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
         " ─ "
     };
     let link_width = 3;
-    let width = |stop: &StripItem<'_>| StyledRow::new(&*stop.text, stop.role).width();
-    let strip_width: usize = stops.iter().map(|stop| width(stop) + link_width).sum();
+    let width = |item: &StripItem<'_>| StyledRow::new(&*item.text, item.role).width();
+    let strip_width: usize = items.iter().map(|item| width(item) + link_width).sum();
     let area = draw_cell_name(canvas, area, &shown, app, strip_width);
     // Scroll to the left until the selected item and some of its successors are visible.
-    let selected = stops.iter().position(|stop| stop.selected).unwrap_or(0);
+    let selected = items.iter().position(|item| item.selected).unwrap_or(0);
     let room = usize::from(area.width).saturating_sub(2);
     let mut from = 0;
     // The selected item and the one after it must fit, so that the user sees where a step forward leads.
-    let mut used: usize = stops[..stops.len().min(selected + 2)]
+    let mut used: usize = items[..items.len().min(selected + 2)]
         .iter()
-        .map(|stop| width(stop) + link_width)
+        .map(|item| width(item) + link_width)
         .sum();
     while used > room && from < selected {
-        used -= width(&stops[from]) + link_width;
+        used -= width(&items[from]) + link_width;
         from += 1;
     }
     let mut x = area.x + 1;
+    // The ellipsis shows that steps on the left are hidden.
     if from > 0 {
         x += canvas.draw_text(
             Rect {
@@ -185,7 +190,7 @@ pub(super) fn draw_strip(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
             Role::Muted,
         );
     }
-    for (at, stop) in stops.iter().enumerate().skip(from) {
+    for (at, item) in items.iter().enumerate().skip(from) {
         let rest = |x: u16| Rect {
             x,
             width: area.right().saturating_sub(x),
@@ -198,16 +203,16 @@ pub(super) fn draw_strip(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
         if room.width == 0 {
             break;
         }
-        let over = stop.selected.then_some(Role::Selected);
-        let wide = u16::try_from(width(stop))
+        let over = item.selected.then_some(Role::Selected);
+        let wide = u16::try_from(width(item))
             .unwrap_or(room.width)
             .min(room.width);
         let spot = Rect {
             width: wide,
             ..room
         };
-        styled_row::draw_row(canvas, spot, &StyledRow::new(&*stop.text, stop.role), over);
-        if let Some(step) = stop.step {
+        styled_row::draw_row(canvas, spot, &StyledRow::new(&*item.text, item.role), over);
+        if let Some(step) = item.step {
             canvas.add_hit(spot, ClickTarget::Step(step));
         }
         x += wide;
@@ -262,9 +267,11 @@ fn draw_cell_name(
 
 /// Returns the name of a panel member, if it is short, and its repeat. Available while the judges still run.
 fn describe_member(shown: &ShownCell<'_>, slot: &RowSlot, app: &App) -> Option<String> {
+    // A longer name would push the steps out of the strip.
     const SHORT: usize = 12;
     let cells = &app.session().cells;
     let eval = cells.evals.get(shown.row.eval as usize)?;
+    // Without a panel, all cells have the same judge.
     eval.decision_rule.panel.as_ref()?;
     let (name, _) = cells.judges.get(slot.judge? as usize)?;
     let repeat = slot.repeat.map(|repeat| format!("#{repeat}"));
@@ -276,9 +283,10 @@ fn build_strip_items<'a>(shown: &ShownCell<'a>, app: &App, glyphs: &Glyphs) -> V
     let turns = shown.turns();
     let selected = find_shown_step(trace, turns);
     let all: Vec<TraceStep> = list_steps(turns).collect();
-    let mut stops = Vec::new();
+    let mut items = Vec::new();
+    // First the cells of the decision, if there are several.
     if shown.row.all_slots().count() > 1 {
-        stops.extend(shown.row.all_slots().enumerate().map(|(nth, (at, slot))| {
+        items.extend(shown.row.all_slots().enumerate().map(|(nth, (at, slot))| {
             let (mark, role) = match &slot.state {
                 RowSlotState::NeverRun => (glyphs.never, Role::Muted),
                 RowSlotState::Live => (glyphs.live[0], Role::Live),
@@ -297,8 +305,9 @@ fn build_strip_items<'a>(shown: &ShownCell<'a>, app: &App, glyphs: &Glyphs) -> V
             }
         }));
     }
+    // Then the steps of the shown cell.
     for (at, place) in all.iter().enumerate() {
-        let stop = |text: String, role| StripItem {
+        let item = |text: String, role| StripItem {
             text: text.into(),
             role,
             step: Some(at),
@@ -309,38 +318,39 @@ fn build_strip_items<'a>(shown: &ShownCell<'a>, app: &App, glyphs: &Glyphs) -> V
                 let Some(turn) = turns.get(number) else {
                     continue;
                 };
-                stops.push(stop(
+                items.push(item(
                     format!("{} prompt", circled_number(number + 1, glyphs)),
                     Role::Text,
                 ));
-                stops.extend(failed_attempt_items(turn, glyphs));
+                items.extend(failed_attempt_items(turn, glyphs));
             }
             TraceStep::Call(turn, call) => {
                 let Some(call) = turns.get(turn).and_then(|turn| turn.calls.get(call)) else {
                     continue;
                 };
                 let (text, role) = describe_call(shown, call, glyphs);
-                stops.push(stop(text, role));
+                items.push(item(text, role));
             }
         }
     }
     let submitted = turns
         .last()
         .is_some_and(|turn| turn.calls.iter().any(|call| call.name == SUBMIT_VERDICT));
+    // At the end the current phase, or the outcome.
     match (shown.is_live(), describe_outcome(shown, glyphs)) {
         (true, _) => {
             let phase = shown
                 .trace
                 .and_then(|cell| describe_phase_in_full(cell, shown.now));
             let frame = glyphs.live[app.ui.spinner_frame % glyphs.live.len()];
-            stops
+            items
                 .extend(phase.map(|phase| StripItem::note(format!("{frame} {phase}"), Role::Live)));
         }
         // A call to submit the verdict already shows the outcome as its step.
-        (false, Some((text, role))) if !submitted => stops.push(StripItem::note(text, role)),
+        (false, Some((text, role))) if !submitted => items.push(StripItem::note(text, role)),
         (false, _) => {}
     }
-    stops
+    items
 }
 
 /// Returns the failed attempts: `↻ 429`, or `↻ no connection` without an HTTP status.
@@ -393,6 +403,7 @@ fn describe_outcome(shown: &ShownCell<'_>, glyphs: &Glyphs) -> Option<(String, R
 /// Returns the number of a turn, circled if Unicode has such a character.
 fn circled_number(number: usize, glyphs: &Glyphs) -> String {
     match u32::try_from(number) {
+        // The circled numbers 1 to 20 begin at U+2460.
         Ok(n @ 1..=20) if !glyphs.ascii => char::from_u32(0x245F + n).map(String::from),
         _ => None,
     }

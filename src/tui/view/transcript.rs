@@ -15,11 +15,11 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
 /// Returns the transcript's id and the judged message.
 fn pane_subtitle(app: &App) -> String {
     let session = app.session();
-    let Some(of) = &session.transcript_pane.transcript else {
+    let Some(transcript) = &session.transcript_pane.transcript else {
         return String::new();
     };
     let Some(doc) = session.transcript_pane.loaded_document() else {
-        return of.id.clone();
+        return transcript.id.clone();
     };
     let judged = session
         .trace_panes
@@ -29,5 +29,5 @@ fn pane_subtitle(app: &App) -> String {
         format!(" · judges message {message}")
     });
     let messages = crate::model::pluralize(doc.first_pieces.len() as u64, "message");
-    format!("{} · {messages}{judged}", of.id)
+    format!("{} · {messages}{judged}", transcript.id)
 }

@@ -10,9 +10,16 @@ use super::glyph::{GlyphUnit, UnitDisplay};
 use crate::model::is_invisible;
 use crate::theme::{Glyphs, Role, Theme};
 
+/// An area of the screen and the target of a click on it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct HitArea<T> {
+    pub(crate) area: Rect,
+    pub(crate) target: T,
+}
+
 /// The areas with click targets in drawing order; the last one has priority.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct HitMap<T>(pub(crate) Vec<(Rect, T)>);
+pub(crate) struct HitMap<T>(pub(crate) Vec<HitArea<T>>);
 
 impl<T> Default for HitMap<T> {
     fn default() -> Self {
@@ -21,13 +28,14 @@ impl<T> Default for HitMap<T> {
 }
 
 impl<T> HitMap<T> {
-    /// Returns the target of a click at a position.
-    pub(crate) fn find(&self, column: u16, row: u16) -> Option<&(Rect, T)> {
+    /// Returns the area of a click at a position.
+    pub(crate) fn find(&self, column: u16, row: u16) -> Option<&HitArea<T>> {
         let position = Position::new(column, row);
         self.0
             .iter()
+            // Later targets are above earlier ones.
             .rev()
-            .find(|(area, _)| area.contains(position))
+            .find(|hit| hit.area.contains(position))
     }
 }
 
@@ -63,7 +71,7 @@ impl<'a, T> Canvas<'a, T> {
 
     /// Adds a click target.
     pub(crate) fn add_hit(&mut self, area: Rect, target: T) {
-        self.hits.0.push((area, target));
+        self.hits.0.push(HitArea { area, target });
     }
 
     /// Returns the part of an area that is on the screen.
@@ -118,9 +126,10 @@ impl<'a, T> Canvas<'a, T> {
         let height = f64::from(area.height);
         let place = |part: f64| rows_of_height(part.clamp(0.0, 1.0) * height);
         let first = place(from).min(area.height - 1);
+        // A scrollbar has at least one row.
         let last = place(to).max(first + 1).min(area.height);
         let style = self.style(Role::Bar);
-        let symbol = self.glyphs().bar.0;
+        let symbol = self.glyphs().bar_filled;
         for y in first..last {
             self.put_symbol(area.right() - 1, area.y + y, symbol, 1, style);
         }
@@ -138,6 +147,7 @@ impl<'a, T> Canvas<'a, T> {
         let width = usize::from(area.width).max(1);
         for (at, cell) in self.buffer.content.iter_mut().enumerate() {
             let symbol = cell.symbol();
+            // Fast path: most cells contain one ASCII character.
             if let [byte] = symbol.as_bytes() {
                 if !(b' '..=b'~').contains(byte) {
                     cell.set_symbol("?");
@@ -145,6 +155,7 @@ impl<'a, T> Canvas<'a, T> {
                 continue;
             }
             let hostile = symbol.chars().any(|c| c.is_control() || is_invisible(c));
+            // The number of columns up to the right edge.
             let room = width - at % width;
             let replaced = if symbol.is_empty() {
                 Some(" ")
@@ -174,14 +185,16 @@ impl<'a, T> Canvas<'a, T> {
         let room = usize::from(area.width);
         let x = |column: usize| area.x + u16::try_from(column).unwrap_or(u16::MAX - area.x);
         let width = unit.width(column);
-        match &unit.shown {
-            UnitDisplay::Symbol(symbol, wide) if column + wide <= room => {
-                let wide = u16::try_from(*wide).unwrap_or(1);
-                self.put_symbol(x(column), area.y, symbol, wide, style);
+        match &unit.display {
+            UnitDisplay::Symbol { text, width } if column + width <= room => {
+                let width = u16::try_from(*width).unwrap_or(1);
+                self.put_symbol(x(column), area.y, text, width, style);
             }
-            UnitDisplay::Symbol(..) => {}
+            // A wide symbol that exceeds the area is left out.
+            UnitDisplay::Symbol { .. } => {}
             UnitDisplay::Mark(mark) => {
                 let mut buffer = [0; 4];
+                // A mark can be cut, because each of its characters is harmless.
                 for (column, c) in (column..room).zip(mark.chars()) {
                     self.put_symbol(x(column), area.y, c.encode_utf8(&mut buffer), 1, hostile);
                 }
@@ -201,6 +214,7 @@ impl<'a, T> Canvas<'a, T> {
             return;
         };
         cell.set_symbol(symbol).set_style(style);
+        // The other cells of a wide symbol become blanks in its style.
         for x in x.saturating_add(1)..x.saturating_add(width) {
             if let Some(cell) = self.buffer.cell_mut((x, y)) {
                 cell.set_symbol(" ").set_style(style);
@@ -223,6 +237,7 @@ impl<'a, T> Canvas<'a, T> {
     fn clear_half_covered(&mut self, x: u16, y: u16) {
         if let Some(left) = x.checked_sub(1)
             && let Some(cell) = self.buffer.cell_mut((left, y))
+            // An ASCII character is never wide, so test the length first.
             && cell.symbol().len() > 1
             && cell.symbol().cell_width() > 1
         {

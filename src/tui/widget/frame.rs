@@ -53,10 +53,12 @@ impl<T> Canvas<'_, T> {
             self.put_symbol(area.x, y, down, 1, style);
             self.put_symbol(right, y, down, 1, style);
         }
+        // The corners come last, because both borders cover them.
         self.put_symbol(right, bottom, br, 1, style);
         self.put_symbol(area.x, bottom, bl, 1, style);
         self.put_symbol(right, area.y, tr, 1, style);
         self.put_symbol(area.x, area.y, tl, 1, style);
+        // The title needs a blank on each side, between the corners.
         if area.width > 4 && title.width() > 0 {
             let at = Rect::new(area.x + 2, area.y, area.width - 4, 1);
             self.put_space(at.x - 1, at.y, style);
@@ -73,6 +75,7 @@ impl<T> Canvas<'_, T> {
     pub(crate) fn draw_corner_note(&mut self, frame: Rect, note: &StyledRow<'_>) {
         let frame = self.clip(frame);
         let wide = u16::try_from(note.width()).unwrap_or(u16::MAX);
+        // A very small frame has no room for a note.
         if wide == 0 || frame.height < 2 || frame.width < 6 {
             return;
         }

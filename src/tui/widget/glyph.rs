@@ -30,14 +30,19 @@ pub(super) struct GlyphUnit<'a> {
     /// The bytes of the text.
     pub(super) bytes: Range<usize>,
     /// The displayed form.
-    pub(super) shown: UnitDisplay<'a>,
+    pub(super) display: UnitDisplay<'a>,
 }
 
 /// The displayed form of a unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum UnitDisplay<'a> {
-    /// A symbol and its width in columns.
-    Symbol(Cow<'a, str>, usize),
+    /// A symbol that is drawn unchanged.
+    Symbol {
+        /// One base with its combining marks.
+        text: Cow<'a, str>,
+        /// The width in columns.
+        width: usize,
+    },
     /// A mark for a character that must not be drawn; each of its characters takes one column.
     Mark(String),
     /// Spaces up to the next tab stop.
@@ -47,8 +52,8 @@ pub(super) enum UnitDisplay<'a> {
 impl GlyphUnit<'_> {
     /// Returns the width in columns at a column.
     pub(super) fn width(&self, column: usize) -> usize {
-        match &self.shown {
-            UnitDisplay::Symbol(_, width) => *width,
+        match &self.display {
+            UnitDisplay::Symbol { width, .. } => *width,
             UnitDisplay::Mark(mark) => mark.chars().count(),
             UnitDisplay::Tab => TAB_WIDTH - column % TAB_WIDTH,
         }
@@ -56,8 +61,8 @@ impl GlyphUnit<'_> {
 
     /// Returns true for a space, which may be invisible at a row's end.
     pub(super) fn is_space(&self) -> bool {
-        match &self.shown {
-            UnitDisplay::Symbol(symbol, _) => symbol == " ",
+        match &self.display {
+            UnitDisplay::Symbol { text, .. } => text == " ",
             UnitDisplay::Tab => true,
             UnitDisplay::Mark(_) => false,
         }
@@ -93,18 +98,21 @@ impl<'a> Iterator for GlyphUnits<'a> {
         let bytes = rest.as_bytes();
         let start = self.at;
         let first = *bytes.first()?;
-        // Fast path for ASCII, the most frequent text. The next byte must be ASCII too, or a combining mark could
-        // follow.
+        // Fast path for ASCII, the most frequent text. The next byte must be ASCII too, or a combining mark
+        // could follow.
         if first.is_ascii() && bytes.get(1).is_none_or(u8::is_ascii) {
             self.at += 1;
-            let shown = match first {
+            let display = match first {
                 b'\t' => UnitDisplay::Tab,
-                b' '..=b'~' => UnitDisplay::Symbol(Cow::Borrowed(&rest[..1]), 1),
+                b' '..=b'~' => UnitDisplay::Symbol {
+                    text: Cow::Borrowed(&rest[..1]),
+                    width: 1,
+                },
                 _ => UnitDisplay::Mark(make_visible(&rest[..1], false).into_owned()),
             };
             return Some(GlyphUnit {
                 bytes: start..self.at,
-                shown,
+                display,
             });
         }
         let cluster = rest.graphemes(true).next()?;
@@ -112,7 +120,10 @@ impl<'a> Iterator for GlyphUnits<'a> {
         if let Some(width) = whole_cluster_width(cluster) {
             return Some(GlyphUnit {
                 bytes: start..self.at,
-                shown: UnitDisplay::Symbol(Cow::Borrowed(cluster), width),
+                display: UnitDisplay::Symbol {
+                    text: Cow::Borrowed(cluster),
+                    width,
+                },
             });
         }
         split_cluster(start, cluster, &mut self.split);
@@ -150,7 +161,7 @@ fn split_cluster(start: usize, cluster: &str, out: &mut Vec<GlyphUnit<'_>>) {
             c == ZERO_WIDTH_JOINER && chars.peek().is_some_and(|(_, next)| char_width(*next) > 0);
         if (joins || c == PICTURE_SELECTOR)
             && let Some(last) = out.last_mut()
-            && let UnitDisplay::Symbol(symbol, _) = &last.shown
+            && let UnitDisplay::Symbol { text: symbol, .. } = &last.display
             && (joins || takes_picture_selector(symbol))
         {
             // The joiner has no width of its own, so its bytes belong to the symbol before it.
@@ -160,19 +171,22 @@ fn split_cluster(start: usize, cluster: &str, out: &mut Vec<GlyphUnit<'_>>) {
         if c == '\t' {
             out.push(GlyphUnit {
                 bytes: at,
-                shown: UnitDisplay::Tab,
+                display: UnitDisplay::Tab,
             });
             continue;
         }
         let width = char_width(c);
-        let shown = if c.is_control() || is_invisible(c) || c == PICTURE_SELECTOR {
+        let display = if c.is_control() || is_invisible(c) || c == PICTURE_SELECTOR {
             UnitDisplay::Mark(mark_for_char(c))
         } else if width > 0 {
             marks = 0;
-            UnitDisplay::Symbol(Cow::Owned(c.to_string()), width)
+            UnitDisplay::Symbol {
+                text: Cow::Owned(c.to_string()),
+                width,
+            }
         } else if let Some(GlyphUnit {
             bytes: last,
-            shown: UnitDisplay::Symbol(symbol, _),
+            display: UnitDisplay::Symbol { text: symbol, .. },
         }) = out.last_mut()
         {
             if marks < MAX_COMBINING_MARKS {
@@ -195,11 +209,14 @@ fn split_cluster(start: usize, cluster: &str, out: &mut Vec<GlyphUnit<'_>>) {
             UnitDisplay::Mark(format!("‹+{surplus} marks›"))
         } else if is_combining(c) {
             marks = 1;
-            UnitDisplay::Symbol(Cow::Owned(format!("{DOTTED_CIRCLE}{c}")), 1)
+            UnitDisplay::Symbol {
+                text: Cow::Owned(format!("{DOTTED_CIRCLE}{c}")),
+                width: 1,
+            }
         } else {
             UnitDisplay::Mark(mark_for_char(c))
         };
-        out.push(GlyphUnit { bytes: at, shown });
+        out.push(GlyphUnit { bytes: at, display });
     }
 }
 

@@ -42,7 +42,9 @@ impl LineInput {
             KeyCode::Char('u') if control => self.delete_to_start(),
             KeyCode::Char('a') if control => self.move_to_start(),
             KeyCode::Char('e') if control => self.move_to_end(),
+            // Some terminals send ctrl-h for the backspace key.
             KeyCode::Char('h') if control => self.delete_before(),
+            // Terminals differ in the modifier that they send for deleting a word.
             KeyCode::Backspace if alt || control => self.delete_word(),
             KeyCode::Backspace => self.delete_before(),
             KeyCode::Delete => self.delete_after(),
@@ -65,6 +67,7 @@ impl LineInput {
     /// Inserts a text before the cursor. Replaces line breaks and tabs by spaces and drops other control characters,
     /// so a paste runs no command.
     pub(crate) fn paste(&mut self, text: &str) {
+        // Cut first, so that the cost of a huge paste is small.
         let end = text.floor_char_boundary(MAX_LINE_BYTES);
         let clean: String = text[..end]
             .replace("\r\n", "\n")
@@ -152,12 +155,14 @@ impl LineInput {
         }
         let shift = (column + under).saturating_sub(room).min(column);
         let mut column = 0;
+        // The column and the width of the cursor.
         let mut at = (None, 1);
         for unit in glyph::split_units(&self.text) {
             let width = unit.width(column);
             if at.0.is_none() && unit.bytes.end > cursor {
                 at = (column.checked_sub(shift), width);
             }
+            // A unit that begins left of the visible part is left out.
             if column >= shift {
                 canvas.draw_unit(area, column - shift, &unit, style, hostile);
             }

@@ -36,11 +36,13 @@ impl<'a> StyledRow<'a> {
     pub(crate) fn width(&self) -> usize {
         let mut column = 0;
         for (text, _) in &self.0 {
+            // No screen shows more of a piece, so do not measure the rest.
             let (seen, cut) = visible_prefix(text);
             for unit in glyph::split_units(seen) {
                 column += unit.width(column);
             }
             if cut {
+                // The ellipsis takes one more column.
                 return column + 1;
             }
         }
@@ -69,6 +71,7 @@ pub(crate) fn draw_row<T>(
     let used = draw_pieces(canvas, area, row);
     if let Some(role) = over {
         let style = canvas.style(role);
+        // The selection reaches the right edge, beyond the text.
         canvas.buffer.set_style(Rect { height: 1, ..area }, style);
     }
     used
@@ -89,11 +92,13 @@ pub(crate) fn draw_ends<T>(
     }
     let room = usize::from(area.width);
     let (wants, tail) = (left.width(), right.width());
+    // One blank separates both ends.
     let tail = if tail == 0 || wants + 1 + tail <= room {
         tail
     } else {
         tail.min(room - (wants + 1).min(room.div_ceil(2)))
     };
+    // Draw both ends, then the selection above them.
     let tail = u16::try_from(tail).unwrap_or(area.width);
     let head = area.width - tail;
     let used = draw_pieces(
@@ -162,11 +167,20 @@ fn draw_ellipsis<T>(canvas: &mut Canvas<'_, T>, area: Rect, (column, role): (usi
         height: 1,
         ..area
     };
+    // Units after the cut are already drawn.
     canvas.blank(rest);
     let style = canvas.style(role);
     let symbol = canvas.glyphs().ellipsis;
     canvas.put_symbol(rest.x, rest.y, symbol, 1, style);
     from + 1
+}
+
+/// A piece of a text that fits into one row.
+pub(crate) struct RowPiece {
+    /// The bytes of the text.
+    pub(crate) range: Range<usize>,
+    /// The width in columns.
+    pub(crate) columns: usize,
 }
 
 /// Breaks a part of a text into pieces that each end before the column `to`, and returns them with their columns. The
@@ -176,25 +190,37 @@ pub(crate) fn break_into_rows(
     part: Range<usize>,
     from: usize,
     to: usize,
-) -> Vec<(Range<usize>, usize)> {
+) -> Vec<RowPiece> {
     let mut out = Vec::new();
     let (mut begins, mut column) = (part.start, from);
     for unit in glyph::split_units(&text[part.clone()]) {
         let at = part.start + unit.bytes.start..part.start + unit.bytes.end;
+        // CR and LF are one unit.
         if matches!(&text[at.clone()], "\n" | "\r\n") {
-            out.push((begins..at.start, column - from));
+            out.push(RowPiece {
+                range: begins..at.start,
+                columns: column - from,
+            });
             (begins, column) = (at.end, from);
             continue;
         }
         let width = unit.width(column);
+        // A unit that is wider than a row gets a row of its own.
         if column + width > to && column > from {
-            out.push((begins..at.start, column - from));
+            out.push(RowPiece {
+                range: begins..at.start,
+                columns: column - from,
+            });
             (begins, column) = (at.start, from);
         }
+        // Measure again, because the width of a tab depends on its column.
         column += unit.width(column);
     }
     if begins < part.end {
-        out.push((begins..part.end, column - from));
+        out.push(RowPiece {
+            range: begins..part.end,
+            columns: column - from,
+        });
     }
     out
 }

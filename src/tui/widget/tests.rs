@@ -59,7 +59,7 @@ fn bytes(before: &Buffer, buffer: &Buffer) -> Vec<u8> {
 }
 
 /// Nothing but text and our own `CSI … H` and `CSI … m`.
-fn only_our_own(bytes: &[u8]) {
+fn assert_only_safe_sequences(bytes: &[u8]) {
     let text = std::str::from_utf8(bytes).expect("UTF-8");
     let mut chars = text.chars();
     while let Some(c) = chars.next() {
@@ -77,7 +77,7 @@ fn only_our_own(bytes: &[u8]) {
 }
 
 /// Checks that a terminal's parser sees the same cells as the buffer.
-fn seen_as_drawn(parser: &vt100::Parser, buffer: &Buffer, what: &str) {
+fn assert_parsed_as_drawn(parser: &vt100::Parser, buffer: &Buffer, what: &str) {
     for y in 0..buffer.area.height {
         let mut x = 0;
         while x < buffer.area.width {
@@ -129,7 +129,7 @@ fn paint(buffer: &mut Buffer, theme: &Theme, text: &str, at: usize, scroll: &Scr
 }
 
 #[test]
-fn a_terminal_sees_the_marks_and_nothing_else() {
+fn terminal_receives_only_safe_text() {
     let theme = Theme::bundled("dark").expect("a bundled theme");
     let area = Rect::new(0, 0, 80, 24);
     let [rows, columns] = [24, 80].map(|n| NonZeroU16::new(n).expect("not zero"));
@@ -144,10 +144,10 @@ fn a_terminal_sees_the_marks_and_nothing_else() {
             Canvas::<()>::new(&mut buffer, &theme).sanitize();
             assert_eq!(buffer, unsealed, "the seal finds nothing left to do");
             let bytes = bytes(&before, &buffer);
-            only_our_own(&bytes);
+            assert_only_safe_sequences(&bytes);
             parser.process(&bytes);
             let what: String = text.chars().take(40).collect();
-            seen_as_drawn(&parser, &buffer, &what);
+            assert_parsed_as_drawn(&parser, &buffer, &what);
             before = buffer;
         }
     }

@@ -39,6 +39,7 @@ pub(super) fn reset_unsupported_settings(fields: &mut MappingDecoder<'_>, judge:
             fields.error(key, "value", message);
         }
     }
+    // The errors above prevent the run, but later checks of this judge still read its settings.
     judge.tools.clear();
     judge.verdict = VerdictMode::Auto;
     judge.max_turns = 1;

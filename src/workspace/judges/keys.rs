@@ -176,6 +176,7 @@ pub(super) fn model_keys() -> Vec<&'static str> {
 
 /// Returns the JSON Schema of a judge.
 pub(in crate::workspace) fn judge_schema() -> Value {
+    // The schema refuses exactly what the loader refuses, so both use the same tables.
     let calibrated_keys = calibrated::UNSUPPORTED_KEYS.iter().map(|(key, _)| *key);
     json!({
         "type": "object",

@@ -21,6 +21,7 @@ pub(super) fn read_source_keys(
     judge: &mut JudgeConfig,
     provider: Option<ProviderKind>,
 ) {
+    // If the provider is broken, its keys are read without an error of their own.
     if provider.is_none_or(|provider| provider == ProviderKind::Source) {
         judge.source = fields.text("of");
         judge.scorer = fields.text("scorer");

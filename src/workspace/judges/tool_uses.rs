@@ -36,6 +36,7 @@ pub(in crate::workspace) fn read_tool_uses(
                 continue;
             }
         };
+        // The server goes into the toolbox first, because the checks below look it up there.
         if tool.name == INLINE_SERVER {
             add_server(
                 &tool,
@@ -45,9 +46,11 @@ pub(in crate::workspace) fn read_tool_uses(
                 cx,
             );
         }
+        // A judge's own server may have changed the toolbox since the last entry.
         let deps = tool_deps(cx);
         let mut found = Vec::new();
         let known = tools::list_tool_names(&deps.toolbox);
+        // The name of a source selects all tools of that server.
         let is_known = tool.name == INLINE_SERVER
             || known.contains(&tool.name)
             || deps.toolbox.sources.contains_key(&tool.name);
@@ -84,12 +87,13 @@ pub(in crate::workspace) fn read_tool_uses(
     }
     let deps = tool_deps(cx);
     // The problem of a broken tool is reported in the tool's own file.
-    let whole = deps
+    let all_tools_valid = deps
         .toolbox
         .tools
         .values()
         .all(|tool| tool.errors.is_empty());
-    if is_good && whole {
+    // The joint check would repeat or hide the problems of single tools, so it needs correct ones.
+    if is_good && all_tools_valid {
         for why in tools::check_tools(&uses, &deps) {
             fields.error("tools", "tools", why);
         }

@@ -30,7 +30,7 @@ fn edited(text: &str, change: &LabelFileEdit) -> (String, LabelUndo) {
 const ANA: &str = r#"{"transcript":"a","rubric":"r","eval":"x","passed":true,"by":"ana","at":"2026-11-21T18:00:00.000+00:00"}"#;
 
 #[test]
-fn a_new_label_is_appended_and_everything_else_is_kept_to_the_byte() {
+fn new_label_is_appended_and_other_bytes_stay() {
     let theirs = "\u{feff}{\"eval\":\"x\", \"transcript\":\"a\", \"passed\":false, \"rubric\":\"r\", \"by\":\"bo\"}\r\nno json\r\n\r\n{\"transcript\":\"tr";
     let put = LabelFileEdit::Put(label("a", Some(true), "ana"));
     let (text, back) = edited(theirs, &put);
@@ -44,7 +44,7 @@ fn a_new_label_is_appended_and_everything_else_is_kept_to_the_byte() {
 }
 
 #[test]
-fn ones_own_line_and_one_of_nobody_are_replaced_where_they_stand() {
+fn own_label_and_anonymous_label_are_replaced_in_place() {
     let nobody = r#"{"transcript":"a","rubric":"r","eval":"x","passed":true,"score":0.9,"note":"see page 3"}"#;
     for old in [nobody.to_owned(), nobody.replace('}', r#","by":"ana"}"#)] {
         let text = format!("{old}\n{{\"transcript\":\"b\",\"eval\":\"x\",\"passed\":true}}\n");
@@ -60,7 +60,7 @@ fn ones_own_line_and_one_of_nobody_are_replaced_where_they_stand() {
 }
 
 #[test]
-fn what_another_says_last_stays_and_ours_comes_after_it() {
+fn label_of_another_author_stays_and_the_new_label_follows() {
     let text = format!("{ANA}\n{}\n", ANA.replace("ana", "bo"));
     let (new, _) = edited(&text, &LabelFileEdit::Put(label("a", Some(false), "ana")));
     assert!(new.starts_with(&text), "{new}");
@@ -68,7 +68,7 @@ fn what_another_says_last_stays_and_ours_comes_after_it() {
 }
 
 #[test]
-fn the_line_that_counts_is_removed_and_comes_back_where_it_was() {
+fn removed_label_returns_to_its_place_on_undo() {
     let whole = r#"{"transcript":"a","eval":"x","passed":true}"#;
     let text = format!("{whole}\n{ANA}\n{}\n", ANA.replace("\"a\"", "\"b\""));
     let (once, first) = edited(&text, &remove("a"));
@@ -84,7 +84,7 @@ fn the_line_that_counts_is_removed_and_comes_back_where_it_was() {
 }
 
 #[test]
-fn what_another_program_changed_since_is_not_taken_back() {
+fn undo_keeps_a_line_that_another_program_changed() {
     let (_, back) = edited("", &LabelFileEdit::Put(label("a", Some(true), "ana")));
     let meanwhile = ANA.replace("true", "false");
     let why = apply_edit(meanwhile.as_bytes(), &LabelFileEdit::Undo(back))
@@ -97,7 +97,7 @@ fn what_another_program_changed_since_is_not_taken_back() {
 }
 
 #[test]
-fn lines_that_are_no_text_at_all_are_kept() {
+fn lines_with_invalid_text_are_kept() {
     let hostile = b"\xff\xfe{\n\0\n[[[[\n".as_slice();
     let new = apply_edit(hostile, &LabelFileEdit::Put(label("a", Some(true), "ana")))
         .expect("it is changed");
@@ -105,7 +105,7 @@ fn lines_that_are_no_text_at_all_are_kept() {
 }
 
 #[test]
-fn a_file_is_made_replaced_through_its_link_and_keeps_its_rights() {
+fn label_file_is_replaced_through_its_link_and_keeps_permissions() {
     let dir = tempfile::tempdir().expect("a folder");
     let path = dir.path().join("labels.jsonl");
     let put = |name: &str| LabelFileEdit::Put(label(name, Some(true), "ana"));

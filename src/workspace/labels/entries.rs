@@ -102,6 +102,7 @@ fn read_entry(at: &str, value: &Value, fields: &MappingDecoder<'_>) -> Option<La
                 rubric: text("rubric"),
                 by: text("by"),
             };
+            // A path of the wrong type has its error already.
             if entry.path.is_empty() {
                 if !map.contains_key("path") {
                     fields.error_at(at, "missing", "a file of labels needs its `path`");

@@ -7,31 +7,33 @@ use crate::diag::{Diagnostic, SourceSpan};
 use crate::model::Label;
 
 /// Reads every line and skips blank lines. Reports problems at their line.
-pub(super) fn read(sheet: &mut LabelFileReader<'_>) {
-    let text = Arc::clone(sheet.text);
+pub(super) fn read(reader: &mut LabelFileReader<'_>) {
+    let text = Arc::clone(reader.text);
     let mut offset = 0;
     for (line, number) in text.split_inclusive('\n').zip(1..) {
-        let whole = sheet.line_span(number, offset);
+        let full_span = reader.line_span(number, offset);
         offset += line.len();
-        let bare = line.trim_start_matches('\u{feff}').trim();
-        if bare.is_empty() {
+        let trimmed = line.trim_start_matches('\u{feff}').trim();
+        if trimmed.is_empty() {
             continue;
         }
-        match serde_json::from_str::<Label>(bare) {
-            Ok(label) => sheet.add_label(label, whole),
+        match serde_json::from_str::<Label>(trimmed) {
+            Ok(label) => reader.add_label(label, full_span),
             Err(error) => {
                 let message = error.to_string();
                 let message = message
+                    // serde_json ends its message with a position in this line; the span shows the position
+                    // in the file.
                     .rsplit_once(" at line ")
                     .map_or(message.as_str(), |(m, _)| m);
                 let span = SourceSpan {
                     column: u32::try_from(error.column()).unwrap_or(u32::MAX).max(1),
-                    ..whole
+                    ..full_span
                 };
-                let problem = Diagnostic::error(super::LABEL_CODE, sheet.path, format!("no label: {message}"))
+                let problem = Diagnostic::error(super::LABEL_CODE, reader.path, format!("no label: {message}"))
                     .with_span(span, &text)
                     .help(r#"a label is {"transcript": "…", "eval": "…", "passed": true}, with rubric, score, by, at and note if known"#);
-                sheet.report_problem(problem);
+                reader.report_problem(problem);
             }
         }
     }
@@ -45,7 +47,7 @@ mod tests {
     use crate::workspace::labels::entries::LabelsEntry;
 
     #[test]
-    fn every_bad_line_is_told_with_its_number() {
+    fn every_broken_label_line_is_reported_with_its_number() {
         let text = Arc::from(concat!(
             "{\"transcript\":\"a\",\"eval\":\"x\",\"passed\":true}\n",
             "\n",
@@ -56,9 +58,9 @@ mod tests {
             "not json\n",
         ));
         let entry = LabelsEntry::default();
-        let mut sheet = LabelFileReader::new(&text, Path::new("labels.jsonl"), &entry);
-        read(&mut sheet);
-        let (labels, problems) = sheet.finish();
+        let mut reader = LabelFileReader::new(&text, Path::new("labels.jsonl"), &entry);
+        read(&mut reader);
+        let (labels, problems) = reader.finish();
         assert_eq!(labels.len(), 2);
         let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
         assert_eq!(

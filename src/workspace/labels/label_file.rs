@@ -19,8 +19,16 @@ pub(super) struct LabelFileReader<'s> {
     pub(super) is_scout: bool,
     labels: Vec<(Label, SourceSpan)>,
     problems: Vec<Diagnostic>,
-    /// The number of rows without a verdict, and the place of the first one.
-    blank: (u64, Option<SourceSpan>),
+    /// The rows without a verdict.
+    blank_rows: BlankRows,
+}
+
+/// The rows without a verdict, counted.
+#[derive(Default)]
+struct BlankRows {
+    count: u64,
+    /// The place of the first one.
+    first: Option<SourceSpan>,
 }
 
 impl<'s> LabelFileReader<'s> {
@@ -32,7 +40,7 @@ impl<'s> LabelFileReader<'s> {
             is_scout: false,
             labels: Vec::new(),
             problems: Vec::new(),
-            blank: (0, None),
+            blank_rows: BlankRows::default(),
         }
     }
 
@@ -44,9 +52,11 @@ impl<'s> LabelFileReader<'s> {
 
     /// Adds a label, with the defaults for absent keys.
     pub(super) fn add_label(&mut self, mut label: Label, span: SourceSpan) {
+        // The label still counts in the list; the error prevents the run.
         if label.score.is_some_and(|s| !(0.0..=1.0).contains(&s)) {
             self.error(span.clone(), "score must be between 0 and 1");
         }
+        // A key of the label itself takes precedence over the default.
         let entry = self.defaults;
         label.rubric = label.rubric.or_else(|| entry.rubric.clone());
         label.by = label.by.or_else(|| entry.by.clone());
@@ -55,8 +65,8 @@ impl<'s> LabelFileReader<'s> {
 
     /// Counts a row that has no verdict yet.
     pub(super) fn blank(&mut self, span: SourceSpan) {
-        self.blank.0 += 1;
-        self.blank.1.get_or_insert(span);
+        self.blank_rows.count += 1;
+        self.blank_rows.first.get_or_insert(span);
     }
 
     pub(super) fn error(&mut self, span: SourceSpan, message: impl Into<String>) {
@@ -91,8 +101,8 @@ impl<'s> LabelFileReader<'s> {
     }
 
     pub(super) fn finish(mut self) -> (Vec<(Label, SourceSpan)>, Vec<Diagnostic>) {
-        if let (n @ 1.., Some(span)) = self.blank.clone() {
-            let (rows, are) = match n {
+        if let Some(span) = self.blank_rows.first.take() {
+            let (rows, are) = match self.blank_rows.count {
                 1 => ("1 row has".to_owned(), "does not count as a label"),
                 n => (format!("{n} rows have"), "do not count as labels"),
             };

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{LABEL_CODE, LoadedLabels, MAX_LABELS_BYTES};
+use super::{LABEL_CODE, LabelPlace, LoadedLabels, MAX_LABELS_BYTES};
 use crate::diag::{Diagnostic, SourceSpan};
 use crate::model::{Label, pluralize};
 use crate::transcript::{FieldMappings, TranscriptError};
@@ -23,23 +23,26 @@ pub(in crate::workspace) fn read_mapped_labels(
     let mut found = LoadedLabels::default();
     let mut ids: HashSet<String> = HashSet::new();
     for path in files {
+        // Most files have no labels. They are not opened here.
         if !maps.0.get(path).is_some_and(|map| map.has_labels()) {
             continue;
         }
-        let shown = paths::display_path(root, path);
+        let shown_path = paths::display_path(root, path);
         if path
             .metadata()
+            // The places of the labels below need the whole file in memory.
             .is_ok_and(|meta| meta.len() > MAX_LABELS_BYTES)
         {
-            let file = shown.display();
+            let file = shown_path.display();
             let message = format!(
                 "its labels are not read: it is larger than {} MiB; `dicta import {file} -o FILE --labels labels.jsonl` writes them where they are",
                 MAX_LABELS_BYTES >> 20
             );
-            let warning = Diagnostic::warning(LABEL_CODE, &*shown, message);
+            let warning = Diagnostic::warning(LABEL_CODE, &*shown_path, message);
             found.problems.push(warning);
             continue;
         }
+        // After an error in the middle of a file, its labels are removed again.
         let before = found.labels.len();
         let mut taken = 0;
         let mut offsets = Vec::new();
@@ -61,9 +64,13 @@ pub(in crate::workspace) fn read_mapped_labels(
             found.labels.truncate(before);
             continue;
         }
-        let of: Arc<Path> = Arc::from(&*shown);
+        let file: Arc<Path> = Arc::from(&*shown_path);
+        // The reader knows only byte offsets, and a problem needs a line number.
         let spans = spans_at_offsets(path, &offsets);
-        let places = spans.into_iter().map(|span| (Arc::clone(&of), span));
+        let places = spans.into_iter().map(|span| LabelPlace {
+            file: Arc::clone(&file),
+            span,
+        });
         found.places.extend(places);
         if taken > 0 {
             let labels = pluralize(taken, "label");
@@ -75,7 +82,7 @@ pub(in crate::workspace) fn read_mapped_labels(
             let message = format!(
                 "{labels} of {of} with an id that an earlier one has {count} for nothing: give each its own `id`"
             );
-            let warning = Diagnostic::warning(LABEL_CODE, &*shown, message);
+            let warning = Diagnostic::warning(LABEL_CODE, &*shown_path, message);
             found.problems.push(warning);
         }
     }
@@ -87,7 +94,7 @@ pub(in crate::workspace) fn read_mapped_labels(
 fn for_each_label(
     path: &Path,
     maps: &FieldMappings,
-    tell: &mut dyn FnMut(Option<Label>, u64),
+    visit: &mut dyn FnMut(Option<Label>, u64),
     ids: &mut HashSet<String>,
 ) -> Result<(), TranscriptError> {
     let mut file = maps.open(path)?;
@@ -97,13 +104,14 @@ fn for_each_label(
                 continue;
             };
             let id = transcript.id.to_string();
+            // `ids` spans all files, because ids must be unique in the whole run.
             let first = ids.insert(id.clone());
             for label in &record.labels {
                 let label = first.then(|| Label {
                     transcript: id.clone(),
                     ..label.clone()
                 });
-                tell(label, record.span.offset);
+                visit(label, record.span.offset);
             }
         }
     }
@@ -117,6 +125,7 @@ fn spans_at_offsets(path: &Path, offsets: &[u64]) -> Vec<SourceSpan> {
     } else {
         std::fs::read(path).unwrap_or_default()
     };
+    // The offsets ascend, so each byte of the file is counted once.
     let (mut counted, mut line) = (0, 1);
     let place = |offset: &u64| {
         let at = usize::try_from(*offset)

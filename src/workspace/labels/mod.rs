@@ -38,8 +38,14 @@ pub(super) const LABEL_CODE: &str = "label";
 /// The default label file, next to dicta.yaml.
 pub(super) const DEFAULT_LABELS_FILE: &str = "labels.jsonl";
 
-/// The place of a label: its file, as a person would name it, and the span.
-pub type LabelPlace = (Arc<Path>, SourceSpan);
+/// The place of a label.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LabelPlace {
+    /// The file, as a person would name it.
+    pub file: Arc<Path>,
+    /// The place in the file.
+    pub span: SourceSpan,
+}
 
 /// The labels of a workspace, with their places and problems.
 #[derive(Debug, Default)]
@@ -86,9 +92,10 @@ pub(super) fn read_labels(
         match globs::expand_from_home(root, &entry.path, env) {
             Ok(files) => {
                 for file in files.files {
+                    // The error is placed at the entry in dicta.yaml, because the file could not be read.
                     if let Err(why) = found.file(root, &file, &entry) {
-                        let shown = paths::display_path(root, &file);
-                        let message = format!("`{}` {why}", shown.display());
+                        let shown_path = paths::display_path(root, &file);
+                        let message = format!("`{}` {why}", shown_path.display());
                         problems.error(doc.span(&at), "io", message);
                     }
                 }
@@ -96,6 +103,7 @@ pub(super) fn read_labels(
             Err(why) => problems.error(doc.span(&at), "io", why),
         }
     }
+    // The default file is read only if no listed file receives new labels.
     if found.file.is_none() {
         let path = root.join(DEFAULT_LABELS_FILE);
         if path.is_file()
@@ -104,6 +112,7 @@ pub(super) fn read_labels(
             let problem = Diagnostic::error("io", DEFAULT_LABELS_FILE, format!("the file {why}"));
             found.problems.push(problem);
         }
+        // The file may not exist yet; the first label creates it.
         found.file = Some(path);
     }
     found
@@ -124,32 +133,36 @@ impl LoadedLabels {
     /// Reads one file. The error is a sentence without its path.
     fn file(&mut self, root: &Path, path: &Path, entry: &LabelsEntry) -> Result<(), String> {
         let text = files::read_text(path, MAX_LABELS_BYTES).map_err(|error| error.to_string())?;
-        let shown = paths::display_path(root, path);
-        let form = detect_label_format(path, &text);
-        let mut sheet = LabelFileReader::new(&text, &shown, entry);
-        match form {
-            LabelFormat::Jsonl => jsonl::read(&mut sheet),
-            LabelFormat::Table => table::read(&mut sheet),
-            LabelFormat::Promptfoo => promptfoo::read(&mut sheet),
-            LabelFormat::Scout => scout::read(&mut sheet),
+        let shown_path = paths::display_path(root, path);
+        let format = detect_label_format(path, &text);
+        let mut reader = LabelFileReader::new(&text, &shown_path, entry);
+        match format {
+            LabelFormat::Jsonl => jsonl::read(&mut reader),
+            LabelFormat::Table => table::read(&mut reader),
+            LabelFormat::Promptfoo => promptfoo::read(&mut reader),
+            LabelFormat::Scout => scout::read(&mut reader),
         }
-        let of_scout = sheet.is_scout;
-        let (labels, problems) = sheet.finish();
+        let is_scout = reader.is_scout;
+        let (labels, problems) = reader.finish();
         self.problems.extend(problems);
-        let of: Arc<Path> = Arc::from(&*shown);
+        let file: Arc<Path> = Arc::from(&*shown_path);
         for (label, span) in labels {
-            if of_scout {
+            if is_scout {
                 self.scout.push(self.labels.len());
             }
             self.labels.push(label);
-            self.places.push((Arc::clone(&of), span));
+            self.places.push(LabelPlace {
+                file: Arc::clone(&file),
+                span,
+            });
         }
-        if form == LabelFormat::Jsonl {
+        if format == LabelFormat::Jsonl {
+            // New labels are appended only to a file that is clearly in dicta's format.
             let jsonl = path.extension().is_some_and(|ending| ending == "jsonl");
             if jsonl && self.file.is_none() {
                 self.file = Some(path.to_owned());
             }
-            self.files.push((shown, text));
+            self.files.push((shown_path, text));
         }
         Ok(())
     }
@@ -160,31 +173,35 @@ fn detect_label_format(path: &Path, text: &str) -> LabelFormat {
     let text = text.trim_start_matches('\u{feff}').trim_start();
     let ending = path.extension().and_then(|ending| ending.to_str());
     let first = text.lines().next().unwrap_or_default();
+    // JSON or JSON lines: the keys of the first line distinguish the formats.
     if text.starts_with('{') {
         let line: Option<serde_json::Map<String, serde_json::Value>> =
             serde_json::from_str(first).ok();
-        let has = |key: &str| line.as_ref().is_some_and(|line| line.contains_key(key));
-        if has("transcript") {
+        let has_key = |key: &str| line.as_ref().is_some_and(|line| line.contains_key(key));
+        if has_key("transcript") {
             return LabelFormat::Jsonl;
         }
         // The text is a document over several lines, or one on its first line.
-        let document = line.is_none() && text.len() > first.len();
-        if has("gradingResult") || has("promptIdx") || has("results") {
+        let is_document = line.is_none() && text.len() > first.len();
+        if has_key("gradingResult") || has_key("promptIdx") || has_key("results") {
             return LabelFormat::Promptfoo;
         }
-        if document && promptfoo::is_results_document(text) {
+        if is_document && promptfoo::is_results_document(text) {
             return LabelFormat::Promptfoo;
         }
-        if has("id") && !has("eval") {
+        // The order matters: promptfoo's results also have an `id`, and a broken label may have one.
+        if has_key("id") && !has_key("eval") {
             return LabelFormat::Scout;
         }
         return LabelFormat::Jsonl;
     }
+    // The only array that dicta reads here is Inspect Scout's list of cases.
     if text.starts_with('[') {
         return LabelFormat::Scout;
     }
     match ending {
         Some("yaml" | "yml") => LabelFormat::Scout,
+        // Without a brace, these lines are broken; the reader of JSON lines reports each of them.
         Some("jsonl" | "ndjson") => LabelFormat::Jsonl,
         _ if text.is_empty() => LabelFormat::Jsonl,
         _ => LabelFormat::Table,

@@ -81,56 +81,59 @@ pub(super) fn is_results_document(text: &str) -> bool {
 }
 
 /// Reads a document of results, or one result per line.
-pub(super) fn read(sheet: &mut LabelFileReader<'_>) {
-    let text = Arc::clone(sheet.text);
-    let bare = text.trim_start_matches('\u{feff}');
-    let skip = text.len() - bare.len();
+pub(super) fn read(reader: &mut LabelFileReader<'_>) {
+    let text = Arc::clone(reader.text);
+    let text_without_bom = text.trim_start_matches('\u{feff}');
+    let skip = text.len() - text_without_bom.len();
     let mut marks = 0;
-    if let Ok(document) = serde_json::from_str::<PromptfooRatingsDocument<'_>>(bare) {
-        let own = document.results.get();
-        let results = if own.trim_start().starts_with('[') {
-            serde_json::from_str::<Vec<&RawValue>>(own)
+    if let Ok(document) = serde_json::from_str::<PromptfooRatingsDocument<'_>>(text_without_bom) {
+        let raw_results = document.results.get();
+        // promptfoo has two layouts: the results directly under `results`, or under `results.results`.
+        let results = if raw_results.trim_start().starts_with('[') {
+            serde_json::from_str::<Vec<&RawValue>>(raw_results)
         } else {
-            serde_json::from_str::<PromptfooRatingsResults<'_>>(own).map(|inner| inner.results)
+            serde_json::from_str::<PromptfooRatingsResults<'_>>(raw_results)
+                .map(|inner| inner.results)
         };
         let results = match results {
             Ok(results) => results,
             Err(error) => {
-                return sheet.error(
-                    sheet.line_span(1, 0),
+                return reader.error(
+                    reader.line_span(1, 0),
                     format!("no promptfoo results: {error}"),
                 );
             }
         };
-        let eval = document.eval_id.unwrap_or_else(|| sheet.stem());
+        let eval = document.eval_id.unwrap_or_else(|| reader.stem());
         let (mut line, mut counted) = (1, 0);
         for result in results {
-            let start = result.get().as_ptr() as usize - bare.as_ptr() as usize;
-            line += bare[counted..start].matches('\n').count() as u64;
+            // A raw value borrows from the text, so its address gives its position in the file.
+            let start = result.get().as_ptr() as usize - text_without_bom.as_ptr() as usize;
+            line += text_without_bom[counted..start].matches('\n').count() as u64;
             counted = start;
-            let span = sheet.line_span(line, skip + start);
-            marks += read_result(sheet, result.get(), &eval, &span);
+            let span = reader.line_span(line, skip + start);
+            marks += read_result(reader, result.get(), &eval, &span);
         }
     } else {
-        let eval = sheet.stem();
+        let eval = reader.stem();
         let mut start = skip;
-        for (line, number) in bare.split_inclusive('\n').zip(1..) {
-            let span = sheet.line_span(number, start);
+        for (line, number) in text_without_bom.split_inclusive('\n').zip(1..) {
+            let span = reader.line_span(number, start);
             start += line.len();
             if !line.trim().is_empty() {
-                marks += read_result(sheet, line.trim(), &eval, &span);
+                marks += read_result(reader, line.trim(), &eval, &span);
             }
         }
     }
     if marks == 0 {
         let message = "these promptfoo results hold no marks of people: rate some in its viewer and export again";
-        sheet.warning(sheet.line_span(1, 0), message);
+        reader.warning(reader.line_span(1, 0), message);
     }
 }
 
 /// Reads a result. Returns the number of its marks.
 fn read_result(
-    sheet: &mut LabelFileReader<'_>,
+    reader: &mut LabelFileReader<'_>,
     json: &str,
     eval_id: &str,
     span: &SourceSpan,
@@ -138,7 +141,7 @@ fn read_result(
     let result: PromptfooRatedResult = match serde_json::from_str(json) {
         Ok(result) => result,
         Err(error) => {
-            sheet.error(span.clone(), format!("no promptfoo result: {error}"));
+            reader.error(span.clone(), format!("no promptfoo result: {error}"));
             return 0;
         }
     };
@@ -157,15 +160,17 @@ fn read_result(
             .component_results
             .iter()
             .flatten()
+            // Only a mark of a person is worth an error; results without one are skipped.
             .any(PromptfooRatedComponent::is_human)
         {
             let message = "a mark on a result without `id`, `testIdx` and `promptIdx`: nothing says which transcript it is about; export the eval again with a newer promptfoo";
-            sheet.error(span.clone(), message);
+            reader.error(span.clone(), message);
             marks += 1;
         }
         return marks;
     };
     for component in grading.component_results.into_iter().flatten() {
+        // The other components are promptfoo's own assertions, which are not labels.
         if !component.is_human() {
             continue;
         }
@@ -175,20 +180,22 @@ fn read_result(
         marks += 1;
         let Some(passed) = component.pass else {
             let message = format!("the mark on `{transcript}` says neither pass nor fail");
-            sheet.error(span.clone(), message);
+            reader.error(span.clone(), message);
             continue;
         };
-        let Some(eval) = assertion.metric.or_else(|| sheet.defaults.eval.clone()) else {
-            sheet.error(
+        // A mark without a metric is about the whole result, so only dicta.yaml can name its eval.
+        let Some(eval) = assertion.metric.or_else(|| reader.defaults.eval.clone()) else {
+            reader.error(
                 span.clone(),
                 "promptfoo's marks are about a whole result: name the eval that they label in dicta.yaml, `labels: { path: …, eval: … }`",
             );
             return marks;
         };
         let mut found = new_label(&transcript, &eval, passed);
+        // promptfoo allows any number as a score; dicta's scores are from 0 to 1.
         found.score = component.score.filter(|score| (0.0..=1.0).contains(score));
         found.note = component.comment.or_else(|| grading.comment.clone());
-        sheet.add_label(found, span.clone());
+        reader.add_label(found, span.clone());
     }
     marks
 }

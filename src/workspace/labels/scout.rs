@@ -23,11 +23,12 @@ pub(super) fn is_headerless(cells: &[String]) -> bool {
 
 /// Reads a table, with or without a header.
 pub(super) fn read_table(
-    sheet: &mut LabelFileReader<'_>,
+    reader: &mut LabelFileReader<'_>,
     names: Vec<String>,
     header: SourceSpan,
     mut rows: Vec<LabelTableRow>,
 ) {
+    // Scout allows a table without a header; its two columns are then the id and the target.
     let names = if names.iter().any(|name| name == "id") {
         names
     } else {
@@ -43,59 +44,61 @@ pub(super) fn read_table(
     let (mut some, mut single) = (false, false);
     for name in &names {
         match parse_target_key(name) {
-            Some(own) => {
+            Some(target_name) => {
                 some = true;
-                single |= own.is_empty();
+                single |= target_name.is_empty();
             }
             None if IGNORED_KEYS.contains(&name.as_str()) => {}
-            None => sheet.warning(header.clone(), format!("the column `{name}` is not read")),
+            None => reader.warning(header.clone(), format!("the column `{name}` is not read")),
         }
     }
     if !some {
-        return sheet.error(
+        return reader.error(
             header,
             "no column is called `target`, `target_…` or `label_…`",
         );
     }
-    if single && sheet.defaults.eval.is_none() {
-        return report_missing_eval(sheet, header);
+    // One error about the column replaces an error for each of its rows.
+    if single && reader.defaults.eval.is_none() {
+        return report_missing_eval(reader, header);
     }
     for row in rows {
-        if !check_row_length(sheet, &row, names.len()) {
+        if !check_row_length(reader, &row, names.len()) {
             continue;
         }
         let cells = names.iter().zip(&row.cells);
         let case = cells
             .filter(|(_, cell)| !cell.trim().is_empty())
             .map(|(name, cell)| (name.clone(), Value::from(cell.trim())));
-        read_case(sheet, &case.collect(), &row.span);
+        read_case(reader, &case.collect(), &row.span);
     }
 }
 
 /// Reads YAML, JSON or JSON lines.
-pub(super) fn read(sheet: &mut LabelFileReader<'_>) {
-    let text = Arc::clone(sheet.text);
-    let bare = text.trim_start_matches('\u{feff}');
-    if bare.trim_start().starts_with('{') {
-        let mut start = text.len() - bare.len();
-        for (line, number) in bare.split_inclusive('\n').zip(1..) {
-            let span = sheet.line_span(number, start);
+pub(super) fn read(reader: &mut LabelFileReader<'_>) {
+    let text = Arc::clone(reader.text);
+    let text_without_bom = text.trim_start_matches('\u{feff}');
+    // A brace at the start means JSON lines. YAML and a JSON array go through the YAML reader.
+    if text_without_bom.trim_start().starts_with('{') {
+        let mut start = text.len() - text_without_bom.len();
+        for (line, number) in text_without_bom.split_inclusive('\n').zip(1..) {
+            let span = reader.line_span(number, start);
             start += line.len();
             if line.trim().is_empty() {
                 continue;
             }
             match serde_json::from_str::<Value>(line.trim()) {
-                Ok(case) => read_cases(sheet, &case, &|_| span.clone(), ""),
-                Err(error) => sheet.error(span.clone(), format!("no case: {error}")),
+                Ok(case) => read_cases(reader, &case, &|_| span.clone(), ""),
+                Err(error) => reader.error(span.clone(), format!("no case: {error}")),
             }
         }
         return;
     }
-    match yaml::read_document(&text, sheet.path) {
-        Ok(doc) => read_cases(sheet, &doc.value, &|at| doc.span(at), ""),
+    match yaml::read_document(&text, reader.path) {
+        Ok(doc) => read_cases(reader, &doc.value, &|at| doc.span(at), ""),
         Err(problems) => {
             for problem in problems {
-                sheet.report_problem(problem);
+                reader.report_problem(problem);
             }
         }
     }
@@ -103,7 +106,7 @@ pub(super) fn read(sheet: &mut LabelFileReader<'_>) {
 
 /// Reads a case, a list of cases, or a `split` with cases in it.
 fn read_cases(
-    sheet: &mut LabelFileReader<'_>,
+    reader: &mut LabelFileReader<'_>,
     value: &Value,
     place: &dyn Fn(&str) -> SourceSpan,
     at: &str,
@@ -111,28 +114,29 @@ fn read_cases(
     match value {
         Value::Array(items) => {
             for (nth, item) in items.iter().enumerate() {
-                read_cases(sheet, item, place, &format!("{at}/{nth}"));
+                read_cases(reader, item, place, &format!("{at}/{nth}"));
             }
         }
         Value::Object(map) if map.contains_key("cases") => {
-            read_cases(sheet, &map["cases"], place, &format!("{at}/cases"));
+            read_cases(reader, &map["cases"], place, &format!("{at}/cases"));
         }
-        Value::Object(map) => read_case(sheet, map, &place(&format!("{at}/id"))),
+        Value::Object(map) => read_case(reader, map, &place(&format!("{at}/id"))),
         other => {
             let message = format!(
                 "a case has an `id` and a `target` (got {})",
                 yaml::describe_value(other)
             );
-            sheet.error(place(at), message);
+            reader.error(place(at), message);
         }
     }
 }
 
-fn read_case(sheet: &mut LabelFileReader<'_>, case: &Map<String, Value>, span: &SourceSpan) {
-    sheet.is_scout = true;
+fn read_case(reader: &mut LabelFileReader<'_>, case: &Map<String, Value>, span: &SourceSpan) {
+    reader.is_scout = true;
     let id = match case.get("id") {
+        // A case of several transcripts has a list of ids in one text, or ids with commas.
         Some(Value::String(id)) if id.starts_with('[') || id.contains(", ") => {
-            return sheet.error(
+            return reader.error(
                 span.clone(),
                 format!("a case of several transcripts ({id}) cannot label one transcript"),
             );
@@ -140,20 +144,21 @@ fn read_case(sheet: &mut LabelFileReader<'_>, case: &Map<String, Value>, span: &
         Some(Value::String(id)) if !id.is_empty() => id.clone(),
         Some(Value::Number(id)) => id.to_string(),
         Some(ids @ Value::Array(_)) => {
-            return sheet.error(
+            return reader.error(
                 span.clone(),
                 format!("a case of several transcripts ({ids}) cannot label one transcript"),
             );
         }
-        _ => return sheet.error(span.clone(), "this case names no transcript (`id`)"),
+        _ => return reader.error(span.clone(), "this case names no transcript (`id`)"),
     };
+    // Only a comparison for equality makes the target a verdict.
     match case.get("predicate") {
         None | Some(Value::Null) => {}
         Some(Value::String(word)) if word == "eq" => {}
         Some(other) => {
             let message =
                 format!("a target that is compared by {other} says neither pass nor fail");
-            return sheet.error(span.clone(), message);
+            return reader.error(span.clone(), message);
         }
     }
     let mut targets: Vec<(String, &Value)> = Vec::new();
@@ -162,46 +167,48 @@ fn read_case(sheet: &mut LabelFileReader<'_>, case: &Map<String, Value>, span: &
             continue;
         };
         match value {
+            // An object lists the targets of several evals by name.
             Value::Object(fields) if eval.is_empty() => {
                 targets.extend(fields.iter().map(|(name, value)| (name.clone(), value)));
             }
             value => targets.push((eval.to_owned(), value)),
         }
     }
+    // A case without a target has not been judged yet.
     if targets.is_empty() {
-        return sheet.blank(span.clone());
+        return reader.blank(span.clone());
     }
-    for (own, value) in targets {
+    for (target_name, value) in targets {
         if value.is_null() {
-            sheet.blank(span.clone());
+            reader.blank(span.clone());
             continue;
         }
-        let what = if own.is_empty() {
+        let what = if target_name.is_empty() {
             "target"
         } else {
-            own.as_str()
+            target_name.as_str()
         };
         let Some(passed) = parse_verdict(value) else {
-            sheet.error(
+            reader.error(
                 span.clone(),
                 explain_invalid_verdict(what, &value.to_string()),
             );
             continue;
         };
-        let eval = if own.is_empty() {
-            sheet.defaults.eval.clone()
+        let eval = if target_name.is_empty() {
+            reader.defaults.eval.clone()
         } else {
-            Some(own)
+            Some(target_name)
         };
         match eval {
-            Some(eval) => sheet.add_label(new_label(&id, &eval, passed), span.clone()),
-            None => return report_missing_eval(sheet, span.clone()),
+            Some(eval) => reader.add_label(new_label(&id, &eval, passed), span.clone()),
+            None => return report_missing_eval(reader, span.clone()),
         }
     }
 }
 
-fn report_missing_eval(sheet: &mut LabelFileReader<'_>, span: SourceSpan) {
-    sheet.error(
+fn report_missing_eval(reader: &mut LabelFileReader<'_>, span: SourceSpan) {
+    reader.error(
         span,
         "a target names no eval: say in dicta.yaml which it is, `labels: { path: …, eval: … }`",
     );
@@ -212,6 +219,7 @@ fn parse_target_key(key: &str) -> Option<&str> {
     if matches!(key, "target" | "labels") {
         return Some("");
     }
+    // A case with several values has one key per value, such as `target_name`.
     let prefixes = ["target_", "target.", "label_", "label."];
     let name = prefixes
         .iter()

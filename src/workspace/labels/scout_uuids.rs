@@ -29,6 +29,7 @@ pub(in crate::workspace) fn resolve_scout_uuids(
         id_counts: HashMap::new(),
         ids_by_uuid: HashMap::new(),
     };
+    // Inspect's logs need no field mapping, so files with a mapping are not logs.
     for path in files.iter().filter(|path| !maps.0.contains_key(*path)) {
         // The code that reads the transcripts reports unreadable files.
         let _told_later = named.index_file(path, maps);
@@ -52,9 +53,11 @@ struct ScoutUuidIndex {
 impl ScoutUuidIndex {
     fn index_file(&mut self, path: &Path, maps: &FieldMappings) -> Result<(), TranscriptError> {
         let mut file = maps.open(path)?;
+        // Only Inspect's logs contain these uuids.
         if !file.format().contains("Inspect") {
             return Ok(());
         }
+        // A log's directory of samples is far smaller than the samples.
         if let Some(entries) = file.read_index()? {
             for entry in entries {
                 self.add_transcript(entry.id, entry.uuid.as_deref());
@@ -89,6 +92,7 @@ impl ScoutUuidIndex {
         let Some(uuid) = uuid.filter(|uuid| self.wanted.contains(*uuid)) else {
             return;
         };
+        // A run gives repeated ids these suffixes; the label must have the same id.
         let id = if *nth == 1 { id } else { format!("{id}~{nth}") };
         self.ids_by_uuid.insert(uuid.to_owned(), id);
     }

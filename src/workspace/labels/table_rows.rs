@@ -12,18 +12,20 @@ pub(super) struct LabelTableRow {
 }
 
 /// Reads all rows that are not empty. Reports a text that is not a table.
-pub(super) fn read_rows(sheet: &mut LabelFileReader<'_>) -> Vec<LabelTableRow> {
-    let whole = sheet.text.clone();
-    let skip = whole.len() - whole.trim_start_matches('\u{feff}').len();
-    let text = &whole[skip..];
+pub(super) fn read_rows(reader: &mut LabelFileReader<'_>) -> Vec<LabelTableRow> {
+    let full_text = reader.text.clone();
+    let skip = full_text.len() - full_text.trim_start_matches('\u{feff}').len();
+    let text = &full_text[skip..];
     let first = text.lines().next().unwrap_or_default();
     let count = |delimiter: u8| first.bytes().filter(|byte| *byte == delimiter).count();
     let delimiter = [b',', b'\t', b';']
         .into_iter()
+        // `max_by_key` takes the last of several maxima, so reversed order prefers the comma.
         .rev()
         .max_by_key(|d| count(*d));
-    let mut reader = csv::ReaderBuilder::new()
+    let mut csv_reader = csv::ReaderBuilder::new()
         .has_headers(false)
+        // A row of the wrong length is reported at its own line by `check_row_length`.
         .flexible(true)
         .delimiter(delimiter.unwrap_or(b','))
         .from_reader(text.as_bytes());
@@ -32,12 +34,12 @@ pub(super) fn read_rows(sheet: &mut LabelFileReader<'_>) -> Vec<LabelTableRow> {
     // The lines are counted here, because the reader's positions are before the empty lines that it skips.
     let (mut counted, mut line) = (0, 1);
     loop {
-        match reader.read_record(&mut record) {
+        match csv_reader.read_record(&mut record) {
             Ok(true) => {}
             Ok(false) => return rows,
             Err(error) => {
-                let span = sheet.line_span(line, skip + counted);
-                sheet.error(span, format!("no table: {error}"));
+                let span = reader.line_span(line, skip + counted);
+                reader.error(span, format!("no table: {error}"));
                 return rows;
             }
         }
@@ -56,14 +58,14 @@ pub(super) fn read_rows(sheet: &mut LabelFileReader<'_>) -> Vec<LabelTableRow> {
         }
         rows.push(LabelTableRow {
             cells: record.iter().map(str::to_owned).collect(),
-            span: sheet.line_span(line, skip + at),
+            span: reader.line_span(line, skip + at),
         });
     }
 }
 
 /// Returns true if a row is as long as the header; reports it otherwise.
 pub(super) fn check_row_length(
-    sheet: &mut LabelFileReader<'_>,
+    reader: &mut LabelFileReader<'_>,
     row: &LabelTableRow,
     columns: usize,
 ) -> bool {
@@ -72,6 +74,6 @@ pub(super) fn check_row_length(
         return true;
     }
     let message = format!("this row has {n} cells, and the header names {columns}");
-    sheet.error(row.span.clone(), message);
+    reader.error(row.span.clone(), message);
     false
 }

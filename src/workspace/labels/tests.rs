@@ -47,7 +47,7 @@ fn eval(name: &str) -> LabelsEntry {
 }
 
 #[test]
-fn a_sheet_is_read_by_its_header_whatever_stands_between_its_cells() {
+fn label_table_is_read_with_any_delimiter() {
     let comma = "\u{feff}transcript,eval,passed,score,by,at,note\r\nt1,grounded,TRUE,0.5,ann,2026-11-21,\"one,\r\ntwo\"\r\n\r\nt2,grounded,no,,,,\r\n";
     let want = [
         "t1 grounded true 0.5 ann 2026-11-21 one,\r\ntwo",
@@ -75,7 +75,7 @@ fn a_sheet_is_read_by_its_header_whatever_stands_between_its_cells() {
 }
 
 #[test]
-fn what_is_wrong_with_a_sheet_is_told_with_its_line() {
+fn broken_label_table_is_reported_with_its_line() {
     let text = "transcript,eval,passed,question\nt1,e,maybe,q\nt2,e,,q\n,e,1,q\nt4,e\nt5,,1,q\nt6,e,1,q\nt7,e,,q\n";
     let (labels, problems) = of("l.csv", text, &LabelsEntry::default());
     assert_eq!(labels, ["t6 e true"]);
@@ -115,7 +115,7 @@ fn what_is_wrong_with_a_sheet_is_told_with_its_line() {
 }
 
 #[test]
-fn scouts_cases_are_labels_where_they_say_true_or_false() {
+fn scout_cases_with_true_or_false_are_labels() {
     let fields = "id,target_deception,target_score\nabc,true,4\ndef,false,\n";
     let (labels, problems) = of("v.csv", fields, &LabelsEntry::default());
     assert_eq!(labels, ["abc deception true", "def deception false"]);
@@ -176,7 +176,7 @@ fn scouts_cases_are_labels_where_they_say_true_or_false() {
 }
 
 #[test]
-fn marks_of_people_in_promptfoo_are_labels_of_its_results() {
+fn promptfoo_ratings_are_labels() {
     let result = |id: &str, component: &str| {
         format!(
             r#"{{{id}"testIdx":2,"promptIdx":1,"gradingResult":{{"pass":true,"comment":"why","componentResults":[{{"pass":true,"score":1,"assertion":{{"type":"equals"}}}}{component}]}}}}"#
@@ -224,7 +224,7 @@ fn marks_of_people_in_promptfoo_are_labels_of_its_results() {
 }
 
 #[test]
-fn hostile_files_are_told_and_never_a_panic() {
+fn hostile_label_files_never_panic() {
     let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
     for (name, text) in [
         ("l.json", "[".repeat(100_000)),

@@ -14,8 +14,13 @@ use crate::model::{Label, make_visible};
 use crate::rubric::{Rubric, Trigger};
 use crate::workspace::Workspace;
 
-/// The transcript, rubric and eval of a label.
-type LabelTarget<'l> = (&'l str, Option<&'l str>, &'l str);
+/// The decision that a label is about.
+#[derive(PartialEq, Eq, Hash)]
+struct LabelTarget<'l> {
+    transcript: &'l str,
+    rubric: Option<&'l str>,
+    eval: &'l str,
+}
 
 /// The maximum number of problems of one kind that dicta reports one by one, because a wrong column affects every
 /// row.
@@ -41,38 +46,40 @@ pub(in crate::workspace) fn check_labels_against_rubrics(
             .entry(about)
             .or_insert_with(|| explain_unmatched_label(about, rubrics));
         if let Some(message) = wrong {
+            // A mapping's label has its error at the mapping in dicta.yaml, not at each record.
             if nth < mapped {
                 continue;
             }
             errors.push(with_location(
-                Diagnostic::error(LABEL_CODE, &*place.0, message.as_str()),
-                &place.1,
-                texts(&place.0),
+                Diagnostic::error(LABEL_CODE, &*place.file, message.as_str()),
+                &place.span,
+                texts(&place.file),
             ));
             continue;
         }
-        let of = (
-            label.transcript.as_str(),
-            label.rubric.as_deref(),
-            label.eval.as_str(),
-        );
-        if let Some((passed, before)) = first.insert(of, (label.passed, place))
+        let target = LabelTarget {
+            transcript: &label.transcript,
+            rubric: label.rubric.as_deref(),
+            eval: &label.eval,
+        };
+        if let Some((passed, before)) = first.insert(target, (label.passed, place))
             && passed != label.passed
         {
             let message = format!(
                 "this label of `{}` on `{}` contradicts the one in {}:{}; the last one counts",
                 label.eval,
                 label.transcript,
-                make_visible(&before.0.display().to_string(), false),
-                before.1.line
+                make_visible(&before.file.display().to_string(), false),
+                before.span.line
             );
             warnings.push(with_location(
-                Diagnostic::warning(LABEL_CODE, &*place.0, message),
-                &place.1,
-                texts(&place.0),
+                Diagnostic::warning(LABEL_CODE, &*place.file, message),
+                &place.span,
+                texts(&place.file),
             ));
         }
     }
+    // The two kinds are capped apart, so that many warnings do not hide the errors.
     cap_problems(&mut errors, "more labels like these match nothing");
     cap_problems(&mut warnings, "more labels contradict earlier ones");
     errors.append(&mut warnings);
@@ -91,6 +98,7 @@ pub(in crate::workspace) fn check_map_labels(
     for (nth, entry) in entries.iter().enumerate() {
         let at = format!("/transcripts/{nth}/map/label");
         let written: Vec<(String, &Value)> = match entry.pointer("/map/label") {
+            // A mapping has one label entry or a list of them.
             Some(Value::Array(all)) => {
                 let all = all.iter().enumerate();
                 all.map(|(nth, one)| (format!("{at}/{nth}"), one)).collect()
@@ -106,6 +114,7 @@ pub(in crate::workspace) fn check_map_labels(
             else {
                 continue;
             };
+            // The error marks the key that is wrong.
             let none = rubric.is_some_and(|id| rubrics.iter().all(|known| known.id != id));
             let key = if none { "rubric" } else { "eval" };
             problems.push(doc.error(&format!("{at}/{key}"), LABEL_CODE, message));
@@ -127,6 +136,7 @@ fn cap_problems(problems: &mut Vec<Diagnostic>, what: &str) {
     if more == 0 {
         return;
     }
+    // The summary gets the place of the first problem that is left out.
     let last = problems[MAX_REPORTED].clone();
     problems.truncate(MAX_REPORTED);
     problems.push(Diagnostic {
@@ -140,6 +150,7 @@ fn explain_unmatched_label(
     (rubric, eval): (Option<&str>, &str),
     rubrics: &[Arc<Rubric>],
 ) -> Option<String> {
+    // A label without a rubric is for every rubric that has the eval.
     let of_rubric: Vec<&Arc<Rubric>> = rubrics
         .iter()
         .filter(|known| rubric.is_none_or(|id| id == known.id))
@@ -168,10 +179,11 @@ fn explain_unmatched_label(
 /// Reports labels whose transcript does not exist, each at its place. `ids` are the ids of all transcripts, made
 /// unique as in a run.
 pub(crate) fn find_stray_labels(workspace: &Workspace, ids: &HashSet<String>) -> Vec<Diagnostic> {
-    let mut told: HashSet<&str> = HashSet::new();
+    let mut reported: HashSet<&str> = HashSet::new();
     let mut problems = Vec::new();
     for (label, place) in workspace.labels.iter().zip(&workspace.label_places) {
-        if ids.contains(&label.transcript) || !told.insert(&label.transcript) {
+        // One report per transcript is enough, also if it has many labels.
+        if ids.contains(&label.transcript) || !reported.insert(&label.transcript) {
             continue;
         }
         // dicta shows only the first problems, so only these need a suggestion.
@@ -187,11 +199,11 @@ pub(crate) fn find_stray_labels(workspace: &Workspace, ids: &HashSet<String>) ->
         );
         let text = || {
             let mut files = workspace.files.iter();
-            let found = files.find(|(path, _)| **path == *place.0);
+            let found = files.find(|(path, _)| **path == *place.file);
             found.map(|(_, text)| Arc::clone(text))
         };
-        let problem = Diagnostic::error(LABEL_CODE, &*place.0, message);
-        problems.push(with_location(problem, &place.1, text()));
+        let problem = Diagnostic::error(LABEL_CODE, &*place.file, message);
+        problems.push(with_location(problem, &place.span, text()));
     }
     cap_problems(
         &mut problems,

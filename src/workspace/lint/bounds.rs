@@ -19,24 +19,25 @@ pub(super) fn lint_threshold(lints: &mut RubricLints<'_>) {
     }
 }
 
-pub(super) fn lint_bounds(lints: &mut RubricLints<'_>, of: LintedEval<'_>) {
-    lint_score_bounds(lints, of);
-    if of.eval.eval_type == "regex"
-        && let Some(pattern) = of.eval.params["pattern"].as_str()
+pub(super) fn lint_bounds(lints: &mut RubricLints<'_>, linted: LintedEval<'_>) {
+    lint_score_bounds(lints, linted);
+    if linted.eval.eval_type == "regex"
+        && let Some(pattern) = linted.eval.params["pattern"].as_str()
         && patterns::matches_everything(pattern)
     {
-        let wanted = of.eval.params["expect_match"].as_bool().unwrap_or(true);
-        let said = new_bound_lint(
-            wanted != of.eval.negate,
+        // The eval fails on every text if exactly one of `expect_match: false` and `not:` is set.
+        let wanted = linted.eval.params["expect_match"].as_bool().unwrap_or(true);
+        let lint_message = new_bound_lint(
+            wanted != linted.eval.negate,
             "pattern matches every text, the empty one included",
             "let it ask for something: `x*` is satisfied by nothing at all, `x+` is not",
         );
-        lints.report_for_eval(of, "/params/pattern", said);
+        lints.report_for_eval(linted, "/params/pattern", lint_message);
     }
 }
 
-fn lint_score_bounds(lints: &mut RubricLints<'_>, of: LintedEval<'_>) {
-    let decides = &of.eval.decision_settings;
+fn lint_score_bounds(lints: &mut RubricLints<'_>, linted: LintedEval<'_>) {
+    let decides = &linted.eval.decision_settings;
     let bounds = ScoreBounds::from_decision_settings(decides);
     // A bound from the metadata is not known at load.
     let known = decides.values().all(serde_json::Value::is_number);
@@ -54,8 +55,8 @@ fn lint_score_bounds(lints: &mut RubricLints<'_>, of: LintedEval<'_>) {
         ),
     };
     let help = "move it, or leave it out: then what the check or the judge itself says decides";
-    let said = new_bound_lint(!of.eval.negate, what, help);
-    lints.report_for_eval(of, &format!("/params/{key}"), said);
+    let lint_message = new_bound_lint(!linted.eval.negate, what, help);
+    lints.report_for_eval(linted, &format!("/params/{key}"), lint_message);
 }
 
 fn new_bound_lint(passes: bool, what: &str, help: &str) -> LintMessage {

@@ -8,6 +8,7 @@ use crate::rubric::Eval;
 pub(super) fn lint_duplicates(lints: &mut RubricLints<'_>) {
     let rubric = lints.rubric;
     for (at, eval) in enabled_evals(rubric) {
+        // Only earlier evals are compared, so that a pair has one report.
         let mut before = enabled_evals(rubric).take_while(|(other, _)| *other < at);
         let Some((_, twin)) = before.find(|(_, other)| are_duplicates(other, eval)) else {
             continue;
@@ -29,6 +30,7 @@ pub(super) fn lint_duplicates(lints: &mut RubricLints<'_>) {
 }
 
 fn are_duplicates(one: &Eval, other: &Eval) -> bool {
+    // The digest covers type, params and trigger; the settings below are not part of it.
     one.digest == other.digest
         && one.decision_settings == other.decision_settings
         && one.judge == other.judge

@@ -84,6 +84,7 @@ impl ExampleResult {
             index: nth,
             expect: example.expect,
             outcome: got,
+            // The report prints one line per example.
             why: why.lines().next().unwrap_or_default().to_owned(),
             author_note: example.why.clone(),
             allowed: eval.allow.contains(&NAME) || rubric.allow.contains(&NAME),
@@ -97,6 +98,7 @@ impl ExampleResult {
     pub fn status(&self) -> ExampleStatus {
         match self.outcome {
             got if got == self.expect => ExampleStatus::AsExpected,
+            // A check error is the example's own: its content has a form that the check cannot read.
             Outcome::Pass | Outcome::Fail | Outcome::NotApplicable | Outcome::CheckError => {
                 ExampleStatus::Missed
             }
@@ -128,6 +130,7 @@ pub fn run_code_examples(rubrics: &[Arc<Rubric>], registry: &EvalTypeRegistry) -
     let mut tried = ExampleSummary::default();
     for rubric in rubrics {
         for (_, eval) in enabled_evals(rubric).filter(|(_, eval)| !eval.examples.is_empty()) {
+            // Without findings, the eval is not decided by code; its examples are only counted.
             let Some(findings) = run_examples(registry, eval) else {
                 let kind = crate::rubric::EvalTypeCatalog::eval_type(registry, &eval.eval_type);
                 let untried = match kind {
@@ -159,13 +162,14 @@ pub fn report_misses(rubrics: &[Arc<Rubric>], trials: &[ExampleResult]) -> Vec<D
     let mut all = Vec::new();
     for rubric in rubrics {
         let mut lints = RubricLints::new(rubric);
-        let own: Vec<&ExampleResult> = trials
+        // Examples that the author allows to miss are not reported.
+        let misses: Vec<&ExampleResult> = trials
             .iter()
             .filter(|trial| trial.rubric == rubric.id && trial.is_reportable_miss())
             .collect();
         for (at, eval) in enabled_evals(rubric).filter(|(_, eval)| !eval.examples.is_empty()) {
-            for trial in own.iter().filter(|trial| trial.eval == eval.id) {
-                let said = match trial.author_note.as_str() {
+            for trial in misses.iter().filter(|trial| trial.eval == eval.id) {
+                let help_text = match trial.author_note.as_str() {
                     "" => "fix the eval or the example".to_owned(),
                     why => format!("the example says why: {why}"),
                 };
@@ -175,11 +179,12 @@ pub fn report_misses(rubrics: &[Arc<Rubric>], trials: &[ExampleResult]) -> Vec<D
                     LintMessage {
                         lint: "misses-example",
                         message: format!("`{}` misses {}", eval.id, trial.sentence()),
-                        help: said,
+                        help: help_text,
                     },
                 );
             }
         }
+        // A lint never refuses a rubric.
         let found = lints.finish();
         debug_assert!(found.iter().all(|d| d.severity == Severity::Warning));
         all.extend(found);

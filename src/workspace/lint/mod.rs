@@ -45,20 +45,23 @@ pub fn lint_rubrics(
     let mut all = Vec::new();
     for rubric in rubrics {
         let mut lints = RubricLints::new(rubric);
+        // Lints of the rubric itself, then those of each eval, then those that compare evals.
         bounds::lint_threshold(&mut lints);
         for (at, eval) in enabled_evals(rubric) {
-            let of = LintedEval { index: at, eval };
-            bounds::lint_bounds(&mut lints, of);
-            patterns::lint_patterns(&mut lints, of);
+            let linted = LintedEval { index: at, eval };
+            bounds::lint_bounds(&mut lints, linted);
+            patterns::lint_patterns(&mut lints, linted);
             if catalog
                 .eval_type(&eval.eval_type)
                 .is_some_and(|kind| kind.judged)
             {
-                let court = eval.assign_judges(rubric, default).into_iter();
-                let members = court.flat_map(|by| by.judges);
-                let seated: Vec<&JudgeConfig> =
+                let assignment = eval.assign_judges(rubric, default).into_iter();
+                // A panel has several judges; the lint is about those that cannot open the address.
+                let members = assignment.flat_map(|by| by.judges);
+                // Unknown names have an error of their own.
+                let member_configs: Vec<&JudgeConfig> =
                     members.filter_map(|name| judges.get(name)).collect();
-                urls::lint_urls(&mut lints, of, &seated);
+                urls::lint_urls(&mut lints, linted, &member_configs);
             }
         }
         duplicates::lint_duplicates(&mut lints);
@@ -105,27 +108,27 @@ impl<'r> RubricLints<'r> {
     }
 
     /// Adds a lint of an eval, at a pointer inside it (`/params/pattern`), unless the author allows it.
-    fn report_for_eval(&mut self, of: LintedEval<'_>, inside: &str, said: LintMessage) {
-        if !of.eval.allow.contains(&said.lint) {
-            let span = self.span_inside(of, inside);
-            self.push(span, said);
+    fn report_for_eval(&mut self, linted: LintedEval<'_>, inside: &str, lint_message: LintMessage) {
+        if !linted.eval.allow.contains(&lint_message.lint) {
+            let span = self.span_inside(linted, inside);
+            self.push(span, lint_message);
         }
     }
 
     /// Adds a lint of the rubric itself, at a pointer into its file.
-    fn rubric(&mut self, pointer: &str, said: LintMessage) {
+    fn rubric(&mut self, pointer: &str, lint_message: LintMessage) {
         let span = self
             .doc()
             .map_or_else(SourceSpan::default, |doc| doc.span(pointer));
-        self.push(span, said);
+        self.push(span, lint_message);
     }
 
-    fn push(&mut self, span: SourceSpan, said: LintMessage) {
+    fn push(&mut self, span: SourceSpan, lint_message: LintMessage) {
         let LintMessage {
             lint,
             message,
             help,
-        } = said;
+        } = lint_message;
         debug_assert!(
             crate::rubric::LINTS.iter().any(|(name, _)| *name == lint),
             "a lint that files can name"
@@ -147,15 +150,17 @@ impl<'r> RubricLints<'r> {
 
     /// Returns the most exact place inside an eval that the file has. An eval of another origin, such as a prompt in
     /// a pack, only has its own place.
-    fn span_inside(&self, of: LintedEval<'_>, inside: &str) -> SourceSpan {
+    fn span_inside(&self, linted: LintedEval<'_>, inside: &str) -> SourceSpan {
+        // The second pointer is that of the PromptKit format.
         let lists = ["/evals", "/spec/evals"];
         let found = self.doc().and_then(|doc| {
-            let at = lists.iter().map(|list| format!("{list}/{}", of.index));
+            let at = lists.iter().map(|list| format!("{list}/{}", linted.index));
             let mut at = at.filter(|at| doc.value.pointer(at).is_some());
-            let at = at.find(|at| doc.key_span(at) == of.eval.span)?;
+            // Only an equal place proves that the entry of this index is this eval.
+            let at = at.find(|at| doc.key_span(at) == linted.eval.span)?;
             Some(doc.span(&format!("{at}{inside}")))
         });
-        found.unwrap_or_else(|| of.eval.span.clone())
+        found.unwrap_or_else(|| linted.eval.span.clone())
     }
 
     /// Returns the lints, sorted by place.

@@ -8,8 +8,8 @@ fn names_that_are_no_lints_are_refused_with_the_nearest() {
     let registry = EvalTypeRegistry::builtin();
     let problems = |text: &str| {
         let (_, found) = crate::rubric::load(Arc::from(text), Path::new("r.yaml"), &registry);
-        let told: Vec<String> = found.iter().map(ToString::to_string).collect();
-        told
+        let messages: Vec<String> = found.iter().map(ToString::to_string).collect();
+        messages
     };
     assert_eq!(
         problems(

@@ -22,7 +22,7 @@ pub struct TranscriptLinter {
 
 struct ObservedRubric {
     rubric: Arc<Rubric>,
-    own: SelectorHit,
+    rubric_hit: SelectorHit,
     evals: Vec<SelectorHit>,
 }
 
@@ -53,7 +53,7 @@ impl TranscriptLinter {
     /// Creates a linter for these rubrics.
     pub fn new(rubrics: &[Arc<Rubric>]) -> Self {
         let watched = |rubric: &Arc<Rubric>| ObservedRubric {
-            own: SelectorHit::new(&rubric.applies_to),
+            rubric_hit: SelectorHit::new(&rubric.applies_to),
             evals: rubric
                 .evals
                 .iter()
@@ -85,11 +85,13 @@ impl TranscriptLinter {
             remember(&mut self.tags, tag);
         }
         for watched in &mut self.rubrics {
+            // A selector that has matched needs no further test. In most workspaces, that is soon true of
+            // all.
             let open = |hit: &SelectorHit| !hit.has_matched;
-            if !open(&watched.own) && !watched.evals.iter().any(open) {
+            if !open(&watched.rubric_hit) && !watched.evals.iter().any(open) {
                 continue;
             }
-            if watched.own.selects(transcript) {
+            if watched.rubric_hit.selects(transcript) {
                 for eval in watched.evals.iter_mut().filter(|hit| open(hit)) {
                     eval.selects(transcript);
                 }
@@ -103,30 +105,32 @@ impl TranscriptLinter {
         for watched in &self.rubrics {
             let mut lints = RubricLints::new(&watched.rubric);
             for (at, eval) in enabled_evals(&watched.rubric) {
-                let of = LintedEval { index: at, eval };
+                let linted = LintedEval { index: at, eval };
                 if eval.trigger.is_sampled() && eval.sample_percentage == 0.0 {
-                    let said = LintMessage {
+                    let lint_message = LintMessage {
                         lint: "selects-nothing",
                         message: "sample_percentage is 0: nothing is sampled".to_owned(),
                         help: "raise it, or say `enabled: false`".to_owned(),
                     };
-                    lints.report_for_eval(of, "/sample_percentage", said);
+                    lints.report_for_eval(linted, "/sample_percentage", lint_message);
                 }
                 if self.transcripts == 0 {
                     continue;
                 }
-                if watched.own.has_matched && !watched.evals[at].has_matched {
+                // If the rubric's own selector matches nothing, one lint about the rubric is enough.
+                if watched.rubric_hit.has_matched && !watched.evals[at].has_matched {
                     lints.report_for_eval(
-                        of,
+                        linted,
                         "/applies_to",
                         self.selects_nothing_lint(&eval.applies_to),
                     );
                 }
+                // A tool that is missing from an incomplete list may still be called.
                 if self.tools.len() < MAX_REMEMBERED {
-                    tools::lint_tools(&mut lints, of, &self.tools);
+                    tools::lint_tools(&mut lints, linted, &self.tools);
                 }
             }
-            if self.transcripts > 0 && !watched.own.has_matched {
+            if self.transcripts > 0 && !watched.rubric_hit.has_matched {
                 lints.rubric(
                     "/applies_to",
                     self.selects_nothing_lint(&watched.rubric.applies_to),
@@ -151,10 +155,10 @@ impl TranscriptLinter {
         };
         let help = slip(&selector.tags, &self.tags, "has the tag")
             .or_else(|| slip(&selector.has_tool, &self.tools, "calls"));
-        let of = crate::model::pluralize(self.transcripts, "transcript");
+        let total = crate::model::pluralize(self.transcripts, "transcript");
         LintMessage {
             lint: "selects-nothing",
-            message: format!("applies_to selects none of {of}"),
+            message: format!("applies_to selects none of {total}"),
             help: help
                 .unwrap_or_else(|| "all of its conditions must hold for one transcript".to_owned()),
         }

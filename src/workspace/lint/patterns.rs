@@ -16,8 +16,8 @@ const PATTERN_PARAMS_BY_TYPE: &[(&str, &[&str])] = &[
     ("tool_result_matches", &["pattern"]),
 ];
 
-pub(super) fn lint_patterns(lints: &mut RubricLints<'_>, of: LintedEval<'_>) {
-    let eval = of.eval;
+pub(super) fn lint_patterns(lints: &mut RubricLints<'_>, linted: LintedEval<'_>) {
+    let eval = linted.eval;
     if eval.eval_type == "regex" {
         // If no match is wanted, a pattern that matches the empty text makes the eval fail on it. That is a way to
         // require an answer.
@@ -26,16 +26,17 @@ pub(super) fn lint_patterns(lints: &mut RubricLints<'_>, of: LintedEval<'_>) {
             return;
         }
     }
-    let own = PATTERN_PARAMS_BY_TYPE
+    let type_params = PATTERN_PARAMS_BY_TYPE
         .iter()
         .find(|(kind, _)| *kind == eval.eval_type);
-    let own = own.map_or(&[][..], |(_, params)| params);
+    let type_params = type_params.map_or(&[][..], |(_, params)| params);
     let mut empty = Vec::new();
+    // Texts of the agent are compared as they are and are not patterns.
     let into = |key: &str| !AGENT_CONTENT_PARAMS.contains(&key);
     for_each_text(&eval.params, "", &into, &mut |pointer, text| {
         let mut steps = pointer.split('/').skip(1);
         let first = steps.next().unwrap_or_default();
-        let is_pattern = own.contains(&first)
+        let is_pattern = type_params.contains(&first)
             || std::iter::once(first)
                 .chain(steps)
                 .any(|step| PATTERN_PARAMS.contains(&step));
@@ -50,7 +51,7 @@ pub(super) fn lint_patterns(lints: &mut RubricLints<'_>, of: LintedEval<'_>) {
         }
         let param = pointer.trim_start_matches('/').replace('/', ".");
         lints.report_for_eval(
-            of,
+            linted,
             &format!("/params{pointer}"),
             LintMessage {
                 lint: "empty-match",

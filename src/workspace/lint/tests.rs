@@ -23,7 +23,7 @@ fn evals(evals: &[&str]) -> Arc<Rubric> {
     rubric(&format!("id: r\nevals:\n{}\n", lines.join("\n")))
 }
 
-fn told(found: &[Diagnostic]) -> Vec<String> {
+fn lint_texts(found: &[Diagnostic]) -> Vec<String> {
     let place = |d: &Diagnostic| d.span.as_ref().map_or(0, |span| span.line);
     found
         .iter()
@@ -72,7 +72,7 @@ fn one(eval: &str) -> Vec<&'static str> {
 }
 
 #[test]
-fn what_every_score_or_text_satisfies_cannot_fail() {
+fn lint_finds_bounds_and_patterns_that_always_pass() {
     let judged =
         |bounds: &str| format!("id: a, type: llm_judge, params: {{criteria: c, {bounds}}}");
     let regex = |params: &str| format!("id: a, type: regex, params: {{{params}}}");
@@ -114,7 +114,7 @@ fn what_every_score_or_text_satisfies_cannot_fail() {
 }
 
 #[test]
-fn a_pattern_that_the_empty_text_satisfies_is_told() {
+fn lint_finds_patterns_that_match_the_empty_text() {
     let regex = |params: &str| format!("id: a, type: regex, params: {{{params}}}");
     for (eval, lints) in [
         (regex("pattern: '^$'"), &["empty-match"][..]),
@@ -134,11 +134,11 @@ fn a_pattern_that_the_empty_text_satisfies_is_told() {
 }
 
 #[test]
-fn a_threshold_of_nothing_cannot_fail() {
+fn lint_finds_a_threshold_of_zero() {
     let with = |threshold: &str, required: &str| {
         let text =
             format!("threshold: {threshold}\nevals:\n  - {{id: a, type: json_valid{required}}}\n");
-        told(&at_load(&rubric(&text)))
+        lint_texts(&at_load(&rubric(&text)))
     };
     assert_eq!(with("0", ""), ["1:cannot-fail"]);
     assert!(with("0.1", "").is_empty());
@@ -149,7 +149,7 @@ fn a_threshold_of_nothing_cannot_fail() {
 }
 
 #[test]
-fn addresses_need_a_judge_that_opens_them() {
+fn lint_finds_addresses_that_no_judge_can_open() {
     let judged = |params: &str| format!("id: a, type: llm_judge, params: {{{params}}}");
     let page = "criteria: 'Names the release on https://beam.example/get.'";
     for (eval, lints) in [
@@ -182,7 +182,7 @@ fn addresses_need_a_judge_that_opens_them() {
 }
 
 #[test]
-fn two_evals_of_one_digest_are_told_unless_something_tells_them_apart() {
+fn lint_finds_duplicate_evals() {
     let regex = "type: regex, params: {pattern: x}";
     let judged = "type: llm_judge, params: {criteria: c}";
     for (first, second, lints) in [
@@ -224,12 +224,12 @@ fn two_evals_of_one_digest_are_told_unless_something_tells_them_apart() {
         ),
     ] {
         let both = evals(&[&format!("id: a, {first}"), &format!("id: b, {second}")]);
-        assert_eq!(told(&at_load(&both)), lints, "{second}");
+        assert_eq!(lint_texts(&at_load(&both)), lints, "{second}");
     }
 }
 
 #[test]
-fn a_lint_stands_where_its_cause_is_written() {
+fn lint_is_placed_at_its_cause() {
     let text = "kind: PromptConfig
 spec:
   evals:
@@ -239,7 +239,7 @@ spec:
         pattern: 'x*'
 ";
     let found = at_load(&rubric(text));
-    assert_eq!(told(&found), ["7:cannot-fail"]);
+    assert_eq!(lint_texts(&found), ["7:cannot-fail"]);
     assert_eq!(
         found[0].help.as_deref(),
         Some(
@@ -248,7 +248,7 @@ spec:
     );
     let pack =
         "prompts:\n  p:\n    evals:\n      - {id: a, type: regex, params: {pattern: 'x*'}}\n";
-    assert_eq!(told(&at_load(&rubric(pack))), ["4:cannot-fail"]);
+    assert_eq!(lint_texts(&at_load(&rubric(pack))), ["4:cannot-fail"]);
 }
 
 fn transcript(id: &str, tags: &[&'static str], tools: &[&'static str]) -> Transcript<'static> {
@@ -281,7 +281,7 @@ fn observed(rubric: &Arc<Rubric>, transcripts: &[Transcript<'_>]) -> Vec<Diagnos
 }
 
 #[test]
-fn tools_that_no_transcript_calls_are_told_with_the_nearest() {
+fn lint_suggests_the_nearest_tool_for_an_uncalled_one() {
     let all = [
         transcript("a", &[], &["get_order"]),
         transcript("b", &[], &["search", "get_order"]),
@@ -289,8 +289,8 @@ fn tools_that_no_transcript_calls_are_told_with_the_nearest() {
     let called = |names: &str, more: &str| {
         let eval = format!("id: a, type: tools_called, params: {{tool_names: [{names}]}}{more}");
         let found = observed(&evals(&[&eval]), &all);
-        let told: Vec<String> = found.iter().map(|d| d.message.clone()).collect();
-        told
+        let lint_texts: Vec<String> = found.iter().map(|d| d.message.clone()).collect();
+        lint_texts
     };
     assert_eq!(
         called("get_order, get_ordr, lookup", ""),
@@ -319,9 +319,9 @@ fn tools_that_no_transcript_calls_are_told_with_the_nearest() {
 }
 
 #[test]
-fn a_tool_is_looked_for_wherever_a_type_names_one() {
+fn lint_finds_tool_names_in_every_eval_type() {
     let all = [transcript("a", &[], &["get_order"])];
-    for (kind, params, told) in [
+    for (kind, params, is_reported) in [
         ("trajectory_match", "expected: [get_ordr]", true),
         ("trajectory_match", "expected: [{tool: get_ordr}]", true),
         (
@@ -364,12 +364,12 @@ fn a_tool_is_looked_for_wherever_a_type_names_one() {
             &evals(&[&format!("id: a, type: {kind}, params: {{{params}}}")]),
             &all,
         );
-        assert_eq!(!found.is_empty(), told, "{kind} {params}: {found:?}");
+        assert_eq!(!found.is_empty(), is_reported, "{kind} {params}: {found:?}");
     }
 }
 
 #[test]
-fn selectors_that_select_nothing_are_told_once() {
+fn lint_reports_an_empty_selector_once() {
     let all = [
         transcript("a", &["beam"], &["search"]),
         transcript("b", &["shop"], &[]),
@@ -391,17 +391,17 @@ fn selectors_that_select_nothing_are_told_once() {
         (", trigger: sample_turns, sample_percentage: 1", &[]),
     ] {
         let found = observed(&evals(&[&format!("{regex}{eval}")]), &all);
-        assert_eq!(told(&found), lints, "{eval}");
+        assert_eq!(lint_texts(&found), lints, "{eval}");
     }
-    let whole = |tag: &str| {
+    let transcript_with_tag = |tag: &str| {
         let text = format!(
             "applies_to: {{tags: [{tag}]}}\nevals:\n  - {{{regex}, applies_to: {{tags: [shop]}}}}\n"
         );
         observed(&rubric(&text), &all)
     };
-    let found = whole("beem");
+    let found = transcript_with_tag("beem");
     assert_eq!(
-        told(&found),
+        lint_texts(&found),
         ["1:selects-nothing"],
         "not for each of its evals as well"
     );
@@ -411,15 +411,15 @@ fn selectors_that_select_nothing_are_told_once() {
         "{help}"
     );
     assert_eq!(
-        told(&whole("beam")),
+        lint_texts(&transcript_with_tag("beam")),
         ["3:selects-nothing"],
         "both must hold for one transcript"
     );
-    assert!(whole("shop").is_empty());
+    assert!(transcript_with_tag("shop").is_empty());
 }
 
 #[test]
-fn the_same_verdict_everywhere_is_told_from_ten_on() {
+fn lint_reports_equal_verdicts_from_ten_decisions_on() {
     let tally = |pass, fail| EvalTally {
         rubric: "r".to_owned(),
         eval: "a".to_owned(),
@@ -427,28 +427,28 @@ fn the_same_verdict_everywhere_is_told_from_ten_on() {
         fail,
     };
     let eval = "id: a, type: json_valid";
-    let said = |eval: &str, tally| {
+    let lint_messages = |eval: &str, tally| {
         let found = lint_same_verdict(&[evals(&[eval])], &[tally]);
-        let told: Vec<String> = found.iter().map(|d| d.message.clone()).collect();
-        told
+        let lint_texts: Vec<String> = found.iter().map(|d| d.message.clone()).collect();
+        lint_texts
     };
     assert_eq!(
-        said(eval, tally(10, 0)),
+        lint_messages(eval, tally(10, 0)),
         ["`a` passed everywhere, in all 10 decisions"]
     );
     assert_eq!(
-        said(eval, tally(0, 12)),
+        lint_messages(eval, tally(0, 12)),
         ["`a` failed everywhere, in all 12 decisions"]
     );
     for other in [tally(9, 0), tally(0, 9), tally(10, 1), tally(0, 0)] {
-        assert!(said(eval, other).is_empty());
+        assert!(lint_messages(eval, other).is_empty());
     }
     let meant = "id: a, type: json_valid, allow: [same-verdict]";
-    assert!(said(meant, tally(10, 0)).is_empty());
+    assert!(lint_messages(meant, tally(10, 0)).is_empty());
 }
 
 #[test]
-fn an_eval_that_misses_its_own_example_is_told_with_what_it_found() {
+fn lint_reports_a_missed_example_with_its_outcome() {
     let example = json!({"text": "a 1", "expect": "fail", "why": "one is no year"});
     let regex = |allow: &str| {
         format!(
@@ -463,7 +463,7 @@ fn an_eval_that_misses_its_own_example_is_told_with_what_it_found() {
     let tried = run_code_examples(&rubrics, &EvalTypeRegistry::builtin());
     assert_eq!((tried.as_expected, tried.missed), (1, 1));
     assert_eq!((tried.left_to_judges, tried.left_to_programs), (1, 1));
-    assert_eq!(told(&tried.problems), ["3:misses-example"]);
+    assert_eq!(lint_texts(&tried.problems), ["3:misses-example"]);
     assert_eq!(
         tried.problems[0].message,
         "`a` misses example 2: expected fail, got pass (matches \"1\" at message 0, bytes 2..3)"

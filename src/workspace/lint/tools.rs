@@ -36,16 +36,17 @@ const FORBIDDING_TYPE_PARTS: &[&str] = &["_not_", "excluded", "anti_pattern", "n
 
 pub(super) fn lint_tools(
     lints: &mut RubricLints<'_>,
-    of: LintedEval<'_>,
+    linted: LintedEval<'_>,
     known: &BTreeSet<String>,
 ) {
-    let eval = of.eval;
+    let eval = linted.eval;
+    // A precondition names a tool in every eval type.
     let awaited = eval
         .when
         .as_ref()
         .and_then(|when| when.tool_called.as_deref());
     if let Some(name) = awaited.filter(|name| !known.contains(*name)) {
-        report_unknown_tool(lints, of, "/when/tool_called", name, known, true);
+        report_unknown_tool(lints, linted, "/when/tool_called", name, known, true);
     }
     if !TOOL_TYPE_PARTS
         .iter()
@@ -53,6 +54,7 @@ pub(super) fn lint_tools(
     {
         return;
     }
+    // A limit of 0 calls forbids the tool, so a tool that no transcript calls is what the author wants.
     let mut most = ["max", "max_calls"].into_iter();
     let none = most.any(|most| eval.params[most] == 0);
     // A `subset` allows calls but does not require them.
@@ -61,6 +63,7 @@ pub(super) fn lint_tools(
         || FORBIDDING_TYPE_PARTS
             .iter()
             .any(|part| eval.eval_type.contains(part));
+    // `not:` turns a forbidden call into a required one and the reverse.
     let wants = forbids == eval.negate;
     let mut unknown = Vec::new();
     // An argument may have the same name as a param.
@@ -76,14 +79,21 @@ pub(super) fn lint_tools(
         }
     });
     for (pointer, name) in unknown {
-        report_unknown_tool(lints, of, &format!("/params{pointer}"), name, known, wants);
+        report_unknown_tool(
+            lints,
+            linted,
+            &format!("/params{pointer}"),
+            name,
+            known,
+            wants,
+        );
     }
 }
 
 /// Reports a tool that is never called, if the eval wants its call or its name looks like a typing error.
 fn report_unknown_tool(
     lints: &mut RubricLints<'_>,
-    of: LintedEval<'_>,
+    linted: LintedEval<'_>,
     at: &str,
     name: &str,
     known: &BTreeSet<String>,
@@ -93,11 +103,13 @@ fn report_unknown_tool(
     let message = match near {
         Some(near) => format!("no transcript calls `{name}`; did you mean `{near}`?"),
         None if wants => format!("no transcript calls `{name}`"),
+        // A forbidden tool that no transcript calls is the normal case.
         None => return,
     };
     let help = if known.is_empty() {
         "no transcript calls any tool".to_owned()
     } else {
+        // The help stays readable in a workspace with many tools.
         let some: Vec<&str> = known.iter().take(12).map(String::as_str).collect();
         let more = if known.len() > some.len() {
             ", …"
@@ -108,7 +120,7 @@ fn report_unknown_tool(
     };
     let lint = "unknown-tool";
     lints.report_for_eval(
-        of,
+        linted,
         at,
         LintMessage {
             lint,

@@ -21,15 +21,20 @@ static ADDRESS: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// Lints an eval for all `judges` that may decide it. Reports a problem once, even if several judges have it.
-pub(super) fn lint_urls(lints: &mut RubricLints<'_>, of: LintedEval<'_>, judges: &[&JudgeConfig]) {
+pub(super) fn lint_urls(
+    lints: &mut RubricLints<'_>,
+    linted: LintedEval<'_>,
+    judges: &[&JudgeConfig],
+) {
     let blind = |judge: &&&JudgeConfig| {
         let opens = judge.tools.iter().any(|tool| tool.name == FETCH_TOOL);
         // Recorded and source verdicts exist already, so their judges open nothing.
         !opens && !matches!(judge.provider, ProviderKind::Replay | ProviderKind::Source)
     };
+    // If every judge can open addresses, there is nothing to report.
     let blind = judges.iter().filter(blind);
     let blind: Vec<String> = blind.map(|judge| format!("`{}`", judge.name)).collect();
-    let (who, has, give) = match &blind[..] {
+    let (who, owner_has, give) = match &blind[..] {
         [] => return,
         [one] => (format!("the judge {one}"), "it has", "the judge"),
         many => (
@@ -41,7 +46,7 @@ pub(super) fn lint_urls(lints: &mut RubricLints<'_>, of: LintedEval<'_>, judges:
     let mut first = None;
     // `model` and `system_prompt` are not about the judged text.
     let into = |key: &str| !matches!(key, "model" | "system_prompt");
-    for_each_text(&of.eval.params, "", &into, &mut |pointer, text| {
+    for_each_text(&linted.eval.params, "", &into, &mut |pointer, text| {
         if first.is_none()
             && let Some(address) = find_address(text)
         {
@@ -58,11 +63,13 @@ pub(super) fn lint_urls(lints: &mut RubricLints<'_>, of: LintedEval<'_>, judges:
         "this names"
     };
     lints.report_for_eval(
-        of,
+        linted,
         &format!("/params{pointer}"),
         LintMessage {
             lint: "unreachable-url",
-            message: format!("{what} {address}, and {who} cannot open it: {has} no {FETCH_TOOL}"),
+            message: format!(
+                "{what} {address}, and {who} cannot open it: {owner_has} no {FETCH_TOOL}"
+            ),
             help: format!("give {give} `tools: [{FETCH_TOOL}]`, or leave the address out"),
         },
     );
@@ -71,6 +78,7 @@ pub(super) fn lint_urls(lints: &mut RubricLints<'_>, of: LintedEval<'_>, judges:
 /// Returns the first address of a text. The host of an e-mail address does not count.
 fn find_address(text: &str) -> Option<&str> {
     let found = ADDRESS.find_iter(text).find(|found| {
+        // `@` precedes the host of an e-mail address; slashes precede parts of paths.
         let before = text[..found.start()].chars().next_back();
         !matches!(before, Some('@' | '/' | '\\'))
     })?;
@@ -86,7 +94,7 @@ mod tests {
     use super::find_address;
 
     #[test]
-    fn addresses_and_hosts_are_told_from_files_and_numbers() {
+    fn addresses_are_distinguished_from_files_and_numbers() {
         for (text, found) in [
             (
                 "as on https://beam.apache.org/get (today)",

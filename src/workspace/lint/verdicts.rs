@@ -36,6 +36,7 @@ pub fn lint_same_verdict(rubrics: &[Arc<Rubric>], tallies: &[EvalTally]) -> Vec<
             let (n, all_did, help) = match (tally.pass, tally.fail) {
                 (n, 0) => (n, "passed", "try a transcript that should fail it"),
                 (0, n) => (n, "failed", "try a transcript that should pass it"),
+                // Both verdicts occur.
                 _ => continue,
             };
             if n < MIN_DECISIONS_TO_LINT {

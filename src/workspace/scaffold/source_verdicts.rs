@@ -67,33 +67,36 @@ impl SourceVerdictTally {
                     ..SourceJudgeTally::default()
                 },
             );
-            let own = &mut self.judges[judge];
+            let judge_tally = &mut self.judges[judge];
             let scorer = find_or_insert(
-                &mut own.index_by_name,
-                &mut own.scorers,
+                &mut judge_tally.index_by_name,
+                &mut judge_tally.scorers,
                 &verdict.eval,
                 |name| ScorerTally {
                     name,
                     ..ScorerTally::default()
                 },
             );
-            own.transcripts += u64::from(!seen.iter().any(|(at, _)| *at == judge));
-            let told = &mut own.scorers[scorer];
+            // `seen` counts a transcript once per judge and once per scorer.
+            judge_tally.transcripts += u64::from(!seen.iter().any(|(at, _)| *at == judge));
+            let scorer_tally = &mut judge_tally.scorers[scorer];
             if seen.contains(&(judge, scorer)) {
-                told.is_repeated = true;
+                scorer_tally.is_repeated = true;
             } else {
-                told.transcripts += 1;
-                if told.ids.len() <= MAX_NAMED_TRANSCRIPTS {
-                    told.ids.push(transcript.id.to_string());
+                scorer_tally.transcripts += 1;
+                // One id more than the limit is kept: it shows that the list is too long.
+                if scorer_tally.ids.len() <= MAX_NAMED_TRANSCRIPTS {
+                    scorer_tally.ids.push(transcript.id.to_string());
                 }
             }
             seen.push((judge, scorer));
-            told.add_verdict(verdict);
+            scorer_tally.add_verdict(verdict);
         }
     }
 
     /// Returns the rubrics, each with the name of its file without ending.
     pub(super) fn rubric_files(&self, whole: bool) -> Vec<(String, String)> {
+        // `first.yaml` is the starter rubric.
         let mut names = vec!["first".to_owned()];
         self.judges
             .iter()
@@ -162,6 +165,7 @@ impl SourceJudgeTally {
         }
         let name = make_visible(&self.name, false);
         let mut evals = String::new();
+        // Scorers that cannot decide are listed as comments, so that the author sees them.
         let mut left_out = String::new();
         for scorer in &self.scorers {
             match scorer.explain_exclusion(self.transcripts, whole) {
@@ -198,6 +202,7 @@ evals:
 impl ScorerTally {
     fn add_verdict(&mut self, verdict: &SourceVerdict) {
         let score = verdict.score.filter(|score| (0.0..=1.0).contains(score));
+        // An error is never a verdict, also if the tool recorded a score with it.
         if verdict.error.is_some() {
             self.errors += 1;
             return;
@@ -223,6 +228,7 @@ impl ScorerTally {
         if let Err(why) = check_id(&self.name) {
             return Some(format!("its name {why}"));
         }
+        // The file does not say which of the verdicts counts.
         if self.is_repeated {
             return Some("several times on one transcript".to_owned());
         }
@@ -234,6 +240,7 @@ impl ScorerTally {
             };
             return Some(all.to_owned());
         }
+        // Without the whole file, the list of ids would be incomplete.
         let many = self.ids.len() > MAX_NAMED_TRANSCRIPTS || !whole;
         (!self.is_common(of) && many).then(|| {
             format!(
@@ -254,6 +261,7 @@ impl ScorerTally {
         if self.scored == 0 || self.unscored > 0 {
             return None;
         }
+        // Without any pass, the middle is a guess; the comment in the file asks the author to change it.
         let bound = self.lowest_pass.unwrap_or(0.5);
         self.highest_fail
             .is_none_or(|fail| fail < bound)
@@ -261,7 +269,7 @@ impl ScorerTally {
     }
 
     fn write_eval(&self, judge: &str, of: u64, out: &mut String) {
-        let mut told = Vec::new();
+        let mut counts = Vec::new();
         for (count, word) in [
             (self.passed, "passed"),
             (self.failed, "failed"),
@@ -270,28 +278,29 @@ impl ScorerTally {
             (self.errors, "errors"),
         ] {
             if count > 0 {
-                told.push(format!("{count} {word}"));
+                counts.push(format!("{count} {word}"));
             }
         }
         let on = pluralize(self.transcripts, "transcript");
-        let told = quote_yaml(&format!("Recorded on {on}: {}", told.join(", ")));
+        let description = quote_yaml(&format!("Recorded on {on}: {}", counts.join(", ")));
         // In criteria, braces would begin a template.
-        let asked = format!("what {judge} recorded as {}", self.name);
-        let asked = quote_yaml(&asked.replace(['{', '}'], ""));
+        let criteria = format!("what {judge} recorded as {}", self.name);
+        let criteria = quote_yaml(&criteria.replace(['{', '}'], ""));
         let _infallible = write!(
             out,
             "  - id: {}
-    description: {told}
+    description: {description}
     type: llm_judge_session
 ",
             quote_yaml(&self.name)
         );
+        // Other transcripts have no verdict of this scorer.
         if !self.is_common(of) {
             let ids = self.ids.iter().map(|id| quote_yaml(&globset::escape(id)));
             let ids: Vec<String> = ids.collect();
             let _infallible = writeln!(out, "    applies_to: {{ ids: [{}] }}", ids.join(", "));
         }
-        let _infallible = writeln!(out, "    params:\n      criteria: {asked}");
+        let _infallible = writeln!(out, "    params:\n      criteria: {criteria}");
         if let Some(bound) = self.deciding_bound() {
             let why = if self.lowest_pass.is_some() {
                 "the lowest score it passed; it says no pass or fail of some"

@@ -80,8 +80,8 @@ const BLANK: &[&str] = &["sheet.csv:4:1: 1 row has no verdict, and does not coun
 /// Creates the files that the blocks about the user's data name.
 fn own_data(block: &str) -> (Folder, Env) {
     let rest = |key: &str, line: &'static str| {
-        let has = block.starts_with(key) || block.contains(&format!("\n{key}"));
-        if has { "" } else { line }
+        let has_key = block.starts_with(key) || block.contains(&format!("\n{key}"));
+        if has_key { "" } else { line }
     };
     let folder = Folder::new(&[(
         "dicta.yaml",
@@ -91,8 +91,8 @@ fn own_data(block: &str) -> (Folder, Env) {
             rest("rubrics:", "rubrics: [rubrics/*.yaml]\n"),
         ),
     )]);
-    let said = begin(LABELS, "json", &["{\"transcript\""]);
-    let sheet = begin(LABELS, "csv", &["transcript,"]);
+    let label_lines = begin(LABELS, "json", &["{\"transcript\""]);
+    let label_table = begin(LABELS, "csv", &["transcript,"]);
     let marks = json!({"evalId": "e", "results": {"version": 3, "results": [
         {"id": "refund-06", "testIdx": 0, "promptIdx": 0, "gradingResult": {"pass": true, "score": 1, "componentResults": [
             {"pass": true, "score": 1, "comment": "seen", "assertion": {"type": "human"}},
@@ -110,8 +110,8 @@ fn own_data(block: &str) -> (Folder, Env) {
     }
     folder.write(&format!("{sessions}/a.jsonl"), "");
     folder.write(&format!("{sessions}/a/subagents/agent-1.jsonl"), "");
-    folder.write("labels.jsonl", said.first().expect("a block"));
-    folder.write("sheet.csv", sheet.first().expect("a block"));
+    folder.write("labels.jsonl", label_lines.first().expect("a block"));
+    folder.write("sheet.csv", label_table.first().expect("a block"));
     folder.write("results.json", &marks.to_string());
     folder.write("validation.csv", "id,target\nrefund-07,true\n");
     folder.write(
@@ -125,7 +125,7 @@ fn own_data(block: &str) -> (Folder, Env) {
 }
 
 #[test]
-fn own_data_and_labels_of_the_docs_load_and_satisfy_the_schema() {
+fn documented_mappings_and_labels_load_and_satisfy_the_schema() {
     let schema = crate::schema::CompiledSchema::compile(&json_schema()).expect("a schema");
     let keys = ["transcripts:", "labels:"];
     let pages = [TRANSCRIPTS, LABELS, include_str!("../../../README.md")];
@@ -150,7 +150,7 @@ fn own_data_and_labels_of_the_docs_load_and_satisfy_the_schema() {
 }
 
 #[test]
-fn transcripts_of_the_docs_satisfy_their_schema() {
+fn documented_transcripts_satisfy_their_schema() {
     let schema = crate::schema::CompiledSchema::compile(&transcript_schema()).expect("a schema");
     let blocks = begin(TRANSCRIPTS, "json", &["{\"id\""]);
     let found: Vec<&str> = blocks.iter().flat_map(|block| block.lines()).collect();

@@ -35,7 +35,7 @@ fn problems(config_file: &str, env: &Env) -> Vec<String> {
 }
 
 #[test]
-fn a_model_config_opens_as_it_is() {
+fn evalbench_model_config_loads_unchanged() {
     let (judge, warnings, became) = opened(
         "generator: gcp_vertex_gemini\nvertex_model: gemini-2.5-pro\nbase_prompt: \"\"\nexecs_per_minute: 5\nmax_attempts: 3\nmax_tokens: 100\nprompt_timeout_seconds: 30\ngcp_project_id: my-project\ngcp_region: us-central1\ntools:\n  - fetch_url\nextra_key: 1\n",
         &env(&[("EVAL_GCP_PROJECT_ID", "other"), ("GEMINI_API_KEY", "k-1")]),
@@ -67,7 +67,7 @@ fn a_model_config_opens_as_it_is() {
 }
 
 #[test]
-fn the_environment_decides_who_is_asked() {
+fn environment_selects_vertex_or_gemini() {
     let file = "generator: gcp_vertex_gemini\nvertex_model: ${MODEL}\n";
     let model = ("MODEL", "g");
     let place = [
@@ -107,7 +107,7 @@ fn the_environment_decides_who_is_asked() {
 }
 
 #[test]
-fn variables_are_filled_in_and_one_that_is_not_set_is_named() {
+fn variables_are_expanded_and_an_unset_one_is_named() {
     let file = "generator: gcp_vertex_gemini\nvertex_model: gemini-${V}\nexecs_per_minute: ${N}\nbase_prompt: 'costs ${5} and ${ x'\n";
     let (judge, ..) = opened(file, &env(&[("V", "3"), ("N", "7"), ("5", "five")]));
     assert_eq!(judge.model, "gemini-3");
@@ -123,7 +123,7 @@ fn variables_are_filled_in_and_one_that_is_not_set_is_named() {
 }
 
 #[test]
-fn claude_is_asked_on_vertex_ai() {
+fn claude_model_config_uses_vertex_ai() {
     let file = "generator: gcp_vertex_claude\nvertex_model: claude-sonnet-4-5@20250929\n";
     let place = [
         ("EVAL_GCP_PROJECT_ID", "p"),
@@ -141,7 +141,7 @@ fn claude_is_asked_on_vertex_ai() {
 }
 
 #[test]
-fn another_generator_is_told_what_to_write_instead() {
+fn unsupported_generator_gets_a_suggestion() {
     let of = |generator: &str| {
         problems(
             &format!("generator: {generator}\nvertex_model: m\ngcp_project_id: p\ngcp_region: r\n"),
@@ -157,7 +157,7 @@ fn another_generator_is_told_what_to_write_instead() {
 }
 
 #[test]
-fn scorers_that_name_one_file_share_one_judge() {
+fn scorers_with_one_model_config_share_a_judge() {
     let folder = config("judges:\n  house: judge.yaml\n");
     folder.write(
         "judge.yaml",

@@ -59,7 +59,7 @@ testing_criteria:
 ";
 
 #[test]
-fn whatever_type_is_here_takes_the_params_our_forms_give_it() {
+fn every_eval_type_accepts_the_params_of_its_format() {
     let folder = Folder::new(&[
         ("set.json", SET),
         (
@@ -98,7 +98,7 @@ fn whatever_type_is_here_takes_the_params_our_forms_give_it() {
 }
 
 #[test]
-fn a_judge_named_by_its_file_is_the_workspaces_one_of_that_file() {
+fn judge_named_by_file_is_the_workspaces_judge_of_that_file() {
     let config = json!({"judges": {"house": "models/a.yaml", "b": {"provider": "rules"}}});
     let root = Path::new("/w");
     let mut names = JudgeNames::from_config(&config, root, &Env::default());

@@ -13,7 +13,7 @@ fn mapped(entry: &str) -> Folder {
 }
 
 #[test]
-fn a_map_is_of_every_file_that_its_glob_names() {
+fn mapping_applies_to_every_file_of_its_glob() {
     let folder = Folder::new(&[
         (
             "dicta.yaml",
@@ -47,7 +47,7 @@ fn a_map_is_of_every_file_that_its_glob_names() {
 }
 
 #[test]
-fn what_is_wrong_with_a_map_is_told_at_its_place() {
+fn broken_mapping_is_reported_at_its_place() {
     let cases = [
         (
             "{path: a.csv, map: {messages: x, outptu: y}}",
@@ -113,7 +113,7 @@ fn what_is_wrong_with_a_map_is_told_at_its_place() {
 }
 
 #[test]
-fn the_schema_takes_the_maps_that_load_and_no_others() {
+fn schema_accepts_exactly_the_mappings_that_load() {
     let schema = crate::schema::CompiledSchema::compile(&json_schema()).expect("a schema");
     let fits = |map: serde_json::Value| {
         let config = json!({"transcripts": ["a", {"path": "b", "map": map}], "rubrics": "r"});

@@ -7,7 +7,7 @@ use crate::model::{ApiKeySource, JudgeTool, Prices, TranscriptMode, VerdictMode}
 const JUDGED: &str = "evals:\n  - {id: j, type: llm_judge, params: {criteria: x}}\n";
 
 #[test]
-fn a_judge_of_two_lines_has_every_default() {
+fn minimal_judge_has_every_default() {
     let folder =
         config("judges:\n  g: {provider: gemini, model: m}\n  o: {provider: openai, model: m}\n");
     let judges = folder.load().unwrap_or_else(|p| panic!("{p:?}")).judges;
@@ -155,7 +155,7 @@ limits: {concurrency: 2, max_cost_usd: 0, requests_per_minute: 60}
 }
 
 #[test]
-fn a_judged_eval_without_any_judge_names_the_fix() {
+fn judged_eval_without_judge_gets_a_suggestion() {
     let folder = config("");
     folder.write("r.yaml", JUDGED);
     let problems = folder.load().expect_err("no judge");
@@ -174,7 +174,7 @@ fn a_judged_eval_without_any_judge_names_the_fix() {
 }
 
 #[test]
-fn a_key_in_the_file_is_refused_and_never_shown() {
+fn api_key_in_dicta_yaml_is_refused_and_hidden() {
     let faults = [
         "judges:\n  j: {provider: opnai, model: m, api_key: sk-hunter2}\n",
         "judges:\n  j:\n    provider: openai\n    model: m\n    api_key: |\n      sk-hunter2\n",
@@ -206,7 +206,7 @@ fn a_key_in_the_file_is_refused_and_never_shown() {
 }
 
 #[test]
-fn a_judge_of_probabilities_takes_no_key_that_means_nothing_to_it() {
+fn decisions_judge_refuses_unsupported_keys() {
     for name in ["openai-decisions", "gemini-decisions"] {
         let good = format!(
             "judges:\n  j: {{provider: {name}, model: m, api_key_env: null, tools: [], temperature: null}}\n"
@@ -249,7 +249,7 @@ fn a_judge_of_probabilities_takes_no_key_that_means_nothing_to_it() {
 }
 
 #[test]
-fn a_judge_on_vertex_takes_its_place_from_the_file_or_the_environment() {
+fn vertex_location_comes_from_the_file_or_the_environment() {
     let folder = config(
         "judges:
   here: {provider: vertex, model: m, project: p, location: eu, credentials_file: sa.json}

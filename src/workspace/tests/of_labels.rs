@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_label_that_matches_nothing_is_an_error_and_one_that_contradicts_a_warning() {
+fn unmatched_label_is_an_error_and_a_contradiction_a_warning() {
     let folder = config("labels: [l.jsonl, { path: '*.csv', eval: a, by: ann }]\n");
     folder.write(
         "r.yaml",
@@ -40,7 +40,7 @@ fn a_label_that_matches_nothing_is_an_error_and_one_that_contradicts_a_warning()
 }
 
 #[test]
-fn labels_beside_dicta_yaml_need_no_key() {
+fn default_label_file_needs_no_key() {
     let folder = config("");
     let workspace = folder.load().unwrap_or_else(|p| panic!("{:?}", lines(&p)));
     let file = folder.root().join("labels.jsonl");
@@ -86,7 +86,7 @@ fn labels_beside_dicta_yaml_need_no_key() {
 }
 
 #[test]
-fn judges_of_sources_are_there_once_they_are_named() {
+fn source_judges_exist_when_named() {
     let folder =
         config("judge: inspect\njudges:\n  was: {provider: source, of: promptfoo, scorer: tone}\n");
     folder.write(
@@ -131,7 +131,7 @@ fn judges_of_sources_are_there_once_they_are_named() {
 }
 
 #[test]
-fn labels_of_a_map_count_and_what_they_are_about_is_told_where_the_map_says_it() {
+fn labels_of_a_mapping_count_and_their_errors_are_at_the_mapping() {
     let map = |labels: &str| {
         format!(
             "transcripts: [t.jsonl, {{path: a.csv, map: {{id: id, input: q, output: a, label: {labels}}}}}]\nrubrics: [r.yaml]\n"
@@ -153,15 +153,15 @@ fn labels_of_a_map_count_and_what_they_are_about_is_told_where_the_map_says_it()
         "evals:\n  - {id: a, type: regex, params: {pattern: x}}\n",
     );
     let workspace = folder.load().unwrap_or_else(|p| panic!("{:?}", lines(&p)));
-    let said: Vec<_> = workspace
+    let passed_by_label: Vec<_> = workspace
         .labels
         .iter()
         .zip(&workspace.label_places)
-        .map(|(label, place)| (&*label.transcript, label.passed, place.1.line))
+        .map(|(label, place)| (&*label.transcript, label.passed, place.span.line))
         .collect();
     // A label that a person wrote counts after the label in the transcript file.
     assert_eq!(
-        said,
+        passed_by_label,
         [
             ("one", Some(true), 2),
             ("a:4", Some(false), 6),
@@ -180,16 +180,16 @@ fn labels_of_a_map_count_and_what_they_are_about_is_told_where_the_map_says_it()
         "dicta.yaml",
         &map("[{eval: aa, passed: ok}, {eval: a, rubric: s, passed: ok}]"),
     );
-    let told = folder.problems();
+    let messages = folder.problems();
     assert!(
-        told[0].ends_with("a label for the eval `aa`, which is not here; did you mean `a`?")
-            && told[1]
+        messages[0].ends_with("a label for the eval `aa`, which is not here; did you mean `a`?")
+            && messages[1]
                 .ends_with("a label for the rubric `s`, which is not here; did you mean `r`?")
-            && told
+            && messages
                 .iter()
                 .take(2)
                 .all(|line| line.starts_with("dicta.yaml:1:")),
-        "{told:?}"
+        "{messages:?}"
     );
     folder.write("dicta.yaml", &map("{eval: a, passed: ok}"));
     let large = std::fs::File::create(folder.root().join("a.csv")).expect("a file");
@@ -205,7 +205,7 @@ fn labels_of_a_map_count_and_what_they_are_about_is_told_where_the_map_says_it()
 }
 
 #[test]
-fn a_label_that_matches_nothing_refuses_no_rubric() {
+fn unmatched_label_does_not_refuse_a_rubric() {
     let folder = config("");
     folder.write(
         "labels.jsonl",
@@ -213,11 +213,11 @@ fn a_label_that_matches_nothing_refuses_no_rubric() {
     );
     let workspace = folder.load().unwrap_or_else(|p| panic!("{:?}", lines(&p)));
     assert_eq!(workspace.warnings, []);
-    let told = lines(&workspace.label_problems);
+    let messages = lines(&workspace.label_problems);
     assert!(
-        told[0].starts_with("labels.jsonl:1:1: a label for the eval `gone`")
-            && told[1].starts_with("labels.jsonl:2:"),
-        "{told:?}"
+        messages[0].starts_with("labels.jsonl:1:1: a label for the eval `gone`")
+            && messages[1].starts_with("labels.jsonl:2:"),
+        "{messages:?}"
     );
     // Problems of other files are reported with it.
     folder.write("r.yaml", "evals: [{id: a, type: regexx}]\n");
@@ -226,7 +226,7 @@ fn a_label_that_matches_nothing_refuses_no_rubric() {
 }
 
 #[test]
-fn scout_calls_a_sample_by_its_uuid() {
+fn scout_uuid_is_resolved_to_the_transcript_id() {
     let folder = config("labels: {path: s.csv, eval: a}\n");
     let log = concat!(
         env!("CARGO_MANIFEST_DIR"),
@@ -254,7 +254,7 @@ fn scout_calls_a_sample_by_its_uuid() {
 }
 
 #[test]
-fn a_table_may_say_unsure_and_promptfoos_own_table_says_what_to_do() {
+fn label_table_accepts_unsure_and_refuses_promptfoo_csv() {
     let folder = config("labels: m.csv\n");
     folder.write(
         "r.yaml",
@@ -262,12 +262,15 @@ fn a_table_may_say_unsure_and_promptfoos_own_table_says_what_to_do() {
     );
     folder.write("m.csv", "transcript,eval,passed\nt,a,Unsure\nu,a,Correct\n");
     let workspace = folder.load().unwrap_or_else(|p| panic!("{:?}", lines(&p)));
-    let said: Vec<_> = workspace.labels.iter().map(|label| label.passed).collect();
-    assert_eq!(said, [None, Some(true)]);
+    let passed_by_label: Vec<_> = workspace.labels.iter().map(|label| label.passed).collect();
+    assert_eq!(passed_by_label, [None, Some(true)]);
     folder.write(
         "m.csv",
         "Description,word,Status,Score,Named Scores,Status,Score\n,a,PASS,1,,FAIL,0\n",
     );
-    let told = folder.problems();
-    assert!(told[0].contains("export the eval as JSON"), "{told:?}");
+    let messages = folder.problems();
+    assert!(
+        messages[0].contains("export the eval as JSON"),
+        "{messages:?}"
+    );
 }

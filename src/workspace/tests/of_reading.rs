@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_judge_that_reads_its_transcript_with_tools_needs_turns_to_read_in() {
+fn judge_with_transcript_tools_needs_enough_turns() {
     let judge = |keys: &str| {
         config(&format!(
             "judges:\n  j: {{provider: openai, model: m, {keys}}}\n"

@@ -16,7 +16,7 @@ fn known_to_parser(tail: &str) -> std::collections::BTreeSet<String> {
 }
 
 #[test]
-fn the_schema_of_the_workspace_knows_every_key_of_the_parser_and_no_other() {
+fn workspace_schema_has_exactly_the_keys_of_the_loader() {
     const ODD: &str = "zzzzzzzzzzzz: 1";
     let schema = json_schema();
     let places = [
@@ -47,7 +47,7 @@ fn the_schema_of_the_workspace_knows_every_key_of_the_parser_and_no_other() {
 }
 
 #[test]
-fn the_schema_of_the_workspace_and_the_parser_take_the_same_values() {
+fn workspace_schema_and_loader_accept_the_same_values() {
     let value = |text: &str| {
         crate::diag::yaml::read_document(&Arc::from(text), Path::new("x.yaml"))
             .expect("YAML")

@@ -25,7 +25,7 @@ fn folder(config: &str, files: &[(&str, &str)]) -> Folder {
     folder
 }
 
-fn told(folder: &Folder) -> Vec<String> {
+fn problem_lines(folder: &Folder) -> Vec<String> {
     match folder.load() {
         Ok(workspace) => workspace.warnings.iter().map(ToString::to_string).collect(),
         Err(problems) => problems.iter().map(ToString::to_string).collect(),
@@ -33,7 +33,7 @@ fn told(folder: &Folder) -> Vec<String> {
 }
 
 #[test]
-fn tools_come_from_files_folders_and_globs_each_once() {
+fn tools_files_folders_and_globs_are_read_once() {
     let files = [
         ("tools/b.yaml", MORE),
         ("tools/a.yml", SAY),
@@ -73,7 +73,7 @@ fn tools_come_from_files_folders_and_globs_each_once() {
         ("tools: null", ""),
         ("tools: []", ""),
     ] {
-        let found = told(&folder(&format!("{config}\n"), &[]));
+        let found = problem_lines(&folder(&format!("{config}\n"), &[]));
         assert_eq!(
             found.first().map_or("", String::as_str),
             expected,
@@ -83,7 +83,7 @@ fn tools_come_from_files_folders_and_globs_each_once() {
 }
 
 #[test]
-fn a_judge_names_what_the_files_declare() {
+fn judge_uses_tools_that_the_files_declare() {
     let judge = |tools: &str| {
         format!(
             "tools: tools.yaml\njudges:\n  j: {{provider: openai, model: m, tools: [{tools}]}}\n"
@@ -99,7 +99,7 @@ fn a_judge_names_what_the_files_declare() {
         "readers, fetch_url",
         "{readers: {allow: [say]}}",
     ] {
-        let found = told(&folder(&judge(tools), &[("tools.yaml", &file)]));
+        let found = problem_lines(&folder(&judge(tools), &[("tools.yaml", &file)]));
         assert_eq!(found, Vec::<String>::new(), "{tools}");
     }
     for (tools, expected) in [
@@ -124,7 +124,7 @@ fn a_judge_names_what_the_files_declare() {
             "dicta.yaml:5:43: loud: it is a source of kind echo; name its tools, or a toolset",
         ),
     ] {
-        let found = told(&folder(&judge(tools), &[("tools.yaml", &file)]));
+        let found = problem_lines(&folder(&judge(tools), &[("tools.yaml", &file)]));
         assert!(
             found.len() == 1 && found[0] == expected,
             "{tools}: {found:?}"
@@ -135,7 +135,7 @@ fn a_judge_names_what_the_files_declare() {
         &[("a.yaml", SAY), ("b.yaml", MORE)],
     );
     assert_eq!(
-        told(&both),
+        problem_lines(&both),
         [
             "dicta.yaml:5:35: `after` comes after `say`, which this judge does not have: add it to its `tools:`"
         ]
@@ -143,7 +143,7 @@ fn a_judge_names_what_the_files_declare() {
 }
 
 #[test]
-fn a_model_config_of_evalbench_names_them_too() {
+fn model_config_uses_tools_that_the_files_declare() {
     let config = "tools: tools.yaml\njudges: {e: model.yaml}\n";
     let model = |tool: &str| {
         format!(
@@ -151,7 +151,7 @@ fn a_model_config_of_evalbench_names_them_too() {
         )
     };
     let files = |tool: &str| {
-        told(&folder(
+        problem_lines(&folder(
             config,
             &[("tools.yaml", SAY), ("model.yaml", &model(tool))],
         ))
@@ -164,14 +164,14 @@ fn a_model_config_of_evalbench_names_them_too() {
 }
 
 #[test]
-fn a_broken_tool_refuses_the_workspace_and_can_still_be_looked_at() {
+fn broken_tool_refuses_the_workspace_and_can_be_listed() {
     let file = SAY.replace("says: hello", "sais: hello");
     let folder = folder(
         "tools: tools.yaml\njudges:\n  j: {provider: openai, model: m, tools: [say]}\n",
         &[("tools.yaml", &file)],
     );
     let expected = "tools.yaml:4:58: unknown key `sais`; did you mean `says`?";
-    assert_eq!(told(&folder), [expected]);
+    assert_eq!(problem_lines(&folder), [expected]);
     let resolver: Arc<dyn Resolver> = Arc::new(SystemResolver);
     let (toolbox, found) = load_tools(&folder.root(), &data(), &resolver);
     assert_eq!(toolbox.tools["say"].errors, [expected]);
@@ -179,7 +179,7 @@ fn a_broken_tool_refuses_the_workspace_and_can_still_be_looked_at() {
 }
 
 #[test]
-fn what_is_recorded_of_the_files_holds_no_written_secret() {
+fn recorded_files_contain_no_secret() {
     let file = SAY.replace("'${DB_PASSWORD:geheim}'", "ge1m");
     let workspace = folder(
         "tools: [tools.yaml, more.yaml]\n",

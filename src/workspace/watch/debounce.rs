@@ -36,8 +36,15 @@ pub(super) enum ReloadAction {
 /// files.
 #[derive(Debug, Clone)]
 pub(super) struct ReloadDebouncer<S> {
-    pending: Option<(S, Millis)>,
+    pending: Option<PendingContent<S>>,
     reported: Option<S>,
+}
+
+/// Doubtful content, and the time of its first check.
+#[derive(Debug, Clone)]
+struct PendingContent<S> {
+    content: S,
+    since: Millis,
 }
 
 impl<S> Default for ReloadDebouncer<S> {
@@ -51,8 +58,13 @@ impl<S> Default for ReloadDebouncer<S> {
 
 impl<S: PartialEq> ReloadDebouncer<S> {
     /// Returns the action after a check.
-    pub(super) fn on_check(&mut self, now: Millis, sight: S, heard: ReloadCheck) -> ReloadAction {
-        match heard {
+    pub(super) fn on_check(
+        &mut self,
+        now: Millis,
+        fingerprints: S,
+        check: ReloadCheck,
+    ) -> ReloadAction {
+        match check {
             ReloadCheck::Unchanged => {
                 self.pending = None;
                 match self.reported.take() {
@@ -62,19 +74,21 @@ impl<S: PartialEq> ReloadDebouncer<S> {
             }
             ReloadCheck::Loads => self.apply(),
             ReloadCheck::LoadsWithMissingFile | ReloadCheck::Broken => {
-                self.debounce(now, sight, heard)
+                self.debounce(now, fingerprints, check)
             }
         }
     }
 
     /// Returns the time of the next check without a notification.
     pub(super) fn next_check(&self) -> Option<Millis> {
-        self.pending.as_ref().map(|(_, since)| *since + DEBOUNCE)
+        self.pending
+            .as_ref()
+            .map(|pending| pending.since + DEBOUNCE)
     }
 
     /// Returns true if the present problems have been reported.
     #[cfg(test)]
-    pub(super) fn has_told(&self) -> bool {
+    pub(super) fn has_reported(&self) -> bool {
         self.reported.is_some()
     }
 
@@ -84,27 +98,31 @@ impl<S: PartialEq> ReloadDebouncer<S> {
         ReloadAction::Apply
     }
 
-    fn debounce(&mut self, now: Millis, sight: S, heard: ReloadCheck) -> ReloadAction {
-        if heard == ReloadCheck::Broken && self.reported.as_ref() == Some(&sight) {
+    fn debounce(&mut self, now: Millis, fingerprints: S, check: ReloadCheck) -> ReloadAction {
+        // The same content is reported only once.
+        if check == ReloadCheck::Broken && self.reported.as_ref() == Some(&fingerprints) {
             self.pending = None;
             return ReloadAction::Nothing;
         }
         match &self.pending {
-            Some((doubted, since)) if *doubted == sight => {
-                if now < *since + DEBOUNCE {
+            Some(pending) if pending.content == fingerprints => {
+                if now < pending.since + DEBOUNCE {
                     return ReloadAction::Nothing;
                 }
-                if heard == ReloadCheck::LoadsWithMissingFile {
+                if check == ReloadCheck::LoadsWithMissingFile {
                     return self.apply();
                 }
                 self.pending = None;
-                self.reported = Some(sight);
+                self.reported = Some(fingerprints);
                 ReloadAction::Report
             }
             // Only other content restarts the wait. Otherwise dicta would never report a file that a program touches
             // continuously.
             _ => {
-                self.pending = Some((sight, now));
+                self.pending = Some(PendingContent {
+                    content: fingerprints,
+                    since: now,
+                });
                 ReloadAction::Nothing
             }
         }
@@ -117,44 +135,44 @@ mod tests {
 
     /// A test driver with a fake clock. Like the watcher, it checks after every change and after every wait.
     struct Driver {
-        quiet: ReloadDebouncer<&'static str>,
+        debouncer: ReloadDebouncer<&'static str>,
         good: &'static str,
         file: &'static str,
         now: Millis,
-        acts: Vec<(u64, ReloadAction, &'static str)>,
+        actions: Vec<(u64, ReloadAction, &'static str)>,
     }
 
     impl Driver {
         fn new() -> Self {
             Self {
-                quiet: ReloadDebouncer::default(),
+                debouncer: ReloadDebouncer::default(),
                 good: "old",
                 file: "old",
                 now: Millis(0),
-                acts: Vec::new(),
+                actions: Vec::new(),
             }
         }
 
         fn look(&mut self) {
-            let heard = match self.file {
+            let check = match self.file {
                 same if same == self.good => ReloadCheck::Unchanged,
                 "" | "ha!" => ReloadCheck::Broken,
                 "gone" => ReloadCheck::LoadsWithMissingFile,
                 _ => ReloadCheck::Loads,
             };
-            let act = self.quiet.on_check(self.now, self.file, heard);
-            if act == ReloadAction::Apply {
+            let action = self.debouncer.on_check(self.now, self.file, check);
+            if action == ReloadAction::Apply {
                 self.good = self.file;
             }
-            if act != ReloadAction::Nothing {
-                self.acts.push((self.now.0, act, self.file));
+            if action != ReloadAction::Nothing {
+                self.actions.push((self.now.0, action, self.file));
             }
         }
 
         /// Advances the clock and runs the checks that become due.
         fn pass(&mut self, gap: u64) {
             let until = self.now + Millis(gap);
-            while let Some(due) = self.quiet.next_check().filter(|due| *due <= until) {
+            while let Some(due) = self.debouncer.next_check().filter(|due| *due <= until) {
                 self.now = self.now.max(due);
                 self.look();
             }
@@ -171,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_torn_save_is_applied_once_and_never_told_within_the_quiet_time() {
+    fn partial_save_is_applied_once_and_not_reported_within_the_debounce() {
         for gap in [0, 1, 20, 100, 199] {
             for first_noticed in [true, false] {
                 let mut driver = Driver::new();
@@ -179,20 +197,20 @@ mod tests {
                 driver.pass(gap);
                 driver.write("new", true);
                 driver.pass(1000);
-                assert_eq!(driver.acts, [(gap, ReloadAction::Apply, "new")], "{gap}");
+                assert_eq!(driver.actions, [(gap, ReloadAction::Apply, "new")], "{gap}");
             }
         }
     }
 
     #[test]
-    fn a_longer_gap_is_told_and_goes_away() {
+    fn longer_gap_is_reported_and_recovers() {
         let mut driver = Driver::new();
         driver.write("", true);
         driver.pass(300);
         driver.write("old", true);
         driver.pass(1000);
         assert_eq!(
-            driver.acts,
+            driver.actions,
             [
                 (200, ReloadAction::Report, ""),
                 (300, ReloadAction::Recovered, "old")
@@ -201,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn another_broken_content_waits_anew_and_the_same_one_is_told_once() {
+    fn new_broken_content_restarts_the_wait_and_is_reported_once() {
         let mut driver = Driver::new();
         driver.write("", true);
         driver.pass(150);
@@ -211,11 +229,11 @@ mod tests {
         driver.pass(1000);
         driver.write("ha!", true);
         driver.pass(1000);
-        assert_eq!(driver.acts, [(350, ReloadAction::Report, "ha!")]);
+        assert_eq!(driver.actions, [(350, ReloadAction::Report, "ha!")]);
     }
 
     #[test]
-    fn a_file_that_is_gone_for_a_moment_is_not_a_removal() {
+    fn briefly_missing_file_is_not_a_removal() {
         let mut driver = Driver::new();
         driver.write("gone", true);
         driver.pass(50);
@@ -224,7 +242,7 @@ mod tests {
         driver.write("gone", true);
         driver.pass(1000);
         assert_eq!(
-            driver.acts,
+            driver.actions,
             [
                 (50, ReloadAction::Apply, "new"),
                 (1250, ReloadAction::Apply, "gone")
@@ -235,7 +253,7 @@ mod tests {
     /// Tries every sequence of up to four writes, each noticed or not, with gaps shorter and longer than the quiet
     /// time. The last write is always noticed, and its content must be the final state.
     #[test]
-    fn whatever_the_interleaving_the_last_content_is_what_holds() {
+    fn last_content_applies_after_any_sequence_of_writes() {
         const CONTENTS: [&str; 5] = ["", "ha!", "gone", "half", "old"];
         const GAPS: [u64; 3] = [0, 120, 260];
         let steps: Vec<(&str, u64, bool)> = CONTENTS
@@ -268,17 +286,20 @@ mod tests {
         driver.pass(1000);
         if end == "final" {
             assert_eq!(driver.good, "final", "{sequence:?}");
-            assert!(!driver.quiet.has_told(), "{sequence:?}");
+            assert!(!driver.debouncer.has_reported(), "{sequence:?}");
         } else {
-            assert!(driver.quiet.has_told(), "{sequence:?}");
+            assert!(driver.debouncer.has_reported(), "{sequence:?}");
         }
-        let told = driver.acts.iter().filter(|a| a.1 == ReloadAction::Report);
-        for (at, _, content) in told {
+        let reports = driver
+            .actions
+            .iter()
+            .filter(|a| a.1 == ReloadAction::Report);
+        for (at, _, content) in reports {
             assert!(
                 *at >= DEBOUNCE.0,
                 "{content} was told at {at}: {sequence:?}"
             );
         }
-        assert_eq!(driver.quiet.next_check(), None);
+        assert_eq!(driver.debouncer.next_check(), None);
     }
 }

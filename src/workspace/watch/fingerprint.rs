@@ -39,8 +39,10 @@ impl WatchScope {
     /// Collects what the given texts of dicta.yaml name.
     pub(super) fn from_configs(root: &Path, env: &Env, configs: &[Arc<str>]) -> Self {
         let mut scope = Self::default();
+        // dicta.yaml counts always, also if it is missing.
         scope.add_file(&root.join(CONFIG_FILE));
         for text in configs {
+            // A broken dicta.yaml names nothing; the caller adds the last good text.
             let Ok(doc) = yaml::read_document(text, Path::new(CONFIG_FILE)) else {
                 continue;
             };
@@ -94,6 +96,7 @@ impl WatchScope {
 
     /// Adds a folder and its parent. If the folder is missing, adds the nearest existing parent.
     fn add_folder(&mut self, folder: &Path) {
+        // A missing folder cannot be watched; its nearest parent reports when it is created.
         let there = folder
             .ancestors()
             .find(|folder| folder.is_dir())
@@ -118,6 +121,7 @@ impl WatchScope {
         }
         if let Some(matcher) = matcher {
             self.matchers.push(matcher);
+            // The first folder is the base of the glob; the others are below it.
             self.glob_folders.extend(folders.into_iter().next());
         }
     }
@@ -142,6 +146,7 @@ impl WatchScope {
 }
 
 fn digest_file(path: &Path) -> Option<Digest> {
+    // A missing file has no digest, which differs from every content.
     let text = files::read_text(path, MAX_FILE_BYTES).ok()?;
     Some(Digest::hash_bytes(text.as_bytes()))
 }
@@ -157,13 +162,14 @@ fn text_items(value: Option<&Value>) -> impl Iterator<Item = &str> {
 
 /// Returns true if all files that both sides contain are equal.
 pub(super) fn match_loaded_files(
-    sight: &FileFingerprints,
+    fingerprints: &FileFingerprints,
     root: &Path,
     files: &[(PathBuf, Arc<str>)],
 ) -> bool {
     files.iter().all(|(path, text)| {
-        sight
+        fingerprints
             .get(&root.join(path))
+            // The load may read files that were not watched yet.
             .is_none_or(|seen| seen.as_ref() == Some(&Digest::hash_bytes(text.as_bytes())))
     })
 }

@@ -80,8 +80,8 @@ pub struct WorkspaceWatcher {
 
 impl WorkspaceWatcher {
     /// Starts to watch, with a first check that finds files saved since the last good state. Must be called inside a
-    /// tokio runtime. `tell` returns false when the receiver is gone.
-    pub fn start(watch: WatchParams, tell: impl Fn(WatchEvent) -> bool + Send + 'static) -> Self {
+    /// tokio runtime. `send` returns false when the receiver is gone.
+    pub fn start(watch: WatchParams, send: impl Fn(WatchEvent) -> bool + Send + 'static) -> Self {
         let inbox = Arc::new(ChangeInbox::default());
         let dropped = CancellationToken::new();
         let worker = WatchWorker {
@@ -99,7 +99,7 @@ impl WorkspaceWatcher {
         tokio::spawn(async move {
             tokio::select! {
                 () = until.cancelled() => {}
-                () = run_worker(worker, tell) => {}
+                () = run_worker(worker, send) => {}
             }
         });
         Self {
@@ -115,28 +115,32 @@ impl WorkspaceWatcher {
 }
 
 /// Checks the files after each notification and each wait, on a blocking thread.
-async fn run_worker(mut worker: WatchWorker, tell: impl Fn(WatchEvent) -> bool) {
+async fn run_worker(mut worker: WatchWorker, send: impl Fn(WatchEvent) -> bool) {
     let clock = Arc::clone(&worker.params.clock);
-    let ear = Arc::clone(&worker.inbox);
+    let inbox = Arc::clone(&worker.inbox);
     loop {
-        let looked = tokio::task::spawn_blocking(move || {
+        // Reading files blocks, so it runs outside the runtime's own threads. The worker moves there and
+        // back.
+        let check = tokio::task::spawn_blocking(move || {
             let events = worker.check_files();
             (worker, events)
         });
-        let Ok((back, events)) = looked.await else {
+        let Ok((back, events)) = check.await else {
             return;
         };
         worker = back;
-        if !events.into_iter().all(&tell) {
+        if !events.into_iter().all(&send) {
             return;
         }
+        // The time is fixed before the inner loop, so that unrelated notifications do not postpone the check.
         let due = worker.next_check(clock.now());
         loop {
-            let heard = ear.notified.notified();
+            // `Notify` keeps one permit, so a notification between two waits is not lost.
+            let notified = inbox.notified.notified();
             match due {
-                None => heard.await,
+                None => notified.await,
                 Some(due) => tokio::select! {
-                    () = heard => {}
+                    () = notified => {}
                     () = clock.sleep(due.since(clock.now())) => break,
                 },
             }
@@ -166,13 +170,17 @@ struct WatchWorker {
 impl WatchWorker {
     /// Takes the received notifications. Returns true if one concerns the workspace's files.
     fn take_changes(&mut self) -> bool {
-        let heard = self.inbox.take();
-        if let Some(arms) = &mut self.watches {
-            for folder in &heard.removed_folders {
-                arms.forget_folder(folder);
+        let changes = self.inbox.take();
+        // This happens before the check, which then watches a new folder of the same name.
+        if let Some(watches) = &mut self.watches {
+            for folder in &changes.removed_folders {
+                watches.forget_folder(folder);
+            }
+            if changes.renew_all {
+                watches.forget_all();
             }
         }
-        heard.everything || heard.paths.iter().any(|path| self.scope.covers(path))
+        changes.everything || changes.paths.iter().any(|path| self.scope.covers(path))
     }
 
     /// Returns the time of the next check without a notification.
@@ -189,13 +197,14 @@ impl WatchWorker {
         let mut events = Vec::new();
         self.retry_at = None;
         for _ in 0..MAX_READ_TRIES {
+            // The order matters: watch, read, load. A change after the watch begins causes another check.
             events.extend(self.watch_folders());
-            let sight = self.scope.read_fingerprints();
-            if self.matches_last_good(&sight) {
-                let act = self
-                    .debouncer
-                    .on_check(self.now(), sight, ReloadCheck::Unchanged);
-                events.extend(self.recovery_event(act));
+            let fingerprints = self.scope.read_fingerprints();
+            if self.matches_last_good(&fingerprints) {
+                let action =
+                    self.debouncer
+                        .on_check(self.now(), fingerprints, ReloadCheck::Unchanged);
+                events.extend(self.recovery_event(action));
                 return events;
             }
             let mut named = Vec::new();
@@ -206,6 +215,7 @@ impl WatchWorker {
                 &mut named,
             );
             named.sort();
+            // A sorted list without repeats can be compared with the last one.
             named.dedup();
             if self.referenced != named {
                 // Watch before reading, so that a change during the read is noticed.
@@ -214,18 +224,18 @@ impl WatchWorker {
             }
             match loaded {
                 // A file changed while dicta read it, so the loaded state mixes two versions.
-                Ok(loaded) if !match_loaded_files(&sight, &loaded.root, &loaded.files) => {}
+                Ok(loaded) if !match_loaded_files(&fingerprints, &loaded.root, &loaded.files) => {}
                 Ok(loaded) => {
-                    events.extend(self.apply_loaded(loaded, sight));
+                    events.extend(self.apply_loaded(loaded, fingerprints));
                     return events;
                 }
                 Err(problems) => {
-                    if self.scope.read_fingerprints() != sight {
+                    if self.scope.read_fingerprints() != fingerprints {
                         continue;
                     }
                     if self
                         .debouncer
-                        .on_check(self.now(), sight, ReloadCheck::Broken)
+                        .on_check(self.now(), fingerprints, ReloadCheck::Broken)
                         == ReloadAction::Report
                     {
                         events.push(WatchEvent::Failed(problems));
@@ -234,6 +244,7 @@ impl WatchWorker {
                 }
             }
         }
+        // The files changed at every try, so a program is writing them. A short wait lets it finish.
         self.retry_at = Some(self.now() + RETRY_DELAY);
         events
     }
@@ -245,28 +256,30 @@ impl WatchWorker {
     /// Finds and watches the folders before any file is read. Repeats it if a folder is new, because files created
     /// before the watch began would be missed.
     fn watch_folders(&mut self) -> Option<WatchEvent> {
+        // Two rounds: the first may find new folders, and the second sees the files in them.
         for _ in 0..2 {
             self.scope = self.compute_scope();
             if self.is_polling {
                 return None;
             }
-            let armed = match &mut self.watches {
-                Some(arms) => arms.watch_folders(&self.scope.folders),
-                None => FolderWatches::new(Arc::clone(&self.inbox)).and_then(|arms| {
-                    let arms = self.watches.insert(arms);
-                    arms.watch_folders(&self.scope.folders)
+            let watched = match &mut self.watches {
+                Some(watches) => watches.watch_folders(&self.scope.folders),
+                None => FolderWatches::new(Arc::clone(&self.inbox)).and_then(|watches| {
+                    let watches = self.watches.insert(watches);
+                    watches.watch_folders(&self.scope.folders)
                 }),
             };
-            match armed {
+            match watched {
                 Ok(true) => {}
                 Ok(false) => return None,
                 Err(why) => {
+                    // Without the watches, the files are read at every interval until the watcher stops.
                     self.is_polling = true;
                     self.watches = None;
-                    let told = format!(
+                    let message = format!(
                         "files cannot be watched ({why}); saves are found by reading them each second"
                     );
-                    return Some(WatchEvent::Unwatched(told));
+                    return Some(WatchEvent::Unwatched(message));
                 }
             }
         }
@@ -286,7 +299,9 @@ impl WatchWorker {
             files.find(|(path, _)| path.as_os_str() == CONFIG_FILE)
         });
         let mut configs: Vec<Arc<str>> = now.into_iter().collect();
+        // If the present dicta.yaml is broken, the files of the last good one are still watched.
         configs.extend(good.map(|(_, text)| Arc::clone(text)));
+        // The present text is usually the last good one.
         configs.dedup();
         let mut scope = WatchScope::from_configs(root, env, &configs);
         for path in &self.referenced {
@@ -296,48 +311,58 @@ impl WatchWorker {
     }
 
     /// Returns true if the files have the content of the last good state.
-    fn matches_last_good(&mut self, sight: &FileFingerprints) -> bool {
+    fn matches_last_good(&mut self, fingerprints: &FileFingerprints) -> bool {
         let Some(good) = &self.params.last_good else {
             return false;
         };
+        // The first match fixes the fingerprints of the last good state; the loader itself keeps only texts.
         if self.good_fingerprints.is_none()
-            && match_loaded_files(sight, &good.root, &good.files)
-            && sight.values().filter(|seen| seen.is_some()).count() == count_distinct_files(good)
+            && match_loaded_files(fingerprints, &good.root, &good.files)
+            && fingerprints.values().filter(|seen| seen.is_some()).count()
+                == count_distinct_files(good)
         {
-            self.good_fingerprints = Some(sight.clone());
+            self.good_fingerprints = Some(fingerprints.clone());
         }
-        self.good_fingerprints.as_ref() == Some(sight)
+        self.good_fingerprints.as_ref() == Some(fingerprints)
     }
 
-    fn recovery_event(&self, act: ReloadAction) -> Option<WatchEvent> {
+    fn recovery_event(&self, action: ReloadAction) -> Option<WatchEvent> {
         let workspace = self
             .params
             .last_good
             .as_ref()
-            .filter(|_| act == ReloadAction::Recovered)?;
+            .filter(|_| action == ReloadAction::Recovered)?;
         Some(WatchEvent::Reloaded {
             workspace: Arc::clone(workspace),
             changed: Vec::new(),
         })
     }
 
-    fn apply_loaded(&mut self, loaded: Workspace, sight: FileFingerprints) -> Option<WatchEvent> {
+    fn apply_loaded(
+        &mut self,
+        loaded: Workspace,
+        fingerprints: FileFingerprints,
+    ) -> Option<WatchEvent> {
         let lost = self
             .good_fingerprints
             .as_ref()
-            .is_some_and(|good| has_lost_file(good, &sight));
-        let heard = if lost {
+            .is_some_and(|good| has_lost_file(good, &fingerprints));
+        let check = if lost {
             ReloadCheck::LoadsWithMissingFile
         } else {
             ReloadCheck::Loads
         };
-        if self.debouncer.on_check(self.now(), sight.clone(), heard) != ReloadAction::Apply {
+        if self
+            .debouncer
+            .on_check(self.now(), fingerprints.clone(), check)
+            != ReloadAction::Apply
+        {
             return None;
         }
         let workspace = Arc::new(loaded);
         let changed = list_changed_files(self.params.last_good.as_deref(), &workspace);
         self.params.last_good = Some(Arc::clone(&workspace));
-        self.good_fingerprints = Some(sight);
+        self.good_fingerprints = Some(fingerprints);
         Some(WatchEvent::Reloaded { workspace, changed })
     }
 }

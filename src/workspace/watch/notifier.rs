@@ -19,8 +19,10 @@ pub(super) struct FileChanges {
     pub(super) paths: Vec<PathBuf>,
     /// True if events may be missing or a full check was requested.
     pub(super) everything: bool,
-    /// Watched folders that no longer exist.
-    pub(super) removed_folders: Vec<PathBuf>,
+    /// Removed and renamed paths. Watched folders among them need a new watch.
+    pub(super) removed_folders: BTreeSet<PathBuf>,
+    /// True if more paths were removed than dicta remembers, so that every watch must be renewed.
+    pub(super) renew_all: bool,
 }
 
 /// The place where the system's notifications arrive.
@@ -33,13 +35,13 @@ pub(super) struct ChangeInbox {
 impl ChangeInbox {
     /// Requests a check of everything.
     pub(super) fn mark_everything(&self) {
-        self.update_changes(|heard| heard.everything = true);
+        self.update_changes(|changes| changes.everything = true);
     }
 
     /// Takes the notifications since the last call.
     pub(super) fn take(&self) -> FileChanges {
-        let mut heard = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut *heard)
+        let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *changes)
     }
 
     fn update_changes(&self, change: impl FnOnce(&mut FileChanges)) {
@@ -48,6 +50,7 @@ impl ChangeInbox {
     }
 
     fn add_event(&self, event: notify::Result<notify::Event>) {
+        // An error of the system may mean lost events.
         let Ok(event) = event else {
             return self.mark_everything();
         };
@@ -63,18 +66,20 @@ impl ChangeInbox {
             EventKind::Remove(RemoveKind::Folder | RemoveKind::Any | RemoveKind::Other)
                 | EventKind::Modify(notify::event::ModifyKind::Name(_))
         );
-        self.update_changes(|heard| {
+        self.update_changes(|changes| {
             if removed {
-                heard.removed_folders.extend(event.paths.iter().cloned());
+                changes.removed_folders.extend(event.paths.iter().cloned());
             }
-            heard.paths.extend(event.paths);
-            if rescan || heard.paths.len() > MAX_PATHS {
-                heard.paths.clear();
-                heard.everything = true;
+            changes.paths.extend(event.paths);
+            if rescan || changes.paths.len() > MAX_PATHS {
+                changes.paths.clear();
+                changes.everything = true;
             }
-            if heard.removed_folders.len() > MAX_PATHS {
-                // The list of removed folders stays complete, because each of them needs a new watch.
-                heard.removed_folders.dedup();
+            // A folder that is missing here would keep a dead watch, so beyond the limit all watches are renewed.
+            if changes.removed_folders.len() > MAX_PATHS {
+                changes.removed_folders.clear();
+                changes.renew_all = true;
+                changes.everything = true;
             }
         });
     }
@@ -83,13 +88,20 @@ impl ChangeInbox {
 /// The watches on folders.
 pub(super) struct FolderWatches {
     watcher: RecommendedWatcher,
-    watched: HashMap<PathBuf, (u64, u64)>,
+    watched: HashMap<PathBuf, FolderIdentity>,
+}
+
+/// The identity of a folder. A new folder of the same name has another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct FolderIdentity {
+    device: u64,
+    inode: u64,
 }
 
 impl FolderWatches {
     /// Creates an empty set of watches. The error is the end of a sentence.
-    pub(super) fn new(ear: std::sync::Arc<ChangeInbox>) -> Result<Self, String> {
-        let watcher = notify::recommended_watcher(move |event| ear.add_event(event))
+    pub(super) fn new(inbox: std::sync::Arc<ChangeInbox>) -> Result<Self, String> {
+        let watcher = notify::recommended_watcher(move |event| inbox.add_event(event))
             .map_err(explain_error)?;
         Ok(Self {
             watcher,
@@ -105,8 +117,17 @@ impl FolderWatches {
         }
     }
 
+    /// Drops all watches. The next call of [`Self::watch_folders`] renews them.
+    pub(super) fn forget_all(&mut self) {
+        let folders: Vec<PathBuf> = self.watched.keys().cloned().collect();
+        for folder in folders {
+            self.forget_folder(&folder);
+        }
+    }
+
     /// Watches exactly these folders. Returns true if one of them is new.
     pub(super) fn watch_folders(&mut self, wanted: &BTreeSet<PathBuf>) -> Result<bool, String> {
+        // A folder of the same name may be a new one; only device and inode show that.
         let idle: Vec<PathBuf> = self
             .watched
             .iter()
@@ -123,6 +144,7 @@ impl FolderWatches {
             if self.watched.contains_key(path) {
                 continue;
             }
+            // A missing folder is skipped: its parent is watched too.
             let Some(known) = folder_identity(path) else {
                 continue;
             };
@@ -147,9 +169,12 @@ fn is_denied(error: &notify::Error) -> bool {
     matches!(&error.kind, notify::ErrorKind::Io(io) if io.kind() == std::io::ErrorKind::PermissionDenied)
 }
 
-fn folder_identity(path: &Path) -> Option<(u64, u64)> {
+fn folder_identity(path: &Path) -> Option<FolderIdentity> {
     let meta = path.metadata().ok().filter(std::fs::Metadata::is_dir)?;
-    Some((meta.dev(), meta.ino()))
+    Some(FolderIdentity {
+        device: meta.dev(),
+        inode: meta.ino(),
+    })
 }
 
 fn explain_error(error: notify::Error) -> String {
@@ -159,5 +184,38 @@ fn explain_error(error: notify::Error) -> String {
         }
         notify::ErrorKind::Io(io) => io.to_string(),
         other => format!("{other:?}").to_lowercase(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn remove_folder(inbox: &ChangeInbox, path: &str) {
+        let event = notify::Event::new(EventKind::Remove(RemoveKind::Folder));
+        inbox.add_event(Ok(event.add_path(PathBuf::from(path))));
+    }
+
+    #[test]
+    fn repeated_removals_are_remembered_once() {
+        let inbox = ChangeInbox::default();
+        for _ in 0..=MAX_PATHS {
+            remove_folder(&inbox, "/w/a");
+            remove_folder(&inbox, "/w/b");
+        }
+        let changes = inbox.take();
+        assert_eq!(changes.removed_folders.len(), 2);
+        assert!(!changes.renew_all, "two folders are below the limit");
+    }
+
+    #[test]
+    fn too_many_removals_renew_every_watch() {
+        let inbox = ChangeInbox::default();
+        for number in 0..=MAX_PATHS {
+            remove_folder(&inbox, &format!("/w/{number}"));
+        }
+        let changes = inbox.take();
+        assert!(changes.removed_folders.is_empty());
+        assert!(changes.renew_all && changes.everything);
     }
 }

@@ -10,7 +10,7 @@ use crate::handlers::EvalTypeRegistry;
 use crate::workspace::load;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-struct Bed {
+struct WatchTest {
     dir: tempfile::TempDir,
     clock: FakeClock,
     watcher: WorkspaceWatcher,
@@ -44,7 +44,7 @@ fn write(root: &Path, file: &str, text: &str) {
     fs::write(path, text).expect("a file");
 }
 
-impl Bed {
+impl WatchTest {
     fn files() -> tempfile::TempDir {
         let dir = tempfile::tempdir().expect("a folder");
         let root = dir.path().join("w");
@@ -123,102 +123,110 @@ fn runs_root(dir: &tempfile::TempDir) -> PathBuf {
 }
 
 #[tokio::test]
-async fn no_save_by_rename_is_lost() {
-    let mut bed = Bed::new();
+async fn save_by_rename_is_noticed() {
+    let mut watch_test = WatchTest::new();
     for number in 1..=10 {
-        write(&bed.path(""), ".tmp", &rubric(number));
-        fs::rename(bed.path(".tmp"), bed.path("rubrics/beam.yaml")).expect("renamed");
-        let changed = bed.applies(&rubric(number)).await;
+        write(&watch_test.path(""), ".tmp", &rubric(number));
+        fs::rename(
+            watch_test.path(".tmp"),
+            watch_test.path("rubrics/beam.yaml"),
+        )
+        .expect("renamed");
+        let changed = watch_test.applies(&rubric(number)).await;
         assert_eq!(changed, [PathBuf::from("rubrics/beam.yaml")]);
     }
 }
 
 #[tokio::test]
-async fn no_torn_save_is_lost_and_none_is_an_error() {
-    let mut bed = Bed::new();
+async fn partial_save_is_noticed_and_is_not_an_error() {
+    let mut watch_test = WatchTest::new();
     for number in 1..=10 {
-        write(&bed.path(""), "rubrics/beam.yaml", "");
-        bed.waits().await;
-        bed.clock.advance(Millis(150));
-        write(&bed.path(""), "rubrics/beam.yaml", &rubric(number));
-        bed.applies(&rubric(number)).await;
+        write(&watch_test.path(""), "rubrics/beam.yaml", "");
+        watch_test.waits().await;
+        watch_test.clock.advance(Millis(150));
+        write(&watch_test.path(""), "rubrics/beam.yaml", &rubric(number));
+        watch_test.applies(&rubric(number)).await;
     }
 }
 
 #[tokio::test]
-async fn a_save_in_pieces_ends_in_its_whole() {
+async fn save_in_several_writes_loads_the_final_content() {
     use std::io::Write as _;
-    let mut bed = Bed::new();
+    let mut watch_test = WatchTest::new();
     for number in 1..=10 {
         let text = rubric(number);
-        let mut file = fs::File::create(bed.path("rubrics/beam.yaml")).expect("a file");
+        let mut file = fs::File::create(watch_test.path("rubrics/beam.yaml")).expect("a file");
         for piece in text.as_bytes().chunks(17) {
             file.write_all(piece).expect("written");
             // The watcher may see any prefix of the text, or nothing.
             tokio::task::yield_now().await;
         }
         drop(file);
-        bed.applies(&text).await;
+        watch_test.applies(&text).await;
     }
 }
 
 #[tokio::test]
-async fn the_backup_dance_of_an_editor_is_one_save() {
-    let mut bed = Bed::new();
+async fn save_with_a_backup_file_is_one_reload() {
+    let mut watch_test = WatchTest::new();
     for number in 1..=10 {
         let (file, backup) = (
-            bed.path("rubrics/beam.yaml"),
-            bed.path("rubrics/beam.yaml~"),
+            watch_test.path("rubrics/beam.yaml"),
+            watch_test.path("rubrics/beam.yaml~"),
         );
         fs::rename(&file, &backup).expect("renamed");
-        bed.waits().await;
+        watch_test.waits().await;
         fs::write(&file, rubric(number)).expect("written");
         fs::remove_file(&backup).expect("removed");
-        bed.applies(&rubric(number)).await;
+        watch_test.applies(&rubric(number)).await;
     }
 }
 
 #[tokio::test]
-async fn a_broken_save_is_told_after_the_quiet_time_and_goes_away() {
-    let mut bed = Bed::new();
-    write(&bed.path(""), "rubrics/beam.yaml", "evals:\n  - id: [\n");
-    bed.waits().await;
-    bed.clock.advance(Millis(199));
-    assert!(bed.events.try_recv().is_err(), "told too early");
-    bed.clock.advance(Millis(1));
-    let problems = bed.fails().await;
+async fn broken_save_is_reported_after_the_debounce_and_recovers() {
+    let mut watch_test = WatchTest::new();
+    write(
+        &watch_test.path(""),
+        "rubrics/beam.yaml",
+        "evals:\n  - id: [\n",
+    );
+    watch_test.waits().await;
+    watch_test.clock.advance(Millis(199));
+    assert!(watch_test.events.try_recv().is_err(), "told too early");
+    watch_test.clock.advance(Millis(1));
+    let problems = watch_test.fails().await;
     assert!(
         problems[0].starts_with("rubrics/beam.yaml:"),
         "{problems:?}"
     );
     // The content is as before, so nothing changed. The watcher reports that.
-    write(&bed.path(""), "rubrics/beam.yaml", &rubric(0));
-    assert_eq!(bed.applies(&rubric(0)).await, Vec::<PathBuf>::new());
-    write(&bed.path(""), "rubrics/beam.yaml", &rubric(1));
-    bed.applies(&rubric(1)).await;
+    write(&watch_test.path(""), "rubrics/beam.yaml", &rubric(0));
+    assert_eq!(watch_test.applies(&rubric(0)).await, Vec::<PathBuf>::new());
+    write(&watch_test.path(""), "rubrics/beam.yaml", &rubric(1));
+    watch_test.applies(&rubric(1)).await;
 }
 
 #[tokio::test]
 async fn a_new_rubric_and_a_new_folder_are_seen() {
-    let mut bed = Bed::new();
-    write(&bed.path(""), "rubrics/new.yaml", &rubric(7));
+    let mut watch_test = WatchTest::new();
+    write(&watch_test.path(""), "rubrics/new.yaml", &rubric(7));
     assert_eq!(
-        bed.applies(&rubric(7)).await,
+        watch_test.applies(&rubric(7)).await,
         [PathBuf::from("rubrics/new.yaml")]
     );
     // The folder is removed and created again: it is a new folder and needs a new watch.
     for number in 1..=3 {
-        fs::remove_dir_all(bed.path("rubrics")).expect("removed");
-        bed.waits().await;
-        write(&bed.path(""), "rubrics/beam.yaml", &rubric(number));
+        fs::remove_dir_all(watch_test.path("rubrics")).expect("removed");
+        watch_test.waits().await;
+        write(&watch_test.path(""), "rubrics/beam.yaml", &rubric(number));
         // The other rubric is really gone; the watcher accepts that after the quiet time.
         if number == 1 {
-            bed.waits().await;
+            watch_test.waits().await;
         }
         loop {
-            bed.clock.advance(Millis(200));
+            watch_test.clock.advance(Millis(200));
             tokio::task::yield_now().await;
-            match bed.events.try_recv() {
+            match watch_test.events.try_recv() {
                 Ok(WatchEvent::Reloaded { workspace, .. })
                     if &*workspace.rubrics[0].source == rubric(number).as_str() =>
                 {
@@ -232,29 +240,29 @@ async fn a_new_rubric_and_a_new_folder_are_seen() {
 }
 
 #[tokio::test]
-async fn what_was_saved_before_the_first_look_is_found() {
-    let dir = Bed::files();
+async fn save_before_the_first_check_is_found() {
+    let dir = WatchTest::files();
     let good = loaded(&dir.path().join("w"));
     write(&dir.path().join("w"), "rubrics/beam.yaml", &rubric(3));
-    let mut bed = Bed::over(dir, Some(good));
-    bed.applies(&rubric(3)).await;
+    let mut watch_test = WatchTest::over(dir, Some(good));
+    watch_test.applies(&rubric(3)).await;
 }
 
 #[tokio::test]
-async fn a_workspace_that_never_loaded_is_mended() {
-    let dir = Bed::files();
+async fn workspace_that_never_loaded_loads_after_a_fix() {
+    let dir = WatchTest::files();
     write(&dir.path().join("w"), "dicta.yaml", "rubrics: [\n");
-    let mut bed = Bed::over(dir, None);
-    bed.waits().await;
-    bed.clock.advance(Millis(200));
-    bed.fails().await;
-    write(&bed.path(""), "dicta.yaml", CONFIG_TEXT);
-    bed.applies(&rubric(0)).await;
+    let mut watch_test = WatchTest::over(dir, None);
+    watch_test.waits().await;
+    watch_test.clock.advance(Millis(200));
+    watch_test.fails().await;
+    write(&watch_test.path(""), "dicta.yaml", CONFIG_TEXT);
+    watch_test.applies(&rubric(0)).await;
 }
 
 #[tokio::test]
-async fn where_nothing_can_be_watched_files_are_read_each_second() {
-    let dir = Bed::files();
+async fn unwatchable_files_are_polled_each_second() {
+    let dir = WatchTest::files();
     let root = runs_root(&dir);
     let clock = FakeClock::new();
     let (tell, mut events) = unbounded_channel();
@@ -292,12 +300,12 @@ async fn where_nothing_can_be_watched_files_are_read_each_second() {
 }
 
 #[tokio::test]
-async fn a_look_that_is_asked_for_reads_what_no_event_told() {
-    let mut bed = Bed::new();
-    bed.watcher.check_now();
-    write(&bed.path(""), "rubrics/beam.yaml", &rubric(1));
-    bed.watcher.check_now();
-    bed.applies(&rubric(1)).await;
+async fn requested_check_finds_changes_without_a_notification() {
+    let mut watch_test = WatchTest::new();
+    watch_test.watcher.check_now();
+    write(&watch_test.path(""), "rubrics/beam.yaml", &rubric(1));
+    watch_test.watcher.check_now();
+    watch_test.applies(&rubric(1)).await;
 }
 
 const BY_FILE: &str = "evals:
@@ -305,18 +313,18 @@ const BY_FILE: &str = "evals:
 ";
 
 #[tokio::test]
-async fn what_a_rubric_names_is_watched_too() {
-    let dir = Bed::files();
+async fn files_named_by_a_rubric_are_watched() {
+    let dir = WatchTest::files();
     write(&runs_root(&dir), "rubrics/beam.yaml", BY_FILE);
     write(&runs_root(&dir), "guides/tone.md", "Polite");
     let good = loaded(&runs_root(&dir));
     let guide = PathBuf::from("guides/tone.md");
     assert!(good.files.iter().any(|(path, _)| *path == guide), "kept");
-    let mut bed = Bed::over(dir, Some(good));
+    let mut watch_test = WatchTest::over(dir, Some(good));
     for criteria in ["Concrete", "Short"] {
-        write(&bed.path(""), "guides/tone.md", criteria);
+        write(&watch_test.path(""), "guides/tone.md", criteria);
         loop {
-            let WatchEvent::Reloaded { workspace, changed } = bed.event().await else {
+            let WatchEvent::Reloaded { workspace, changed } = watch_test.event().await else {
                 panic!("only reloads were expected");
             };
             if workspace.rubrics[0].evals[0].params["criteria"] == criteria {
@@ -325,16 +333,16 @@ async fn what_a_rubric_names_is_watched_too() {
             }
         }
     }
-    fs::remove_file(bed.path("guides/tone.md")).expect("it is there");
-    bed.waits().await;
-    bed.clock.advance(Millis(200));
-    let why = bed.fails().await;
+    fs::remove_file(watch_test.path("guides/tone.md")).expect("it is there");
+    watch_test.waits().await;
+    watch_test.clock.advance(Millis(200));
+    let why = watch_test.fails().await;
     assert!(
         why[0].contains("`../guides/tone.md` does not exist"),
         "{why:?}"
     );
-    write(&bed.path(""), "guides/tone.md", "Again");
-    let WatchEvent::Reloaded { workspace, .. } = bed.event().await else {
+    write(&watch_test.path(""), "guides/tone.md", "Again");
+    let WatchEvent::Reloaded { workspace, .. } = watch_test.event().await else {
         panic!("a reload was expected");
     };
     assert_eq!(workspace.rubrics[0].evals[0].params["criteria"], "Again");
@@ -350,8 +358,8 @@ async fn what_a_rubric_names_is_watched_too() {
 }
 
 #[tokio::test]
-async fn a_tools_file_reloads_and_a_bad_one_keeps_the_last_good() {
-    let dir = Bed::files();
+async fn broken_tools_file_keeps_the_last_good_workspace() {
+    let dir = WatchTest::files();
     let root = dir.path().join("w");
     write(&root, "dicta.yaml", &format!("{CONFIG_TEXT}tools: tools\n"));
     let file = |says: &str| {
@@ -361,9 +369,9 @@ async fn a_tools_file_reloads_and_a_bad_one_keeps_the_last_good() {
     };
     write(&root, "tools/a.yaml", &file("one"));
     let good = loaded(&root);
-    let mut bed = Bed::over(dir, Some(good));
+    let mut watch_test = WatchTest::over(dir, Some(good));
     write(&root, "tools/a.yaml", &file("two"));
-    let WatchEvent::Reloaded { workspace, changed } = bed.event().await else {
+    let WatchEvent::Reloaded { workspace, changed } = watch_test.event().await else {
         panic!("it reloads");
     };
     assert_eq!(changed, [PathBuf::from("tools/a.yaml")]);
@@ -373,8 +381,8 @@ async fn a_tools_file_reloads_and_a_bad_one_keeps_the_last_good() {
         "tools/b.yaml",
         "tools: {u: {kind: echo, source: z}}\n",
     );
-    bed.waits().await;
-    bed.clock.advance(Millis(200));
-    let problems = bed.fails().await;
+    watch_test.waits().await;
+    watch_test.clock.advance(Millis(200));
+    let problems = watch_test.fails().await;
     assert!(problems[0].starts_with("tools/b.yaml:1:"), "{problems:?}");
 }

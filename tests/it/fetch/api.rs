@@ -90,7 +90,7 @@ async fn call(work: &Arc<dyn ToolExecutor>, values: &str) -> (ToolResponse, Vec<
 }
 
 #[tokio::test]
-async fn an_api_is_asked_with_the_values_and_its_json_comes_back_readable() {
+async fn http_tool_sends_its_values_and_returns_readable_json() {
     let (port, heard) = serve(|_| {
         reply(
             200,
@@ -132,7 +132,7 @@ async fn an_api_is_asked_with_the_values_and_its_json_comes_back_readable() {
 }
 
 #[tokio::test]
-async fn statuses_are_errors_with_the_beginning_of_their_body() {
+async fn http_tool_reports_an_error_status_with_the_body() {
     let (port, _) = serve(|request| {
         let status = request
             .split(['/', ' ', '?'])
@@ -197,7 +197,7 @@ async fn statuses_are_errors_with_the_beginning_of_their_body() {
 }
 
 #[tokio::test]
-async fn a_source_goes_through_the_guard_like_any_page() {
+async fn http_source_passes_the_address_guard() {
     let trap = canary(LOOPBACK, 0).expect("any port");
     let trap_port = trap.local_addr().expect("bound").port();
     let (port, _) = serve(move |_| {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::cli::Bench;
+use crate::cli::TestDir;
 use crate::support::tls::{Response, TlsServer};
 
 fn json(bytes: &[u8]) -> Value {
@@ -10,23 +10,23 @@ fn json(bytes: &[u8]) -> Value {
 }
 
 /// A workspace whose judge `open` may fetch from `host` on the server's port.
-fn bench(server: &TlsServer, host: &str) -> Bench {
-    let bench = Bench::new();
+fn test_dir(server: &TlsServer, host: &str) -> TestDir {
+    let test_dir = TestDir::new();
     let judge = format!(
         "judges:\n  open:\n    provider: openai\n    base_url: http://127.0.0.1:9/v1\n    model: m\n    tools: [{{ fetch_url: \
          {{ allow_hosts: [\"{host}:{}\"], ca_file: {} }} }}]\n",
         server.port(),
         server.ca_file().display()
     );
-    bench.workspace(
+    test_dir.workspace(
         &judge,
         "  - { id: a, type: contains, params: { patterns: [x] } }\n",
     );
-    bench
+    test_dir
 }
 
 #[test]
-fn an_opened_host_is_fetched_with_a_warning_and_no_proxy() {
+fn allowed_private_host_is_fetched_with_a_warning_and_no_proxy() {
     let server = TlsServer::serving(
         &["xn--bcher-kva.test"],
         vec![("/", Response::page("text/plain", "found"))],
@@ -34,12 +34,12 @@ fn an_opened_host_is_fetched_with_a_warning_and_no_proxy() {
     let proxy = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback");
     proxy.set_nonblocking(true).expect("a plain socket");
     let proxy_url = format!("http://{}", proxy.local_addr().expect("bound"));
-    let bench = bench(&server, "Bücher.test");
+    let test_dir = test_dir(&server, "Bücher.test");
     let port = server.port();
     let url = format!(r#"{{"url":"https:\/\/bücher.test:{port}\/"}}"#);
     let resolve = format!("BÜCHER.test.:{port}:127.0.0.1");
     let run = |proxies: &[(&str, &str)]| {
-        let mut command = bench.command(&[
+        let mut command = test_dir.command(&[
             "tool",
             "fetch_url",
             &url,
@@ -85,15 +85,15 @@ fn an_opened_host_is_fetched_with_a_warning_and_no_proxy() {
 }
 
 #[test]
-fn addresses_given_by_hand_are_judged_like_any() {
-    let bench = Bench::new();
+fn addresses_on_the_command_line_pass_the_same_guard() {
+    let test_dir = TestDir::new();
     let call = |url: &str, resolve: &[&str]| {
         let json_url = format!(r#"{{"url":"{url}"}}"#);
         let mut args = vec!["tool", "fetch_url", &json_url, "--format", "json"];
         for entry in resolve {
             args.extend(["--resolve", entry]);
         }
-        let output = bench.dicta(&args);
+        let output = test_dir.dicta(&args);
         assert_eq!(output.status.code(), Some(1), "{resolve:?}");
         assert_eq!(String::from_utf8_lossy(&output.stderr), "");
         let report = json(&output.stdout);
@@ -131,6 +131,6 @@ fn addresses_given_by_hand_are_judged_like_any() {
         let refused = hop["refused"].as_str().unwrap_or_default();
         assert!(refused.starts_with("address: "), "{hop}");
     }
-    let bad = bench.dicta(&["tool", "fetch_url", "{}", "--resolve", "a.test:10.0.0.1"]);
+    let bad = test_dir.dicta(&["tool", "fetch_url", "{}", "--resolve", "a.test:10.0.0.1"]);
     assert_eq!(bad.status.code(), Some(2));
 }

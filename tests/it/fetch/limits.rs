@@ -28,7 +28,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_long_page_is_cut_and_says_where() {
+async fn long_page_is_truncated_with_a_note() {
     let server = TlsServer::serving(
         &["wiki.test"],
         vec![
@@ -46,7 +46,7 @@ async fn a_long_page_is_cut_and_says_where() {
 }
 
 #[tokio::test]
-async fn an_endless_body_is_cut_at_the_cap() {
+async fn endless_body_is_truncated_at_the_limit() {
     let server = serving(vec![bytes(HEAD), Step::Forever(vec![b'x'; 16 << 10])]);
     let fetcher = Fetcher::of(&server, &Names::all_at(LOOPBACK));
     let (answer, _) = fetcher.call(&wiki(&server, "/")).await.expect("called");
@@ -55,7 +55,7 @@ async fn an_endless_body_is_cut_at_the_cap() {
 }
 
 #[tokio::test]
-async fn honest_gzip_is_read_and_a_bomb_is_not() {
+async fn gzip_is_read_and_a_gzip_bomb_is_refused() {
     let server = TlsServer::serving(
         &["wiki.test"],
         vec![
@@ -93,7 +93,7 @@ async fn honest_gzip_is_read_and_a_bomb_is_not() {
 }
 
 #[tokio::test]
-async fn endless_many_and_large_headers_are_refused() {
+async fn endless_and_large_headers_are_refused() {
     let many = "x: y\r\n".repeat(101);
     let large = format!("x: {}\r\n", "y".repeat(4000)).repeat(20);
     let start = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n";
@@ -117,7 +117,7 @@ async fn endless_many_and_large_headers_are_refused() {
 }
 
 #[tokio::test]
-async fn a_body_that_drips_ends_with_the_one_deadline() {
+async fn slow_body_ends_at_the_deadline() {
     let hold = Arc::new(Hold::default());
     let mut steps = vec![bytes(HEAD)];
     for _ in 0..20 {
@@ -149,7 +149,7 @@ async fn a_body_that_drips_ends_with_the_one_deadline() {
 }
 
 #[tokio::test]
-async fn headers_that_never_end_wait_no_longer_than_the_deadline() {
+async fn endless_headers_end_at_the_deadline() {
     let hold = Arc::new(Hold::default());
     let server = serving(vec![
         bytes("HTTP/1.1 200 OK\r\nx: "),
@@ -168,7 +168,7 @@ async fn headers_that_never_end_wait_no_longer_than_the_deadline() {
 }
 
 #[tokio::test]
-async fn a_server_that_never_shakes_hands_waits_no_longer_than_the_deadline() {
+async fn stalled_handshake_ends_at_the_deadline() {
     // Its certificate file is wanted, its socket is not.
     let trusted = TlsServer::serving(&["wiki.test"], vec![]);
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
@@ -182,16 +182,16 @@ async fn a_server_that_never_shakes_hands_waits_no_longer_than_the_deadline() {
     fetcher.clock = Arc::new(clock.clone());
     let url = format!("https://wiki.test:{port}/");
     let silent = async {
-        let held = listener.accept().await.expect("a connection");
+        let connection = listener.accept().await.expect("a connection");
         clock.advance(Millis::from_secs(10));
-        held
+        connection
     };
     let (text, _held) = tokio::join!(fetcher.text(&url), silent);
     assert_eq!(text, format!("Error: timeout after 10s fetching {url}"));
 }
 
 #[tokio::test]
-async fn a_resolver_that_never_answers_waits_five_seconds() {
+async fn stalled_name_lookup_ends_after_five_seconds() {
     struct Silent;
     impl dicta::net::Resolver for Silent {
         fn lookup<'a>(
@@ -206,9 +206,9 @@ async fn a_resolver_that_never_answers_waits_five_seconds() {
     let guard =
         dicta::net::AddressGuard::new(dicta::net::AddressPolicy::default(), Arc::new(Silent));
     let ours: Arc<dyn dicta::clock::Clock> = Arc::new(clock.clone());
-    let told = super::plain::Told::default();
+    let recorded_hops = super::plain::RecordedHops::default();
     let limits = dicta::net::FetchLimits::default();
-    let fetching = guard.get("https://beam.apache.org/", &ours, limits, &told);
+    let fetching = guard.get("https://beam.apache.org/", &ours, limits, &recorded_hops);
     let late = async { clock.advance(Millis::from_secs(5)) };
     let (ended, ()) = tokio::join!(fetching, late);
     let error = ended.expect_err("nobody answers");

@@ -67,9 +67,9 @@ pub(crate) fn canary(address: IpAddr, port: u16) -> Option<TcpListener> {
 
 /// Keeps what the guard told.
 #[derive(Default)]
-pub(crate) struct Told(pub(crate) Mutex<Vec<Hop>>);
+pub(crate) struct RecordedHops(pub(crate) Mutex<Vec<Hop>>);
 
-impl HopObserver for Told {
+impl HopObserver for RecordedHops {
     fn record_hop(&self, hop: Hop) -> BoxFuture<'_, ()> {
         self.0.lock().expect("no panic").push(hop);
         Box::pin(std::future::ready(()))

@@ -10,7 +10,7 @@ fn ip(text: &str) -> IpAddr {
 }
 
 /// `wiki.test` is the server; `metadata.test` and `lan.test` are where no judge may go.
-fn world(host: &str) -> Vec<IpAddr> {
+fn resolve_host(host: &str) -> Vec<IpAddr> {
     match host {
         "wiki.test" => vec![LOOPBACK],
         "metadata.test" => vec![ip("169.254.169.254")],
@@ -21,7 +21,7 @@ fn world(host: &str) -> Vec<IpAddr> {
 }
 
 #[tokio::test]
-async fn every_redirect_code_to_a_private_place_is_refused() {
+async fn redirect_of_every_code_to_a_private_address_is_refused() {
     let canary = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback");
     let canary_port = canary.local_addr().expect("bound").port();
     canary.set_nonblocking(true).expect("a plain socket");
@@ -48,16 +48,16 @@ async fn every_redirect_code_to_a_private_place_is_refused() {
                 &["wiki.test"],
                 vec![("/", Response::redirect(code, target))],
             );
-            let names = Names::answering(|host, _| world(host));
+            let names = Names::answering(|host, _| resolve_host(host));
             let fetcher = Fetcher::of(&server, &names);
             let (answer, hops) = fetcher.call(&wiki(&server, "/")).await.expect("called");
             assert!(answer.is_error, "{code} {target}: {}", answer.text);
-            let told: Vec<_> = hops
+            let hop_results: Vec<_> = hops
                 .iter()
                 .map(|h| (h.status, h.refused.as_deref()))
                 .collect();
-            let [(Some(first), None), (None, Some(why))] = told[..] else {
-                panic!("{code} {target}: {told:?}");
+            let [(Some(first), None), (None, Some(why))] = hop_results[..] else {
+                panic!("{code} {target}: {hop_results:?}");
             };
             assert_eq!(first, code);
             assert!(why.starts_with(rule), "{code} {target}: {why}");
@@ -68,7 +68,7 @@ async fn every_redirect_code_to_a_private_place_is_refused() {
 }
 
 #[tokio::test]
-async fn https_never_goes_down_to_http_on_the_same_host() {
+async fn redirect_from_https_to_http_is_refused() {
     let server = TlsServer::answering(&["wiki.test"], |request| {
         let port = request.headers.iter().find(|(name, _)| name == "host");
         let host = port.map_or("", |(_, host)| host.as_str());
@@ -83,7 +83,7 @@ async fn https_never_goes_down_to_http_on_the_same_host() {
 }
 
 #[tokio::test]
-async fn five_redirects_are_followed_and_the_sixth_is_not() {
+async fn fetch_follows_five_redirects_and_refuses_the_sixth() {
     let server = TlsServer::answering(&["wiki.test"], |request| {
         let left: u32 = request.path[1..].parse().unwrap_or(0);
         match left {
@@ -109,7 +109,7 @@ async fn five_redirects_are_followed_and_the_sixth_is_not() {
 }
 
 #[tokio::test]
-async fn a_name_is_looked_up_once_a_hop_and_dialled_where_it_was_judged() {
+async fn name_is_resolved_once_per_hop_and_the_checked_address_is_used() {
     let server = TlsServer::serving(
         &["wiki.test"],
         vec![
@@ -146,7 +146,7 @@ async fn a_name_is_looked_up_once_a_hop_and_dialled_where_it_was_judged() {
 }
 
 #[tokio::test]
-async fn one_private_answer_among_public_ones_refuses_the_name() {
+async fn one_private_address_among_public_ones_refuses_the_name() {
     let server = TlsServer::serving(&["wiki.test"], vec![]);
     let public = ip("93.184.216.34");
     for private in [

@@ -9,7 +9,7 @@ use dicta::net::{
     HostRule, Resolver,
 };
 
-use super::plain::{Told, canary, reply, serve};
+use super::plain::{RecordedHops, canary, reply, serve};
 use super::{LOOPBACK, Names};
 use crate::support::tls::{Hold, Response, Step, TlsServer};
 
@@ -29,9 +29,9 @@ async fn send(
     asking: GuardedRequest<'_>,
     clock: Arc<dyn Clock>,
 ) -> Result<FetchReply, FetchError> {
-    let told = Told::default();
+    let recorded_hops = RecordedHops::default();
     guard
-        .send(&asking, &clock, FetchLimits::default(), &told)
+        .send(&asking, &clock, FetchLimits::default(), &recorded_hops)
         .await
 }
 
@@ -48,7 +48,7 @@ fn opened(urls: &[String], names: &Arc<Names>) -> AddressGuard {
 }
 
 #[tokio::test]
-async fn headers_go_to_the_first_origin_alone_and_do_not_come_back() {
+async fn headers_are_sent_only_to_the_first_origin() {
     let (second, heard_second) = serve(|request| {
         let back = request.lines().find_map(|l| l.strip_prefix("x-never: "));
         assert_eq!(back, None);
@@ -78,9 +78,9 @@ async fn headers_go_to_the_first_origin_alone_and_do_not_come_back() {
         headers: &headers,
         body: None,
     };
-    let told = Told::default();
+    let recorded_hops = RecordedHops::default();
     let page = guard
-        .send(&asking, &clock(), FetchLimits::default(), &told)
+        .send(&asking, &clock(), FetchLimits::default(), &recorded_hops)
         .await
         .expect("opened");
     assert_eq!(page.read_body().await.expect("a body").bytes, b"end");
@@ -97,11 +97,11 @@ async fn headers_go_to_the_first_origin_alone_and_do_not_come_back() {
         "after a detour nothing is sent again"
     );
     assert!(!heard_second.lock().expect("no panic").iter().any(secret));
-    assert_eq!(told.0.lock().expect("no panic").len(), 4);
+    assert_eq!(recorded_hops.0.lock().expect("no panic").len(), 4);
 }
 
 #[tokio::test]
-async fn what_changes_something_is_never_sent_on() {
+async fn unsafe_methods_are_not_redirected() {
     for code in [301, 302, 303, 307, 308] {
         let server =
             TlsServer::serving(&["wiki.test"], vec![("/", Response::redirect(code, "/b"))]);
@@ -134,20 +134,20 @@ async fn what_changes_something_is_never_sent_on() {
 }
 
 #[tokio::test]
-async fn an_opened_origin_opens_itself_and_nothing_beside_it() {
+async fn allowed_origin_allows_only_itself() {
     let (port, heard) = serve(|_| reply(200, "", "in"));
-    let own = format!("http://wiki.test:{port}");
-    let guard = opened(std::slice::from_ref(&own), &Names::all_at(LOOPBACK));
+    let origin = format!("http://wiki.test:{port}");
+    let guard = opened(std::slice::from_ref(&origin), &Names::all_at(LOOPBACK));
     let badge = guard.policy_warning().expect("a badge");
-    assert!(badge.contains(&own), "{badge}");
+    assert!(badge.contains(&origin), "{badge}");
     let get = async |url: String| {
-        let told = Told::default();
+        let recorded_hops = RecordedHops::default();
         let page = guard
-            .get(&url, &clock(), FetchLimits::default(), &told)
+            .get(&url, &clock(), FetchLimits::default(), &recorded_hops)
             .await;
         page.map(|page| page.status)
     };
-    assert_eq!(get(format!("{own}/x")).await, Ok(200));
+    assert_eq!(get(format!("{origin}/x")).await, Ok(200));
     for (url, rule) in [
         (format!("https://wiki.test:{port}/"), GuardRule::Port),
         ("http://wiki.test/".to_owned(), GuardRule::Scheme),
@@ -166,7 +166,7 @@ async fn an_opened_origin_opens_itself_and_nothing_beside_it() {
 }
 
 #[tokio::test]
-async fn headers_of_the_connection_and_odd_methods_are_not_sent() {
+async fn connection_headers_and_unknown_methods_are_not_sent() {
     let (port, heard) = serve(|_| reply(200, "", "in"));
     let url = format!("http://127.0.0.1:{port}/");
     let guard = opened(std::slice::from_ref(&url), &Names::all_at(LOOPBACK));
@@ -191,21 +191,21 @@ async fn headers_of_the_connection_and_odd_methods_are_not_sent() {
 }
 
 #[tokio::test]
-async fn a_thousand_turning_answers_are_looked_up_once_and_dialled_where_they_were_judged() {
+async fn changing_dns_answers_are_resolved_once_and_the_checked_address_is_used() {
     let (port, heard) = serve(|_| reply(200, "", "right"));
     // The canary stands where every second answer points.
     let turned = "127.0.0.2".parse().expect("an address");
     let canary = canary(turned, port);
-    let own = format!("http://wiki.test:{port}/");
+    let origin = format!("http://wiki.test:{port}/");
     for _ in 0..1000 {
         let names = Names::answering(move |_, before| match before {
             0 => vec![LOOPBACK],
             _ => vec![turned],
         });
-        let guard = opened(std::slice::from_ref(&own), &names);
-        let told = Told::default();
+        let guard = opened(std::slice::from_ref(&origin), &names);
+        let recorded_hops = RecordedHops::default();
         let page = guard
-            .get(&own, &clock(), FetchLimits::default(), &told)
+            .get(&origin, &clock(), FetchLimits::default(), &recorded_hops)
             .await;
         assert_eq!(page.expect("opened").status, 200);
         assert_eq!(names.asked(), ["wiki.test"]);
@@ -218,7 +218,7 @@ async fn a_thousand_turning_answers_are_looked_up_once_and_dialled_where_they_we
 }
 
 #[tokio::test]
-async fn events_are_read_as_they_come_and_silence_has_an_end() {
+async fn server_sent_events_arrive_at_once_and_silence_times_out() {
     let hold = Arc::new(Hold::default());
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
     let steps = vec![
@@ -284,7 +284,7 @@ async fn events_are_read_as_they_come_and_silence_has_an_end() {
 }
 
 #[tokio::test]
-async fn no_spelling_of_a_private_place_is_reached_by_any_redirect() {
+async fn no_redirect_reaches_a_private_address_in_any_spelling() {
     use super::spellings::{HOSTS, TEXTS};
     let trap = canary(std::net::Ipv4Addr::UNSPECIFIED.into(), 0).expect("any port");
     let trap_port = trap.local_addr().expect("bound").port().to_string();
@@ -308,16 +308,16 @@ async fn no_spelling_of_a_private_place_is_reached_by_any_redirect() {
             _ => reply(200, "", "own"),
         }
     });
-    let own = format!("http://wiki.test:{port}");
-    let guard = opened(std::slice::from_ref(&own), &Names::all_at(LOOPBACK));
+    let origin = format!("http://wiki.test:{port}");
+    let guard = opened(std::slice::from_ref(&origin), &Names::all_at(LOOPBACK));
     for code in [301, 302, 303, 307, 308] {
         for (at, url) in urls.iter().enumerate() {
-            let told = Told::default();
-            let from = format!("{own}/{code}/{at}");
+            let recorded_hops = RecordedHops::default();
+            let from = format!("{origin}/{code}/{at}");
             let ended = guard
-                .get(&from, &clock(), FetchLimits::default(), &told)
+                .get(&from, &clock(), FetchLimits::default(), &recorded_hops)
                 .await;
-            let hops = told.0.into_inner().expect("no panic");
+            let hops = recorded_hops.0.into_inner().expect("no panic");
             match ended {
                 Err(FetchError::Refused(_)) => {
                     assert!(
@@ -326,7 +326,7 @@ async fn no_spelling_of_a_private_place_is_reached_by_any_redirect() {
                     );
                 }
                 // A text that is a path of the server itself.
-                Ok(page) => assert!(page.url.starts_with(&own), "{code} {url:?}: {page:?}"),
+                Ok(page) => assert!(page.url.starts_with(&origin), "{code} {url:?}: {page:?}"),
                 Err(other) => panic!("{code} {url:?}: {other}"),
             }
         }

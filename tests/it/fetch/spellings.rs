@@ -284,9 +284,9 @@ pub(super) const TEXTS: &[&str] = &[
 
 /// Keeps what the guard told.
 #[derive(Default)]
-struct Told(Mutex<Vec<Hop>>);
+struct RecordedHops(Mutex<Vec<Hop>>);
 
-impl HopObserver for Told {
+impl HopObserver for RecordedHops {
     fn record_hop(&self, hop: Hop) -> BoxFuture<'_, ()> {
         self.0.lock().expect("no panic").push(hop);
         Box::pin(std::future::ready(()))
@@ -301,7 +301,7 @@ fn canary(address: impl Into<SocketAddr>) -> Option<TcpListener> {
 }
 
 #[tokio::test]
-async fn no_spelling_of_a_private_place_is_dialled() {
+async fn no_spelling_of_a_private_address_is_connected() {
     let high = canary((Ipv4Addr::UNSPECIFIED, 0)).expect("any port");
     let port = high.local_addr().expect("bound").port();
     // Where port 443 may be taken, what slips through is seen; where not, a refusal is still demanded of each.
@@ -327,13 +327,15 @@ async fn no_spelling_of_a_private_place_is_dialled() {
     let guard = AddressGuard::new(AddressPolicy::default(), names);
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     for url in &urls {
-        let told = Told::default();
-        let ended = guard.get(url, &clock, FetchLimits::default(), &told).await;
+        let recorded_hops = RecordedHops::default();
+        let ended = guard
+            .get(url, &clock, FetchLimits::default(), &recorded_hops)
+            .await;
         assert!(
             matches!(ended, Err(FetchError::Refused(_))),
             "{url:?}: {ended:?}"
         );
-        let hops = told.0.into_inner().expect("no panic");
+        let hops = recorded_hops.0.into_inner().expect("no panic");
         let [hop] = hops.as_slice() else {
             panic!("{url:?}: {hops:?}");
         };
@@ -346,7 +348,7 @@ async fn no_spelling_of_a_private_place_is_dialled() {
 }
 
 #[tokio::test]
-async fn a_private_address_is_refused_under_any_public_name() {
+async fn private_address_is_refused_under_any_public_name() {
     for address in [
         "127.0.0.1",
         "10.1.2.3",
@@ -366,9 +368,11 @@ async fn a_private_address_is_refused_under_any_public_name() {
         let resolver: Arc<dyn dicta::net::Resolver> = Arc::<Names>::clone(&names);
         let guard = AddressGuard::new(AddressPolicy::default(), resolver);
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-        let told = Told::default();
+        let recorded_hops = RecordedHops::default();
         let url = "https://beam.apache.org/";
-        let ended = guard.get(url, &clock, FetchLimits::default(), &told).await;
+        let ended = guard
+            .get(url, &clock, FetchLimits::default(), &recorded_hops)
+            .await;
         let Err(FetchError::Refused(refusal)) = ended else {
             panic!("{address}: {ended:?}");
         };

@@ -11,7 +11,7 @@ use futures_util::StreamExt as _;
 use serde_json::json;
 
 use super::spellings::{HOSTS, TEXTS};
-use super::{Fetcher, LOOPBACK, Names, plain::Told};
+use super::{Fetcher, LOOPBACK, Names, plain::RecordedHops};
 use crate::support::tls::{Response, TlsServer};
 
 /// Where the canaries sit.
@@ -42,27 +42,30 @@ exec "$@"
 "#;
 
 #[test]
-fn nothing_private_is_reached_in_a_network_that_has_it() {
+fn private_addresses_are_unreachable_in_a_real_network() {
     let ours = std::env::current_exe().expect("a running test");
     let asked = Command::new("unshare")
         .args(["-Urn", "sh", "-c", SETUP, "sh"])
         .arg(ours)
         .args(["--exact", "--nocapture"])
-        .arg("fetch::world::every_spelling_on_every_way")
+        .arg("fetch::world::every_spelling_of_a_private_address_is_refused")
         .env(INSIDE, "1")
         .output();
     let output = match asked {
         Ok(output) => output,
         Err(error) => return println!("skipped: unshare cannot be run: {error}"),
     };
-    let said = String::from_utf8_lossy(&output.stdout);
+    let stdout_text = String::from_utf8_lossy(&output.stdout);
     let blamed = String::from_utf8_lossy(&output.stderr);
-    let began = said.contains("running 1 test");
+    let began = stdout_text.contains("running 1 test");
     if !began && (output.status.code() == Some(NO_NETWORK) || blamed.contains("unshare")) {
         return println!("skipped: no network namespace here: {}", blamed.trim());
     }
-    assert!(output.status.success() && began, "{said}\n{blamed}");
-    assert!(said.contains("0 connections at"), "{said}\n{blamed}");
+    assert!(output.status.success() && began, "{stdout_text}\n{blamed}");
+    assert!(
+        stdout_text.contains("0 connections at"),
+        "{stdout_text}\n{blamed}"
+    );
 }
 
 fn canaries() -> Vec<TcpListener> {
@@ -103,7 +106,7 @@ fn a_canary_hears(canaries: &[TcpListener]) {
 
 /// What the test above runs, in its network; nothing anywhere else.
 #[tokio::test]
-async fn every_spelling_on_every_way() {
+async fn every_spelling_of_a_private_address_is_refused() {
     if std::env::var_os(INSIDE).is_none() {
         return;
     }
@@ -127,8 +130,10 @@ async fn every_spelling_on_every_way() {
             let resolver: Arc<dyn Resolver> = names;
             let guard = AddressGuard::new(AddressPolicy::default(), resolver);
             for url in &urls {
-                let told = Told::default();
-                let ended = guard.get(url, &clock, FetchLimits::default(), &told).await;
+                let recorded_hops = RecordedHops::default();
+                let ended = guard
+                    .get(url, &clock, FetchLimits::default(), &recorded_hops)
+                    .await;
                 assert!(
                     matches!(ended, Err(FetchError::Refused(_))),
                     "{url:?}: {ended:?}"

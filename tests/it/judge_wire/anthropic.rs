@@ -2,7 +2,7 @@
 
 use super::*;
 
-impl Bench {
+impl JudgeHarness {
     /// Judges, with every wait for another attempt over at once.
     async fn judge_impatiently(&self) -> CellResult {
         let (to, mut facts) = mpsc::channel::<RedactedEvent>(10_000);
@@ -17,8 +17,8 @@ impl Bench {
             cell: CellIx(0),
             turn: TurnIx(0),
         };
-        let ask = ask();
-        let mut judging = self.engine.judge(&ask, &cx);
+        let question = question();
+        let mut judging = self.engine.judge(&question, &cx);
         loop {
             tokio::select! {
                 biased;
@@ -103,19 +103,19 @@ fn faults() -> Vec<(String, Reply)> {
 }
 
 #[tokio::test]
-async fn no_fault_becomes_a_number() {
+async fn broken_anthropic_reply_never_becomes_a_score() {
     let faults = faults();
     assert!(faults.len() >= 60, "{}", faults.len());
     for (what, reply) in faults {
-        let bench = Bench::new(Dialect::Anthropic, false, vec![reply; 4]);
-        let result = bench.judge_impatiently().await;
+        let harness = JudgeHarness::new(Dialect::Anthropic, false, vec![reply; 4]);
+        let result = harness.judge_impatiently().await;
         assert!(
             result.outcome.is_error() && result.score.is_none() && result.verdict.is_none(),
             "{what}: {result:?}"
         );
         assert!(result.error.is_some(), "{what}");
     }
-    let good = Bench::new(
+    let good = JudgeHarness::new(
         Dialect::Anthropic,
         false,
         vec![Reply::text(verdict(true).to_string())],
@@ -124,7 +124,7 @@ async fn no_fault_becomes_a_number() {
 }
 
 #[tokio::test]
-async fn a_fault_after_a_tool_turn_is_no_number_either() {
+async fn broken_reply_after_a_tool_turn_never_becomes_a_score() {
     for reply in [
         Reply::call("submit_verdict", verdict(true)).finish("max_tokens"),
         Reply::call("submit_verdict", verdict(true)).finish("refusal"),
@@ -137,7 +137,7 @@ async fn a_fault_after_a_tool_turn_is_no_number_either() {
     ] {
         let page = Reply::call("fetch_url", json!({"url": "https://releases.example"}));
         let script = [vec![page], vec![reply.clone(); 4]].concat();
-        let result = Bench::new(Dialect::Anthropic, true, script)
+        let result = JudgeHarness::new(Dialect::Anthropic, true, script)
             .judge_impatiently()
             .await;
         assert!(

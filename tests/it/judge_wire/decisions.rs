@@ -4,7 +4,7 @@ use super::*;
 
 const KINDS: [ProviderKind; 2] = [ProviderKind::OpenaiDecisions, ProviderKind::GeminiDecisions];
 
-fn bench(kind: ProviderKind, replies: Vec<Reply>) -> Bench {
+fn harness(kind: ProviderKind, replies: Vec<Reply>) -> JudgeHarness {
     let server = WireServer::openai(replies);
     let mut config = JudgeConfig::new("wire", kind);
     "scripted".clone_into(&mut config.model);
@@ -19,7 +19,7 @@ fn bench(kind: ProviderKind, replies: Vec<Reply>) -> Bench {
         budget: Arc::default(),
         secret: DelimiterSecret::new([5; 32]),
     };
-    Bench {
+    JudgeHarness {
         server,
         engine: JudgeEngine::new(config, provider, ToolSet::default(), deps),
         clock,
@@ -41,10 +41,10 @@ fn answered(kind: ProviderKind, p: &str) -> Reply {
 }
 
 #[tokio::test]
-async fn one_request_makes_a_verdict_and_its_facts() {
+async fn decision_needs_one_request_and_emits_its_facts() {
     for kind in KINDS {
-        let bench = bench(kind, vec![answered(kind, "0.93")]);
-        let judged = bench.judge().await;
+        let harness = harness(kind, vec![answered(kind, "0.93")]);
+        let judged = harness.judge().await;
         assert_eq!(judged.result.outcome, Outcome::Pass, "{:?}", judged.result);
         assert_eq!(
             judged.result.explanation,
@@ -68,9 +68,12 @@ async fn one_request_makes_a_verdict_and_its_facts() {
         for none in ["temperature", "stream", "tools", "max_output_tokens"] {
             assert!(!keys.contains(&none.to_owned()), "{keys:?}");
         }
-        let body = bench.engine.first_request_body(&ask()).expect("a body");
+        let body = harness
+            .engine
+            .first_request_body(&question())
+            .expect("a body");
         assert_eq!(body.text(), request.body, "what `dicta prompt` shows");
-        let told: Vec<&str> = judged
+        let fact_names: Vec<&str> = judged
             .kinds
             .iter()
             .filter_map(|kind| match kind {
@@ -85,28 +88,31 @@ async fn one_request_makes_a_verdict_and_its_facts() {
                 _ => None,
             })
             .collect();
-        assert_eq!(told, ["started", "attempt", "delta", "finished", "verdict"]);
+        assert_eq!(
+            fact_names,
+            ["started", "attempt", "delta", "finished", "verdict"]
+        );
     }
 }
 
 /// Judges while time moves on by what each attempt waits for.
-async fn in_time(bench: &Bench) -> Judged {
+async fn in_time(harness: &JudgeHarness) -> Judged {
     let moving = async {
         loop {
             tokio::task::yield_now().await;
-            if let Some(at) = bench.clock.next_wake().filter(|at| *at < Millis(10_000)) {
-                bench.clock.advance(at - bench.clock.now());
+            if let Some(at) = harness.clock.next_wake().filter(|at| *at < Millis(10_000)) {
+                harness.clock.advance(at - harness.clock.now());
             }
         }
     };
     tokio::select! {
-        judged = bench.judge() => judged,
+        judged = harness.judge() => judged,
         () = moving => unreachable!("it never ends"),
     }
 }
 
 #[tokio::test]
-async fn no_fault_yields_a_number() {
+async fn broken_decision_reply_never_becomes_a_score() {
     for kind in KINDS {
         let good = answered(kind, "0.93");
         for (what, reply, outcome) in [
@@ -123,7 +129,7 @@ async fn no_fault_yields_a_number() {
             ("401", Reply::status(401), Outcome::JudgeError),
             ("400", Reply::status(400), Outcome::JudgeError),
         ] {
-            let judged = bench(kind, vec![reply]).judge().await;
+            let judged = harness(kind, vec![reply]).judge().await;
             assert_eq!(
                 judged.result.outcome, outcome,
                 "{what}: {:?}",
@@ -133,23 +139,23 @@ async fn no_fault_yields_a_number() {
         }
         // Cut at every byte: the four attempts are the same, and the time for the waits is taken from them.
         for cut in (0..60).step_by(7) {
-            let judged = in_time(&bench(kind, vec![good.clone().end_at(cut)])).await;
+            let judged = in_time(&harness(kind, vec![good.clone().end_at(cut)])).await;
             assert_eq!(judged.result.score, None, "cut at {cut}");
         }
     }
 }
 
 #[tokio::test]
-async fn a_busy_service_is_asked_again() {
+async fn busy_decisions_service_is_retried() {
     let kind = ProviderKind::OpenaiDecisions;
-    let bench = bench(
+    let harness = harness(
         kind,
         vec![
             Reply::status(503).header("retry-after", "0"),
             answered(kind, "0.2"),
         ],
     );
-    let judged = in_time(&bench).await;
+    let judged = in_time(&harness).await;
     assert_eq!(judged.result.outcome, Outcome::Fail);
     assert_eq!(judged.requests.len(), 2);
 }

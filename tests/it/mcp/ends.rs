@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
 use super::{as_server, workspace};
-use crate::cli::{Bench, text};
+use crate::cli::{TestDir, text};
 use crate::support::wire::{Dialect, Reply, WireServer};
 
 const PATIENCE: Duration = Duration::from_secs(40);
@@ -37,7 +37,7 @@ fn until(what: &str, enough: impl Fn() -> bool) {
 }
 
 struct Busy {
-    bench: Bench,
+    test_dir: TestDir,
     child: Child,
     group: String,
 }
@@ -48,14 +48,14 @@ fn busy(args: &[&str], kind: &str, wire: &WireServer) -> Busy {
         "judge: j\njudges:\n  j: {{provider: openai, base_url: '{}', model: m, tools: [{{small: {{allow: [hang]}}}}]}}\n",
         wire.base_url()
     );
-    let bench = workspace("sources: {}\n", &judges);
-    let (pid, called) = (bench.path().join("pid"), bench.path().join("called"));
+    let test_dir = workspace("sources: {}\n", &judges);
+    let (pid, called) = (test_dir.path().join("pid"), test_dir.path().join("called"));
     let more = json!({"env": {"DICTA_TEST_SERVER": kind, "DICTA_TEST_PID": pid, "DICTA_TEST_CALLED": called}});
-    bench.write(
+    test_dir.write(
         "tools.yaml",
         &format!("sources:\n  small: {}\n", as_server("plain", &more)),
     );
-    let child = bench
+    let child = test_dir
         .command(args)
         .env("PATH", std::env::var_os("PATH").unwrap_or_default())
         .stdout(Stdio::null())
@@ -73,14 +73,14 @@ fn busy(args: &[&str], kind: &str, wire: &WireServer) -> Busy {
     });
     let group = std::fs::read_to_string(&pid).expect("written");
     Busy {
-        bench,
+        test_dir,
         child,
         group,
     }
 }
 
 #[test]
-fn no_process_is_left_after_a_signal_whatever_the_program_was_at() {
+fn signal_leaves_no_child_process() {
     if !Path::new("/proc/self/stat").exists() {
         println!("skipped: no /proc here to look for processes in");
         return;
@@ -114,13 +114,13 @@ fn no_process_is_left_after_a_signal_whatever_the_program_was_at() {
                 Vec::<String>::new(),
                 "{args:?} {code}"
             );
-            busy.bench.write("done", "");
+            busy.test_dir.write("done", "");
         }
     }
 }
 
 #[test]
-fn no_process_is_left_where_a_command_ends_by_itself() {
+fn finished_command_leaves_no_child_process() {
     if !Path::new("/proc/self/stat").exists() {
         println!("skipped: no /proc here to look for processes in");
         return;
@@ -143,14 +143,14 @@ fn no_process_is_left_where_a_command_ends_by_itself() {
         &["tool", "hang", "{}"],
         &["run", "--dry-run"],
     ] {
-        let bench = workspace("sources: {}\n", &judges);
-        let pid = bench.path().join("pid");
+        let test_dir = workspace("sources: {}\n", &judges);
+        let pid = test_dir.path().join("pid");
         let more = json!({"timeout": "500ms", "env": {"DICTA_TEST_SERVER": "stubborn", "DICTA_TEST_PID": pid}});
-        bench.write(
+        test_dir.write(
             "tools.yaml",
             &format!("sources:\n  small: {}\n", as_server("plain", &more)),
         );
-        let mut command = bench.command(args);
+        let mut command = test_dir.command(args);
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
         let output = command.output().expect("the program runs");
         let group = std::fs::read_to_string(&pid)

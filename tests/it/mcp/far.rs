@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
-use super::{server, told, tool, workspace};
-use crate::cli::Bench;
+use super::{describe_output, server, tool, workspace};
+use crate::cli::TestDir;
 
 /// How the server behaves.
 #[derive(Clone, Copy, PartialEq)]
@@ -48,7 +48,7 @@ impl Far {
         heard.iter().filter(|(m, _)| m == method).count()
     }
 
-    fn bench(&self) -> Bench {
+    fn test_dir(&self) -> TestDir {
         let source =
             json!({"kind": "mcp", "url": self.url, "allowPrivate": true, "timeout": "20s"});
         workspace(&format!("sources:\n  far: {source}\n"), "")
@@ -119,17 +119,17 @@ fn serve(stream: TcpStream, way: Way, log: &Mutex<Vec<(String, String)>>) -> std
 }
 
 #[test]
-fn both_forms_of_a_reply_carry_the_answer_in_a_session() {
+fn mcp_session_reads_json_and_event_stream_replies() {
     for way in [Way::Json, Way::Events] {
         let far = Far::start(way);
-        let bench = far.bench();
-        let (report, output) = tool(&bench, "echo", r#"{"text": "far"}"#);
-        assert_eq!(report["text"], "far", "{}", told(&output));
+        let test_dir = far.test_dir();
+        let (report, output) = tool(&test_dir, "echo", r#"{"text": "far"}"#);
+        assert_eq!(report["text"], "far", "{}", describe_output(&output));
         assert_eq!(report["hops"][0]["status"], 200, "{report:#}");
         assert!(
-            told(&output).contains("may be private"),
+            describe_output(&output).contains("may be private"),
             "{}",
-            told(&output)
+            describe_output(&output)
         );
         let heard = far.heard.lock().expect("whole");
         assert!(
@@ -147,15 +147,15 @@ fn both_forms_of_a_reply_carry_the_answer_in_a_session() {
 }
 
 #[test]
-fn a_forgotten_session_is_begun_anew() {
+fn expired_mcp_session_is_started_again() {
     let far = Far::start(Way::Forgets);
-    let (report, output) = tool(&far.bench(), "echo", r#"{"text": "again"}"#);
-    assert_eq!(report["text"], "again", "{}", told(&output));
+    let (report, output) = tool(&far.test_dir(), "echo", r#"{"text": "again"}"#);
+    assert_eq!(report["text"], "again", "{}", describe_output(&output));
     assert_eq!((far.count("initialize"), far.count("tools/call")), (2, 2));
 }
 
 #[test]
-fn what_a_server_does_wrong_is_told_at_once_and_not_as_a_timeout() {
+fn mcp_protocol_error_is_reported_at_once() {
     for (way, name, says) in [
         (
             Way::Json,
@@ -175,10 +175,10 @@ fn what_a_server_does_wrong_is_told_at_once_and_not_as_a_timeout() {
         (Way::Points, "echo", "redirects are not followed"),
     ] {
         let far = Far::start(way);
-        let (report, output) = tool(&far.bench(), name, r#"{"text": "x"}"#);
+        let (report, output) = tool(&far.test_dir(), name, r#"{"text": "x"}"#);
         let why = report["error"]
             .as_str()
-            .unwrap_or_else(|| panic!("{says}: {report:#} {}", told(&output)));
+            .unwrap_or_else(|| panic!("{says}: {report:#} {}", describe_output(&output)));
         assert!(why.contains(says), "{why}");
         assert!(report["duration_ms"].as_u64() < Some(15_000), "{report:#}");
     }

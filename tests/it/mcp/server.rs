@@ -22,7 +22,7 @@ pub(super) fn answer(kind: &str, message: &Value) -> Option<Value> {
             {"name": "huge", "inputSchema": any},
         ]}),
         "tools/call" => {
-            let said = match message["params"]["name"].as_str()? {
+            let tool_result = match message["params"]["name"].as_str()? {
                 "echo" => message["params"]["arguments"]["text"].as_str()?.to_owned(),
                 "where" => {
                     let names: Vec<String> = std::env::vars().map(|(name, _)| name).collect();
@@ -32,7 +32,7 @@ pub(super) fn answer(kind: &str, message: &Value) -> Option<Value> {
                 "huge" => "x".repeat(2 << 20),
                 _ => return None,
             };
-            json!({"content": [{"type": "text", "text": said}]})
+            json!({"content": [{"type": "text", "text": tool_result}]})
         }
         _ => json!({}),
     };

@@ -56,12 +56,12 @@ pub(super) fn read(keys: &Value) -> (Option<Arc<dyn ToolSource>>, String) {
     let read = kind.and_then(|kind| kind.read).expect("the feature is on");
     let source = read(&mut fields, &cx);
     fields.finish();
-    let told: Vec<String> = problems
+    let problem_text: Vec<String> = problems
         .into_sorted()
         .iter()
         .map(ToString::to_string)
         .collect();
-    (source, told.join("\n"))
+    (source, problem_text.join("\n"))
 }
 
 pub(super) fn keys(server: &Server, more: &Value) -> Value {
@@ -76,8 +76,8 @@ pub(super) fn keys(server: &Server, more: &Value) -> Value {
 }
 
 pub(super) fn source(server: &Server, more: &Value) -> Arc<dyn ToolSource> {
-    let (source, told) = read(&keys(server, more));
-    assert_eq!(told, "");
+    let (source, problem_text) = read(&keys(server, more));
+    assert_eq!(problem_text, "");
     source.expect("a source")
 }
 
@@ -97,8 +97,8 @@ pub(super) fn tool(
     let mut fields = MappingDecoder::new(&doc, "", &problems);
     let input = ToolInput::Schema(CompiledSchema::compile(&schema).expect("a schema"));
     let tool = Arc::clone(source).read_tool("t", &mut fields, &input);
-    let told = problems.into_sorted();
-    tool.ok_or_else(|| told.iter().map(ToString::to_string).collect())
+    let problem_text = problems.into_sorted();
+    tool.ok_or_else(|| problem_text.iter().map(ToString::to_string).collect())
 }
 
 pub(super) fn prepared(values: &str) -> (ValidatedCall, Vec<String>) {
@@ -121,7 +121,7 @@ pub(super) async fn ask(
     let (prepared, names) = prepared(values);
     match tool(source, statement, &names) {
         Ok(tool) => tool.call(&prepared, CallIx(0), &cx()).await,
-        Err(told) => ToolResponse::error(format_args!("at load: {told}")),
+        Err(problem_text) => ToolResponse::error(format_args!("at load: {problem_text}")),
     }
 }
 

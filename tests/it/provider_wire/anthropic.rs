@@ -4,16 +4,16 @@ use dicta::model::{HistoryItem, ProviderKind, StopReason, TokenUsage, ToolRespon
 use dicta::provider::{CompletedReply, ProviderError, ToolChoice};
 use serde_json::json;
 
-use super::bench::{Bench, KEY, asked, decl, failures, keys};
+use super::harness::{KEY, ProviderHarness, asked, decl, failures, keys};
 use crate::support::wire::{Reply, WireServer};
 
-fn bench(replies: Vec<Reply>) -> Bench {
-    Bench::anthropic(replies)
+fn harness(replies: Vec<Reply>) -> ProviderHarness {
+    ProviderHarness::anthropic(replies)
 }
 
 #[tokio::test]
-async fn a_request_says_who_asks_and_which_version_and_nothing_of_tools() {
-    let bench = Bench::with(
+async fn anthropic_request_has_key_and_version_and_no_tool_key() {
+    let harness = ProviderHarness::with(
         WireServer::anthropic(vec![Reply::text("ok"), Reply::text("ok")]),
         ProviderKind::Anthropic,
         |config| {
@@ -26,13 +26,13 @@ async fn a_request_says_who_asks_and_which_version_and_nothing_of_tools() {
         ToolChoice::NoTools,
         ToolChoice::Schema(json!({"type": "object"})),
     ] {
-        let body = bench.body_of(&asked(), &[], choice);
+        let body = harness.body_of(&asked(), &[], choice);
         let dropped: Vec<&str> = body.dropped.iter().map(|d| d.what.as_str()).collect();
         assert_eq!(dropped, ["temperature", "seed"]);
-        let sent = bench.provider.send(&body, 1, &bench.cx).await;
+        let sent = harness.provider.send(&body, 1, &harness.cx).await;
         assert_eq!(sent.expect("a reply").reply.text, "ok");
     }
-    for request in bench.server.requests() {
+    for request in harness.server.requests() {
         assert_eq!(request.path, "/v1/messages");
         assert_eq!(request.header("x-api-key"), Some(KEY));
         assert_eq!(request.header("authorization"), None);
@@ -49,17 +49,17 @@ async fn a_request_says_who_asks_and_which_version_and_nothing_of_tools() {
 }
 
 #[tokio::test]
-async fn a_users_headers_win() {
+async fn configured_headers_take_precedence() {
     let server = WireServer::anthropic(vec![Reply::text("ok")]);
-    let bench = Bench::with(server, ProviderKind::Anthropic, |config| {
+    let harness = ProviderHarness::with(server, ProviderKind::Anthropic, |config| {
         let mut set = |name: &str, value: &str| {
             config.headers.insert(name.to_owned(), value.to_owned());
         };
         set("Anthropic-Version", "2026-10-21");
         set("anthropic-beta", "a,b");
     });
-    assert!(bench.send().await.is_ok());
-    let request = &bench.server.requests()[0];
+    assert!(harness.send().await.is_ok());
+    let request = &harness.server.requests()[0];
     assert_eq!(request.header("anthropic-version"), Some("2026-10-21"));
     assert_eq!(request.header("anthropic-beta"), Some("a,b"));
     assert_eq!(
@@ -78,13 +78,13 @@ fn thoughtful() -> Reply {
 }
 
 #[tokio::test]
-async fn a_reply_is_the_same_however_its_bytes_arrive() {
+async fn reply_does_not_depend_on_how_its_bytes_are_split() {
     let splits = [1, 2, 3, 7, 64, 100_000];
     let replies = splits.map(|n| thoughtful().split_every(n));
-    let bench = bench(replies.into_iter().collect());
+    let harness = harness(replies.into_iter().collect());
     let mut all: Vec<(Vec<String>, TokenUsage)> = Vec::new();
     for split in splits {
-        let finished = bench.send().await.expect("a reply");
+        let finished = harness.send().await.expect("a reply");
         let read = &finished.reply;
         assert_eq!(read.text, "Let me look 😀.", "by {split}");
         assert_eq!(read.thought, "hm é");
@@ -107,7 +107,7 @@ async fn a_reply_is_the_same_however_its_bytes_arrive() {
 }
 
 #[tokio::test]
-async fn thinking_blocks_survive_three_tool_turns_byte_for_byte() {
+async fn thinking_blocks_are_sent_back_byte_for_byte() {
     let turn = |n: u32| {
         Reply::call("fetch_url", json!({"n": n}))
             .and_call("fetch_url", json!({}))
@@ -115,13 +115,13 @@ async fn thinking_blocks_survive_three_tool_turns_byte_for_byte() {
             .signed(&format!("SIG{n}/+="))
     };
     let script = vec![turn(1), turn(2), turn(3), Reply::text("done")];
-    let bench = bench(script);
+    let harness = harness(script);
     let tools = [decl("fetch_url"), decl("submit_verdict")];
     let mut history = asked();
     let mut natives: Vec<String> = Vec::new();
     for _ in 0..3 {
-        let body = bench.body_of(&history, &tools, ToolChoice::Auto);
-        let sent = bench.provider.send(&body, 1, &bench.cx).await;
+        let body = harness.body_of(&history, &tools, ToolChoice::Auto);
+        let sent = harness.provider.send(&body, 1, &harness.cx).await;
         let CompletedReply { native, reply, .. } = sent.expect("calls");
         let blocks: Vec<&str> = native.iter().map(|block| block.get()).collect();
         natives.push(blocks.join(","));
@@ -130,10 +130,10 @@ async fn thinking_blocks_survive_three_tool_turns_byte_for_byte() {
         history.push(HistoryItem::ToolResponses(answers));
     }
     let only = ToolChoice::ForcedTool("submit_verdict".to_owned());
-    let body = bench.body_of(&history, &tools, only);
-    let last = bench.provider.send(&body, 1, &bench.cx).await;
+    let body = harness.body_of(&history, &tools, only);
+    let last = harness.provider.send(&body, 1, &harness.cx).await;
     assert_eq!(last.expect("no 500").reply.text, "done");
-    let request = bench.server.requests().pop().expect("four");
+    let request = harness.server.requests().pop().expect("four");
     for native in &natives {
         let whole = format!(r#"{{"role":"assistant","content":[{native}]}}"#);
         assert!(request.body.contains(&whole), "{whole}");
@@ -154,8 +154,8 @@ async fn thinking_blocks_survive_three_tool_turns_byte_for_byte() {
 }
 
 #[tokio::test]
-async fn past_inputs_that_are_no_objects_never_reach_the_server() {
-    let bench = bench(vec![
+async fn earlier_inputs_that_are_not_objects_never_reach_the_server() {
+    let harness = harness(vec![
         Reply::raw_call("fetch_url", r#"{"url": "https://a.example"#),
         Reply::raw_call("fetch_url", "nonsense"),
         Reply::raw_call("fetch_url", ""),
@@ -164,8 +164,8 @@ async fn past_inputs_that_are_no_objects_never_reach_the_server() {
     let tools = [decl("fetch_url"), decl("submit_verdict")];
     let mut history = asked();
     for canonical in [r#"{"url":"https://a.example"}"#, "nonsense", ""] {
-        let body = bench.body_of(&history, &tools, ToolChoice::Auto);
-        let sent = bench.provider.send(&body, 1, &bench.cx).await;
+        let body = harness.body_of(&history, &tools, ToolChoice::Auto);
+        let sent = harness.provider.send(&body, 1, &harness.cx).await;
         let CompletedReply { native, reply, .. } = sent.expect("a call");
         let mut view = reply;
         canonical.clone_into(&mut view.calls[0].raw);
@@ -177,13 +177,13 @@ async fn past_inputs_that_are_no_objects_never_reach_the_server() {
             "the page",
         )]));
     }
-    let body = bench.body_of(&history, &tools, ToolChoice::Auto);
-    let last = bench.provider.send(&body, 1, &bench.cx).await;
+    let body = harness.body_of(&history, &tools, ToolChoice::Auto);
+    let last = harness.provider.send(&body, 1, &harness.cx).await;
     assert_eq!(
         last.expect("no 500").reply.calls[0].raw,
         r#"{"passed":true}"#
     );
-    let sent = bench.server.requests().pop().expect("four").json();
+    let sent = harness.server.requests().pop().expect("four").json();
     let inputs = [1, 3, 5].map(|at| sent["messages"][at]["content"][0]["input"].clone());
     assert_eq!(
         inputs,
@@ -192,12 +192,12 @@ async fn past_inputs_that_are_no_objects_never_reach_the_server() {
 }
 
 #[tokio::test]
-async fn a_reply_that_is_not_streamed_is_the_same_reply() {
+async fn unstreamed_reply_equals_the_streamed_one() {
     let server = WireServer::anthropic(vec![thoughtful()]);
-    let whole = Bench::with(server, ProviderKind::Anthropic, |config| {
+    let whole = ProviderHarness::with(server, ProviderKind::Anthropic, |config| {
         config.stream = false;
     });
-    let streamed = bench(vec![thoughtful()]).send().await.expect("a reply");
+    let streamed = harness(vec![thoughtful()]).send().await.expect("a reply");
     let read = whole.send().await.expect("a reply");
     assert_eq!(read.reply, streamed.reply);
     assert_eq!(read.usage, streamed.usage);
@@ -206,21 +206,21 @@ async fn a_reply_that_is_not_streamed_is_the_same_reply() {
 
 /// A body cut at every byte: an error, or the very same reply. Both ways an end can come: as if complete, and broken.
 #[tokio::test]
-async fn a_stream_cut_at_every_byte_is_an_error_or_the_same_reply() {
+async fn anthropic_stream_cut_at_any_byte_is_an_error_or_the_same_reply() {
     let short = || {
         Reply::call("f", json!({"n": 1}))
             .thinking("hm")
             .signed("S=")
             .piece_len(40)
     };
-    let whole = bench(vec![short()]);
+    let whole = harness(vec![short()]);
     let reply = whole.send().await.expect("a reply").reply;
     let script = |from: usize| (from..from + 100).map(move |at| short().end_at(at));
     let mut good = 0;
     for from in (0..2000).step_by(100) {
-        let bench = bench(script(from).collect());
+        let harness = harness(script(from).collect());
         for at in from..from + 100 {
-            match bench.send().await {
+            match harness.send().await {
                 Ok(finished) => {
                     let mut read = finished.reply;
                     // Ids count the server's requests.
@@ -237,7 +237,7 @@ async fn a_stream_cut_at_every_byte_is_an_error_or_the_same_reply() {
 }
 
 #[tokio::test]
-async fn errors_are_read_in_both_shapes_and_tried_again_by_their_status() {
+async fn errors_of_both_layouts_are_retried_by_status() {
     let anthropic = |kind: &str| {
         json!({"type": "error", "error": {"type": kind, "message": "boom"}, "request_id": "r"})
             .to_string()
@@ -309,25 +309,25 @@ async fn errors_are_read_in_both_shapes_and_tried_again_by_their_status() {
             "context window",
         ),
     ];
-    for (reply, attempts, said) in cases {
-        let mut bench = bench(vec![reply; 5]);
-        let (result, facts, _) = bench.call().await;
-        let error = result.expect_err(said).to_string();
-        assert!(error.contains(said), "{error}");
+    for (reply, attempts, expected_text) in cases {
+        let mut harness = harness(vec![reply; 5]);
+        let (result, facts, _) = harness.call().await;
+        let error = result.expect_err(expected_text).to_string();
+        assert!(error.contains(expected_text), "{error}");
         assert_eq!(failures(&facts).len(), attempts, "{error}");
     }
-    let mut bench = bench(vec![
+    let mut harness = harness(vec![
         Reply::status(429).header("retry-after-ms", "1500"),
         Reply::status(529).header("retry-after", "2"),
         Reply::text("ok"),
     ]);
-    let (result, _, waits) = bench.call().await;
+    let (result, _, waits) = harness.call().await;
     assert_eq!(result.expect("the third attempt").0, 3);
     assert!((1500..=1650).contains(&waits[0]) && (2000..=2200).contains(&waits[1]));
 }
 
 #[tokio::test]
-async fn what_the_service_refuses_is_left_out_and_recorded() {
+async fn refused_anthropic_setting_is_left_out_and_recorded() {
     let refusal = |message: &str| {
         let error = json!({"type": "error", "error": {"type": "invalid_request_error", "message": message}});
         Reply::status(400).body(error.to_string())
@@ -351,12 +351,12 @@ async fn what_the_service_refuses_is_left_out_and_recorded() {
         ),
     ] {
         let server = WireServer::anthropic(vec![refusal(message), Reply::text("ok")]);
-        let mut bench = Bench::with(server, ProviderKind::Anthropic, |config| {
+        let mut harness = ProviderHarness::with(server, ProviderKind::Anthropic, |config| {
             config.reasoning = Some("low".to_owned());
             config.extra_body = Some(json!({"temperature": 0.5}));
             "claude-sonnet-4-6".clone_into(&mut config.model);
         });
-        let (result, facts, waits) = bench.call().await;
+        let (result, facts, waits) = harness.call().await;
         assert_eq!(result.expect("the second attempt").0, 2, "{message}");
         assert_eq!(waits, [0]);
         assert!(
@@ -364,10 +364,10 @@ async fn what_the_service_refuses_is_left_out_and_recorded() {
                 .2
                 .contains(&format!("asking again without `{what}`"))
         );
-        let requests = bench.server.requests();
+        let requests = harness.server.requests();
         assert!(requests[0].json().pointer(key).is_some(), "{message}");
         assert_eq!(requests[1].json().pointer(key), None, "{message}");
-        let told = bench.body().dropped.pop().map(|dropped| dropped.what);
-        assert_eq!(told.as_deref(), Some(what), "it is remembered");
+        let dropped_name = harness.body().dropped.pop().map(|dropped| dropped.what);
+        assert_eq!(dropped_name.as_deref(), Some(what), "it is remembered");
     }
 }

@@ -6,7 +6,7 @@ use dicta::clock::Clock as _;
 use dicta::model::{Millis, ProviderKind};
 use dicta::provider::{self, ProviderError};
 
-use super::bench::{ALL, Bench};
+use super::harness::{ALL, ProviderHarness};
 use crate::support::wire::{Pause, Reply, WireServer};
 
 /// The most memory this process ever had, in MiB; `None` where other tests run in the same one, or nobody tells.
@@ -19,7 +19,7 @@ fn peak() -> Option<u64> {
 }
 
 #[tokio::test]
-async fn what_never_ends_ends_at_its_cap_and_takes_little_memory() {
+async fn endless_reply_ends_at_its_limit_in_little_memory() {
     let row = "x".repeat(64 << 10);
     let cases = [
         ("an endless line", row.clone(), "1 MiB for a line"),
@@ -52,8 +52,9 @@ async fn what_never_ends_ends_at_its_cap_and_takes_little_memory() {
     for dialect in ALL {
         for (what, piece, cap) in &cases {
             let before = peak();
-            let bench = Bench::of(dialect, vec![Reply::raw("").endless_of(piece.clone())]);
-            let error = bench.send().await.expect_err(what);
+            let harness =
+                ProviderHarness::of(dialect, vec![Reply::raw("").endless_of(piece.clone())]);
+            let error = harness.send().await.expect_err(what);
             assert!(
                 matches!(error, ProviderError::Cut { .. }),
                 "{what}: {error}"
@@ -68,19 +69,19 @@ async fn what_never_ends_ends_at_its_cap_and_takes_little_memory() {
                     "{what}: {before} MiB, then {after} MiB"
                 );
             }
-            bench.server.all_closed().await;
+            harness.server.all_closed().await;
         }
     }
 }
 
 #[tokio::test]
-async fn endless_headers_and_refusals_end() {
+async fn endless_headers_and_error_bodies_end() {
     // What the program itself takes for an exchange and for a refusal is not what is measured.
-    let warm = Bench::openai(vec![Reply::text("x"), Reply::status(400)]);
+    let warm = ProviderHarness::openai(vec![Reply::text("x"), Reply::status(400)]);
     assert!(warm.send().await.is_ok() && warm.send().await.is_err());
     let before = peak();
-    let mut bench = Bench::openai(vec![Reply::text("x").endless_head()]);
-    let (result, _, waits) = bench.call().await;
+    let mut harness = ProviderHarness::openai(vec![Reply::text("x").endless_head()]);
+    let (result, _, waits) = harness.call().await;
     let error = result.expect_err("no head has no end");
     assert!(
         error.to_string().contains("did not answer in proper HTTP"),
@@ -91,8 +92,8 @@ async fn endless_headers_and_refusals_end() {
         Vec::<u64>::new(),
         "what is not HTTP is not asked again"
     );
-    let bench = Bench::openai(vec![Reply::status(400).endless_of("no ".repeat(1000))]);
-    let error = bench.send().await.expect_err("refused");
+    let harness = ProviderHarness::openai(vec![Reply::status(400).endless_of("no ".repeat(1000))]);
+    let error = harness.send().await.expect_err("refused");
     assert_eq!(error.status(), Some(400));
     assert!(error.to_string().len() < 1000, "{error}");
     if let (Some(before), Some(after)) = (before, peak()) {
@@ -101,17 +102,17 @@ async fn endless_headers_and_refusals_end() {
 }
 
 #[tokio::test]
-async fn a_compressed_reply_is_not_unpacked() {
+async fn compressed_reply_is_not_unpacked() {
     let reply = Reply::text("x").header("content-encoding", "gzip");
-    let bench = Bench::openai(vec![reply.endless()]);
-    let error = bench.send().await.expect_err("a bomb");
+    let harness = ProviderHarness::openai(vec![reply.endless()]);
+    let error = harness.send().await.expect_err("a bomb");
     let why = "it is compressed (gzip), which was not asked for";
     assert!(error.to_string().contains(why), "{error}");
-    assert_eq!(bench.server.requests()[0].header("accept-encoding"), None);
+    assert_eq!(harness.server.requests()[0].header("accept-encoding"), None);
 }
 
 #[tokio::test]
-async fn a_reply_that_always_goes_on_ends_after_fifteen_minutes() {
+async fn slow_endless_reply_ends_after_fifteen_minutes() {
     // It says that it is alive, or a little more; each piece comes 50 s after the one before.
     for piece in [": ping\n\n", "data: {\"choices\":[]}\n\n"] {
         let pauses: Vec<Pause> = (0..20).map(|_| Pause::new()).collect();
@@ -119,9 +120,9 @@ async fn a_reply_that_always_goes_on_ends_after_fifteen_minutes() {
         for (at, pause) in pauses.iter().enumerate() {
             reply = reply.pause_before(at + 1, pause);
         }
-        let mut bench = Bench::openai(vec![reply]);
-        bench.facts.close();
-        let (clock, body) = (bench.clock.clone(), bench.body());
+        let mut harness = ProviderHarness::openai(vec![reply]);
+        harness.facts.close();
+        let (clock, body) = (harness.clock.clone(), harness.body());
         let whole = Millis(15 * 60_000);
         let time = async {
             for pause in &pauses {
@@ -137,7 +138,7 @@ async fn a_reply_that_always_goes_on_ends_after_fifteen_minutes() {
                 pause.go();
             }
         };
-        let calling = provider::call_with_retries(&*bench.provider, &body, &bench.cx);
+        let calling = provider::call_with_retries(&*harness.provider, &body, &harness.cx);
         let result = tokio::select! {
             biased;
             result = calling => result,
@@ -150,7 +151,7 @@ async fn a_reply_that_always_goes_on_ends_after_fifteen_minutes() {
         );
         assert_eq!(clock.now(), whole);
         assert_eq!(
-            bench.server.requests().len(),
+            harness.server.requests().len(),
             1,
             "it is not asked for again"
         );
@@ -158,32 +159,33 @@ async fn a_reply_that_always_goes_on_ends_after_fifteen_minutes() {
 }
 
 #[tokio::test]
-async fn an_error_body_that_stands_still_is_not_waited_for() {
+async fn stalled_error_body_is_not_awaited() {
     let pause = Pause::new();
     let reply = Reply::status(400).body("{\"error\":{\"message\":\"half a rea");
     let reply = reply.split_every(10).pause_before(2, &pause);
-    let bench = Bench::openai(vec![reply]);
+    let harness = ProviderHarness::openai(vec![reply]);
     let time = async {
         pause.reached().await;
-        while bench.clock.now() < Millis(30_000) {
+        while harness.clock.now() < Millis(30_000) {
             tokio::task::yield_now().await;
-            bench.clock.advance(Millis(100));
+            harness.clock.advance(Millis(100));
         }
     };
     let result = tokio::select! {
-        result = bench.send() => result,
+        result = harness.send() => result,
         () = time => panic!("half a minute of silence"),
     };
     assert_eq!(result.expect_err("refused").status(), Some(400));
 }
 
 #[tokio::test]
-async fn a_redirect_is_not_followed_with_a_key() {
+async fn redirect_is_not_followed_with_a_key() {
     let elsewhere = WireServer::openai(vec![Reply::text("thanks for the key")]);
     for status in [301, 302, 303, 307, 308] {
         let to = format!("{}/chat/completions", elsewhere.base_url());
-        let mut bench = Bench::openai(vec![Reply::status(status).header("location", to)]);
-        let (result, _, waits) = bench.call().await;
+        let mut harness =
+            ProviderHarness::openai(vec![Reply::status(status).header("location", to)]);
+        let (result, _, waits) = harness.call().await;
         let error = result.expect_err("a redirect");
         assert_eq!((error.status(), waits.len()), (Some(status), 0));
         assert!(
@@ -195,19 +197,19 @@ async fn a_redirect_is_not_followed_with_a_key() {
 }
 
 #[tokio::test]
-async fn a_connection_that_cannot_be_trusted_is_never_made_in_the_open() {
+async fn untrusted_certificate_never_falls_back_to_plain_http() {
     // It speaks plain HTTP and would gladly take the request.
     let server = WireServer::openai(vec![Reply::text("in the open")]);
     let address = server.address();
-    let mut bench = Bench::with(server, ProviderKind::Openai, |config| {
+    let mut harness = ProviderHarness::with(server, ProviderKind::Openai, |config| {
         config.base_url = Some(format!("https://{address}/v1"));
     });
-    let (result, _, waits) = bench.call().await;
+    let (result, _, waits) = harness.call().await;
     let error = result.expect_err("no TLS there");
     assert!(matches!(error, ProviderError::Connect { .. }), "{error}");
     assert!(
         error.to_string().contains("no secure connection"),
         "{error}"
     );
-    assert_eq!((bench.server.requests().len(), waits.len()), (0, 0));
+    assert_eq!((harness.server.requests().len(), waits.len()), (0, 0));
 }

@@ -6,7 +6,7 @@ use dicta::model::{Millis, ProviderKind, TokenUsage};
 use dicta::provider::{self, ProviderError};
 use serde_json::json;
 
-use super::bench::{ALL, Bench, failures, turn_fact};
+use super::harness::{ALL, ProviderHarness, failures, turn_fact};
 use crate::support::wire::{Pause, Reply, WireServer};
 
 /// What a fault must become.
@@ -29,7 +29,7 @@ fn fault_of(error: &ProviderError) -> Fault {
 }
 
 #[tokio::test]
-async fn each_fault_is_its_own_error_and_never_a_reply() {
+async fn each_broken_reply_has_its_own_error() {
     let verdict = || Reply::text(r#"{"passed": true, "score": 1.0, "reasoning": "all good"}"#);
     let boom = || json!({"code": 503, "message": "boom"});
     let both = [
@@ -84,10 +84,14 @@ async fn each_fault_is_its_own_error_and_never_a_reply() {
     ];
     for dialect in ALL {
         for (what, reply, expected) in &both {
-            let bench = Bench::of(dialect, vec![reply.clone()]);
-            let error = bench.send().await.expect_err(what);
+            let harness = ProviderHarness::of(dialect, vec![reply.clone()]);
+            let error = harness.send().await.expect_err(what);
             assert_eq!(fault_of(&error), *expected, "{dialect:?}: {what}: {error}");
-            assert_eq!(bench.server.requests().len(), 1, "one send is one attempt");
+            assert_eq!(
+                harness.server.requests().len(),
+                1,
+                "one send is one attempt"
+            );
         }
     }
     // Whole replies break in the same ways.
@@ -111,25 +115,25 @@ async fn each_fault_is_its_own_error_and_never_a_reply() {
                 WireServer::gemini(vec![reply.clone()]),
             ),
         ] {
-            let bench = Bench::with(server, kind, |config| config.stream = false);
-            let error = bench.send().await.expect_err(what);
+            let harness = ProviderHarness::with(server, kind, |config| config.stream = false);
+            let error = harness.send().await.expect_err(what);
             assert_eq!(fault_of(&error), expected, "{kind:?}: {what}: {error}");
         }
     }
 }
 
 #[tokio::test]
-async fn a_missing_end_mark_is_forgiven_where_a_reason_came() {
-    let bench = Bench::openai(vec![Reply::text("fine").no_done()]);
-    assert_eq!(bench.send().await.expect("a reply").reply.text, "fine");
+async fn missing_end_marker_is_accepted_after_a_stop_reason() {
+    let harness = ProviderHarness::openai(vec![Reply::text("fine").no_done()]);
+    assert_eq!(harness.send().await.expect("a reply").reply.text, "fine");
 }
 
 #[tokio::test]
-async fn a_cut_reply_says_what_it_cost() {
+async fn cut_reply_reports_its_cost() {
     let usage =
         "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":7,\"completion_tokens\":1}}\n\n";
-    let bench = Bench::openai(vec![Reply::text("x").then_raw(usage)]);
-    let error = bench.send().await.expect_err("no finish reason");
+    let harness = ProviderHarness::openai(vec![Reply::text("x").then_raw(usage)]);
+    let error = harness.send().await.expect_err("no finish reason");
     let billed = TokenUsage {
         input: Some(7),
         output: Some(1),
@@ -140,29 +144,29 @@ async fn a_cut_reply_says_what_it_cost() {
 }
 
 #[tokio::test]
-async fn a_cancelled_call_leaves_nothing_behind() {
+async fn cancelled_call_closes_its_connection() {
     for dialect in ALL {
         let pause = Pause::new();
         let reply = Reply::text("some text")
             .piece_len(2)
             .pause_before(2, &pause);
-        let mut bench = Bench::of(dialect, vec![reply]);
-        let cancel = bench.cx.cancel.clone();
+        let mut harness = ProviderHarness::of(dialect, vec![reply]);
+        let cancel = harness.cx.cancel.clone();
         let stop = async {
             pause.reached().await;
             cancel.cancel();
         };
-        let ((result, facts, _), ()) = tokio::join!(bench.call(), stop);
+        let ((result, facts, _), ()) = tokio::join!(harness.call(), stop);
         assert!(matches!(result, Err(ProviderError::Cancelled)));
         assert_eq!(failures(&facts), [(1, None, "cancelled")]);
         pause.go();
-        bench.server.all_closed().await;
-        assert_eq!(bench.server.requests().len(), 1);
+        harness.server.all_closed().await;
+        assert_eq!(harness.server.requests().len(), 1);
     }
     // While it waits for the next attempt, too.
-    let bench = Bench::openai(vec![Reply::status(429)]);
-    let (cancel, body) = (bench.cx.cancel.clone(), bench.body());
-    let mut facts = bench.facts;
+    let harness = ProviderHarness::openai(vec![Reply::status(429)]);
+    let (cancel, body) = (harness.cx.cancel.clone(), harness.body());
+    let mut facts = harness.facts;
     let stop = async {
         while let Some(envelope) = facts.recv().await {
             if matches!(turn_fact(envelope), TurnFact::AttemptFailed { .. }) {
@@ -171,41 +175,42 @@ async fn a_cancelled_call_leaves_nothing_behind() {
         }
     };
     let (result, ()) = tokio::join!(
-        provider::call_with_retries(&*bench.provider, &body, &bench.cx),
+        provider::call_with_retries(&*harness.provider, &body, &harness.cx),
         stop
     );
     assert!(matches!(result, Err(ProviderError::Cancelled)));
 }
 
 #[tokio::test]
-async fn an_endless_reply_ends_at_the_cap_and_is_not_asked_for_again() {
-    let mut bench = Bench::openai(vec![Reply::text("x").endless().finish("").no_done()]);
+async fn endless_reply_ends_at_the_limit_without_a_retry() {
+    let mut harness =
+        ProviderHarness::openai(vec![Reply::text("x").endless().finish("").no_done()]);
     // Nobody reads the deltas of 64 MiB here; a sequencer that is gone swallows them.
-    bench.facts.close();
-    let body = bench.body();
-    let result = provider::call_with_retries(&*bench.provider, &body, &bench.cx).await;
+    harness.facts.close();
+    let body = harness.body();
+    let result = provider::call_with_retries(&*harness.provider, &body, &harness.cx).await;
     let error = result.expect_err("no end");
     assert_eq!(fault_of(&error), Fault::Cut);
     assert!(error.to_string().contains("larger than 64 MiB"), "{error}");
-    assert_eq!(bench.server.requests().len(), 1);
+    assert_eq!(harness.server.requests().len(), 1);
 }
 
 #[tokio::test]
-async fn a_silent_server_is_given_up_on_our_clock() {
+async fn silent_server_times_out_on_the_judges_clock() {
     let pause = Pause::new();
     let reply = Reply::text("some text")
         .piece_len(2)
         .pause_before(3, &pause);
-    let bench = Bench::openai(vec![reply]);
+    let harness = ProviderHarness::openai(vec![reply]);
     let waiting = async {
         pause.reached().await;
-        while bench.clock.now() < Millis(600_000) {
+        while harness.clock.now() < Millis(600_000) {
             tokio::task::yield_now().await;
-            bench.clock.advance(Millis(1000));
+            harness.clock.advance(Millis(1000));
         }
     };
     let result = tokio::select! {
-        result = bench.send() => result,
+        result = harness.send() => result,
         () = waiting => panic!("ten minutes of silence"),
     };
     let error = result.expect_err("silence");

@@ -20,7 +20,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::bench::{ALL, KEY, kind};
+use super::harness::{ALL, KEY, kind};
 use crate::support::wire::{Dialect, Pause, Reply, WireServer};
 
 /// A tool that has started something and never answers.
@@ -65,7 +65,7 @@ enum End {
     Quit,
 }
 
-fn ask() -> JudgeRequest {
+fn question() -> JudgeRequest {
     let say = |role, text: &'static str| TranscriptMessage {
         role,
         parts: vec![TranscriptPart::Text(text.into())],
@@ -177,9 +177,9 @@ async fn scene(dialect: Dialect, stage: Stage, end: End) {
         cell: CellIx(0),
         turn: TurnIx(0),
     };
-    let ask = ask();
+    let question = question();
     {
-        let mut judging = Box::pin(judge.judge(&ask, &cx));
+        let mut judging = Box::pin(judge.judge(&question, &cx));
         tokio::select! {
             result = &mut judging => panic!("it ended early: {result:?}"),
             () = stands(stage, &pause, &mut facts) => {}
@@ -221,7 +221,7 @@ async fn scene(dialect: Dialect, stage: Stage, end: End) {
 }
 
 #[tokio::test]
-async fn nothing_is_left_wherever_a_trace_is_ended() {
+async fn ended_trace_leaves_no_task_or_file() {
     // What the runtime itself opens once is not counted.
     scene(Dialect::Openai, Stage::Streaming, End::Quit).await;
     let before = files();
@@ -250,7 +250,7 @@ async fn nothing_is_left_wherever_a_trace_is_ended() {
 }
 
 #[tokio::test]
-async fn nothing_is_left_after_an_error() {
+async fn failed_trace_leaves_no_task_or_file() {
     for (dialect, status) in ALL.into_iter().flat_map(|of| [(of, 400), (of, 401)]) {
         let before = tasks();
         let server = WireServer::scripted(dialect, vec![Reply::status(status)]);
@@ -268,7 +268,7 @@ async fn nothing_is_left_after_an_error() {
             cell: CellIx(0),
             turn: TurnIx(0),
         };
-        let result = judge.judge(&ask(), &cx).await;
+        let result = judge.judge(&question(), &cx).await;
         assert_eq!(result.outcome, Outcome::JudgeError);
         drop((judge, cx));
         server.all_closed().await;

@@ -9,7 +9,7 @@ mod speakers;
 
 use serde_json::{Value, json};
 
-use crate::cli::{Bench, of_type, rows, text};
+use crate::cli::{TestDir, of_type, rows, text};
 use crate::support::wire::{Reply, Request, WireServer};
 
 use self::speakers::{DECIDERS, SPEAKERS, Speaker};
@@ -27,7 +27,7 @@ fn verdict() -> Value {
 }
 
 /// Faults of the exchange: whatever was to be said, it did not arrive.
-fn of_the_wire(speaker: &Speaker) -> Vec<Fault> {
+fn wire_faults(speaker: &Speaker) -> Vec<Fault> {
     let mut all: Vec<Fault> = Vec::new();
     let good = || Reply::verdict(verdict());
     for at in [0, 1, 20, 100, 200, 300, 400] {
@@ -55,12 +55,12 @@ fn of_the_wire(speaker: &Speaker) -> Vec<Fault> {
         all.push(((*what).to_owned(), Reply::raw(*body), outcome));
     }
     // Those that slow everybody down come last.
-    all.extend(of_the_server());
+    all.extend(server_faults());
     all
 }
 
 /// What is no reply of the protocol at all.
-fn of_the_server() -> Vec<Fault> {
+fn server_faults() -> Vec<Fault> {
     let mut all: Vec<Fault> = Vec::new();
     for (what, reply) in [
         (
@@ -101,7 +101,7 @@ fn of_the_server() -> Vec<Fault> {
 }
 
 /// Replies that arrived and state no verdict, as text.
-fn of_the_text() -> Vec<Fault> {
+fn text_faults() -> Vec<Fault> {
     let stated = [
         ("nothing", ""),
         ("white space", " \n "),
@@ -159,12 +159,13 @@ fn of_the_text() -> Vec<Fault> {
         ),
     ];
     let replies = stated.into_iter();
-    let replies = replies.map(|(what, said)| (what.to_owned(), Reply::text(said), "unparsed"));
+    let replies =
+        replies.map(|(what, reply_text)| (what.to_owned(), Reply::text(reply_text), "unparsed"));
     replies.collect()
 }
 
 /// Calls of `submit_verdict` that state none.
-fn of_the_call(speaker: &Speaker) -> Vec<Fault> {
+fn call_faults(speaker: &Speaker) -> Vec<Fault> {
     let submit = |arguments: &str| Reply::raw_call("submit_verdict", arguments);
     let mut all = vec![
         ("only text", Reply::text("It passes."), "turn_limit"),
@@ -216,27 +217,28 @@ fn of_the_call(speaker: &Speaker) -> Vec<Fault> {
 }
 
 /// Verdicts of two criteria that leave one out, or name one twice, or a third.
-fn of_the_criteria() -> Vec<Fault> {
-    let of = |indexes: &[i64]| {
+fn criteria_faults() -> Vec<Fault> {
+    let parts_json = |indexes: &[i64]| {
         let criteria = indexes.iter();
         let criteria = criteria.map(|n| json!({"index": n, "reasoning": "r", "passed": true}));
         json!({"criteria": criteria.collect::<Vec<Value>>(), "reasoning": "r"}).to_string()
     };
     let stated = [
-        ("a missing criterion", of(&[1])),
-        ("no criterion", of(&[])),
-        ("a criterion twice", of(&[1, 1])),
-        ("a criterion too many", of(&[1, 2, 3])),
+        ("a missing criterion", parts_json(&[1])),
+        ("no criterion", parts_json(&[])),
+        ("a criterion twice", parts_json(&[1, 1])),
+        ("a criterion too many", parts_json(&[1, 2, 3])),
         ("a verdict without criteria", verdict().to_string()),
     ];
     let replies = stated.into_iter();
-    let replies = replies.map(|(what, said)| (what.to_owned(), Reply::text(said), "unparsed"));
+    let replies =
+        replies.map(|(what, reply_text)| (what.to_owned(), Reply::text(reply_text), "unparsed"));
     replies.collect()
 }
 
 /// A workspace in which each fault is an eval, and what its server says to each. The last eval is a good one.
 struct Matrix {
-    bench: Bench,
+    test_dir: TestDir,
     /// Id of the eval, what it is, the outcome.
     expected: Vec<(String, String, &'static str)>,
     evals: String,
@@ -266,7 +268,7 @@ impl Matrix {
             asked.map_or_else(|| Reply::status(418), |(_, reply)| reply.clone())
         });
         Self {
-            bench: Bench::new(),
+            test_dir: TestDir::new(),
             expected,
             evals,
             server,
@@ -278,13 +280,13 @@ impl Matrix {
     /// Runs, and returns the lines of the cells.
     fn run(&self, judge: &str) -> (Vec<Value>, String) {
         let judges = format!("judge: m\njudges:\n  m: {judge}\nlimits: {{ concurrency: 4 }}\n");
-        self.bench.workspace(&judges, &self.evals);
-        self.bench.write(
+        self.test_dir.workspace(&judges, &self.evals);
+        self.test_dir.write(
             "t.jsonl",
             "{\"id\":\"two\",\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"},{\"role\":\"assistant\",\"content\":\"Good day\"}]}\n",
         );
         let mut command = self
-            .bench
+            .test_dir
             .command(&["run", "-q", "--no-cache", "--format", "jsonl"]);
         for key in ["OPENAI_API_KEY", "GEMINI_API_KEY", "ANTHROPIC_API_KEY"] {
             command.env(key, "sk-test-4711-abcdef");
@@ -301,19 +303,19 @@ impl Matrix {
         let provider = format!("{}{}", self.speaker.provider, self.speaker.settings);
         assert_eq!(lines.len(), self.expected.len(), "{provider}, {how}");
         for ((id, what, outcome), line) in self.expected.iter().zip(lines) {
-            let told = format!("{provider}, {how}, {what}: {line}");
-            assert_eq!(line["eval"], json!(id), "{told}");
-            assert_eq!(line["outcome"], json!(outcome), "{told}");
+            let context = format!("{provider}, {how}, {what}: {line}");
+            assert_eq!(line["eval"], json!(id), "{context}");
+            assert_eq!(line["outcome"], json!(outcome), "{context}");
             if *outcome == "pass" {
                 continue;
             }
             assert_eq!(
                 (&line["passed"], &line["score"]),
                 (&Value::Null, &Value::Null),
-                "{told}"
+                "{context}"
             );
             let error = line["error"].as_str().unwrap_or_default();
-            assert!(!error.is_empty(), "{told}");
+            assert!(!error.is_empty(), "{context}");
         }
     }
 
@@ -327,24 +329,24 @@ impl Matrix {
             self.tools
         ));
         self.check("live", &live);
-        let shown = self.bench.dicta(&["show", "@", "--format", "jsonl"]);
+        let show_output = self.test_dir.dicta(&["show", "@", "--format", "jsonl"]);
         assert_eq!(
-            text(&shown.stdout),
+            text(&show_output.stdout),
             printed,
             "what was recorded is what was shown"
         );
-        let summary = of_type(&rows(&shown), "summary")[0].clone();
+        let summary = of_type(&rows(&show_output), "summary")[0].clone();
         assert_eq!((&summary["pass"], &summary["fail"]), (&json!(1), &json!(0)));
         let (replayed, _) = self.run(&format!("{{ provider: replay, run: '@'{} }}", self.tools));
         for ((id, what, outcome), line) in self.expected.iter().zip(&replayed) {
-            let told = format!("{provider}, replayed, {id}, {what}: {line}");
-            assert_eq!(line["outcome"] == "pass", *outcome == "pass", "{told}");
-            assert_ne!(line["outcome"], json!("fail"), "{told}");
+            let context = format!("{provider}, replayed, {id}, {what}: {line}");
+            assert_eq!(line["outcome"] == "pass", *outcome == "pass", "{context}");
+            assert_ne!(line["outcome"], json!("fail"), "{context}");
             if *outcome != "pass" {
                 assert_eq!(
                     (&line["passed"], &line["score"]),
                     (&Value::Null, &Value::Null),
-                    "{told}"
+                    "{context}"
                 );
             }
         }
@@ -362,18 +364,18 @@ fn with_criteria(id: &str) -> String {
 }
 
 #[test]
-fn no_fault_of_the_wire_or_of_the_text_is_a_verdict() {
+fn broken_connection_or_text_never_becomes_a_verdict() {
     for speaker in SPEAKERS {
         let mut faults = vec![("good".to_owned(), Reply::verdict(verdict()), "pass")];
-        faults.extend(of_the_text());
-        faults.extend(of_the_wire(speaker));
+        faults.extend(text_faults());
+        faults.extend(wire_faults(speaker));
         Matrix::new(speaker, faults, "", judged).hold();
     }
 }
 
 /// The two that answer with probabilities: nothing is streamed, and every number counts.
 #[test]
-fn no_fault_of_a_decision_is_a_verdict() {
+fn broken_decision_never_becomes_a_verdict() {
     for (speaker, good, bad) in DECIDERS {
         let answer = |answers: &str| {
             // Longer than any cut below.
@@ -402,16 +404,16 @@ fn no_fault_of_a_decision_is_a_verdict() {
                 "truncated",
             ));
         }
-        faults.extend(of_the_server());
+        faults.extend(server_faults());
         Matrix::new(speaker, faults, "", judged).hold();
     }
 }
 
 #[test]
-fn no_fault_of_a_call_is_a_verdict() {
+fn broken_verdict_call_never_becomes_a_verdict() {
     for speaker in SPEAKERS {
         let mut faults = vec![("good".to_owned(), Reply::verdict(verdict()), "pass")];
-        faults.extend(of_the_call(speaker));
+        faults.extend(call_faults(speaker));
         Matrix::new(
             speaker,
             faults,
@@ -423,12 +425,12 @@ fn no_fault_of_a_call_is_a_verdict() {
 }
 
 #[test]
-fn no_criterion_left_out_or_said_twice_is_a_verdict() {
+fn missing_or_repeated_criterion_never_becomes_a_verdict() {
     for speaker in SPEAKERS {
         let good = json!({"citations": [], "criteria": [{"index": 1, "reasoning": "r", "passed": true},
             {"index": 2, "reasoning": "r", "passed": true}], "reasoning": "r"});
         let mut faults = vec![("good".to_owned(), Reply::text(good.to_string()), "pass")];
-        faults.extend(of_the_criteria());
+        faults.extend(criteria_faults());
         Matrix::new(speaker, faults, "", with_criteria).hold();
     }
 }

@@ -4,11 +4,11 @@ use dicta::model::{HistoryItem, ProviderKind, StopReason, ToolResponse};
 use dicta::provider::{CompletedReply, ProviderError, ToolChoice};
 use serde_json::{Value, json};
 
-use super::bench::{Bench, KEY, asked, decl, failures, keys};
+use super::harness::{KEY, ProviderHarness, asked, decl, failures, keys};
 use crate::support::wire::{Reply, WireServer};
 
-fn bench(replies: Vec<Reply>) -> Bench {
-    Bench::new(WireServer::openai(replies), ProviderKind::OpenaiResponses)
+fn harness(replies: Vec<Reply>) -> ProviderHarness {
+    ProviderHarness::new(WireServer::openai(replies), ProviderKind::OpenaiResponses)
 }
 
 const END: &str = r#"{"type":"response.completed","response":{"status":"completed","usage":{"input_tokens":9,"output_tokens":4}}}"#;
@@ -24,7 +24,7 @@ fn done(at: usize, item: &str) -> String {
     format!(r#"{{"type":"response.output_item.done","output_index":{at},"item":{item}}}"#)
 }
 
-fn said(text: &str) -> String {
+fn text_reply(text: &str) -> String {
     stream(&[done(
         0,
         &json!({"type": "message", "content": [{"type": "output_text", "text": text}]}).to_string(),
@@ -44,9 +44,12 @@ fn items(turn: usize) -> [String; 2] {
 }
 
 #[tokio::test]
-async fn the_request_has_its_shape_and_no_tool_key_without_tools() {
-    let server = WireServer::openai(vec![Reply::raw(said("ok")), Reply::raw(said("ok"))]);
-    let bench = Bench::with(server, ProviderKind::OpenaiResponses, |config| {
+async fn responses_request_has_no_tool_key_without_tools() {
+    let server = WireServer::openai(vec![
+        Reply::raw(text_reply("ok")),
+        Reply::raw(text_reply("ok")),
+    ]);
+    let harness = ProviderHarness::with(server, ProviderKind::OpenaiResponses, |config| {
         config.seed = Some(4);
         config.reasoning = Some("low".to_owned());
     });
@@ -54,13 +57,13 @@ async fn the_request_has_its_shape_and_no_tool_key_without_tools() {
         ToolChoice::NoTools,
         ToolChoice::Schema(json!({"type": "object"})),
     ] {
-        let body = bench.body_of(&asked(), &[], choice);
+        let body = harness.body_of(&asked(), &[], choice);
         let dropped: Vec<&str> = body.dropped.iter().map(|d| d.what.as_str()).collect();
         assert_eq!(dropped, ["seed"]);
-        let sent = bench.provider.send(&body, 1, &bench.cx).await;
+        let sent = harness.provider.send(&body, 1, &harness.cx).await;
         assert_eq!(sent.expect("a reply").reply.text, "ok");
     }
-    for request in bench.server.requests() {
+    for request in harness.server.requests() {
         assert_eq!(request.path, "/v1/responses");
         let bearer = format!("Bearer {KEY}");
         assert_eq!(request.header("authorization"), Some(bearer.as_str()));
@@ -81,25 +84,30 @@ async fn the_request_has_its_shape_and_no_tool_key_without_tools() {
 }
 
 #[tokio::test]
-async fn encrypted_reasoning_survives_three_tool_turns_byte_for_byte() {
+async fn encrypted_reasoning_is_sent_back_byte_for_byte() {
     let turn = |at: usize| {
         let [reasoning, call] = items(at);
         Reply::raw(stream(&[done(0, &reasoning), done(1, &call)]))
     };
-    let bench = bench(vec![turn(1), turn(2), turn(3), Reply::raw(said("done"))]);
+    let harness = harness(vec![
+        turn(1),
+        turn(2),
+        turn(3),
+        Reply::raw(text_reply("done")),
+    ]);
     let (mut history, tools) = (asked(), [decl("f")]);
     for _ in 0..3 {
-        let body = bench.body_of(&history, &tools, ToolChoice::Auto);
-        let sent = bench.provider.send(&body, 1, &bench.cx).await;
+        let body = harness.body_of(&history, &tools, ToolChoice::Auto);
+        let sent = harness.provider.send(&body, 1, &harness.cx).await;
         let CompletedReply { native, reply, .. } = sent.expect("a call");
         assert_eq!(reply.stop, StopReason::ToolCalls);
         history.push(HistoryItem::Model { native, reply });
         history.push(HistoryItem::ToolResponses(vec![ToolResponse::ok("page")]));
     }
-    let body = bench.body_of(&history, &tools, ToolChoice::Auto);
-    let last = bench.provider.send(&body, 1, &bench.cx).await;
+    let body = harness.body_of(&history, &tools, ToolChoice::Auto);
+    let last = harness.provider.send(&body, 1, &harness.cx).await;
     assert_eq!(last.expect("a text").reply.text, "done");
-    let requests = bench.server.requests();
+    let requests = harness.server.requests();
     let expected: Vec<String> = (1..=3)
         .map(|at| {
             let output = json!({"type": "function_call_output", "call_id": format!("call_{at}"), "output": "page"});
@@ -111,35 +119,35 @@ async fn encrypted_reasoning_survives_three_tool_turns_byte_for_byte() {
 }
 
 #[tokio::test]
-async fn a_stream_cut_at_any_byte_is_an_error_or_the_same_reply() {
+async fn responses_stream_cut_at_any_byte_is_an_error_or_the_same_reply() {
     let [reasoning, call] = items(1);
     let fixtures = [
-        said("a verdict é"),
+        text_reply("a verdict é"),
         stream(&[done(0, &reasoning), done(1, &call)]),
     ];
     for fixture in fixtures {
-        let whole = bench(vec![Reply::raw(fixture.clone())]).send().await;
+        let whole = harness(vec![Reply::raw(fixture.clone())]).send().await;
         let whole = whole.expect("a reply").reply;
         let cuts = (0..fixture.len()).map(|at| Reply::raw(fixture.clone()).end_at(at));
-        let bench = bench(cuts.collect());
+        let harness = harness(cuts.collect());
         for at in 0..fixture.len() {
-            match bench.send().await {
+            match harness.send().await {
                 Ok(finished) => assert_eq!(finished.reply, whole, "{at}"),
                 Err(error) => assert!(matches!(error, ProviderError::Cut { .. }), "{at}: {error}"),
             }
         }
         for split in [1, 2, 3, 7, 64] {
             let split = Reply::raw(fixture.clone()).split_every(split);
-            let bench = self::bench(vec![split]);
-            assert_eq!(bench.send().await.expect("a reply").reply, whole);
+            let harness = self::harness(vec![split]);
+            assert_eq!(harness.send().await.expect("a reply").reply, whole);
         }
     }
 }
 
 #[tokio::test]
-async fn no_fault_is_a_reply() {
+async fn broken_responses_stream_is_never_a_reply() {
     let event = |data: Value| Reply::raw(format!("data: {data}\n\n"));
-    let good = || said(r#"{"passed": true, "score": 1.0}"#);
+    let good = || text_reply(r#"{"passed": true, "score": 1.0}"#);
     for (what, reply) in [
         ("broken", Reply::raw(good()).cut_at(100)),
         (
@@ -171,20 +179,20 @@ async fn no_fault_is_a_reply() {
         ("400", Reply::status(400)),
         ("500", Reply::status(500)),
     ] {
-        let bench = bench(vec![reply]);
-        assert!(bench.send().await.is_err(), "{what}");
+        let harness = harness(vec![reply]);
+        assert!(harness.send().await.is_err(), "{what}");
     }
 }
 
 #[tokio::test]
-async fn what_a_server_refuses_is_left_out_and_remembered() {
+async fn refused_setting_is_left_out_and_remembered() {
     let refused = json!({"error": {"message": "Encrypted content is not supported with this model.",
         "type": "invalid_request_error", "param": "include", "code": null}});
-    let mut bench = bench(vec![
+    let mut harness = harness(vec![
         Reply::status(400).body(refused.to_string()),
-        Reply::raw(said("ok")),
+        Reply::raw(text_reply("ok")),
     ]);
-    let (result, facts, waits) = bench.call().await;
+    let (result, facts, waits) = harness.call().await;
     assert_eq!(result.expect("the second attempt").0, 2);
     assert_eq!(waits, [0]);
     assert!(
@@ -192,19 +200,19 @@ async fn what_a_server_refuses_is_left_out_and_remembered() {
             .2
             .ends_with("asking again without `encrypted reasoning`")
     );
-    let requests = bench.server.requests();
+    let requests = harness.server.requests();
     assert!(requests[0].mentions("include") && !requests[1].mentions("include"));
-    assert!(!bench.body().text().contains("include"));
+    assert!(!harness.body().text().contains("include"));
 }
 
 #[tokio::test]
-async fn a_reply_that_is_not_streamed_is_read_too() {
+async fn unstreamed_reply_is_read() {
     let item = json!({"type": "message", "content": [{"type": "output_text", "text": "whole"}]});
     let body = json!({"status": "completed", "error": null, "output": [item]});
     let server = WireServer::openai(vec![Reply::raw(body.to_string())]);
-    let bench = Bench::with(server, ProviderKind::OpenaiResponses, |config| {
+    let harness = ProviderHarness::with(server, ProviderKind::OpenaiResponses, |config| {
         config.stream = false;
     });
-    assert_eq!(bench.send().await.expect("a reply").reply.text, "whole");
-    assert_eq!(bench.server.requests()[0].json()["stream"], false);
+    assert_eq!(harness.send().await.expect("a reply").reply.text, "whole");
+    assert_eq!(harness.server.requests()[0].json()["stream"], false);
 }

@@ -5,16 +5,16 @@ use dicta::model::ProviderKind;
 use dicta::provider::ProviderError;
 use serde_json::json;
 
-use super::bench::{Bench, KEY, deltas, failures};
+use super::harness::{KEY, ProviderHarness, deltas, failures};
 use crate::support::wire::{Reply, WireServer};
 
 #[tokio::test]
-async fn a_429_is_tried_again_after_the_wait_it_asks_for() {
-    let mut bench = Bench::openai(vec![
+async fn status_429_is_retried_after_its_stated_delay() {
+    let mut harness = ProviderHarness::openai(vec![
         Reply::status(429).header("retry-after", "2"),
         Reply::text("ok"),
     ]);
-    let (result, facts, waits) = bench.call().await;
+    let (result, facts, waits) = harness.call().await;
     let (attempt, finished) = result.expect("the second attempt");
     assert_eq!((attempt, finished.reply.text.as_str()), (2, "ok"));
     assert!((2000..=2200).contains(&waits[0]), "{waits:?}");
@@ -24,28 +24,28 @@ async fn a_429_is_tried_again_after_the_wait_it_asks_for() {
 }
 
 #[tokio::test]
-async fn gemini_says_its_wait_in_the_body() {
+async fn gemini_states_the_retry_delay_in_the_body() {
     let details =
         json!([{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "3.5s"}]);
     let body = json!({"error": {"code": 429, "message": "slow", "status": "RESOURCE_EXHAUSTED", "details": details}});
-    let mut bench = Bench::gemini(vec![
+    let mut harness = ProviderHarness::gemini(vec![
         Reply::status(429).body(body.to_string()),
         Reply::text("ok"),
     ]);
-    let (result, _, waits) = bench.call().await;
+    let (result, _, waits) = harness.call().await;
     assert_eq!(result.expect("the second attempt").0, 2);
     assert!((3500..=3850).contains(&waits[0]), "{waits:?}");
 }
 
 #[tokio::test]
-async fn four_attempts_are_all() {
-    let mut bench = Bench::openai((0..9).map(|_| Reply::status(502)).collect());
-    let (result, facts, waits) = bench.call().await;
+async fn model_call_has_at_most_four_attempts() {
+    let mut harness = ProviderHarness::openai((0..9).map(|_| Reply::status(502)).collect());
+    let (result, facts, waits) = harness.call().await;
     let error = result.expect_err("never better");
     assert_eq!(error.status(), Some(502));
     assert_eq!(failures(&facts).len(), 4);
     assert_eq!(waits.len(), 3, "nothing is waited for after the last");
-    assert_eq!(bench.server.requests().len(), 4);
+    assert_eq!(harness.server.requests().len(), 4);
     assert!(
         error.to_string().contains("502 from http://127.0.0.1"),
         "{error}"
@@ -53,7 +53,7 @@ async fn four_attempts_are_all() {
 }
 
 #[tokio::test]
-async fn what_waiting_does_not_mend_is_not_tried_again() {
+async fn permanent_error_is_not_retried() {
     let quota =
         r#"{"error":{"message":"you exceeded your current quota","code":"insufficient_quota"}}"#;
     let daily = json!({"error": {"code": 429, "message": "daily", "details": [
@@ -74,14 +74,15 @@ async fn what_waiting_does_not_mend_is_not_tried_again() {
             Reply::text("x").then_error(json!({"code": 400, "message": "bad"})),
         ),
     ] {
-        let mut bench = Bench::openai(vec![reply]);
-        let (result, _, waits) = bench.call().await;
+        let mut harness = ProviderHarness::openai(vec![reply]);
+        let (result, _, waits) = harness.call().await;
         assert!(result.is_err(), "{what}");
         assert_eq!(waits, Vec::<u64>::new(), "{what}");
-        assert_eq!(bench.server.requests().len(), 1, "{what}");
+        assert_eq!(harness.server.requests().len(), 1, "{what}");
     }
-    let mut bench = Bench::openai(vec![Reply::status(429).header("retry-after", "300")]);
-    let (result, _, waits) = bench.call().await;
+    let mut harness =
+        ProviderHarness::openai(vec![Reply::status(429).header("retry-after", "300")]);
+    let (result, _, waits) = harness.call().await;
     let error = result.expect_err("too long");
     assert!(
         error
@@ -93,39 +94,44 @@ async fn what_waiting_does_not_mend_is_not_tried_again() {
 }
 
 #[tokio::test]
-async fn a_judges_own_figure_counts() {
+async fn max_attempts_of_the_judge_applies() {
     for most in [1, 2, 6] {
         let server = WireServer::openai((0..9).map(|_| Reply::status(502)).collect());
-        let mut bench = Bench::with(server, ProviderKind::Openai, |config| {
+        let mut harness = ProviderHarness::with(server, ProviderKind::Openai, |config| {
             config.max_attempts = Some(most);
         });
-        let (result, _, waits) = bench.call().await;
+        let (result, _, waits) = harness.call().await;
         assert!(result.is_err());
-        assert_eq!(bench.server.requests().len(), usize::from(most));
+        assert_eq!(harness.server.requests().len(), usize::from(most));
         assert_eq!(waits.len() + 1, usize::from(most));
     }
 }
 
 #[tokio::test]
-async fn a_server_here_that_says_500_twice_means_the_request() {
-    let said = r#"{"error":{"code":500,"message":"'messages' is required","type":"server_error"}}"#;
-    let mut bench = Bench::openai((0..4).map(|_| Reply::status(500).body(said)).collect());
-    let (result, _, waits) = bench.call().await;
+async fn local_server_with_two_500s_is_not_retried() {
+    let error_body =
+        r#"{"error":{"code":500,"message":"'messages' is required","type":"server_error"}}"#;
+    let mut harness = ProviderHarness::openai(
+        (0..4)
+            .map(|_| Reply::status(500).body(error_body))
+            .collect(),
+    );
+    let (result, _, waits) = harness.call().await;
     let error = result.expect_err("a mistake of ours").to_string();
     assert!(
         error.contains("the server sent the same error twice, so a retry can't help"),
         "{error}"
     );
-    assert_eq!((bench.server.requests().len(), waits.len()), (2, 1));
+    assert_eq!((harness.server.requests().len(), waits.len()), (2, 1));
     // It may name a setting, where others answer 400.
     let refused =
         r#"{"error":{"code":500,"message":"Unsupported param: seed","type":"server_error"}}"#;
     let server = WireServer::openai(vec![Reply::status(500).body(refused), Reply::text("ok")]);
-    let mut bench = Bench::with(server, ProviderKind::Openai, |config| {
+    let mut harness = ProviderHarness::with(server, ProviderKind::Openai, |config| {
         config.seed = Some(7);
         config.max_attempts = Some(1);
     });
-    let (result, _, waits) = bench.call().await;
+    let (result, _, waits) = harness.call().await;
     assert_eq!(
         result.expect("without it").0,
         2,
@@ -135,29 +141,29 @@ async fn a_server_here_that_says_500_twice_means_the_request() {
 }
 
 #[tokio::test]
-async fn a_server_that_says_try_again_is_asked_again() {
+async fn error_that_asks_for_a_retry_is_retried() {
     let again = Reply::status(418).header("x-should-retry", "true");
-    let mut bench = Bench::openai(vec![again, Reply::text("ok")]);
-    let (result, _, waits) = bench.call().await;
+    let mut harness = ProviderHarness::openai(vec![again, Reply::text("ok")]);
+    let (result, _, waits) = harness.call().await;
     assert_eq!(result.expect("the second attempt").0, 2);
     assert!(waits[0] <= 500, "{waits:?}");
 }
 
 #[tokio::test]
-async fn a_limit_with_nothing_left_says_when_to_come_back() {
+async fn exhausted_limit_header_delays_the_retry() {
     let refused = Reply::status(429)
         .header("x-ratelimit-remaining-requests", "0")
         .header("x-ratelimit-reset-requests", "7.5s");
-    let mut bench = Bench::openai(vec![refused, Reply::text("ok")]);
-    let (result, _, waits) = bench.call().await;
+    let mut harness = ProviderHarness::openai(vec![refused, Reply::text("ok")]);
+    let (result, _, waits) = harness.call().await;
     assert!(result.is_ok());
     assert!((7500..=8250).contains(&waits[0]), "{waits:?}");
 }
 
 /// What an attempt's exchange was like, golden.
 #[tokio::test]
-async fn each_attempt_tells_its_exchange() {
-    let mut bench = Bench::openai(vec![
+async fn each_attempt_records_its_http_exchange() {
+    let mut harness = ProviderHarness::openai(vec![
         Reply::status(429)
             .body(r#"{"error":"slow"}"#)
             .header("x-request-id", "req_1")
@@ -167,9 +173,9 @@ async fn each_attempt_tells_its_exchange() {
             .header("x-request-id", "req_2"),
         Reply::text("ok").header("request-id", KEY),
     ]);
-    let (result, facts, _) = bench.call().await;
+    let (result, facts, _) = harness.call().await;
     assert_eq!(result.expect("the third").0, 3);
-    let told: Vec<_> = facts
+    let exchanges: Vec<_> = facts
         .iter()
         .filter_map(|fact| match fact {
             TurnFact::AttemptFailed {
@@ -189,7 +195,7 @@ async fn each_attempt_tells_its_exchange() {
         })
     };
     assert_eq!(
-        told,
+        exchanges,
         [
             (
                 Some(429),
@@ -199,9 +205,9 @@ async fn each_attempt_tells_its_exchange() {
             (None, Some("back-off"), exchange("req_2", 300, true)),
         ]
     );
-    let last = bench
+    let last = harness
         .provider
-        .last_exchange(bench.cx.cell)
+        .last_exchange(harness.cx.cell)
         .expect("of the third");
     assert_eq!(
         last.exchange.request_id.as_deref(),
@@ -212,12 +218,12 @@ async fn each_attempt_tells_its_exchange() {
 }
 
 #[tokio::test]
-async fn a_cut_attempt_is_void_and_the_next_one_counts() {
-    let mut bench = Bench::openai(vec![
+async fn cut_attempt_is_void_and_the_next_attempt_counts() {
+    let mut harness = ProviderHarness::openai(vec![
         Reply::text("the first that was never finished").cut_at(600),
         Reply::text("the second"),
     ]);
-    let (result, facts, _) = bench.call().await;
+    let (result, facts, _) = harness.call().await;
     let (attempt, finished) = result.expect("the second attempt");
     assert_eq!((attempt, finished.reply.text.as_str()), (2, "the second"));
     let first = deltas(&facts, 1, DeltaPart::Text);
@@ -233,18 +239,18 @@ async fn a_cut_attempt_is_void_and_the_next_one_counts() {
 }
 
 #[tokio::test]
-async fn a_setting_the_server_does_not_take_is_left_out_and_remembered() {
+async fn unsupported_setting_is_left_out_and_remembered() {
     let refused = json!({"error": {"message": "Unsupported value: 'temperature' does not support 0 with this model.",
         "type": "invalid_request_error", "param": "temperature", "code": "unsupported_value"}});
     let renamed = json!({"error": {"message": "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
         "type": "invalid_request_error", "param": "max_tokens", "code": "unsupported_parameter"}});
-    let mut bench = Bench::openai(vec![
+    let mut harness = ProviderHarness::openai(vec![
         Reply::status(400).body(refused.to_string()),
         Reply::status(400).body(renamed.to_string()),
         Reply::text("ok"),
         Reply::text("ok"),
     ]);
-    let (result, facts, waits) = bench.call().await;
+    let (result, facts, waits) = harness.call().await;
     assert_eq!(result.expect("the third attempt").0, 3);
     assert_eq!(waits, [0, 0]);
     let why = failures(&facts);
@@ -256,29 +262,29 @@ async fn a_setting_the_server_does_not_take_is_left_out_and_remembered() {
         why[1].2.ends_with("asking again without `max_tokens`"),
         "{why:?}"
     );
-    let requests = bench.server.requests();
+    let requests = harness.server.requests();
     assert_eq!(requests[0].json()["temperature"], json!(0.0));
     assert_eq!(requests[2].json().get("temperature"), None);
     assert_eq!(requests[2].json()["max_completion_tokens"], json!(4096));
-    let next = bench.body();
+    let next = harness.body();
     let dropped: Vec<&str> = next.dropped.iter().map(|d| d.what.as_str()).collect();
     assert_eq!(dropped, ["temperature", "max_tokens"]);
-    assert!(bench.send().await.is_ok());
-    let last = bench.server.requests().pop().expect("four").json();
+    assert!(harness.send().await.is_ok());
+    let last = harness.server.requests().pop().expect("four").json();
     assert_eq!(last.get("temperature"), None);
     assert_eq!(last["max_completion_tokens"], json!(4096));
 }
 
 #[tokio::test]
-async fn no_server_is_a_connection_error_that_names_the_address() {
+async fn missing_server_is_a_connection_error_with_the_address() {
     let server = WireServer::openai(Vec::new());
     let free = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback");
     let address = free.local_addr().expect("bound");
     drop(free);
-    let mut bench = Bench::with(server, ProviderKind::Openai, |config| {
+    let mut harness = ProviderHarness::with(server, ProviderKind::Openai, |config| {
         config.base_url = Some(format!("http://user:secret-word@{address}/v1?key=hidden"));
     });
-    let (result, facts, waits) = bench.call().await;
+    let (result, facts, waits) = harness.call().await;
     let error = result.expect_err("nobody listens");
     let text = error.to_string();
     assert!(matches!(error, ProviderError::Connect { .. }), "{text}");

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::bench::{asked, decl};
+use super::harness::{asked, decl};
 use crate::support::wire::{Dialect, Reply, Request, WireServer};
 
 /// A key made for these tests; it opens nothing. (ring signs with RSA but makes no keys.)
@@ -62,7 +62,7 @@ fn cloud(model: impl Fn(&Request, usize) -> Reply + Send + Sync + 'static) -> Wi
     })
 }
 
-struct Bench {
+struct VertexHarness {
     server: WireServer,
     provider: Arc<dyn Provider>,
     clock: FakeClock,
@@ -70,7 +70,7 @@ struct Bench {
     facts: mpsc::Receiver<RedactedEvent>,
 }
 
-impl Bench {
+impl VertexHarness {
     fn new(server: WireServer, credentials: GoogleCredentials) -> Self {
         Self::with(server, credentials, |_| {})
     }
@@ -182,20 +182,23 @@ fn decoded(text: &str) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_service_account_signs_for_a_token_that_is_used_until_it_is_old() {
+async fn service_account_token_is_reused_until_it_expires() {
     let server = cloud(|_, _| Reply::text("ok"));
     let credentials = GoogleCredentials::parse(&account(&server), "sa.json").expect("an account");
-    let bench = Bench::new(server, credentials);
+    let harness = VertexHarness::new(server, credentials);
     for _ in 0..2 {
-        assert_eq!(bench.send().await.expect("a reply").reply.text, "ok");
+        assert_eq!(harness.send().await.expect("a reply").reply.text, "ok");
     }
-    let asked = bench.requests("/token");
+    let asked = harness.requests("/token");
     assert_eq!(asked.len(), 1, "one token serves many requests");
-    let form: Vec<(String, String)> = url::form_urlencoded::parse(asked[0].body.as_bytes())
+    let form_fields: Vec<(String, String)> = url::form_urlencoded::parse(asked[0].body.as_bytes())
         .into_owned()
         .collect();
-    assert_eq!(form[0].1, "urn:ietf:params:oauth:grant-type:jwt-bearer");
-    let (signed, signature) = form[1].1.rsplit_once('.').expect("three parts");
+    assert_eq!(
+        form_fields[0].1,
+        "urn:ietf:params:oauth:grant-type:jwt-bearer"
+    );
+    let (signed, signature) = form_fields[1].1.rsplit_once('.').expect("three parts");
     let (header, claims) = signed.split_once('.').expect("three parts");
     let json = |part: &str| serde_json::from_slice::<Value>(&decoded(part)).expect("JSON");
     assert_eq!(
@@ -210,7 +213,7 @@ async fn a_service_account_signs_for_a_token_that_is_used_until_it_is_old() {
     );
     assert_eq!(
         claims["aud"],
-        format!("http://{}/token", bench.server.address())
+        format!("http://{}/token", harness.server.address())
     );
     assert_eq!((&claims["iat"], &claims["exp"]), (&json!(0), &json!(3600)));
     let pair = ring::signature::RsaKeyPair::from_pkcs8(&decoded(KEY)).expect("the key");
@@ -220,7 +223,7 @@ async fn a_service_account_signs_for_a_token_that_is_used_until_it_is_old() {
     );
     let checked = public.verify(signed.as_bytes(), &decoded(signature));
     assert!(checked.is_ok(), "the signature is the key's");
-    for request in bench.requests("enerateContent") {
+    for request in harness.requests("enerateContent") {
         assert_eq!(
             request.path,
             "/v1beta1/projects/own-project/locations/europe-west4/publishers/google/models/gemini-3-pro:streamGenerateContent?alt=sse"
@@ -230,31 +233,34 @@ async fn a_service_account_signs_for_a_token_that_is_used_until_it_is_old() {
         assert!(!request.body.contains("canary"));
     }
     // 225 s before its end it is old.
-    bench.clock.advance(Millis::from_secs(3600 - 226));
-    bench.send().await.expect("a reply");
-    assert_eq!(bench.requests("/token").len(), 1);
-    bench.clock.advance(Millis::from_secs(1));
-    bench.send().await.expect("a reply");
-    assert_eq!(bench.requests("/token").len(), 2);
-    let last = bench.requests("enerateContent").pop().expect("four");
+    harness.clock.advance(Millis::from_secs(3600 - 226));
+    harness.send().await.expect("a reply");
+    assert_eq!(harness.requests("/token").len(), 1);
+    harness.clock.advance(Millis::from_secs(1));
+    harness.send().await.expect("a reply");
+    assert_eq!(harness.requests("/token").len(), 2);
+    let last = harness.requests("enerateContent").pop().expect("four");
     assert_eq!(bearer(&last), format!("Bearer {}", token(2)));
 }
 
 #[tokio::test]
-async fn a_users_file_is_enough_and_many_who_wait_ask_once() {
-    let bench = Bench::of_user(|_, _| Reply::text("ok"));
-    let all = (0..8).map(|_| bench.send());
+async fn concurrent_calls_request_one_token_from_a_user_file() {
+    let harness = VertexHarness::of_user(|_, _| Reply::text("ok"));
+    let all = (0..8).map(|_| harness.send());
     for sent in futures_util::future::join_all(all).await {
         assert_eq!(sent.expect("a reply").reply.text, "ok");
     }
-    let asked = bench.requests("/token");
+    let asked = harness.requests("/token");
     assert_eq!(asked.len(), 1);
-    let form: Vec<(String, String)> = url::form_urlencoded::parse(asked[0].body.as_bytes())
+    let form_fields: Vec<(String, String)> = url::form_urlencoded::parse(asked[0].body.as_bytes())
         .into_owned()
         .collect();
-    let form: Vec<(&str, &str)> = form.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+    let form_fields: Vec<(&str, &str)> = form_fields
+        .iter()
+        .map(|(k, v)| (k.as_str(), v.as_str()))
+        .collect();
     assert_eq!(
-        form,
+        form_fields,
         [
             ("grant_type", "refresh_token"),
             ("client_id", "client-1"),
@@ -262,47 +268,47 @@ async fn a_users_file_is_enough_and_many_who_wait_ask_once() {
             ("refresh_token", REFRESH)
         ]
     );
-    let request = &bench.requests("enerateContent")[0];
+    let request = &harness.requests("enerateContent")[0];
     assert_eq!(request.header("x-goog-user-project"), Some("billed"));
 }
 
 #[tokio::test]
-async fn a_refused_token_is_replaced_once() {
-    let mut bench = Bench::of_user(|_, given| match given {
+async fn refused_token_is_replaced_once() {
+    let mut harness = VertexHarness::of_user(|_, given| match given {
         1 => Reply::status(401),
         _ => Reply::text("ok"),
     });
-    assert_eq!(bench.send().await.expect("a reply").reply.text, "ok");
-    assert_eq!(bench.requests("/token").len(), 2);
+    assert_eq!(harness.send().await.expect("a reply").reply.text, "ok");
+    assert_eq!(harness.requests("/token").len(), 2);
     assert_eq!(
-        bench.notes(),
+        harness.notes(),
         ["the server refused the access token (401); trying again with a new one"]
     );
-    let bench = Bench::of_user(|request, _| {
+    let harness = VertexHarness::of_user(|request, _| {
         Reply::status(401).body(format!(
             r#"{{"error":{{"message":"bad {}"}}}}"#,
             bearer(request)
         ))
     });
-    let error = bench.send().await.expect_err("refused");
+    let error = harness.send().await.expect_err("refused");
     assert_eq!(error.status(), Some(401));
     assert!(!format!("{error:?}").contains("canary"), "{error:?}");
-    assert_eq!(bench.requests("enerateContent").len(), 2, "and no more");
+    assert_eq!(harness.requests("enerateContent").len(), 2, "and no more");
 }
 
 #[tokio::test]
-async fn what_a_token_server_says_is_told_without_secrets() {
+async fn token_server_error_is_reported_without_secrets() {
     let refusing = |status: u16| {
         let server = WireServer::answering(Dialect::Gemini, move |request| {
-            let said = json!({"error": "invalid_grant", "error_description": format!("no: {}", request.body)});
-            Reply::status(status).body(said.to_string())
+            let error_body = json!({"error": "invalid_grant", "error_description": format!("no: {}", request.body)});
+            Reply::status(status).body(error_body.to_string())
         });
         let credentials =
             GoogleCredentials::parse(&user(&server), "adc.json").expect("a user's file");
-        Bench::new(server, credentials)
+        VertexHarness::new(server, credentials)
     };
-    let bench = refusing(400);
-    let error = bench.send().await.expect_err("refused");
+    let harness = refusing(400);
+    let error = harness.send().await.expect_err("refused");
     let text = error.to_string();
     assert!(
         matches!(error, ProviderError::Request(_)),
@@ -312,13 +318,13 @@ async fn what_a_token_server_says_is_told_without_secrets() {
         text.contains("invalid_grant") && text.contains("gcloud auth application-default login")
     );
     assert!(!text.contains("canary"), "{text}");
-    assert_eq!(bench.requests("enerateContent").len(), 0);
+    assert_eq!(harness.requests("enerateContent").len(), 0);
     let passing = refusing(503).send().await.expect_err("refused");
     assert_eq!(passing.status(), Some(503), "{passing}");
     let garbled = cloud(|_, _| Reply::text("ok"));
     let file = user(&garbled).replace("/token", "/none");
     let credentials = GoogleCredentials::parse(&file, "adc.json").expect("a user's file");
-    let error = Bench::new(garbled, credentials)
+    let error = VertexHarness::new(garbled, credentials)
         .send()
         .await
         .expect_err("no token");
@@ -326,12 +332,12 @@ async fn what_a_token_server_says_is_told_without_secrets() {
 }
 
 #[tokio::test]
-async fn the_metadata_server_gives_tokens_and_an_impostor_none() {
+async fn metadata_server_gives_tokens_and_an_impostor_is_refused() {
     let server = cloud(|_, _| Reply::text("ok"));
     let host = server.address().to_string();
-    let bench = Bench::new(server, GoogleCredentials::from_metadata_server(Some(&host)));
-    assert_eq!(bench.send().await.expect("a reply").reply.text, "ok");
-    let asked = &bench.requests("/computeMetadata/")[0];
+    let harness = VertexHarness::new(server, GoogleCredentials::from_metadata_server(Some(&host)));
+    assert_eq!(harness.send().await.expect("a reply").reply.text, "ok");
+    let asked = &harness.requests("/computeMetadata/")[0];
     assert_eq!(
         asked.path,
         "/computeMetadata/v1/instance/service-accounts/default/token"
@@ -341,19 +347,19 @@ async fn the_metadata_server_gives_tokens_and_an_impostor_none() {
         Reply::raw(r#"{"access_token":"ya29.evil-token","expires_in":3600}"#)
     });
     let host = impostor.address().to_string();
-    let bench = Bench::new(
+    let harness = VertexHarness::new(
         impostor,
         GoogleCredentials::from_metadata_server(Some(&host)),
     );
-    let error = bench.send().await.expect_err("no token").to_string();
+    let error = harness.send().await.expect_err("no token").to_string();
     assert!(error.contains("is not Google's metadata server"), "{error}");
     assert!(!error.contains("evil"));
     let gone = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback");
     let host = gone.local_addr().expect("bound").to_string();
     drop(gone);
     let server = cloud(|_, _| Reply::text("ok"));
-    let bench = Bench::new(server, GoogleCredentials::from_metadata_server(Some(&host)));
-    let error = bench.send().await.expect_err("no token").to_string();
+    let harness = VertexHarness::new(server, GoogleCredentials::from_metadata_server(Some(&host)));
+    let error = harness.send().await.expect_err("no token").to_string();
     for word in [
         "no metadata server at",
         "GOOGLE_APPLICATION_CREDENTIALS",
@@ -364,33 +370,34 @@ async fn the_metadata_server_gives_tokens_and_an_impostor_none() {
 }
 
 #[tokio::test]
-async fn express_mode_sends_a_key_and_no_project() {
+async fn vertex_api_key_is_sent_without_a_project() {
     let server = WireServer::gemini(vec![Reply::text("whole")]);
-    let bench = super::bench::Bench::with(server, ProviderKind::Vertex, |config| {
+    let harness = super::harness::ProviderHarness::with(server, ProviderKind::Vertex, |config| {
         config.stream = false;
     });
-    assert_eq!(bench.send().await.expect("a reply").reply.text, "whole");
-    let request = &bench.server.requests()[0];
+    assert_eq!(harness.send().await.expect("a reply").reply.text, "whole");
+    let request = &harness.server.requests()[0];
     assert_eq!(
         request.path,
         "/v1beta1/publishers/google/models/scripted:generateContent"
     );
-    assert_eq!(request.header("x-goog-api-key"), Some(super::bench::KEY));
+    assert_eq!(request.header("x-goog-api-key"), Some(super::harness::KEY));
     assert_eq!(request.header("authorization"), None);
 }
 
 #[tokio::test]
-async fn a_users_own_authorization_needs_no_token() {
+async fn configured_authorization_header_needs_no_token() {
     let server = cloud(|_, _| Reply::text("ok"));
     let credentials = GoogleCredentials::parse(&user(&server), "adc.json").expect("a user's file");
-    let bench = Bench::with(server, credentials, |config| {
-        let own = ("Authorization".to_owned(), "Bearer gateway".to_owned());
-        config
-            .headers
-            .extend([own, ("X-Goog-User-Project".to_owned(), "mine".to_owned())]);
+    let harness = VertexHarness::with(server, credentials, |config| {
+        let auth_header = ("Authorization".to_owned(), "Bearer gateway".to_owned());
+        config.headers.extend([
+            auth_header,
+            ("X-Goog-User-Project".to_owned(), "mine".to_owned()),
+        ]);
     });
-    bench.send().await.expect("a reply");
-    let requests = bench.server.requests();
+    harness.send().await.expect("a reply");
+    let requests = harness.server.requests();
     assert_eq!(requests.len(), 1);
     assert_eq!(bearer(&requests[0]), "Bearer gateway");
     assert_eq!(requests[0].header("x-goog-user-project"), Some("mine"));
@@ -402,7 +409,7 @@ fn frame(parts: &str, more: &str) -> String {
 }
 
 #[tokio::test]
-async fn signatures_survive_three_tool_turns_byte_for_byte() {
+async fn gemini_signatures_survive_three_tool_turns_byte_for_byte() {
     let turns: Vec<String> = (0..3)
         .map(|n| {
             [
@@ -414,7 +421,7 @@ async fn signatures_survive_three_tool_turns_byte_for_byte() {
         })
         .collect();
     let script = turns.clone();
-    let bench = Bench::of_user(move |request, _| {
+    let harness = VertexHarness::of_user(move |request, _| {
         let turn = request.json()["contents"]
             .as_array()
             .map_or(0, |all| all.len() / 2);
@@ -425,7 +432,7 @@ async fn signatures_survive_three_tool_turns_byte_for_byte() {
     });
     let mut history = asked();
     for _ in 0..3 {
-        let sent = bench.turn(&history, ToolChoice::Auto).await;
+        let sent = harness.turn(&history, ToolChoice::Auto).await;
         let CompletedReply { native, reply, .. } = sent.expect("calls");
         assert_eq!(reply.calls.len(), 2);
         history.push(HistoryItem::Model { native, reply });
@@ -434,9 +441,12 @@ async fn signatures_survive_three_tool_turns_byte_for_byte() {
             ToolResponse::error("b"),
         ]));
     }
-    let done = bench.turn(&history, ToolChoice::Auto).await.expect("text");
+    let done = harness
+        .turn(&history, ToolChoice::Auto)
+        .await
+        .expect("text");
     assert_eq!(done.reply.text, "done");
-    let last = bench.requests("enerateContent").pop().expect("four");
+    let last = harness.requests("enerateContent").pop().expect("four");
     for parts in &turns {
         let sent = format!(r#"{{"role":"model","parts":[{parts}]}}"#);
         assert!(last.body.contains(&sent), "{sent}\n{}", last.body);
@@ -449,7 +459,7 @@ async fn signatures_survive_three_tool_turns_byte_for_byte() {
 }
 
 #[tokio::test]
-async fn a_reply_that_stops_in_the_middle_is_asked_for_its_rest() {
+async fn interrupted_reply_is_continued() {
     let going_on = |n: usize| {
         format!(
             "{}data: {{\"usageMetadata\":{{\"promptTokenCount\":10,\"candidatesTokenCount\":1}}}}\n\n",
@@ -466,27 +476,28 @@ async fn a_reply_that_stops_in_the_middle_is_asked_for_its_rest() {
             .map(str::to_owned)
     };
     let rest = end.clone();
-    let mut bench = Bench::of_user(move |request, _| match asked_for(request).as_deref() {
-        None => Reply::raw(going_on(1)),
-        Some("go \"1\"") => Reply::raw(going_on(2)),
-        _ => Reply::raw(rest.clone()),
-    });
-    let finished = bench.send().await.expect("a reply");
+    let mut harness =
+        VertexHarness::of_user(move |request, _| match asked_for(request).as_deref() {
+            None => Reply::raw(going_on(1)),
+            Some("go \"1\"") => Reply::raw(going_on(2)),
+            _ => Reply::raw(rest.clone()),
+        });
+    let finished = harness.send().await.expect("a reply");
     assert_eq!(finished.reply.text, "part 1, part 2, end");
     assert_eq!(finished.reply.stop, StopReason::Stop);
     assert_eq!((finished.usage.input, finished.usage.calls), (Some(20), 2));
     assert_eq!(finished.native.len(), 3);
-    let requests = bench.requests("enerateContent");
+    let requests = harness.requests("enerateContent");
     let mut first = requests[0].json();
     first["continuationToken"] = json!("go \"2\"");
     assert_eq!(requests[2].json(), first, "the same request and the token");
-    assert_eq!(bench.notes().len(), 2);
+    assert_eq!(harness.notes().len(), 2);
     // A server that always stops in the middle is asked for the rest three times.
-    let bench = Bench::of_user(move |_, _| Reply::raw(going_on(1)));
-    let error = bench.send().await.expect_err("no end");
+    let harness = VertexHarness::of_user(move |_, _| Reply::raw(going_on(1)));
+    let error = harness.send().await.expect_err("no end");
     assert!(
         matches!(&error, ProviderError::Cut { billed: Some(usage), .. } if usage.calls == 4),
         "{error:?}"
     );
-    assert_eq!(bench.requests("enerateContent").len(), 4);
+    assert_eq!(harness.requests("enerateContent").len(), 4);
 }

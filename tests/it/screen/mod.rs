@@ -19,7 +19,7 @@ fn assert_restored(pty: &Pty, modes: &str) {
 }
 
 #[test]
-fn the_demo_is_run_and_left_as_it_was_found() {
+fn workbench_runs_the_demo_and_restores_the_terminal() {
     let mut pty = Pty::start(&[]);
     let modes = pty.modes();
     pty.until_shown(FIRST);
@@ -35,7 +35,7 @@ fn the_demo_is_run_and_left_as_it_was_found() {
 }
 
 #[test]
-fn a_torn_save_flips_a_verdict_and_never_is_an_error() {
+fn partial_save_is_not_an_error_and_the_full_save_flips_a_verdict() {
     let mut pty = Pty::start(&[]);
     pty.until_shown(FIRST);
     pty.type_in("R").until_run();
@@ -54,7 +54,7 @@ fn a_torn_save_flips_a_verdict_and_never_is_an_error() {
 }
 
 #[test]
-fn an_editor_has_the_terminal_and_gives_it_back() {
+fn editor_gets_the_terminal_and_returns_it() {
     let home = tempfile::tempdir().expect("a folder");
     let editor = home.path().join("ed.sh");
     let script = "#!/bin/sh\nprintf 'editing %s\\n' \"$1\"\nsed -i 's/A reader must/Every reader must/' \"$1\"\nread -r go\nexit $go\n";
@@ -79,7 +79,7 @@ fn an_editor_has_the_terminal_and_gives_it_back() {
 }
 
 #[test]
-fn a_signal_ends_it_with_its_code_and_the_recording_kept() {
+fn signal_ends_the_workbench_and_keeps_the_recording() {
     let mut pty = Pty::start(&[]);
     let modes = pty.modes();
     pty.until_shown(FIRST).type_in("R").until_shown(" live");
@@ -93,7 +93,7 @@ fn a_signal_ends_it_with_its_code_and_the_recording_kept() {
 }
 
 #[test]
-fn a_signal_that_would_leave_a_core_gives_the_terminal_back() {
+fn core_dump_signal_restores_the_terminal() {
     let mut pty = Pty::start(&[]);
     let modes = pty.modes();
     pty.until_shown(FIRST);
@@ -103,7 +103,7 @@ fn a_signal_that_would_leave_a_core_gives_the_terminal_back() {
 }
 
 #[test]
-fn what_a_rude_editor_leaves_on_is_not_passed_on() {
+fn terminal_modes_of_a_crashed_editor_are_reset() {
     let home = tempfile::tempdir().expect("a folder");
     let editor = home.path().join("ed.sh");
     let script = "#!/bin/sh\nstty raw -echo\nprintf '\\033[?1003h\\033[?7l'\nread -r go\n";
@@ -126,7 +126,7 @@ fn what_a_rude_editor_leaves_on_is_not_passed_on() {
 }
 
 #[test]
-fn what_is_typed_while_the_window_changes_arrives() {
+fn keys_typed_during_a_resize_arrive() {
     let mut pty = Pty::start(&[]);
     pty.until_shown(FIRST).type_in("/").until_shown("filter: ");
     let text = "abcdefghijklmnopqrstuvwxyz0123456789";
@@ -147,7 +147,7 @@ fn what_is_typed_while_the_window_changes_arrives() {
 }
 
 #[test]
-fn a_terminal_that_is_gone_ends_it() {
+fn closed_terminal_ends_the_workbench() {
     for ignoring in [false, true] {
         let mut pty = if ignoring {
             Pty::through("trap '' HUP")

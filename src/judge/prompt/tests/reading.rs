@@ -19,7 +19,7 @@ const SECRET: DelimiterSecret = DelimiterSecret::new([3; 32]);
 
 /// The prompt of a transcript that is read with tools.
 fn summarised(messages: Vec<TranscriptMessage<'static>>) -> JudgePrompt {
-    let ask = JudgeRequest {
+    let request = JudgeRequest {
         cell: CellIx(0),
         end: messages.len(),
         transcript: Arc::new(Transcript {
@@ -47,17 +47,17 @@ fn summarised(messages: Vec<TranscriptMessage<'static>>) -> JudgePrompt {
         secret: &SECRET,
         summary_tokens: Some(20_000),
     };
-    render_prompt(&ask, &frame)
+    render_prompt(&request, &frame)
 }
 
 /// All that the three tools answer, each in the block it is given in.
 fn answers(prompt: &JudgePrompt, query: &str) -> Vec<String> {
-    let book = prompt
+    let judged_messages = prompt
         .judged_messages
         .as_ref()
         .expect("a summary has a book");
     let set = ToolSet {
-        tools: transcript_tools::transcript_tools_for(book),
+        tools: transcript_tools::transcript_tools_for(judged_messages),
     };
     let (out, _facts) = mpsc::channel(10);
     let cx = CallCx {
@@ -86,7 +86,7 @@ fn answers(prompt: &JudgePrompt, query: &str) -> Vec<String> {
             format!(r#"{{"query":{quoted}}}"#),
         ),
     ];
-    for message in 0..book.message_count {
+    for message in 0..judged_messages.message_count {
         for from in [0, 1, 7] {
             let args = format!(r#"{{"message":{message},"from":{from},"limit":40}}"#);
             asked.push((transcript_tools::READ_MESSAGE, args));
@@ -123,11 +123,11 @@ proptest! {
             }
         });
         let prompt = summarised(messages.collect());
-        let marker = prompt.delimiter.as_str();
-        let ours = format!("<<<{marker} ");
+        let delimiter = prompt.delimiter.as_str();
+        let ours = format!("<<<{delimiter} ");
         for answer in answers(&prompt, &query) {
-            let lines: Vec<&str> = answer.lines().filter(|line| line.contains(marker)).collect();
-            prop_assert_eq!(answer.matches(marker).count(), lines.len());
+            let lines: Vec<&str> = answer.lines().filter(|line| line.contains(delimiter)).collect();
+            prop_assert_eq!(answer.matches(delimiter).count(), lines.len());
             for line in &lines {
                 prop_assert!(line.starts_with(&ours) && line.ends_with(">>>"), "{line:?}");
             }

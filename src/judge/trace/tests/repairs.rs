@@ -2,7 +2,9 @@
 
 use super::super::*;
 use crate::event::{EventKind, ToolFact};
-use crate::judge::fake::{Bench, Does, FakeTool, PASSED, Script, calls, story};
+use crate::judge::fake::{
+    FakeTool, FakeToolBehavior, JudgeFixture, PASSED, Script, calls, format_facts,
+};
 
 /// The changes that the repairs recorded.
 fn changes(facts: &[EventKind]) -> Vec<String> {
@@ -20,8 +22,8 @@ fn changes(facts: &[EventKind]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_call_that_is_no_json_is_repaired_runs_and_goes_back_in_canonical_form() {
-    for (raw, told) in [
+async fn call_with_invalid_json_is_repaired_runs_and_is_sent_back_in_canonical_form() {
+    for (raw, expected) in [
         (
             "{url: 'a',}",
             vec![
@@ -34,20 +36,20 @@ async fn a_call_that_is_no_json_is_repaired_runs_and_goes_back_in_canonical_form
         // JSON, but no object: a server would not take it either.
         (r#""{\"url\":\"a\"}""#, vec!["read the JSON inside a text"]),
     ] {
-        let tool = FakeTool::new("fetch_url", Does::Echo);
-        let bench = Bench::new(std::slice::from_ref(&tool));
+        let tool = FakeTool::new("fetch_url", FakeToolBehavior::Echo);
+        let fixture = JudgeFixture::new(std::slice::from_ref(&tool));
         let script = Script::new(vec![
             calls(&[("fetch_url", raw)]),
             calls(&[("submit_verdict", PASSED)]),
         ]);
-        let (result, facts) = bench.judge(&script).await;
+        let (result, facts) = fixture.judge(&script).await;
         assert_eq!(result.outcome, Outcome::Pass, "{raw}: {result:?}");
         assert_eq!(*tool.ran.lock().expect("no panic"), [r#"{"url":"a"}"#]);
-        assert_eq!(changes(&facts), told, "{raw}");
-        let story = story(&facts);
-        let at = |fact: &str| story.iter().position(|s| s == fact).expect(fact);
-        assert!(at("0.0 repaired") < at("0.0 validated"), "{story:?}");
-        assert!(at("0.0 validated") < at("0.0 running"), "{story:?}");
+        assert_eq!(changes(&facts), expected, "{raw}");
+        let fact_words = format_facts(&facts);
+        let at = |fact: &str| fact_words.iter().position(|s| s == fact).expect(fact);
+        assert!(at("0.0 repaired") < at("0.0 validated"), "{fact_words:?}");
+        assert!(at("0.0 validated") < at("0.0 running"), "{fact_words:?}");
         let bodies = script.bodies.lock().expect("no panic");
         let view = r#"raw: "{\"url\":\"a\"}""#;
         assert!(bodies[1].contains(view), "{raw}: {}", bodies[1]);
@@ -55,9 +57,9 @@ async fn a_call_that_is_no_json_is_repaired_runs_and_goes_back_in_canonical_form
 }
 
 #[tokio::test]
-async fn a_repaired_call_that_breaks_a_rule_is_rejected_after_its_repair_is_told() {
-    let tool = FakeTool::new("fetch_url", Does::Echo);
-    let bench = Bench::new(std::slice::from_ref(&tool));
+async fn repair_is_recorded_before_the_call_is_rejected() {
+    let tool = FakeTool::new("fetch_url", FakeToolBehavior::Echo);
+    let fixture = JudgeFixture::new(std::slice::from_ref(&tool));
     let script = Script::new(vec![
         calls(&[
             ("fetch_url", "{url: 5}"),
@@ -66,10 +68,10 @@ async fn a_repaired_call_that_breaks_a_rule_is_rejected_after_its_repair_is_told
         ]),
         calls(&[("submit_verdict", PASSED)]),
     ]);
-    let (result, facts) = bench.judge(&script).await;
+    let (result, facts) = fixture.judge(&script).await;
     assert_eq!(result.outcome, Outcome::Pass);
     assert!(tool.ran.lock().expect("no panic").is_empty());
-    let story = story(&facts);
+    let fact_words = format_facts(&facts);
     for fact in [
         "0.0 repaired",
         "0.0 rejected schema",
@@ -77,13 +79,16 @@ async fn a_repaired_call_that_breaks_a_rule_is_rejected_after_its_repair_is_told
         "0.2 repaired",
         "0.2 rejected unknown_tool",
     ] {
-        assert!(story.contains(&fact.to_owned()), "{fact} in {story:?}");
+        assert!(
+            fact_words.contains(&fact.to_owned()),
+            "{fact} in {fact_words:?}"
+        );
     }
     assert!(
-        !story
+        !fact_words
             .iter()
             .any(|s| s.ends_with("running") && s.starts_with("0.")),
-        "{story:?}"
+        "{fact_words:?}"
     );
     let bodies = script.bodies.lock().expect("no panic");
     assert!(
@@ -98,14 +103,14 @@ async fn a_repaired_call_that_breaks_a_rule_is_rejected_after_its_repair_is_told
 
 #[tokio::test]
 async fn a_verdict_is_read_from_what_was_repaired_unless_it_was_cut_or_says_two_things() {
-    let said = "{'citations': [], 'reasoning': 'ok', 'passed': True, 'score': 1.}";
+    let python_literal = "{'citations': [], 'reasoning': 'ok', 'passed': True, 'score': 1.}";
     let closed = r#"{"citations":[],"reasoning":"ok","passed":true,"score":1"#;
     let glued =
         r#"{"reasoning":"ok","passed":true,"score":1}{"reasoning":"no","passed":false,"score":0}"#;
     let twice = r#"{"reasoning":"ok","passed":true,"passed":false,"score":1,}"#;
     let inner = r#""{\"reasoning\":\"ok\",\"passed\":true,\"passed\":false,\"score\":1}""#;
     for (raw, outcome, word) in [
-        (said, Outcome::Pass, ""),
+        (python_literal, Outcome::Pass, ""),
         (closed, Outcome::Truncated, "cut off"),
         (
             "{passed: true, reasoning: \"because",
@@ -118,24 +123,24 @@ async fn a_verdict_is_read_from_what_was_repaired_unless_it_was_cut_or_says_two_
         ("I would pass it.", Outcome::Unparsed, "could not parse"),
         ("{'passed': 'yes', 'score': 1}", Outcome::Unparsed, "passed"),
     ] {
-        let bench = Bench::new(&[FakeTool::new("fetch_url", Does::Echo)]);
+        let fixture = JudgeFixture::new(&[FakeTool::new("fetch_url", FakeToolBehavior::Echo)]);
         // A malformed verdict gets one more turn, so the script repeats it.
         let script = Script::new(vec![
             calls(&[("submit_verdict", raw)]),
             calls(&[("submit_verdict", raw)]),
         ]);
-        let (result, facts) = bench.judge(&script).await;
+        let (result, facts) = fixture.judge(&script).await;
         assert_eq!(result.outcome, outcome, "{raw}: {result:?}");
         let why = result.error.clone().unwrap_or_default();
         assert!(why.contains(word), "{raw}: {why}");
         if outcome == Outcome::Pass {
             let repaired = result.verdict.expect("a verdict").repaired;
-            let told: Vec<String> = repaired.into_iter().map(|c| c.what).collect();
-            assert_eq!(told, changes(&facts));
-            assert_eq!(told.len(), 3, "{told:?}");
+            let descriptions: Vec<String> = repaired.into_iter().map(|c| c.what).collect();
+            assert_eq!(descriptions, changes(&facts));
+            assert_eq!(descriptions.len(), 3, "{descriptions:?}");
         } else {
             assert!(
-                !story(&facts).iter().any(|s| s.ends_with("running")),
+                !format_facts(&facts).iter().any(|s| s.ends_with("running")),
                 "{raw}"
             );
         }

@@ -160,15 +160,15 @@ proptest! {
             from = cut;
         }
         chunks.push(&stream.as_bytes()[from..]);
-        let (whole, _) = read(reader(), &[stream.as_bytes()]).expect("a reply");
+        let (whole_reply, _) = read(reader(), &[stream.as_bytes()]).expect("a reply");
         let (split, new) = read(reader(), &chunks).expect("the same reply");
         assert_deltas_make(&split.reply, &new);
-        prop_assert_eq!(split.reply, whole.reply);
+        prop_assert_eq!(split.reply, whole_reply.reply);
     }
 }
 
 #[test]
-fn stop_reasons_are_told_apart() {
+fn each_finish_reason_maps_to_its_stop_reason() {
     let stop = |reason: &str| {
         finished(&[start(), says("x"), end(reason)].concat())
             .reply
@@ -220,7 +220,7 @@ fn stop_reasons_are_told_apart() {
 }
 
 #[test]
-fn what_servers_do_differently_is_the_same_reply() {
+fn deviations_of_compatible_servers_give_the_same_reply() {
     let used = |id: &str| json!({"type": "tool_use", "id": id, "name": "f"});
     // llama.cpp: the second block begins before the first stopped, and no start has an input.
     let overlapping = [
@@ -331,7 +331,7 @@ fn arguments_that_are_no_json_are_kept_as_they_came() {
 }
 
 #[test]
-fn a_fault_is_a_fault_and_never_a_reply() {
+fn faulty_reply_is_an_error() {
     let with = |tail: &str| failed(&[&start(), &says("{\"passed\":true}"), tail].concat());
     let is_cut = |error: ProviderError| matches!(error, ProviderError::Cut { .. });
     let is_malformed = |error: ProviderError| matches!(error, ProviderError::Malformed(_));
@@ -399,8 +399,8 @@ fn a_whole_reply_is_read() {
         assert_deltas_make(&finished.reply, &new);
         Ok::<_, ProviderError>(finished)
     };
-    let whole = r#"{"type":"message","content":[{"type":"thinking","thinking":"hm","signature":"s"}, {"type":"text","text":"hi"},{"type":"tool_use","id":"t","name":"f","input":{ "n": 1 }}],"stop_reason":"tool_use","usage":{"input_tokens":1,"output_tokens":2}}"#;
-    let read = read_whole(whole).expect("a reply");
+    let whole_reply = r#"{"type":"message","content":[{"type":"thinking","thinking":"hm","signature":"s"}, {"type":"text","text":"hi"},{"type":"tool_use","id":"t","name":"f","input":{ "n": 1 }}],"stop_reason":"tool_use","usage":{"input_tokens":1,"output_tokens":2}}"#;
+    let read = read_whole(whole_reply).expect("a reply");
     assert_eq!(read.reply.text, "hi");
     assert_eq!(read.reply.calls, [call("t", "f", "{ \"n\": 1 }")]);
     assert_eq!(
@@ -408,9 +408,9 @@ fn a_whole_reply_is_read() {
         r#"{"type":"tool_use","id":"t","name":"f","input":{ "n": 1 }}"#
     );
     // The same, although a stream was asked for.
-    assert_eq!(finished(&format!("{whole}\n")).reply, read.reply);
+    assert_eq!(finished(&format!("{whole_reply}\n")).reply, read.reply);
     for bad in [
-        &whole[..60],
+        &whole_reply[..60],
         "",
         "<html>",
         "{}",

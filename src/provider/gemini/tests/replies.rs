@@ -47,7 +47,7 @@ fn pieces(close: &str, more: &str) -> String {
 }
 
 #[test]
-fn a_call_in_pieces_is_put_together_and_goes_back_as_one_part() {
+fn streamed_call_is_sent_back_as_one_part() {
     let closed = frame(r#"{"functionCall":{}}"#, "");
     for close in [closed.as_str(), ""] {
         let stream = pieces(close, STOP);
@@ -77,7 +77,7 @@ fn a_call_in_pieces_is_put_together_and_goes_back_as_one_part() {
 }
 
 #[test]
-fn a_closing_part_that_never_comes_is_closed_by_the_end() {
+fn end_of_the_reply_closes_a_call_without_a_closing_part() {
     let stream = [
         frame(r#"{"functionCall":{"name":"f","willContinue":true}}"#, ""),
         frame(r#"{"functionCall":{"partialArgs":[{"jsonPath":"$.q","stringValue":"x"}],"willContinue":true},"thoughtSignature":"late"}"#, STOP),
@@ -101,7 +101,7 @@ fn a_closing_part_that_never_comes_is_closed_by_the_end() {
 }
 
 #[test]
-fn pieces_that_do_not_fit_are_no_arguments_and_cost_no_memory() {
+fn misfitting_pieces_of_arguments_are_rejected_without_allocating() {
     for args in [
         r#"{"jsonPath":"$.a[9999999]","numberValue":1}"#,
         r#"{"jsonPath":"$.a","numberValue":1},{"jsonPath":"$.a.b","numberValue":1}"#,
@@ -142,8 +142,11 @@ fn every_way_to_end_has_its_outcome() {
         "LANGUAGE",
         "IMAGE_SAFETY",
     ] {
-        let told = format!("{reason}: its words");
-        assert_eq!(end(reason).expect("a refusal"), StopReason::Refused(told));
+        let explanation = format!("{reason}: its words");
+        assert_eq!(
+            end(reason).expect("a refusal"),
+            StopReason::Refused(explanation)
+        );
     }
     for (reason, again) in [
         ("MALFORMED_FUNCTION_CALL", true),
@@ -178,7 +181,7 @@ fn every_way_to_end_has_its_outcome() {
 }
 
 #[test]
-fn a_blocked_prompt_is_refused_whatever_came_beside() {
+fn blocked_prompt_is_refused_even_with_other_content() {
     for reason in [
         "SAFETY",
         "OTHER",
@@ -206,23 +209,26 @@ fn a_blocked_prompt_is_refused_whatever_came_beside() {
 }
 
 #[test]
-fn thinking_that_ate_the_limit_is_told() {
+fn message_explains_that_thinking_used_up_the_limit() {
     let stream = format!(
         "{}data: {{\"usageMetadata\":{{\"thoughtsTokenCount\":4096}}}}\n\n",
         frame("", r#","finishReason":"MAX_TOKENS""#)
     );
-    let told = finished(&stream).explain_token_limit();
+    let message = finished(&stream).explain_token_limit();
     assert!(
-        told.contains("thinking took all of it (4096 tokens)"),
-        "{told}"
+        message.contains("thinking took all of it (4096 tokens)"),
+        "{message}"
     );
-    let said = finished(&frame(r#"{"text":"x"}"#, r#","finishReason":"MAX_TOKENS""#))
+    let message = finished(&frame(r#"{"text":"x"}"#, r#","finishReason":"MAX_TOKENS""#))
         .explain_token_limit();
-    assert_eq!(said, "the reply hit its token limit before it was complete");
+    assert_eq!(
+        message,
+        "the reply hit its token limit before it was complete"
+    );
 }
 
 #[test]
-fn a_continuation_adds_to_what_came_and_has_an_end() {
+fn continuation_extends_the_reply_at_most_three_times() {
     let mut reader = reader();
     let going_on = r#"{"candidates":[{"content":{"parts":[{"text":"a"}]},"finishReason":"CONTINUATION","continuationToken":"t"}]}"#;
     for _ in 0..3 {
@@ -230,14 +236,18 @@ fn a_continuation_adds_to_what_came_and_has_an_end() {
             .read_document(going_on, &mut NewDeltas::new())
             .expect("read");
         assert_eq!(
-            reader.take_continuation().as_deref(),
+            reader.take_continuation_member().as_deref(),
             Some(r#""continuationToken":"t""#)
         );
     }
     reader
         .read_document(going_on, &mut NewDeltas::new())
         .expect("read");
-    assert_eq!(reader.take_continuation(), None, "three times are enough");
+    assert_eq!(
+        reader.take_continuation_member(),
+        None,
+        "three times are enough"
+    );
     assert!(matches!(reader.finish(), Err(ProviderError::Cut { .. })));
 }
 
@@ -283,7 +293,7 @@ fn sent(history: &[HistoryItem]) -> String {
 }
 
 #[test]
-fn what_another_services_model_said_is_written_anew_and_marked() {
+fn turn_of_another_dialect_is_rendered_again_and_marked() {
     let raw = |text: &str| {
         Arc::from(serde_json::value::RawValue::from_string(text.to_owned()).expect("JSON"))
     };
@@ -326,7 +336,7 @@ fn what_another_services_model_said_is_written_anew_and_marked() {
 }
 
 #[test]
-fn a_repaired_call_goes_back_signed_as_it_came_and_anew_in_canonical_form() {
+fn repaired_call_keeps_its_signature_and_gets_canonical_arguments() {
     let raw = |text: &str| {
         Arc::from(serde_json::value::RawValue::from_string(text.to_owned()).expect("JSON"))
     };

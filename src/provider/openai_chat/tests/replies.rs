@@ -107,11 +107,11 @@ proptest! {
             from = cut;
         }
         chunks.push(&STREAM.as_bytes()[from..]);
-        let (whole, _) = read(reader(), &[STREAM.as_bytes()]).expect("a reply");
+        let (whole_reply, _) = read(reader(), &[STREAM.as_bytes()]).expect("a reply");
         let (split, new) = read(reader(), &chunks).expect("the same reply");
         assert_deltas_make(&split.reply, &new);
-        prop_assert_eq!(split.reply, whole.reply);
-        prop_assert_eq!(split.native[0].get(), whole.native[0].get());
+        prop_assert_eq!(split.reply, whole_reply.reply);
+        prop_assert_eq!(split.native[0].get(), whole_reply.native[0].get());
     }
 }
 
@@ -230,7 +230,7 @@ fn reasoning_details_are_joined_by_index() {
 }
 
 #[test]
-fn stop_reasons_are_told_apart() {
+fn each_finish_reason_maps_to_its_stop_reason() {
     let text = delta(r#"{"content":"x"}"#);
     let stop = |reason: &str| finished(&format!("{text}{}", end(reason))).reply.stop;
     assert_eq!(stop("stop"), StopReason::Stop);
@@ -248,7 +248,7 @@ fn stop_reasons_are_told_apart() {
 }
 
 #[test]
-fn a_fault_is_a_fault_and_never_a_reply() {
+fn faulty_reply_is_an_error() {
     let text = delta(r#"{"content":"{\"passed\":true}"}"#);
     let with = |tail: &str| failed(&format!("{text}{tail}"));
     let is_cut = |error: ProviderError| matches!(error, ProviderError::Cut { .. });
@@ -294,7 +294,7 @@ fn a_fault_is_a_fault_and_never_a_reply() {
 #[test]
 fn a_whole_reply_is_read_and_goes_back_as_received() {
     let message = r#"{ "role": "assistant", "content": "hi", "annotations": [] }"#;
-    let whole = format!(
+    let whole_reply = format!(
         r#"{{"choices":[{{"index":0,"message":{message},"finish_reason":"stop"}}],"usage":{{"prompt_tokens":1,"completion_tokens":2}}}}"#
     );
     let read_whole = |body: &str| {
@@ -303,32 +303,32 @@ fn a_whole_reply_is_read_and_goes_back_as_received() {
         reader.read_document(body, &mut new)?;
         reader.finish()
     };
-    let finished = read_whole(&whole).expect("a reply");
+    let finished = read_whole(&whole_reply).expect("a reply");
     assert_eq!(finished.reply.text, "hi");
     assert_eq!(finished.native[0].get(), message);
     assert_eq!(finished.usage.output, Some(2));
     for bad in [
-        &whole[..whole.len() - 3],
+        &whole_reply[..whole_reply.len() - 3],
         r#"{"error":{"message":"no"}}"#,
         "<html>",
         "",
         r#"{"choices":[]}"#,
-        &whole.replace(r#""stop""#, "null"),
+        &whole_reply.replace(r#""stop""#, "null"),
     ] {
         assert!(read_whole(bad).is_err(), "{bad}");
     }
-    let ignored_stream = crate::provider::testing::read(reader(), &[whole.as_bytes(), b"\n"]);
+    let ignored_stream = crate::provider::testing::read(reader(), &[whole_reply.as_bytes(), b"\n"]);
     let (finished, _) = ignored_stream.expect("a server may ignore that a stream was asked for");
     assert_eq!(finished.native[0].get(), message);
 }
 
 #[test]
-fn a_made_up_id_stands_in_the_message_too() {
-    let whole = json!({"choices": [{"message": {"role": "assistant", "content": null,
+fn created_call_id_is_in_the_message_too() {
+    let whole_reply = json!({"choices": [{"message": {"role": "assistant", "content": null,
         "tool_calls": [{"function": {"name": "f", "arguments": "{}"}}]}, "finish_reason": "tool_calls"}]});
     let mut reader = reader();
     reader
-        .read_document(&whole.to_string(), &mut NewDeltas::new())
+        .read_document(&whole_reply.to_string(), &mut NewDeltas::new())
         .expect("read");
     let finished = reader.finish().expect("a reply");
     assert_eq!(finished.reply.calls[0].id, "call_2_0");

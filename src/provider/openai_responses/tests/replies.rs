@@ -130,18 +130,20 @@ fn a_whole_reply_is_the_same_reply() {
     let body = format!(
         r#"{{"object":"response","status":"completed","error":null,"output":[{REASONING}, {TEXT},{FIRST},{SECOND}],"usage":{{"input_tokens":9,"output_tokens":4}}}}"#
     );
-    let mut whole = reader();
+    let mut whole_reply = reader();
     let mut new = NewDeltas::new();
-    whole.read_document(&body, &mut new).expect("a response");
-    let whole = whole.finish().expect("complete");
-    assert_deltas_make(&whole.reply, &new);
+    whole_reply
+        .read_document(&body, &mut new)
+        .expect("a response");
+    let whole_reply = whole_reply.finish().expect("complete");
+    assert_deltas_make(&whole_reply.reply, &new);
     let streamed = finished(&openai());
-    assert_eq!(whole.reply, streamed.reply);
+    assert_eq!(whole_reply.reply, streamed.reply);
     let texts = |finished: &CompletedReply| -> Vec<String> {
         let items = finished.native.iter();
         items.map(|item| item.get().to_owned()).collect()
     };
-    assert_eq!(texts(&whole), texts(&streamed));
+    assert_eq!(texts(&whole_reply), texts(&streamed));
     // A server may ignore that a stream was asked for.
     assert_eq!(finished(&body).reply, streamed.reply);
     for cut in 1..body.len() {
@@ -186,9 +188,9 @@ proptest! {
             }
             let (split, new) = read(reader(), &chunks).expect("a reply");
             assert_deltas_make(&split.reply, &new);
-            let whole = finished(&stream);
-            prop_assert_eq!(split.reply, whole.reply);
-            prop_assert_eq!(split.usage, whole.usage);
+            let whole_reply = finished(&stream);
+            prop_assert_eq!(split.reply, whole_reply.reply);
+            prop_assert_eq!(split.usage, whole_reply.usage);
         }
     }
 }
@@ -211,7 +213,7 @@ fn commentary_is_shown_and_not_judged() {
 }
 
 #[test]
-fn how_it_ended_is_told_truly() {
+fn end_of_a_response_maps_to_its_stop_reason() {
     let ended = |end: &str| finished(&stream(&[&done(0, TEXT), end])).reply.stop;
     let incomplete = |reason: &str| {
         format!(
@@ -290,16 +292,16 @@ fn errors_in_the_stream_are_errors() {
             }
         }
     }
-    let mut whole = reader();
-    let refused = whole.read_document(r#"{"error":"boom"}"#, &mut NewDeltas::new());
+    let mut whole_reply = reader();
+    let refused = whole_reply.read_document(r#"{"error":"boom"}"#, &mut NewDeltas::new());
     assert!(matches!(refused, Err(ProviderError::InStream { .. })));
 }
 
 #[test]
-fn what_contradicts_itself_is_no_reply() {
-    let told = r#"{"type":"response.output_text.delta","output_index":0,"delta":"Let them"}"#;
+fn contradictory_events_are_rejected() {
+    let delta = r#"{"type":"response.output_text.delta","output_index":0,"delta":"Let them"}"#;
     for bad in [
-        stream(&[told, &done(0, TEXT), END]),
+        stream(&[delta, &done(0, TEXT), END]),
         stream(&[&done(0, TEXT), &done(0, TEXT), END]),
         stream(&["{\"type\":\"response.output_item.done\"}", END]),
         stream(&[r#"{"type":"response.output_item.done","item":4}"#, END]),
@@ -309,12 +311,12 @@ fn what_contradicts_itself_is_no_reply() {
         assert!(matches!(failed(&bad), ProviderError::Malformed(_)), "{bad}");
     }
     // Begun, and never ended.
-    let begun = stream(&[told, END]);
+    let begun = stream(&[delta, END]);
     assert!(matches!(failed(&begun), ProviderError::Cut { .. }));
 }
 
 #[test]
-fn items_may_stand_in_the_last_event_alone() {
+fn items_may_occur_only_in_the_last_event() {
     let last = format!(
         r#"{{"type":"response.completed","response":{{"status":"completed","output":[{TEXT},{FIRST}]}}}}"#
     );
@@ -355,8 +357,8 @@ fn ids_may_be_absent_or_repeated() {
         first.native[1].get(),
         r#"{"type":"function_call","name":"f","arguments":{"a":1},"call_id":"call_2_1"}"#
     );
-    let whole = format!(r#"{{"status":"completed","output":[{FIRST},{FIRST}]}}"#);
-    let (repeated, new) = read(reader(), &[whole.as_bytes()]).expect("a reply");
+    let whole_reply = format!(r#"{{"status":"completed","output":[{FIRST},{FIRST}]}}"#);
+    let (repeated, new) = read(reader(), &[whole_reply.as_bytes()]).expect("a reply");
     assert_eq!(repeated.reply.calls.len(), 2);
     assert!(
         new.iter()

@@ -221,31 +221,31 @@ fn read(chunks: &[&[u8]]) -> (Vec<(String, String)>, Vec<SseFrame>) {
 }
 
 #[test]
-fn each_case_is_read_alike_at_every_split() {
+fn every_split_of_a_conformance_case_gives_the_same_frames() {
     for (what, stream, expected) in CASES {
         let bytes = stream.as_bytes();
-        let whole = read(&[bytes]);
+        let whole_stream = read(&[bytes]);
         let expected: Vec<(String, String)> = expected
             .iter()
             .map(|(name, data)| ((*name).to_owned(), (*data).to_owned()))
             .collect();
-        assert_eq!(whole.0, expected, "{what}");
+        assert_eq!(whole_stream.0, expected, "{what}");
         for cut in 0..=bytes.len() {
             let (one, two) = bytes.split_at(cut);
-            assert_eq!(read(&[one, two]), whole, "{what}, cut at {cut}");
+            assert_eq!(read(&[one, two]), whole_stream, "{what}, cut at {cut}");
             assert_eq!(
                 read(&[one, &[], two]),
-                whole,
+                whole_stream,
                 "{what}, an empty chunk at {cut}"
             );
         }
         let single: Vec<&[u8]> = bytes.chunks(1).collect();
-        assert_eq!(read(&single), whole, "{what}, byte by byte");
+        assert_eq!(read(&single), whole_stream, "{what}, byte by byte");
     }
 }
 
 #[test]
-fn what_is_no_field_is_kept_and_swallows_nothing() {
+fn lines_outside_sse_are_kept_and_hide_no_event() {
     // (the stream, strays, events)
     let cases: &[(&str, &[&str], &[&str])] = &[
         ("dat: a\n\ndata: b\n\n", &["dat: a"], &["b"]),

@@ -36,7 +36,7 @@ fn of(text: &str) -> (&'static str, Read) {
 }
 
 /// Role and parts of every message, in short.
-fn told(transcript: &Transcript<'_>) -> Vec<String> {
+fn describe_messages(transcript: &Transcript<'_>) -> Vec<String> {
     let part = |part: &TranscriptPart<'_>| match part {
         TranscriptPart::Text(text) => text.to_string(),
         TranscriptPart::Reasoning(text) => format!("<{text}>"),
@@ -68,7 +68,7 @@ fn meta(transcript: &Transcript<'_>) -> Value {
 }
 
 #[test]
-fn blocks_become_parts_and_answers_messages_in_their_order() {
+fn blocks_become_parts_and_results_become_messages_in_order() {
     let (format, read) = all(&fixture());
     assert_eq!(format, "Anthropic messages (content blocks)");
     let read: Vec<_> = read.into_iter().map(|one| one.expect("good")).collect();
@@ -81,24 +81,24 @@ fn blocks_become_parts_and_answers_messages_in_their_order() {
         "user: And the ferry?; [document]",
     ];
     let reply = r#"assistant: srvtoolu_1=web_search({"query":"ferry"}); srvtoolu_1:None "Ferries\nhttps://example.com/f"; srvtoolu_2=code_execution({}); srvtoolu_2:Some(true) "{\"type\":\"code_execution_tool_result_error\",\"error_code\":\"unavailable\"}"; At nine.; Daily."#;
-    assert_eq!(told(&read[0])[..6], request);
-    assert_eq!(told(&read[0])[6], reply);
-    assert_eq!(told(&read[1]), request);
+    assert_eq!(describe_messages(&read[0])[..6], request);
+    assert_eq!(describe_messages(&read[0])[6], reply);
+    assert_eq!(describe_messages(&read[1]), request);
     assert_eq!(
-        told(&read[2]),
+        describe_messages(&read[2]),
         ["system: x", "assistant: c=f({})"],
         "in its own shape"
     );
     assert_eq!(
-        told(&read[3]),
+        describe_messages(&read[3]),
         ["system: Be brief.", "user: hi", "assistant: ho"]
     );
-    assert_eq!(told(&read[4]), [reply]);
-    assert_eq!(told(&read[5]), [reply]);
+    assert_eq!(describe_messages(&read[4]), [reply]);
+    assert_eq!(describe_messages(&read[5]), [reply]);
     assert!(read[6].messages.is_empty() && read[7].messages.is_empty());
-    assert_eq!(told(&read[8]), ["user: hi"]);
-    assert_eq!(told(&read[9])[..2], ["system: s", "user: hi"]);
-    assert_eq!(told(&read[9])[2], reply);
+    assert_eq!(describe_messages(&read[8]), ["user: hi"]);
+    assert_eq!(describe_messages(&read[9])[..2], ["system: s", "user: hi"]);
+    assert_eq!(describe_messages(&read[9])[2], reply);
     let ids: Vec<String> = read.iter().map(|one| one.id.to_string()).collect();
     assert_eq!(
         ids,
@@ -109,7 +109,7 @@ fn blocks_become_parts_and_answers_messages_in_their_order() {
 }
 
 #[test]
-fn what_is_told_beside_the_words_is_kept() {
+fn metadata_of_a_message_is_kept() {
     let (_, read) = all(&fixture());
     let read: Vec<_> = read.into_iter().map(|one| one.expect("good")).collect();
     assert_eq!(
@@ -135,7 +135,7 @@ fn what_is_told_beside_the_words_is_kept() {
 }
 
 #[test]
-fn a_record_in_blocks_behind_many_others_is_read_in_its_own_shape() {
+fn anthropic_record_after_many_native_ones_is_converted() {
     let chat = r#"{"messages":[{"role":"user","content":"hi"}],"kept":1}"#;
     let ours = r#"{"id":"late","messages":[{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"n","input":{}}]}]}"#;
     let told_so = r#"{"system":"s","messages":[{"role":"user","content":"hi"}]}"#;
@@ -145,9 +145,9 @@ fn a_record_in_blocks_behind_many_others_is_read_in_its_own_shape() {
     ));
     assert_eq!(format, "native");
     let read: Vec<_> = read.into_iter().map(|one| one.expect("good")).collect();
-    assert_eq!(told(&read[100]), ["assistant: t=n({})"]);
+    assert_eq!(describe_messages(&read[100]), ["assistant: t=n({})"]);
     assert_eq!(&*read[100].id, "late");
-    assert_eq!(told(&read[101]), ["system: s", "user: hi"]);
+    assert_eq!(describe_messages(&read[101]), ["system: s", "user: hi"]);
     assert_eq!((&*read[102].id, read.len()), ("t:103", 103));
 }
 
@@ -166,13 +166,13 @@ fn a_record_over_many_lines_becomes_one() {
     let (_, line) = block.records().next().expect("one");
     assert!(!line.contains(&b'\n'));
     assert_eq!(
-        told(all(&path).1[0].as_ref().expect("good")),
+        describe_messages(all(&path).1[0].as_ref().expect("good")),
         ["assistant: [image]"]
     );
 }
 
 #[test]
-fn what_only_looks_alike_stays_what_it_is() {
+fn look_alike_json_stays_a_part() {
     for text in [
         r#"{"system":"beam","messages":[{"role":"system","content":"x"},{"role":"user","content":"y"}]}"#,
         r#"{"system":{"name":"beam"},"messages":[{"role":"user","content":"y"}]}"#,
@@ -187,7 +187,7 @@ fn what_only_looks_alike_stays_what_it_is() {
 }
 
 #[test]
-fn hostile_records_are_faults_that_cost_nothing_else() {
+fn hostile_records_are_faults_and_other_records_are_read() {
     let good = r#"{"system":"s","messages":[{"role":"user","content":"hi"}]}"#;
     let deep = format!("{}{}", "[".repeat(100), "]".repeat(100));
     let odd = format!(
@@ -206,7 +206,7 @@ fn hostile_records_are_faults_that_cost_nothing_else() {
     ));
     assert_eq!(read.len(), 3 + bad.len());
     assert_eq!(
-        told(read[0].as_ref().expect("good")),
+        describe_messages(read[0].as_ref().expect("good")),
         ["system: s", "user: hi"]
     );
     assert!(read[1].is_err() || read[1].is_ok());

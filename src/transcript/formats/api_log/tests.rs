@@ -4,7 +4,9 @@ use std::path::Path;
 
 use proptest::prelude::*;
 
-use super::super::testing::{Got, as_expected, read, survives};
+use super::super::testing::{
+    ReadTranscript, assert_matches_expected, assert_survives_damage, read,
+};
 
 const FILES: [&str; 12] = [
     "openai/batch_input.jsonl",
@@ -22,13 +24,13 @@ const FILES: [&str; 12] = [
 ];
 
 #[test]
-fn every_shape_is_read_as_it_is_expected() {
+fn every_fixture_is_read_as_expected() {
     for name in FILES {
-        as_expected(name);
+        assert_matches_expected(name);
     }
 }
 
-fn of(text: impl AsRef<[u8]>) -> Vec<Got> {
+fn of(text: impl AsRef<[u8]>) -> Vec<ReadTranscript> {
     let dir = tempfile::tempdir().expect("a folder");
     let path = dir.path().join("t.jsonl");
     std::fs::write(&path, text).expect("written");
@@ -86,7 +88,7 @@ fn odd_pairs_say_what_is_wrong_with_them() {
 }
 
 #[test]
-fn huge_numbers_and_deep_values_are_kept_as_they_are() {
+fn huge_numbers_and_deep_values_are_kept_as_written() {
     let deep = "[".repeat(2000) + &"]".repeat(2000);
     let record = format!(
         r#"{{"id":123456789012345678901234567890,"request":"q","response":"a","cost":1e400,"deep":{deep}}}"#
@@ -95,8 +97,8 @@ fn huge_numbers_and_deep_values_are_kept_as_they_are() {
     let transcript = all[0].as_ref().expect("a transcript");
     assert_eq!(&*transcript.id, "123456789012345678901234567890");
     let metadata = transcript.metadata.as_ref().expect("metadata");
-    let told = format!(r#"{{"source":"openai","cost":1e400,"deep":{deep}}}"#);
-    assert_eq!(metadata.get(), told);
+    let expected = format!(r#"{{"source":"openai","cost":1e400,"deep":{deep}}}"#);
+    assert_eq!(metadata.get(), expected);
 }
 
 #[test]
@@ -119,7 +121,7 @@ fn a_list_of_lists_is_as_many_conversations() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn no_bytes_make_it_panic(ix in 0..FILES.len(), cut in any::<usize>(), at in any::<usize>(), byte in any::<u8>()) {
-        survives(FILES[ix], cut, at, byte);
+    fn parser_does_not_panic_on_any_bytes(ix in 0..FILES.len(), cut in any::<usize>(), at in any::<usize>(), byte in any::<u8>()) {
+        assert_survives_damage(FILES[ix], cut, at, byte);
     }
 }

@@ -84,20 +84,21 @@ fn push_message(
     messages: &mut Vec<TranscriptMessage<'static>>,
     verdicts: &mut Vec<SourceVerdict>,
 ) {
-    let mut read = LenientMessageReader::default();
-    read.read_message(raw, role);
-    let ObjectOnly(own) = serde_json::from_str::<ObjectOnly<ArenaMessage<'_>>>(raw.get())
+    let mut reader = LenientMessageReader::default();
+    reader.read_message(raw, role);
+    // The shared reader handles common fields; this struct reads those that only Arena writes.
+    let ObjectOnly(fields) = serde_json::from_str::<ObjectOnly<ArenaMessage<'_>>>(raw.get())
         .unwrap_or(ObjectOnly(ArenaMessage::default()));
-    let Some(mut message) = read.messages.pop() else {
+    let Some(mut message) = reader.messages.pop() else {
         return;
     };
     // One object may give several messages. The fields below apply to the last one.
-    messages.append(&mut read.messages);
-    if let Some(ObjectOnly(answer)) = &own.tool_result {
-        apply_tool_result(&mut message, answer);
+    messages.append(&mut reader.messages);
+    if let Some(ObjectOnly(tool_result)) = &fields.tool_result {
+        apply_tool_result(&mut message, tool_result);
     }
     // A model reasons before it answers.
-    if let Some(thoughts) = own
+    if let Some(thoughts) = fields
         .reasoning
         .map(reasoning_text)
         .filter(|text| !text.is_empty())
@@ -109,47 +110,54 @@ fn push_message(
     let mut meta = MetadataBuilder::default();
     meta.set(
         "timestamp",
-        parse_or_none::<Value>(own.timestamp.or(at)).unwrap_or_default(),
+        parse_or_none::<Value>(fields.timestamp.or(at)).unwrap_or_default(),
     );
-    meta.set("latency_ms", parse_or_none::<f64>(own.latency_ms));
-    write_cost(own.cost_info.or(cost), &mut meta);
-    let stop = text_or_json(own.finish_reason);
+    meta.set("latency_ms", parse_or_none::<f64>(fields.latency_ms));
+    write_cost(fields.cost_info.or(cost), &mut meta);
+    let stop = text_or_json(fields.finish_reason);
     if !stop.is_empty() {
         meta.set("stop_reason", stop);
     }
     message.metadata = meta.finish();
-    let place = Some(messages.len());
-    let meant = own
+    // The index that `messages.push` below gives to this message.
+    let message_index = Some(messages.len());
+    let assertions = fields
         .meta
         .as_ref()
         .and_then(|ObjectOnly(meta)| meta.assertions);
-    verdicts.extend(verdict::parse_verdicts(meant, "assertion", place));
     verdicts.extend(verdict::parse_verdicts(
-        own.validations,
+        assertions,
+        "assertion",
+        message_index,
+    ));
+    verdicts.extend(verdict::parse_verdicts(
+        fields.validations,
         "validation",
-        place,
+        message_index,
     ));
     messages.push(message);
 }
 
 /// Replaces the content of a message by its tool result, which the message's text repeats.
-fn apply_tool_result(message: &mut TranscriptMessage<'static>, answer: &ArenaToolResult<'_>) {
-    let error = text_or_json(answer.error);
-    let mut content = text_or_json(answer.content);
+fn apply_tool_result(message: &mut TranscriptMessage<'static>, tool_result: &ArenaToolResult<'_>) {
+    let error = text_or_json(tool_result.error);
+    let mut content = text_or_json(tool_result.content);
     let mut rest = Vec::new();
+    // A result may have `parts` instead of a text.
     if content.is_empty() {
-        let parts = answer.parts.map_or("[]", RawValue::get);
-        let mut inner = LenientMessageReader::default();
-        inner.read_json(&format!("{{\"parts\":{parts}}}"), &MessageRole::User);
-        for one in inner.messages {
-            content.push_str(&one.text());
-            let media = one
+        let parts = tool_result.parts.map_or("[]", RawValue::get);
+        let mut reader = LenientMessageReader::default();
+        reader.read_json(&format!("{{\"parts\":{parts}}}"), &MessageRole::User);
+        for message_part in reader.messages {
+            content.push_str(&message_part.text());
+            let media = message_part
                 .parts
                 .into_iter()
                 .filter(|part| !matches!(part, TranscriptPart::Text(_)));
             rest.extend(media);
         }
     }
+    // Without both, the text of the message repeats the result; a failed call has only `error`.
     if content.is_empty() {
         content = match message.parts.first() {
             Some(TranscriptPart::ToolResult(result)) if !result.content.is_empty() => {
@@ -159,9 +167,13 @@ fn apply_tool_result(message: &mut TranscriptMessage<'static>, answer: &ArenaToo
         };
     }
     // Arena omits `error` for a success.
-    let mut part = tool_result_part(&text_or_json(answer.id), content, Some(!error.is_empty()));
+    let mut part = tool_result_part(
+        &text_or_json(tool_result.id),
+        content,
+        Some(!error.is_empty()),
+    );
     if let TranscriptPart::ToolResult(result) = &mut part {
-        result.duration_ms = parse_or_none(answer.latency_ms);
+        result.duration_ms = parse_or_none(tool_result.latency_ms);
     }
     message.role = MessageRole::Tool;
     message.parts = std::iter::once(part).chain(rest).collect();

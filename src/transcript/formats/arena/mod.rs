@@ -32,10 +32,10 @@ use message::write_cost;
 #[expect(clippy::unnecessary_wraps, reason = "the table's type")]
 pub(super) fn open(
     _source: &SourceFile,
-    look: &FilePreview<'_>,
+    preview: &FilePreview<'_>,
 ) -> Result<Box<dyn TranscriptReader>, TranscriptError> {
     Ok(Box::new(PerRecordReader::new(
-        look.record_walker(),
+        preview.record_walker(),
         ArenaResultParser,
     )))
 }
@@ -44,11 +44,11 @@ pub(super) fn open(
 #[expect(clippy::unnecessary_wraps, reason = "the table's type")]
 pub(super) fn open_lines(
     _source: &SourceFile,
-    look: &FilePreview<'_>,
+    preview: &FilePreview<'_>,
 ) -> Result<Box<dyn TranscriptReader>, TranscriptError> {
     let sessions = recording::ArenaRecordingParser::default();
     Ok(Box::new(PerSessionReader::new(
-        look.record_walker(),
+        preview.record_walker(),
         sessions,
     )))
 }
@@ -157,12 +157,13 @@ impl RecordParser for ArenaResultParser {
             turns: Option<&'a RawValue>,
         }
         let wrong = |why: serde_json::Error| format!("not a result of PromptKit Arena: {why}");
-        let ObjectOnly(which): ObjectOnly<ArenaRecordProbe<'_>> =
+        let ObjectOnly(probe): ObjectOnly<ArenaRecordProbe<'_>> =
             serde_json::from_str(record).map_err(wrong)?;
-        if which.events.is_some() {
+        // The keys decide, because the detection accepts three layouts for this parser.
+        if probe.events.is_some() {
             return recording::parse_recording(record, out);
         }
-        if which.turns.is_some() {
+        if probe.turns.is_some() {
             let ObjectOnly(turns): ObjectOnly<ArenaLegacyRun<'_>> =
                 serde_json::from_str(record).map_err(wrong)?;
             out.push_transcript(&convert_legacy_run(&turns));
@@ -177,14 +178,14 @@ impl RecordParser for ArenaResultParser {
 
 fn convert_run(run: &ArenaRun<'_>) -> Result<Transcript<'static>, String> {
     let raw = run.messages.as_ref().ok_or("it has no list `Messages`")?;
-    let read = |mut messages: Vec<TranscriptMessage<'static>>| {
+    let read_messages = |mut messages: Vec<TranscriptMessage<'static>>| {
         let mut verdicts = Vec::new();
         for raw in raw {
             message::read_message(raw, None, &mut messages, &mut verdicts);
         }
         (messages, verdicts)
     };
-    let (mut messages, mut verdicts) = read(Vec::new());
+    let (mut messages, mut verdicts) = read_messages(Vec::new());
     if let Some(prompt) = run.params.and_then(|raw| field_text(raw, "system_prompt"))
         && !messages
             .iter()
@@ -193,7 +194,7 @@ fn convert_run(run: &ArenaRun<'_>) -> Result<Transcript<'static>, String> {
         let mut system = super::lenient_message::LenientMessageReader::default();
         system.push_text(MessageRole::System, &prompt);
         // Verdicts contain message indexes, and the system message shifts them. So all messages are read again.
-        (messages, verdicts) = read(system.messages);
+        (messages, verdicts) = read_messages(system.messages);
     }
     verdicts.extend(verdict::parse_verdicts(
         run.conversation_assertions,
@@ -235,6 +236,7 @@ fn convert_run(run: &ArenaRun<'_>) -> Result<Transcript<'static>, String> {
 fn convert_legacy_run(turns: &ArenaLegacyRun<'_>) -> Transcript<'static> {
     let mut messages = Vec::new();
     let mut verdicts = Vec::new();
+    // Each turn is a prompt, a reply and the results of the reply's calls, in this order.
     for ObjectOnly(turn) in &turns.turns {
         if let Some(user) = turn.user_message {
             message::read_message(user, turn.timestamp, &mut messages, &mut verdicts);
@@ -259,12 +261,12 @@ fn convert_legacy_run(turns: &ArenaLegacyRun<'_>) -> Transcript<'static> {
         }
         // The assertions of a turn apply to the reply, which precedes the tool results.
         let at = messages.len().saturating_sub(1);
-        for ObjectOnly(answer) in turn.tool_results.iter().flatten() {
+        for ObjectOnly(tool_result) in turn.tool_results.iter().flatten() {
             messages.push(TranscriptMessage {
                 role: MessageRole::Tool,
                 parts: vec![super::lenient_message::tool_result_part(
-                    &text_or_json(answer.tool_call_id),
-                    text_or_json(answer.content),
+                    &text_or_json(tool_result.tool_call_id),
+                    text_or_json(tool_result.content),
                     None,
                 )],
                 metadata: None,
@@ -287,17 +289,18 @@ fn convert_legacy_run(turns: &ArenaLegacyRun<'_>) -> Transcript<'static> {
             meta.set(key, text);
         }
     }
-    let summed = turns
+    let summary = turns
         .summary
         .and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok());
     meta.set(
         "cost_usd",
-        summed.and_then(|summary| summary["total_cost"].as_f64()),
+        summary.and_then(|value| value["total_cost"].as_f64()),
     );
     let tags = turns
         .metadata
         .as_ref()
         .and_then(|ObjectOnly(meta)| meta.tags);
+    // This layout has no run id, so dicta gives the default id.
     build_transcript("", messages, meta, tags, verdicts)
 }
 

@@ -84,14 +84,14 @@ struct ArenaEventData<'a> {
 
 /// Reads a recording in one object.
 pub(super) fn parse_recording(record: &str, out: &mut TranscriptSink) -> Result<(), String> {
-    let ObjectOnly(whole): ObjectOnly<ArenaRecording<'_>> =
+    let ObjectOnly(recording): ObjectOnly<ArenaRecording<'_>> =
         serde_json::from_str(record).map_err(|why| format!("not a PromptKit recording: {why}"))?;
-    out.count_records(whole.events.len() as u64);
+    out.count_records(recording.events.len() as u64);
     let mut session = ArenaSession::default();
-    for event in whole.events {
+    for event in recording.events {
         session.add_event(event, out);
     }
-    session.push_transcript(whole.metadata, out);
+    session.push_transcript(recording.metadata, out);
     Ok(())
 }
 
@@ -121,6 +121,7 @@ impl SessionParser for ArenaRecordingParser {
         let session = event
             .map(|ObjectOnly(event)| text_or_json(event.session_id))
             .unwrap_or_default();
+        // Lines without a session id continue the session.
         let begins = !self.session.is_empty() && !session.is_empty() && session != self.session;
         if !session.is_empty() {
             self.session = session;
@@ -140,6 +141,7 @@ impl SessionParser for ArenaRecordingParser {
                 continue;
             };
             match (line.metadata, line.event) {
+                // A second metadata line does not occur in a session, because it begins one.
                 (Some(raw), _) => metadata = Some(raw),
                 (None, Some(event)) => session.add_event(event, out),
                 (None, None) => {
@@ -160,15 +162,30 @@ struct ArenaToolOutcome {
     failed: bool,
 }
 
+/// The position that an event states for a message.
+#[derive(Debug)]
+struct ArenaMessagePosition {
+    position: u64,
+    /// The index of the message in the transcript.
+    message_index: usize,
+}
+
+/// The metrics of a message in a later event.
+#[derive(Debug)]
+struct ArenaMessageUpdate {
+    position: u64,
+    metrics: MetadataBuilder,
+}
+
 /// A session under construction.
 #[derive(Debug, Default)]
 struct ArenaSession {
     id: String,
     messages: Vec<TranscriptMessage<'static>>,
-    /// The stated position of each message, with its index.
-    message_positions: Vec<(u64, usize)>,
-    /// The metrics that followed their message, by stated position.
-    updates: Vec<(u64, MetadataBuilder)>,
+    /// The messages with a stated position.
+    message_positions: Vec<ArenaMessagePosition>,
+    /// The metrics that followed their message.
+    updates: Vec<ArenaMessageUpdate>,
     /// The outcomes of tool calls, which are not in the messages.
     tool_outcomes: Vec<ArenaToolOutcome>,
     verdicts: Vec<SourceVerdict>,
@@ -185,9 +202,10 @@ impl ArenaSession {
         if self.id.is_empty() {
             self.id = text_or_json(event.session_id);
         }
-        let at = event.timestamp;
+        let timestamp = event.timestamp;
+        // Recordings without metadata take the start time from their first event.
         if self.start_time.is_none() {
-            self.start_time = parse_or_none(at);
+            self.start_time = parse_or_none(timestamp);
         }
         let kind = text_or_json(event.kind);
         let data = parse_or_none::<ObjectOnly<ArenaEventData<'_>>>(event.data)
@@ -196,13 +214,14 @@ impl ArenaSession {
         match kind.as_str() {
             "message" if event.message.is_some() => {
                 if let Some(raw) = event.message {
-                    message::read_message(raw, at, &mut self.messages, &mut self.verdicts);
+                    message::read_message(raw, timestamp, &mut self.messages, &mut self.verdicts);
                 }
             }
-            "message.created" => self.add_message(&data, at),
+            "message.created" => self.add_message(&data, timestamp),
             "message.updated" => self.add_update(&data),
             "conversation.started" => {
                 let prompt = text_or_json(data.system);
+                // Only before the first message: a later prompt would move all positions.
                 if !prompt.is_empty() && self.messages.is_empty() {
                     let mut system = LenientMessageReader::default();
                     system.push_text(MessageRole::System, &prompt);
@@ -225,7 +244,7 @@ impl ArenaSession {
         }
     }
 
-    fn add_message(&mut self, data: &ArenaEventData<'_>, at: Option<&RawValue>) {
+    fn add_message(&mut self, data: &ArenaEventData<'_>, timestamp: Option<&RawValue>) {
         let mut json = String::from("{");
         for (key, raw) in [
             ("role", data.role),
@@ -255,16 +274,18 @@ impl ArenaSession {
         }
         // The fields of the event form an ordinary message, which the reader of messages converts.
         if let Ok(raw) = serde_json::from_str::<&RawValue>(&json) {
-            message::read_message(raw, at, &mut self.messages, &mut self.verdicts);
+            message::read_message(raw, timestamp, &mut self.messages, &mut self.verdicts);
         }
-        if let Some(index) = parse_or_none(data.index) {
-            self.message_positions
-                .push((index, self.messages.len().saturating_sub(1)));
+        if let Some(position) = parse_or_none(data.index) {
+            self.message_positions.push(ArenaMessagePosition {
+                position,
+                message_index: self.messages.len().saturating_sub(1),
+            });
         }
     }
 
     fn add_update(&mut self, data: &ArenaEventData<'_>) {
-        let Some(index) = parse_or_none(data.index) else {
+        let Some(position) = parse_or_none(data.index) else {
             return;
         };
         let mut meta = MetadataBuilder::default();
@@ -276,26 +297,35 @@ impl ArenaSession {
         };
         meta.set("usage", tokens.to_json());
         meta.set("cost_usd", parse_or_none::<f64>(data.cost));
-        self.updates.push((index, meta));
+        self.updates.push(ArenaMessageUpdate {
+            position,
+            metrics: meta,
+        });
     }
 
     fn push_transcript(mut self, metadata: Option<&RawValue>, out: &mut TranscriptSink) {
-        for (index, mut meta) in std::mem::take(&mut self.updates) {
+        // Step 1: metrics that arrived after their message.
+        for ArenaMessageUpdate {
+            position,
+            metrics: mut meta,
+        } in std::mem::take(&mut self.updates)
+        {
             let at = self
                 .message_positions
                 .iter()
                 .rev()
                 // The position of a message may differ from its index, and the last message at a position counts.
-                .find(|(position, _)| *position == index)
-                .map(|(_, at)| *at);
+                .find(|stated| stated.position == position)
+                .map(|stated| stated.message_index);
             if let Some(message) = at.and_then(|at| self.messages.get_mut(at)) {
-                if let Some(own) = &message.metadata {
+                if let Some(message_metadata) = &message.metadata {
                     // An update has the final numbers, so they take precedence.
-                    meta.merge_source(own.parse_value());
+                    meta.merge_source(message_metadata.parse_value());
                 }
                 message.metadata = meta.finish();
             }
         }
+        // Step 2: the results of tools, joined by call id.
         for outcome in &self.tool_outcomes {
             let results = self
                 .messages
@@ -310,8 +340,9 @@ impl ArenaSession {
                 }
             }
         }
+        // Step 3: the metadata of the session. The stated values take precedence over those of the events.
         let stated: Value = parse_or_none(metadata).unwrap_or_default();
-        let text = |key: &str| stated.get(key).and_then(Value::as_str).unwrap_or_default();
+        let stated_text = |key: &str| stated.get(key).and_then(Value::as_str).unwrap_or_default();
         let mut meta = MetadataBuilder::default();
         meta.set("source", "arena");
         meta.set(
@@ -322,11 +353,11 @@ impl ArenaSession {
                 .or(self.start_time)
                 .unwrap_or_default(),
         );
-        let took = stated
+        let duration_ms = stated
             .get("duration")
             .and_then(Value::as_f64)
             .map(|nanos| nanos / 1e6);
-        meta.set("duration_ms", took);
+        meta.set("duration_ms", duration_ms);
         for key in [
             "model",
             "provider_id",
@@ -334,14 +365,14 @@ impl ArenaSession {
             "conversation_id",
             "description",
         ] {
-            if !text(key).is_empty() {
-                meta.set(key, text(key));
+            if !stated_text(key).is_empty() {
+                meta.set(key, stated_text(key));
             }
         }
-        let id = if text("session_id").is_empty() {
+        let id = if stated_text("session_id").is_empty() {
             &self.id
         } else {
-            text("session_id")
+            stated_text("session_id")
         };
         let tags = stated
             .get("tags")

@@ -2,15 +2,15 @@
 
 use serde_json::json;
 
-use crate::transcript::formats::story::{fixture, lines, read};
+use crate::transcript::formats::read_back::{fixture, message_lines, read};
 
 #[test]
 fn a_runs_result_with_its_verdicts() {
     let (all, _) = read(&fixture("arena/run.json"));
-    let story = all[0].as_ref().expect("a transcript");
-    assert_eq!(story["id"], "2026-01-01T00-00Z_made_default_faults_1");
+    let transcript = all[0].as_ref().expect("a transcript");
+    assert_eq!(transcript["id"], "2026-01-01T00-00Z_made_default_faults_1");
     assert_eq!(
-        lines(story),
+        message_lines(transcript),
         [
             "system Be exact.",
             "user The pump is hot.",
@@ -21,7 +21,7 @@ fn a_runs_result_with_its_verdicts() {
             "assistant It is at 90 C; no engineer is free. | <image>",
         ]
     );
-    let messages = &story["messages"];
+    let messages = &transcript["messages"];
     assert_eq!(messages[3]["metadata"]["is_error"], false);
     assert_eq!(messages[3]["metadata"]["duration_ms"], 12.0);
     assert_eq!(messages[5]["metadata"]["is_error"], true);
@@ -30,14 +30,14 @@ fn a_runs_result_with_its_verdicts() {
         json!({"input": 50, "output": 10, "cached": 5})
     );
     assert_eq!(messages[6]["metadata"]["latency_ms"], 700.0);
-    let meta = &story["metadata"];
+    let meta = &transcript["metadata"];
     assert_eq!(
         (&meta["cost_usd"], &meta["latency_ms"]),
         (&json!(0.0006), &json!(5000.0))
     );
-    assert_eq!(story["tags"], json!(["pump"]));
+    assert_eq!(transcript["tags"], json!(["pump"]));
     assert_eq!(
-        story["verdicts"],
+        transcript["verdicts"],
         json!([
             {"judge": "arena", "eval": "content_matches@6", "passed": true, "reasoning": "names it"},
             {"judge": "arena", "eval": "content_matches@6 #2", "passed": false, "reasoning": "no apology"},
@@ -50,13 +50,13 @@ fn a_runs_result_with_its_verdicts() {
 }
 
 #[test]
-fn recordings_as_lines() {
+fn recordings_in_lines_become_transcripts() {
     let (all, tally) = read(&fixture("arena/session.jsonl"));
     assert_eq!(all.len(), 2);
-    let story = all[0].as_ref().expect("a transcript");
-    assert_eq!(story["id"], "s-1");
+    let transcript = all[0].as_ref().expect("a transcript");
+    assert_eq!(transcript["id"], "s-1");
     assert_eq!(
-        lines(story),
+        message_lines(transcript),
         [
             "system Be exact.",
             "user Hot?",
@@ -65,9 +65,9 @@ fn recordings_as_lines() {
             "assistant 90 C.",
         ]
     );
-    assert_eq!(story["messages"][3]["metadata"]["duration_ms"], 12.0);
-    assert_eq!(story["messages"][4]["metadata"]["latency_ms"], 640.0);
-    assert_eq!(story["messages"][4]["metadata"]["cost_usd"], 0.0002);
+    assert_eq!(transcript["messages"][3]["metadata"]["duration_ms"], 12.0);
+    assert_eq!(transcript["messages"][4]["metadata"]["latency_ms"], 640.0);
+    assert_eq!(transcript["messages"][4]["metadata"]["cost_usd"], 0.0002);
     assert_eq!(all[1].as_ref().expect("a transcript")["id"], "s-2");
     assert_eq!(tally.unknown["an event audio.output"], 1);
 }
@@ -75,33 +75,36 @@ fn recordings_as_lines() {
 #[test]
 fn a_recording_as_one_object_and_the_older_output_of_turns() {
     let (all, _) = read(&fixture("arena/geography.recording.json"));
-    let story = all[0].as_ref().expect("a transcript");
+    let transcript = all[0].as_ref().expect("a transcript");
     assert_eq!(
-        (&story["id"], &story["tags"]),
+        (&transcript["id"], &transcript["tags"]),
         (&json!("g-1"), &json!(["geo"]))
     );
     assert_eq!(
-        lines(story),
+        message_lines(transcript),
         [
             "user Capital of France?",
             "assistant look({\"q\":1})",
             "tool Paris"
         ]
     );
-    assert_eq!(story["messages"][2]["tool_call_id"], "k");
+    assert_eq!(transcript["messages"][2]["tool_call_id"], "k");
 
     let (all, _) = read(&fixture("arena/turns.arena-output.json"));
-    let story = all[0].as_ref().expect("a transcript");
-    assert_eq!(lines(story), ["user Hi", "assistant f({})", "tool ok"]);
-    assert_eq!(story["messages"][1]["metadata"]["cost_usd"], 0.5);
+    let transcript = all[0].as_ref().expect("a transcript");
     assert_eq!(
-        story["verdicts"],
+        message_lines(transcript),
+        ["user Hi", "assistant f({})", "tool ok"]
+    );
+    assert_eq!(transcript["messages"][1]["metadata"]["cost_usd"], 0.5);
+    assert_eq!(
+        transcript["verdicts"],
         json!([{"judge": "arena", "eval": "contains@1", "passed": false, "reasoning": "no"}])
     );
 }
 
 #[test]
-fn what_is_torn_or_odd_is_named() {
+fn torn_and_odd_files_have_named_errors() {
     for bytes in [
         r#"{"RunID":"x","Messages":7}"#,
         r#"{"RunID":"x","Messages":[{"role":"user","#,

@@ -53,18 +53,20 @@ pub(super) fn parse_verdicts(
             // A list is not an object, so it arrives here.
             Err(_) => parse_or_none(Some(raw)).unwrap_or_default(),
         };
-    let decided = list.into_iter().enumerate();
+    let entries = list.into_iter().enumerate();
     let mut found: Vec<SourceVerdict> = Vec::new();
-    for (nth, raw) in decided {
+    for (nth, raw) in entries {
         let Ok(ObjectOnly(decided)) =
             serde_json::from_str::<ObjectOnly<ArenaVerdict<'_>>>(raw.get())
         else {
             continue;
         };
+        // A skipped check decided nothing, so it has no verdict.
         if parse_or_none(decided.skipped) == Some(true) {
             continue;
         }
         let mut verdict = parse_verdict(&decided, &format!("{what} {}", nth + 1));
+        // The index distinguishes assertions of different turns, which often have the same type.
         if let Some(at) = at {
             verdict.eval = format!("{}@{at}", verdict.eval);
         }
@@ -82,11 +84,13 @@ pub(super) fn parse_verdicts(
 }
 
 fn parse_verdict(decided: &ArenaVerdict<'_>, unnamed: &str) -> SourceVerdict {
-    let said = |raw: Option<&RawValue>| Some(text_or_json(raw)).filter(|text| !text.is_empty());
-    let eval = said(decided.eval_id).or_else(|| said(decided.kind));
-    let error = said(decided.error);
+    let non_empty_text =
+        |raw: Option<&RawValue>| Some(text_or_json(raw)).filter(|text| !text.is_empty());
+    // An eval id is more specific than a type, which several checks share.
+    let eval = non_empty_text(decided.eval_id).or_else(|| non_empty_text(decided.kind));
+    let error = non_empty_text(decided.error);
     // A check that ended in an error decided nothing, whatever its other fields contain.
-    let sound = error.is_none();
+    let completed = error.is_none();
     let score: Option<f64> = parse_or_none(decided.score);
     let value = decided
         .value
@@ -94,11 +98,11 @@ fn parse_verdict(decided: &ArenaVerdict<'_>, unnamed: &str) -> SourceVerdict {
     SourceVerdict {
         judge: "arena".to_owned(),
         eval: eval.unwrap_or_else(|| unnamed.to_owned()),
-        passed: parse_or_none(decided.passed).filter(|_| sound),
+        passed: parse_or_none(decided.passed).filter(|_| completed),
         // A score on another scale is only in `value`.
-        score: score.filter(|score| sound && (0.0..=1.0).contains(score)),
+        score: score.filter(|score| completed && (0.0..=1.0).contains(score)),
         value: value.and_then(|raw| RawJson::parse(raw.get()).ok()),
-        reasoning: said(decided.explanation).or_else(|| said(decided.message)),
+        reasoning: non_empty_text(decided.explanation).or_else(|| non_empty_text(decided.message)),
         error,
     }
 }

@@ -31,8 +31,8 @@ pub(super) struct SubAgents<'a> {
     by_line: HashMap<SourceText<'a>, Option<AgentSpawn>>,
     /// The uuids of the lines of the session itself.
     main_lines: HashSet<SourceText<'a>>,
-    /// The agent id and the call from the metadata file, if this is a sub-agent's own file.
-    from_meta_file: Option<(String, AgentSpawn)>,
+    /// The start from the metadata file, if this is a sub-agent's own file.
+    from_meta_file: Option<MetaFileSpawn>,
 }
 
 /// The start of a sub-agent, as far as known.
@@ -46,6 +46,14 @@ pub(super) struct AgentSpawn {
     pub(super) agent_type: Option<String>,
     /// The short description of its task.
     pub(super) description: Option<String>,
+}
+
+/// The start of the sub-agent that a metadata file describes.
+#[derive(Debug)]
+struct MetaFileSpawn {
+    /// The id of the sub-agent.
+    agent: String,
+    spawn: AgentSpawn,
 }
 
 #[derive(Deserialize)]
@@ -98,22 +106,24 @@ impl<'a> SubAgents<'a> {
                 all.main_lines.extend(line.uuid.clone());
             }
             let Some(message) = message else { continue };
-            let by = line.agent.as_deref().filter(|_| line.sidechain);
+            let caller_agent = line.agent.as_deref().filter(|_| line.sidechain);
             for call in message.tool_calls() {
-                let Some(spawn) = all.add_agent_call(call, by, line) else {
+                let Some(spawn) = all.add_agent_call(call, caller_agent, line) else {
                     continue;
                 };
                 calls.insert(&call.id, spawn);
             }
+            // The result of a finished call names its agent, so this link is certain.
             let finished =
                 parse_or_none::<ObjectOnly<AgentCallResult<'_>>>(line.raw.tool_use_result);
-            if let (Some(ObjectOnly(finished)), Some(answer)) = (finished, message.only_answer())
+            if let (Some(ObjectOnly(finished)), Some(tool_result)) =
+                (finished, message.only_answer())
                 && let Some(agent) = finished.agent.and_then(json_string)
             {
-                let call = &*answer.result.call_id;
+                let call = &*tool_result.result.call_id;
                 let mut spawn = calls.get(call).cloned().unwrap_or_default();
                 spawn.call_id = Some(call.to_owned());
-                spawn.parent_agent = spawn.parent_agent.or(by.map(str::to_owned));
+                spawn.parent_agent = spawn.parent_agent.or(caller_agent.map(str::to_owned));
                 spawn.agent_type = finished
                     .kind
                     .and_then(json_string)
@@ -129,31 +139,33 @@ impl<'a> SubAgents<'a> {
     fn add_agent_call(
         &mut self,
         call: &crate::model::ToolCall<'a>,
-        by: Option<&str>,
+        caller_agent: Option<&str>,
         line: &ClaudeCodeLine<'a>,
     ) -> Option<AgentSpawn> {
         // Versions of Claude Code use different names for this tool.
         if !matches!(&*call.name, "Task" | "Agent") {
             return None;
         }
-        let ObjectOnly(asked) =
+        let ObjectOnly(arguments) =
             serde_json::from_str::<ObjectOnly<AgentCallArguments>>(&call.arguments).ok()?;
         let spawn = AgentSpawn {
             call_id: Some(call.id.to_string()),
-            parent_agent: by.map(str::to_owned),
-            agent_type: asked.subagent_type,
-            description: asked.description,
+            parent_agent: caller_agent.map(str::to_owned),
+            agent_type: arguments.subagent_type,
+            description: arguments.description,
         };
-        if let Some(prompt) = asked.prompt {
+        if let Some(prompt) = arguments.prompt {
+            // A second call with the same prompt makes the prompt ambiguous.
             let known = self.by_prompt.entry(prompt);
             known
-                .and_modify(|one| *one = None)
+                .and_modify(|entry| *entry = None)
                 .or_insert_with(|| Some(spawn.clone()));
         }
         if let Some(uuid) = &line.uuid {
+            // Parallel calls in one line make the line ambiguous.
             let known = self.by_line.entry(uuid.clone());
             known
-                .and_modify(|one| *one = None)
+                .and_modify(|entry| *entry = None)
                 .or_insert_with(|| Some(spawn.clone()));
         }
         Some(spawn)
@@ -171,23 +183,31 @@ impl<'a> SubAgents<'a> {
         first: Option<&ClaudeCodeLine<'_>>,
         prompt: Option<&str>,
     ) -> AgentSpawn {
+        // From the most certain source to the least certain one.
         if let Some(spawn) = self.by_agent.get(&SourceText::from(agent)) {
             return spawn.clone();
         }
-        if let Some((of, spawn)) = &self.from_meta_file
-            && of == agent
+        if let Some(MetaFileSpawn {
+            agent: meta_agent,
+            spawn,
+        }) = &self.from_meta_file
+            && meta_agent == agent
         {
             return spawn.clone();
         }
-        let above = first.and_then(|line| line.parent_uuid.as_deref());
-        let above = above.and_then(|uuid| self.by_line.get(&SourceText::from(uuid))?.as_ref());
-        let asked = || self.by_prompt.get(prompt?)?.as_ref();
-        above.or_else(asked).cloned().unwrap_or_default()
+        let spawn_of_parent_line = first.and_then(|line| line.parent_uuid.as_deref());
+        let spawn_of_parent_line = spawn_of_parent_line
+            .and_then(|uuid| self.by_line.get(&SourceText::from(uuid))?.as_ref());
+        let spawn_with_prompt = || self.by_prompt.get(prompt?)?.as_ref();
+        spawn_of_parent_line
+            .or_else(spawn_with_prompt)
+            .cloned()
+            .unwrap_or_default()
     }
 }
 
 /// Reads `agent-<id>.meta.json`, which belongs to `agent-<id>.jsonl`.
-fn read_meta_file(source: &SourceFile) -> Option<(String, AgentSpawn)> {
+fn read_meta_file(source: &SourceFile) -> Option<MetaFileSpawn> {
     let agent = source.stem().strip_prefix("agent-")?;
     let path = source.path().with_extension("meta.json");
     // A named pipe with this name would block.
@@ -196,6 +216,7 @@ fn read_meta_file(source: &SourceFile) -> Option<(String, AgentSpawn)> {
     }
     let mut text = Vec::new();
     let file = File::open(path).ok()?;
+    // The limit protects against a large file with this name, which another program wrote.
     file.take(MAX_META_BYTES).read_to_end(&mut text).ok()?;
     let ObjectOnly(read) = serde_json::from_slice::<ObjectOnly<AgentMetaFile>>(&text).ok()?;
     let spawn = AgentSpawn {
@@ -204,5 +225,8 @@ fn read_meta_file(source: &SourceFile) -> Option<(String, AgentSpawn)> {
         agent_type: read.kind,
         description: read.description,
     };
-    Some((agent.to_owned(), spawn))
+    Some(MetaFileSpawn {
+        agent: agent.to_owned(),
+        spawn,
+    })
 }

@@ -59,25 +59,26 @@ impl Branches {
         let Some(first) = tree.find_newest_leaf() else {
             return Self::default();
         };
+        // The main conversation claims its nodes first; branches claim the rest.
         let mut paths = vec![tree.trace_path(first, &mut taken)];
-        let left = |taken: &[bool]| {
+        let last_unclaimed = |taken: &[bool]| {
             (0..nodes.len())
                 .rev()
                 .find(|at| tree.is_unclaimed(*at, taken))
         };
         while paths.len() < MAX_BRANCHES
-            && let Some(end) = left(&taken)
+            && let Some(end) = last_unclaimed(&taken)
         {
             paths.push(tree.trace_path(end, &mut taken));
         }
         // The search goes from the newest branch to the oldest; the result has the opposite order.
         paths[1..].reverse();
-        let left = (0..nodes.len())
+        let dropped_count = (0..nodes.len())
             .filter(|at| tree.is_unclaimed(*at, &taken))
             .count();
         Self {
             paths,
-            dropped_count: left,
+            dropped_count,
         }
     }
 }
@@ -97,6 +98,7 @@ impl<'n> LineTree<'n> {
         let mut conversational_ancestors: Vec<Option<usize>> = Vec::with_capacity(nodes.len());
         let mut bridges: HashMap<&str, Option<usize>> = HashMap::new();
         for (at, node) in nodes.iter().enumerate() {
+            // Step 1: the parent of the node.
             let parent = match node.parent {
                 NodeParent::None => None,
                 NodeParent::Before => at.checked_sub(1),
@@ -106,6 +108,7 @@ impl<'n> LineTree<'n> {
                     None => *bridges.entry(uuid).or_insert(at.checked_sub(1)),
                 },
             };
+            // Step 2: the nearest message above it. Lines such as titles and snapshots also form links.
             conversational_ancestors.push(parent.and_then(|up| {
                 if nodes[up].is_conversational {
                     Some(up)
@@ -114,6 +117,7 @@ impl<'n> LineTree<'n> {
                 }
             }));
             parents.push(parent);
+            // Step 3: the node becomes a possible parent. A duplicate uuid keeps its first node.
             if let Some(uuid) = node.uuid {
                 // Only earlier lines are in the map, so a parent always comes before its child.
                 by_uuid.entry(uuid).or_insert(at);
@@ -134,13 +138,15 @@ impl<'n> LineTree<'n> {
     /// Returns the last node of the main conversation. Tool results do not count, because parallel tools finish in any
     /// order.
     fn find_newest_leaf(&self) -> Option<usize> {
-        let last = |wanted: &dyn Fn(&LineNode<'_>) -> bool| {
+        let last_matching = |wanted: &dyn Fn(&LineNode<'_>) -> bool| {
             let mut all = self.nodes.iter().enumerate().rev();
             all.find(|(_, node)| node.is_conversational && wanted(node))
                 .map(|(at, _)| at)
         };
         // A file may contain nothing but tool results; then the last of them counts.
-        let turn = last(&|node| node.answers.is_empty()).or_else(|| last(&|_| true))?;
+        let turn =
+            last_matching(&|node| node.answers.is_empty()).or_else(|| last_matching(&|_| true))?;
+        // The conversation may continue below its last message with results of parallel tools.
         let mut below = vec![false; self.nodes.len()];
         below[turn] = true;
         let mut end = turn;
@@ -155,43 +161,46 @@ impl<'n> LineTree<'n> {
 
     /// Returns the path to `end` with the parallel results and reply blocks that belong to it.
     fn trace_path(&self, end: usize, taken: &mut [bool]) -> Vec<usize> {
-        let mut on = vec![false; self.nodes.len()];
+        let mut on_path = vec![false; self.nodes.len()];
         let mut calls: HashSet<&str> = HashSet::new();
         let mut answered: HashSet<&str> = HashSet::new();
-        let mut take =
+        let mut claim =
             |at: usize, calls: &mut HashSet<&'n str>, answered: &mut HashSet<&'n str>| {
+                // Lines on the path claim their calls, so that results next to the path find them.
                 let node: &'n LineNode<'n> = &self.nodes[at];
                 calls.extend(node.calls.iter().map(|id| &**id));
                 answered.extend(node.answers.iter().map(|id| &**id));
                 taken[at] = true;
             };
+        // First the direct line from the end to the root.
         let mut at = Some(end);
         while let Some(here) = at {
-            on[here] = true;
-            take(here, &mut calls, &mut answered);
+            on_path[here] = true;
+            claim(here, &mut calls, &mut answered);
             at = self.parents[here];
         }
         // A parallel node has an ancestor on the path, so it comes later in the file.
         for at in 0..self.nodes.len() {
             let node = &self.nodes[at];
-            if on[at]
+            if on_path[at]
                 || !node.is_conversational
-                || !self.conversational_ancestors[at].is_some_and(|up| on[up])
+                || !self.conversational_ancestors[at].is_some_and(|up| on_path[up])
             {
                 continue;
             }
-            let of_reply = node.reply.is_some() && node.reply.as_deref() == self.ancestor_reply(at);
+            let same_reply =
+                node.reply.is_some() && node.reply.as_deref() == self.ancestor_reply(at);
             let answers = node.answers.iter();
             let mut answers = answers.map(|id| &**id);
             let answers = !node.answers.is_empty()
                 // A second result of the same call belongs to another branch.
                 && answers.all(|id: &str| calls.contains(id) && !answered.contains(id));
-            if of_reply || answers {
-                on[at] = true;
-                take(at, &mut calls, &mut answered);
+            if same_reply || answers {
+                on_path[at] = true;
+                claim(at, &mut calls, &mut answered);
             }
         }
-        (0..self.nodes.len()).filter(|at| on[*at]).collect()
+        (0..self.nodes.len()).filter(|at| on_path[*at]).collect()
     }
 
     /// Returns the reply id of the nearest conversational ancestor.

@@ -103,10 +103,12 @@ impl<'s, 'a> ClaudeCodeConversationBuilder<'s, 'a> {
         message: &'s ClaudeCodeMessage<'a>,
         reply: &'s AnthropicLogMessage<'a>,
     ) {
-        let open = self.open_reply.as_ref();
-        let goes_on = open.is_some_and(|open| open.id.is_some() && open.id == message.reply_id);
+        let current = self.open_reply.as_ref();
+        // Claude Code writes one line per block, so lines with the same reply id are one message.
+        let continues =
+            current.is_some_and(|current| current.id.is_some() && current.id == message.reply_id);
         let time = line.timestamp.as_deref();
-        if !goes_on {
+        if !continues {
             self.close_reply();
             self.open_reply = Some(OpenReply {
                 message_index: self.messages.len(),
@@ -129,6 +131,7 @@ impl<'s, 'a> ClaudeCodeConversationBuilder<'s, 'a> {
         let Some(open) = &mut self.open_reply else {
             return;
         };
+        // The newest line of the reply has the final usage, stop reason and duration.
         open.last_line = line;
         open.model = reply.model.and_then(json_string).or(open.model.take());
         open.stop_reason = reply
@@ -161,13 +164,17 @@ impl<'s, 'a> ClaudeCodeConversationBuilder<'s, 'a> {
             ClaudeCodeLineKind::Compaction => MessageRole::System,
             _ => MessageRole::User,
         };
-        let mut turns = message.blocks.clone().into_messages(&role);
-        if turns.iter().any(|turn| turn.role != MessageRole::Tool) {
+        let mut messages = message.blocks.clone().into_messages(&role);
+        if messages
+            .iter()
+            .any(|message| message.role != MessageRole::Tool)
+        {
+            // A prompt ends the reply. A tool result does not, because more blocks of the reply may follow.
             self.close_reply();
         }
         // `toolUseResult` has no call id, so it applies only if the line has exactly one result.
-        let only = message.only_answer().is_some();
-        for turn in &mut turns {
+        let has_one_result = message.only_answer().is_some();
+        for message in &mut messages {
             let mut meta = MetadataBuilder::default();
             if let Some(time) = &line.timestamp {
                 meta.set("timestamp", &**time);
@@ -185,20 +192,21 @@ impl<'s, 'a> ClaudeCodeConversationBuilder<'s, 'a> {
                 let compaction = parse_or_none::<Value>(line.raw.compact_metadata);
                 meta.set("compaction", compaction.unwrap_or(Value::Bool(true)));
             }
-            if let Some(TranscriptPart::ToolResult(result)) = turn.parts.first_mut() {
-                let own = line.raw.tool_use_result.filter(|_| only);
+            // The result of a tool: `into_messages` creates one message per result.
+            if let Some(TranscriptPart::ToolResult(result)) = message.parts.first_mut() {
+                let use_result = line.raw.tool_use_result.filter(|_| has_one_result);
                 result.is_error = result.is_error.or(Some(false));
-                result.duration_ms = own.and_then(measured_duration_ms).or_else(|| {
+                result.duration_ms = use_result.and_then(measured_duration_ms).or_else(|| {
                     let called = self.call_times.get(&result.call_id).copied().flatten()?;
                     elapsed_ms(called, line.timestamp.as_deref()?)
                 });
-                if let Some(own) = own {
-                    add_tool_use_result(own, session, &mut meta);
+                if let Some(use_result) = use_result {
+                    add_tool_use_result(use_result, session, &mut meta);
                 }
             }
-            turn.metadata = meta.finish();
+            message.metadata = meta.finish();
         }
-        self.messages.extend(turns);
+        self.messages.extend(messages);
         self.prompt_time = line.timestamp.as_deref().or(self.prompt_time);
     }
 
@@ -208,18 +216,19 @@ impl<'s, 'a> ClaudeCodeConversationBuilder<'s, 'a> {
             return;
         };
         let totals = &mut self.totals;
+        // Count every reply, also without numbers: the totals need to know whether one is missing.
         totals.replies += 1;
         let mut meta = MetadataBuilder::default();
         if let Some(time) = open.first_time {
             meta.set("timestamp", time);
         }
-        let took = parse_or_none::<f64>(open.last_line.raw.duration_ms);
-        let took = took.or_else(|| {
-            let asked = open.prompt_time?;
+        let latency = parse_or_none::<f64>(open.last_line.raw.duration_ms);
+        let latency = latency.or_else(|| {
+            let prompt_time = open.prompt_time?;
             // Copied lines have one time, so 0 means unknown.
-            elapsed_ms(asked, open.last_line.timestamp.as_deref()?).filter(|ms| *ms > 0.0)
+            elapsed_ms(prompt_time, open.last_line.timestamp.as_deref()?).filter(|ms| *ms > 0.0)
         });
-        if let Some(ms) = took {
+        if let Some(ms) = latency {
             meta.set("latency_ms", ms);
         }
         if let Some(usage) = open.usage {
@@ -268,22 +277,26 @@ impl<'s, 'a> ClaudeCodeConversationBuilder<'s, 'a> {
     ) -> Option<JsonText<'static>> {
         let mut meta = MetadataBuilder::default();
         meta.set("source", "claude-code");
-        let first = |field: &dyn Fn(&ClaudeCodeLine<'a>) -> Option<String>| {
+        let first_on_path = |field: &dyn Fn(&ClaudeCodeLine<'a>) -> Option<String>| {
             let mut path_lines = self.path.iter().map(|at| &self.lines[*at]);
             path_lines.find_map(field).filter(|text| !text.is_empty())
         };
-        let raw =
+        let text_of =
             |raw: Option<&'a RawValue>| raw.and_then(json_string).map(|text| text.to_string());
         for (key, value) in [
             (
                 "timestamp",
-                first(&|line| line.timestamp.as_deref().map(str::to_owned)),
+                first_on_path(&|line| line.timestamp.as_deref().map(str::to_owned)),
             ),
-            ("cwd", first(&|line| raw(line.raw.cwd))),
-            ("git_branch", first(&|line| raw(line.raw.git_branch))),
-            ("version", first(&|line| raw(line.raw.version))),
+            ("cwd", first_on_path(&|line| text_of(line.raw.cwd))),
+            (
+                "git_branch",
+                first_on_path(&|line| text_of(line.raw.git_branch)),
+            ),
+            ("version", first_on_path(&|line| text_of(line.raw.version))),
             ("session_id", session.map(str::to_owned)),
             ("model", self.totals.model),
+            // The title describes the session, not its sub-agents.
             (
                 "title",
                 if spawn.is_none() {
@@ -306,13 +319,14 @@ impl<'s, 'a> ClaudeCodeConversationBuilder<'s, 'a> {
         }
         let session = session.unwrap_or_default();
         match spawn {
+            // A branch belongs to the transcript it left, which may itself be a sub-agent.
             _ if branch_index > 0 => drop(meta.set("parent", json!({"transcript": own}))),
             Some((_, spawn)) => {
-                let by = spawn.parent_agent.as_ref();
-                let by = by.map_or(session.to_owned(), |agent| {
+                let parent_id = spawn.parent_agent.as_ref();
+                let parent_id = parent_id.map_or(session.to_owned(), |agent| {
                     agent_transcript_id(session, agent)
                 });
-                let mut parent = json!({"transcript": by});
+                let mut parent = json!({"transcript": parent_id});
                 if let Some(call) = &spawn.call_id {
                     parent["tool_call_id"] = json!(call);
                 }
@@ -344,11 +358,12 @@ pub(super) fn agent_transcript_id(session: &str, agent: &str) -> String {
 
 /// Returns the title of a session: the user's, else the model's, else a summary of one of its own lines.
 fn session_title(lines: &[ClaudeCodeLine<'_>]) -> Option<String> {
-    let newest =
+    let newest_text =
         |field: &dyn Fn(&ClaudeCodeLine<'_>) -> Option<String>| lines.iter().rev().find_map(field);
-    let raw = |raw: Option<&RawValue>| raw.and_then(json_string).map(|text| text.to_string());
-    newest(&|line| raw(line.raw.custom_title))
-        .or_else(|| newest(&|line| raw(line.raw.ai_title)))
+    let text_of = |raw: Option<&RawValue>| raw.and_then(json_string).map(|text| text.to_string());
+    newest_text(&|line| text_of(line.raw.custom_title))
+        // Summaries come last: Claude Code also copies summaries of other sessions into a file.
+        .or_else(|| newest_text(&|line| text_of(line.raw.ai_title)))
         .or_else(|| {
             let mut summaries = lines
                 .iter()
@@ -359,16 +374,18 @@ fn session_title(lines: &[ClaudeCodeLine<'_>]) -> Option<String> {
                 .iter()
                 .filter_map(|line| line.uuid.as_deref())
                 .collect();
-            let own = |line: &&ClaudeCodeLine<'_>| {
+            let is_of_session = |line: &&ClaudeCodeLine<'_>| {
                 let leaf = line.raw.leaf.and_then(json_string);
                 leaf.is_some_and(|leaf| uuids.contains(&*leaf))
             };
-            summaries.rfind(own).and_then(|line| raw(line.raw.summary))
+            summaries
+                .rfind(is_of_session)
+                .and_then(|line| text_of(line.raw.summary))
         })
 }
 
 /// Returns a tool's duration as Claude Code measured it, in milliseconds.
-fn measured_duration_ms(own: &RawValue) -> Option<f64> {
+fn measured_duration_ms(tool_use_result: &RawValue) -> Option<f64> {
     #[derive(serde::Deserialize)]
     struct ClaudeCodeDurations<'a> {
         #[serde(borrow, default, rename = "totalDurationMs")]
@@ -378,9 +395,11 @@ fn measured_duration_ms(own: &RawValue) -> Option<f64> {
         #[serde(borrow, default, rename = "durationSeconds")]
         seconds: Option<&'a RawValue>,
     }
-    let ObjectOnly(took) = parse_or_none::<ObjectOnly<ClaudeCodeDurations<'_>>>(Some(own))?;
-    let ms = parse_or_none::<f64>(took.total).or_else(|| parse_or_none(took.ms));
-    ms.or_else(|| Some(parse_or_none::<f64>(took.seconds)? * 1000.0))
+    // The tools write their duration under different keys, in milliseconds or in seconds.
+    let ObjectOnly(durations) =
+        parse_or_none::<ObjectOnly<ClaudeCodeDurations<'_>>>(Some(tool_use_result))?;
+    let ms = parse_or_none::<f64>(durations.total).or_else(|| parse_or_none(durations.ms));
+    ms.or_else(|| Some(parse_or_none::<f64>(durations.seconds)? * 1000.0))
 }
 
 /// Returns the time between two timestamps in milliseconds; `None` if the clock went back.
@@ -391,28 +410,34 @@ fn elapsed_ms(from: &str, to: &str) -> Option<f64> {
 }
 
 /// Adds the short members of a `toolUseResult` to the metadata, and the names of the others.
-fn add_tool_use_result(own: &RawValue, session: Option<&str>, meta: &mut MetadataBuilder) {
+fn add_tool_use_result(
+    tool_use_result: &RawValue,
+    session: Option<&str>,
+    meta: &mut MetadataBuilder,
+) {
     let short = |raw: &&RawValue| raw.get().len() <= MAX_RESULT_BYTES;
-    let Some(members) = parse_or_none::<BTreeMap<String, &RawValue>>(Some(own)) else {
-        if let Some(value) = parse_or_none::<Value>(Some(own).filter(short)) {
+    // A result that is a text or a list has no members.
+    let Some(members) = parse_or_none::<BTreeMap<String, &RawValue>>(Some(tool_use_result)) else {
+        if let Some(value) = parse_or_none::<Value>(Some(tool_use_result).filter(short)) {
             meta.set("tool_use_result", value);
         }
         return;
     };
-    let agent = parse_or_none::<ObjectOnly<AgentCallResult<'_>>>(Some(own))
+    let agent = parse_or_none::<ObjectOnly<AgentCallResult<'_>>>(Some(tool_use_result))
         .and_then(|ObjectOnly(result)| json_string(result.agent?));
     if let (Some(session), Some(agent)) = (session, agent) {
         meta.set("sub_agent", agent_transcript_id(session, &agent));
     }
-    let (mut kept, mut left) = (Map::new(), Vec::new());
+    let (mut kept, mut left_out) = (Map::new(), Vec::new());
     for (key, raw) in members {
         match parse_or_none::<Value>(Some(raw).filter(short)) {
             Some(value) => drop(kept.insert(key, value)),
-            None => left.push(Value::String(key)),
+            // Long members stay in the file; their names show that they exist.
+            None => left_out.push(Value::String(key)),
         }
     }
     meta.set("tool_use_result", kept);
-    if !left.is_empty() {
-        meta.set("tool_use_result_left_out", left);
+    if !left_out.is_empty() {
+        meta.set("tool_use_result_left_out", left_out);
     }
 }

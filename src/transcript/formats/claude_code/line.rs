@@ -131,6 +131,7 @@ impl<'a> ClaudeCodeLine<'a> {
             .map_err(|_| "a line that is not a JSON object")?;
         let kind_text = raw.kind.and_then(json_string).unwrap_or_default();
         Ok(Self {
+            // The kind depends on other keys too, because `type` alone does not show a compaction.
             kind: ClaudeCodeLineKind::classify(&kind_text, &raw),
             type_text: kind_text,
             uuid: raw.uuid.and_then(json_string),
@@ -184,6 +185,7 @@ pub(super) fn parent_uuid_of<'a>(
     parent: Option<&'a RawValue>,
     logical: Option<&'a RawValue>,
 ) -> Option<SourceText<'a>> {
+    // After a compaction, only `logicalParentUuid` names a line.
     let named = |raw: Option<&'a RawValue>| raw.and_then(json_string).filter(|id| !id.is_empty());
     named(parent).or_else(|| named(logical))
 }
@@ -193,18 +195,21 @@ impl ClaudeCodeLineKind {
         match kind {
             "user" if raw.message.is_some() => Self::User,
             "assistant" if raw.message.is_some() => Self::Assistant,
+            // Other `system` lines are notices, which dicta only counts.
             "system"
                 if raw.subtype.and_then(json_string).as_deref() == Some("compact_boundary") =>
             {
                 Self::Compaction
             }
             "attachment" => {
+                // Of all attachments, only a queued prompt is a message of the conversation.
                 let read = parse_or_none::<ObjectOnly<ClaudeCodeAttachment<'_>>>(raw.attachment);
                 let queued = read.is_some_and(|ObjectOnly(read)| {
                     read.kind.as_deref() == Some("queued_command") && read.prompt.is_some()
                 });
                 if queued { Self::Queued } else { Self::Unknown }
             }
+            // Known types of the session's state. Any type that is not in this list counts as unknown.
             "summary"
             | "ai-title"
             | "custom-title"

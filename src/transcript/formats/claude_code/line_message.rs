@@ -31,6 +31,7 @@ impl<'a> ClaudeCodeMessage<'a> {
             ClaudeCodeLineKind::User | ClaudeCodeLineKind::Assistant => {
                 let ObjectOnly(mut message) =
                     parse_or_none::<ObjectOnly<AnthropicLogMessage<'a>>>(line.raw.message)?;
+                // `take` moves the content out, so that `reply` below does not keep it a second time.
                 let blocks = ContentBlocks::from_content(message.content.take()?);
                 if line.kind == ClaudeCodeLineKind::User {
                     return Some(plain(blocks));
@@ -42,6 +43,7 @@ impl<'a> ClaudeCodeMessage<'a> {
                 })
             }
             ClaudeCodeLineKind::Compaction => {
+                // A line without a text must still show the point of the compaction.
                 let text = line.raw.content.and_then(json_string);
                 let text = text.unwrap_or_else(|| SourceText::from("Conversation compacted"));
                 Some(plain(ContentBlocks::from_content(RawContent::Text(text))))
@@ -76,6 +78,7 @@ impl<'a> ClaudeCodeMessage<'a> {
             ContentItem::ToolResult(answer) => Some(answer.result.call_id.clone()),
             ContentItem::Part(_) => None,
         };
+        // `collect` into an Option gives None at the first part that is not a result.
         let all: Option<Vec<_>> = self.blocks.items.iter().map(answer).collect();
         all.unwrap_or_default()
     }
@@ -87,6 +90,7 @@ impl<'a> ClaudeCodeMessage<'a> {
             ContentItem::Part(_) => None,
         });
         let one = answers.next()?;
+        // `toolUseResult` of a line names no call, so two results would be ambiguous.
         answers.next().is_none().then_some(one)
     }
 

@@ -1,4 +1,4 @@
-//! Sessions as Claude Code writes them, whole and broken.
+//! Sessions as Claude Code writes them, complete and broken.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -51,7 +51,7 @@ fn meta(json: Option<&JsonText<'_>>) -> Value {
 }
 
 /// The conversation as people would tell it.
-fn told(transcript: &Transcript<'_>) -> String {
+fn describe(transcript: &Transcript<'_>) -> String {
     let mut all = String::new();
     for message in &transcript.messages {
         let role = message.role.as_str();
@@ -85,14 +85,14 @@ fn ids(all: &[Transcript<'_>]) -> Vec<String> {
 const SESSION: &str = "5e551011-0000-4000-8000-000000000001";
 
 #[test]
-fn a_session_is_the_way_to_its_newest_message() {
+fn conversation_is_the_path_to_the_newest_message() {
     let all = good(&fixture("session.jsonl"));
     assert_eq!(ids(&all), [SESSION, &format!("{SESSION}.branch-2")]);
     assert_eq!(
-        told(&all[0]),
+        describe(&all[0]),
         r#"user: Which tests fail?
 assistant thinks: Look at the folder first.
-assistant: I will look.
+assistant: I will preview.
 assistant calls toolu_1 Bash({"command":"ls"})
 tool toolu_1 Some(false) Some(300.0): notes.txt
 assistant calls toolu_2 Read({"file_path":"notes.txt"})
@@ -109,7 +109,7 @@ user: and be quick
 assistant: Six bytes.
 "#
     );
-    let branch = told(&all[1]);
+    let branch = describe(&all[1]);
     assert!(
         branch.ends_with("user: Fix it badly\nassistant: Done badly.\n"),
         "{branch}"
@@ -126,7 +126,7 @@ assistant: Six bytes.
 }
 
 #[test]
-fn what_lines_tell_of_messages_is_kept_once() {
+fn line_metadata_is_kept_once_per_message() {
     let all = good(&fixture("session.jsonl"));
     let session = &all[0];
     let of = |at: usize| meta(session.messages[at].metadata.as_ref());
@@ -182,13 +182,13 @@ fn a_sub_agent_knows_the_call_that_started_it() {
     let own_file = good(&fixture("subagents/agent-a1b2.jsonl"));
     assert_eq!(ids(&own_file), [format!("{SESSION}.agent-a1b2")]);
     assert_eq!(&*own_file[0].tags[0], "sub-agent");
-    let told = meta(own_file[0].metadata.as_ref());
+    let metadata = meta(own_file[0].metadata.as_ref());
     assert_eq!(
-        told["parent"],
+        metadata["parent"],
         json!({"transcript": SESSION, "tool_call_id": "toolu_4"})
     );
     assert_eq!(
-        told["agent"],
+        metadata["agent"],
         json!({"id": "a1b2", "type": "general-purpose", "description": "Count bytes"})
     );
 
@@ -205,11 +205,11 @@ fn a_sub_agent_knows_the_call_that_started_it() {
         ]
     );
     assert_eq!(all[2].messages, own_file[0].messages);
-    assert_eq!(meta(all[2].metadata.as_ref())["parent"], told["parent"]);
+    assert_eq!(meta(all[2].metadata.as_ref())["parent"], metadata["parent"]);
 }
 
 #[test]
-fn an_old_version_keeps_its_sub_agents_within_and_says_what_it_cost() {
+fn old_version_has_sub_agents_and_costs_in_the_session_file() {
     let all = good(&fixture("old.jsonl"));
     let session = "01d00000-0000-4000-8000-000000000002";
     assert_eq!(ids(&all), [session, &format!("{session}.agent-1")]);
@@ -220,19 +220,19 @@ fn an_old_version_keeps_its_sub_agents_within_and_says_what_it_cost() {
         meta(all[0].messages[1].metadata.as_ref())["latency_ms"],
         900.0
     );
-    assert!(told(&all[0]).contains("tool toolu_a Some(false) Some(480.0): 6"));
+    assert!(describe(&all[0]).contains("tool toolu_a Some(false) Some(480.0): 6"));
     assert_eq!(
         of(1)["parent"],
         json!({"transcript": session, "tool_call_id": "toolu_a"})
     );
     assert_eq!(of(1)["agent"]["type"], "counter");
-    assert_eq!(told(&all[1]), "user: Count the bytes\nassistant: 6\n");
+    assert_eq!(describe(&all[1]), "user: Count the bytes\nassistant: 6\n");
 }
 
 #[test]
 fn broken_lines_are_counted_and_bridged() {
     let text = std::fs::read_to_string(fixture("session.jsonl")).expect("read");
-    let whole = told(&good(&fixture("session.jsonl"))[0]);
+    let complete = describe(&good(&fixture("session.jsonl"))[0]);
     let mut lines: Vec<Vec<u8>> = text.lines().map(|l| l.as_bytes().to_vec()).collect();
     let at = |uuid: &str| {
         let uuid = format!("\"uuid\":\"{uuid}\"");
@@ -246,10 +246,10 @@ fn broken_lines_are_counted_and_bridged() {
     let (_dir, path) = written([b"\xef\xbb\xbf".to_vec(), lines.join(&b"\r\n"[..])].concat());
     let (read, tally) = all(&path);
     let read: Vec<_> = read.into_iter().map(|one| one.expect("good")).collect();
-    let expected = whole
+    let expected = complete
         .replace("assistant: I will look.\n", "")
         .replace("assistant: One test fails.\n", "");
-    assert_eq!(told(&read[0]), expected);
+    assert_eq!(describe(&read[0]), expected);
     assert_eq!(read.len(), 2, "the branch is there");
     for why in [
         "a line that is not a JSON object",
@@ -261,7 +261,7 @@ fn broken_lines_are_counted_and_bridged() {
 }
 
 #[test]
-fn sessions_in_one_file_are_told_apart_unless_one_goes_on_under_another_name() {
+fn sessions_in_one_file_are_split_unless_resumed() {
     let first = std::fs::read_to_string(fixture("session.jsonl")).expect("read");
     let second = std::fs::read_to_string(fixture("old.jsonl")).expect("read");
     let all = good(&written(format!("{first}{second}{first}")).1);
@@ -282,11 +282,11 @@ fn sessions_in_one_file_are_told_apart_unless_one_goes_on_under_another_name() {
             .chain([branch])
             .collect::<Vec<_>>()
     );
-    assert!(told(&all[0]).ends_with("assistant: Six bytes.\nuser: more\n"));
+    assert!(describe(&all[0]).ends_with("assistant: Six bytes.\nuser: more\n"));
 }
 
 #[test]
-fn an_error_of_the_api_is_why_the_run_ended() {
+fn api_error_at_the_end_is_the_error_of_the_run() {
     let lines = [
         json!({"type": "user", "uuid": "1", "parentUuid": null, "sessionId": "s", "timestamp": "2026-01-01T00:00:00.000Z", "message": {"role": "user", "content": "hi"}}),
         json!({"type": "assistant", "uuid": "2", "parentUuid": "1", "sessionId": "s", "timestamp": "2026-01-01T00:00:00.000Z", "isApiErrorMessage": true, "error": "rate_limit",
@@ -294,9 +294,9 @@ fn an_error_of_the_api_is_why_the_run_ended() {
     ];
     let text = lines.map(|line| line.to_string()).join("\n");
     let all = good(&written(text).1);
-    let told = meta(all[0].metadata.as_ref());
-    assert_eq!(told["error"], "API Error: 529");
-    assert_eq!(told.get("model"), None);
+    let metadata = meta(all[0].metadata.as_ref());
+    assert_eq!(metadata["error"], "API Error: 529");
+    assert_eq!(metadata.get("model"), None);
     let reply = meta(all[0].messages[1].metadata.as_ref());
     assert_eq!(reply["api_error"], "rate_limit");
     assert_eq!(
@@ -307,7 +307,7 @@ fn an_error_of_the_api_is_why_the_run_ended() {
 }
 
 #[test]
-fn hostile_lines_are_no_more_than_counted() {
+fn hostile_lines_are_only_counted() {
     let deep = format!("{}{}", "[".repeat(100), "]".repeat(100));
     let user = |uuid: &str, parent: &str, rest: &str| {
         format!(

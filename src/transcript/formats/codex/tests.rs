@@ -2,7 +2,9 @@
 
 use proptest::prelude::*;
 
-use super::super::testing::{as_expected, fixture, read, survives, told};
+use super::super::testing::{
+    assert_matches_expected, assert_survives_damage, describe_file, fixture, read,
+};
 
 const FILES: [&str; 4] = [
     "codex/rollout.jsonl",
@@ -14,19 +16,19 @@ const FILES: [&str; 4] = [
 #[test]
 fn every_version_is_read_as_it_is_expected() {
     for name in FILES {
-        as_expected(name);
+        assert_matches_expected(name);
     }
 }
 
 #[test]
-fn turns_that_were_taken_back_are_gone_and_events_repeat_nothing() {
-    let told = told("codex/rollout.jsonl");
-    assert!(!told.contains("And wrong?") && !told.contains("Wrong."));
-    assert_eq!(told.matches("Please use tools").count(), 1);
+fn rolled_back_turns_leave_the_transcript_and_events_add_nothing() {
+    let described = describe_file("codex/rollout.jsonl");
+    assert!(!described.contains("And wrong?") && !described.contains("Wrong."));
+    assert_eq!(described.matches("Please use tools").count(), 1);
 }
 
 #[test]
-fn a_fork_repeats_the_heads_of_those_it_comes_from() {
+fn fork_with_repeated_headers_is_one_session() {
     let (_, all, unknown) = read(&fixture("codex/together.jsonl"));
     let ids: Vec<String> = all
         .iter()
@@ -49,7 +51,7 @@ fn a_fork_repeats_the_heads_of_those_it_comes_from() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn no_bytes_make_it_panic(ix in 0..FILES.len(), cut in any::<usize>(), at in any::<usize>(), byte in any::<u8>()) {
-        survives(FILES[ix], cut, at, byte);
+    fn parser_does_not_panic_on_any_bytes(ix in 0..FILES.len(), cut in any::<usize>(), at in any::<usize>(), byte in any::<u8>()) {
+        assert_survives_damage(FILES[ix], cut, at, byte);
     }
 }

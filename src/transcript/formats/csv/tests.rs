@@ -78,7 +78,7 @@ fn quotes_line_breaks_marks_and_separators_are_understood() {
 }
 
 #[test]
-fn rows_that_are_none_are_told_and_the_others_are_read() {
+fn invalid_rows_are_faults_and_other_rows_are_read() {
     let (found, tally) = read_by(
         MAP,
         b"id,q,a\n1,x,y\n2,x\n3,x,y,z\n,,\n4,\xff,y\n5,x,y\n6,\"x,y\n7,x,y\n",
@@ -122,7 +122,7 @@ fn a_table_larger_than_a_block_is_read_row_by_row_wherever_a_row_ends() {
 }
 
 #[test]
-fn a_head_that_names_no_columns_is_refused() {
+fn header_without_column_names_is_refused() {
     let dir = tempfile::tempdir().expect("a folder");
     for (text, why) in [
         ("id,q,q\n1,2,3\n", "its column \"q\" occurs twice"),
@@ -177,7 +177,7 @@ fn a_table_without_a_map_is_named_with_the_command_that_guesses() {
 }
 
 #[test]
-fn no_text_is_a_panic() {
+fn parser_does_not_panic_on_any_text() {
     for text in [
         "\"",
         "\"\"",

@@ -73,12 +73,13 @@ impl EvalbenchConversation {
             Value::Object(object) => Some(object.clone()),
             _ => serde_json::from_str::<Map<String, Value>>(&written).ok(),
         };
-        let known = |object: &Map<String, Value>| {
+        // An agent may itself reply with JSON, so only the keys of evalbench count.
+        let is_cli_output = |object: &Map<String, Value>| {
             ["response", "tool_calls", "stats"]
                 .iter()
                 .any(|key| object.contains_key(*key))
         };
-        if let Some(object) = object.filter(known) {
+        if let Some(object) = object.filter(is_cli_output) {
             self.add_turn(&object);
         } else {
             // A turn without metrics makes the sums unknown.
@@ -93,15 +94,16 @@ impl EvalbenchConversation {
 
     fn add_turn(&mut self, turn: &Map<String, Value>) {
         let stats = turn.get("stats").unwrap_or(&Value::Null);
-        let numbers = EvalbenchTurnMetrics::from_stats(stats);
-        self.add_metrics(numbers);
+        let metrics = EvalbenchTurnMetrics::from_stats(stats);
+        self.add_metrics(metrics);
         let mut meta = MetadataBuilder::default();
-        if let Some(usage) = numbers.usage {
+        if let Some(usage) = metrics.usage {
             meta.set("usage", usage.to_json());
         }
-        meta.set("cost_usd", numbers.cost);
-        meta.set("latency_ms", numbers.latency);
+        meta.set("cost_usd", metrics.cost);
+        meta.set("latency_ms", metrics.latency);
         let by_name = &stats["tools"]["byName"];
+        // Newer runs list the calls in order. Older runs only have them by name.
         match turn.get("tool_calls").and_then(Value::as_array) {
             Some(calls) => self.add_calls(calls, by_name),
             None => self.add_calls_by_name(by_name),
@@ -113,6 +115,7 @@ impl EvalbenchConversation {
     }
 
     fn add_calls(&mut self, calls: &[Value], by_name: &Value) {
+        // Without calls, the response alone is the message.
         if calls.is_empty() {
             return;
         }
@@ -123,10 +126,12 @@ impl EvalbenchConversation {
                     .unwrap_or(&Value::Null),
             )
         };
+        // The number of the turn makes generated ids unique within the conversation.
         let turn = self.turns;
+        // Some CLIs record no id, but a call and its result need the same one.
         let id = |at: usize, call: &Value| match value_text(&call["tool_id"]) {
-            own if own.is_empty() => format!("turn_{turn}_call_{}", at + 1),
-            own => own,
+            tool_id if tool_id.is_empty() => format!("turn_{turn}_call_{}", at + 1),
+            tool_id => tool_id,
         };
         let parts = calls.iter().enumerate().map(|(at, call)| {
             let parameters = match &call["parameters"] {
@@ -140,6 +145,7 @@ impl EvalbenchConversation {
                 arguments: parameters.into(),
             })
         });
+        // All calls first, then all results: the run does not record their order.
         let parts = parts.collect();
         self.push_message(MessageRole::Assistant, parts, MetadataBuilder::default());
         for (at, call) in calls.iter().enumerate() {
@@ -155,14 +161,14 @@ impl EvalbenchConversation {
             // evalbench records the duration per tool name, so it is known for a call only if there was one.
             let tool_stats = &by_name[&name(call)];
             let once = tool_stats["count"].as_u64() == Some(1);
-            let took = tool_stats["durationMs"]
+            let duration_ms = tool_stats["durationMs"]
                 .as_f64()
                 .filter(|ms| once && *ms > 0.0);
             let result = ToolResult {
                 call_id: id(at, call).into(),
                 content: value_text(&call["response"]).into(),
                 is_error,
-                duration_ms: took,
+                duration_ms,
             };
             self.push_message(
                 MessageRole::Tool,
@@ -209,16 +215,16 @@ impl EvalbenchConversation {
     fn add_metrics(&mut self, metrics: EvalbenchTurnMetrics) {
         let first = self.turns == 0;
         self.turns += 1;
-        let sum = |all: Option<f64>, one: Option<f64>| match (first, all, one) {
-            (true, _, one) => one,
-            (false, Some(all), Some(one)) => Some(all + one),
+        let sum = |total: Option<f64>, value: Option<f64>| match (first, total, value) {
+            (true, _, value) => value,
+            (false, Some(total), Some(value)) => Some(total + value),
             _ => None,
         };
         self.cost = sum(self.cost, metrics.cost);
         self.latency = sum(self.latency, metrics.latency);
         self.usage = match (first, self.usage, metrics.usage) {
-            (true, _, one) => one,
-            (false, Some(all), Some(one)) => Some(all.sum_with(one)),
+            (true, _, usage) => usage,
+            (false, Some(total), Some(usage)) => Some(total.sum_with(usage)),
             _ => None,
         };
     }
@@ -235,7 +241,8 @@ impl EvalbenchConversation {
 
 impl EvalbenchTurnMetrics {
     fn from_stats(stats: &Value) -> Self {
-        let mut all = Self::default();
+        // A turn may call several models; its metrics are their sums.
+        let mut metrics = Self::default();
         let models = stats["models"].as_object();
         for model in models.into_iter().flatten().map(|(_, model)| model) {
             let tokens = &model["tokens"];
@@ -250,20 +257,20 @@ impl EvalbenchTurnMetrics {
                 thinking: some("thoughts"),
             };
             if usage != SourceUsage::default() {
-                all.usage = Some(all.usage.unwrap_or_default().sum_with(usage));
+                metrics.usage = Some(metrics.usage.unwrap_or_default().sum_with(usage));
             }
-            let plus = |sum: &mut Option<f64>, one: Option<f64>| {
-                if let Some(one) = one {
-                    *sum = Some(sum.unwrap_or_default() + one);
+            let add = |sum: &mut Option<f64>, value: Option<f64>| {
+                if let Some(value) = value {
+                    *sum = Some(sum.unwrap_or_default() + value);
                 }
             };
             // evalbench writes a cost of 0 for a run without prices.
             let cost = model["cost_usd"].as_f64().filter(|cost| *cost > 0.0);
-            plus(&mut all.cost, cost);
+            add(&mut metrics.cost, cost);
             let latency = model["api"]["totalLatencyMs"].as_f64();
-            plus(&mut all.latency, latency);
+            add(&mut metrics.latency, latency);
         }
-        all
+        metrics
     }
 }
 

@@ -38,6 +38,7 @@ impl PythonLiteralParser<'_> {
     }
 
     fn parse_value(&mut self, deep: u8) -> Option<Value> {
+        // The depth limit protects the stack against a cell with thousands of brackets.
         let deep = deep.checked_sub(1)?;
         self.skip_whitespace();
         match self.rest.chars().next()? {
@@ -45,6 +46,7 @@ impl PythonLiteralParser<'_> {
             '[' => self.parse_items("[", "]", deep),
             '(' => self.parse_items("(", ")", deep),
             '\'' | '"' => self.parse_text().map(Value::String),
+            // The prefixes of bytes, raw texts and Unicode texts. All become plain texts.
             'b' | 'r' | 'u' if self.rest[1..].starts_with(['\'', '"']) => {
                 self.rest = &self.rest[1..];
                 self.parse_text().map(Value::String)
@@ -57,6 +59,7 @@ impl PythonLiteralParser<'_> {
         self.eat(open).then_some(())?;
         let mut items = Vec::new();
         while !self.eat(close) {
+            // Python permits a comma before the closing bracket, so the loop may end after a comma.
             items.push(self.parse_value(deep)?);
             if !self.eat(",") {
                 self.eat(close).then_some(())?;
@@ -86,6 +89,7 @@ impl PythonLiteralParser<'_> {
                 break;
             }
         }
+        // `{}` is an empty dict in Python; a mix of keys and plain items is not a literal.
         match (map.is_empty(), set.is_empty()) {
             (_, true) => Some(Value::Object(map)),
             (true, false) => Some(Value::Array(set)),
@@ -104,14 +108,15 @@ impl PythonLiteralParser<'_> {
             "None" | "null" => Some(Value::Null),
             "True" | "true" => Some(Value::Bool(true)),
             "False" | "false" => Some(Value::Bool(false)),
+            // JSON has no such numbers.
             "nan" | "inf" | "-inf" | "NaN" => Some(Value::String(word.to_owned())),
             _ => {
                 let number = word.starts_with(|c: char| c == '-' || c.is_ascii_digit());
                 let value = number.then(|| serde_json::from_str::<Number>(word).ok())?;
                 // Python accepts `1.` and `1_000`, JSON does not.
-                let plain = || word.replace('_', "").parse::<f64>().ok();
+                let as_float = || word.replace('_', "").parse::<f64>().ok();
                 value
-                    .or_else(|| Number::from_f64(plain()?))
+                    .or_else(|| Number::from_f64(as_float()?))
                     .map(Value::Number)
             }
         }
@@ -146,10 +151,12 @@ impl PythonLiteralParser<'_> {
                 't' => text.push('\t'),
                 'r' => text.push('\r'),
                 '\\' | '\'' | '"' => text.push(escape),
+                // A backslash at the end of a line joins the lines.
                 '\n' => {}
                 'x' => text.push(self.parse_char_code(2)?),
                 'u' => text.push(self.parse_char_code(4)?),
                 'U' => text.push(self.parse_char_code(8)?),
+                // Python keeps the backslash of an unknown escape.
                 other => text.extend(['\\', other]),
             }
         }
@@ -159,6 +166,7 @@ impl PythonLiteralParser<'_> {
         let hex = self.rest.get(..digits)?;
         let code = u32::from_str_radix(hex, 16).ok()?;
         self.rest = &self.rest[digits..];
+        // A half of a surrogate pair is not a `char` in Rust.
         Some(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER))
     }
 }
@@ -170,7 +178,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_python_prints_is_read() {
+    fn python_literals_are_parsed() {
         for (text, value) in [
             ("None", json!(null)),
             ("[]", json!([])),
@@ -209,7 +217,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_makes_it_panic(text in r#"[\[\]{}(),:'"\\xuU0-9a-fTNé .b-]{0,40}"#) {
+        fn parser_does_not_panic(text in r#"[\[\]{}(),:'"\\xuU0-9a-fTNé .b-]{0,40}"#) {
             let _read = parse_literal(&text);
         }
     }

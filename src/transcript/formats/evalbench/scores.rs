@@ -58,6 +58,7 @@ impl EvalbenchScores {
     /// error.
     pub(super) fn open_next_to(evals: &SourceFile) -> Result<Option<Self>, TranscriptError> {
         let path = evals.path().with_file_name("scores.csv");
+        // The file is optional: a run may have no scorers.
         if !path.exists() {
             return Ok(None);
         }
@@ -74,6 +75,7 @@ impl EvalbenchScores {
             for span in &raw.spans {
                 let bytes = &raw.bytes[raw.byte_range(*span)];
                 let Some(columns) = &columns else {
+                    // The first row names the columns. Only this row may have a byte order mark.
                     let head = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
                     let found = EvalbenchColumns::parse_header(head).map(|(columns, _)| columns);
                     let found = found.filter(|c| c.has("comparator") && c.has("id"));
@@ -82,6 +84,7 @@ impl EvalbenchScores {
                     columns = Some(found.ok_or_else(|| source.unknown_error(why))?);
                     continue;
                 };
+                // `record_text` only checks size and UTF-8 here, so a huge row is not parsed.
                 let row = record_text(bytes).and_then(|_| columns.parse_row(bytes));
                 // A broken row has no id, so its score matches no run.
                 if let Ok(row) = row
@@ -120,6 +123,7 @@ impl EvalbenchScores {
             if !["database", "dialects", "job_id"].into_iter().all(same) {
                 continue;
             }
+            // A row without a comparator has no name for its verdict.
             let Some(name) = row.get("comparator") else {
                 continue;
             };
@@ -136,21 +140,24 @@ impl EvalbenchScores {
 }
 
 fn parse_verdict(name: &str, eval: String, row: &EvalbenchRow<'_>) -> SourceVerdict {
-    let own = |names: &[&str]| {
-        let bare = name.trim_end_matches(|c: char| c.is_ascii_digit());
-        let bare = bare.strip_suffix('_').unwrap_or(bare);
-        names.contains(&name) || names.contains(&bare) || name.starts_with("set_match_turn_")
+    let is_scorer_in = |names: &[&str]| {
+        // A scorer's name may end in a number, such as `llmrater_2`. The lists have the name without it.
+        let base_name = name.trim_end_matches(|c: char| c.is_ascii_digit());
+        let base_name = base_name.strip_suffix('_').unwrap_or(base_name);
+        names.contains(&name) || names.contains(&base_name) || name.starts_with("set_match_turn_")
     };
     let error = row.get("comparison_error").map(str::to_owned);
+    // evalbench writes 0 for a failed scorer, so its score means nothing.
     let score = row.get("score").filter(|_| error.is_none());
     let number = score.and_then(|score| score.parse::<f64>().ok());
     let number = number.filter(|number| number.is_finite());
     let measured = MEASUREMENT_SCORERS.contains(&name);
-    let whole = number.filter(|_| !measured && own(PASS_FAIL_SCORERS));
+    let pass_fail_score = number.filter(|_| !measured && is_scorer_in(PASS_FAIL_SCORERS));
     SourceVerdict {
         judge: "evalbench".to_owned(),
         eval,
-        passed: match whole {
+        // Any other number of such a scorer is unexpected, so it decides nothing.
+        passed: match pass_fail_score {
             Some(100.0) => Some(true),
             Some(0.0) => Some(false),
             _ => None,

@@ -89,30 +89,30 @@ fn an_agents_run_is_its_conversation_with_calls_answers_and_sums() {
         ]
     );
     assert_eq!(run.messages[6].text(), "The first is \"a\",\nin Belgium.");
-    let told = meta(run);
-    assert_eq!(told["usage"]["input"], 250);
-    assert_eq!(told["cost_usd"], 0.03);
-    assert_eq!(told["latency_ms"], 2000.0);
-    assert_eq!(told["scenario"]["conversation_plan"], "ask where it's");
-    assert_eq!(told["metadata"]["scorers"]["turn_count"], Value::Null);
+    let metadata = meta(run);
+    assert_eq!(metadata["usage"]["input"], 250);
+    assert_eq!(metadata["cost_usd"], 0.03);
+    assert_eq!(metadata["latency_ms"], 2000.0);
+    assert_eq!(metadata["scenario"]["conversation_plan"], "ask where it's");
+    assert_eq!(metadata["metadata"]["scorers"]["turn_count"], Value::Null);
     assert!(
-        told.get("stdout").is_none(),
+        metadata.get("stdout").is_none(),
         "it is the last answer once more"
     );
-    assert!(told.get("error").is_none());
+    assert!(metadata.get("error").is_none());
 }
 
 #[test]
-fn scores_beside_a_run_are_its_verdicts() {
+fn scores_next_to_a_run_are_its_verdicts() {
     let all = read(&fixture("run/evals.csv"));
     let run = all[0].as_ref().expect("a run");
-    let told: Vec<_> = run
+    let verdicts: Vec<_> = run
         .verdicts
         .iter()
         .map(|v| (&*v.eval, v.passed, v.score))
         .collect();
     assert_eq!(
-        told,
+        verdicts,
         [
             ("binary_rubric_scorer_0", Some(true), Some(1.0)),
             ("binary_rubric_scorer_1", Some(false), Some(0.0)),
@@ -134,7 +134,7 @@ fn scores_beside_a_run_are_its_verdicts() {
 }
 
 #[test]
-fn older_failed_plain_and_broken_runs_are_told_apart() {
+fn older_failed_plain_and_broken_runs_are_distinguished() {
     let all = read(&fixture("run/evals.csv"));
     let old = all[1].as_ref().expect("without a list of calls");
     assert_eq!(roles(old), ["user", "assistant", "assistant"]);
@@ -162,15 +162,15 @@ fn older_failed_plain_and_broken_runs_are_told_apart() {
 }
 
 #[test]
-fn a_run_of_sql_is_question_and_query() {
+fn sql_run_becomes_question_and_query() {
     let all = read(&fixture("sql/evals.csv"));
     let run = all[0].as_ref().expect("a run");
     assert_eq!(&*run.id, "7");
     assert_eq!(roles(run), ["user", "assistant"]);
     assert_eq!(run.messages[1].text(), "SELECT COUNT(*)\nFROM pubs");
-    let told = meta(run);
-    assert_eq!(told["golden_sql"][0], "SELECT 3");
-    assert_eq!(told["generated_result"][0]["n"], 3);
+    let metadata = meta(run);
+    assert_eq!(metadata["golden_sql"][0], "SELECT 3");
+    assert_eq!(metadata["generated_result"][0]["n"], 3);
     let tags: Vec<&str> = run.tags.iter().map(|tag| &**tag).collect();
     assert_eq!(tags, ["easy", "dql"]);
     let broken = all[1].as_ref().expect("a run");
@@ -200,7 +200,7 @@ fn an_evalset_has_prompts_and_no_answers() {
 }
 
 #[test]
-fn tables_without_transcripts_say_what_to_open() {
+fn tables_without_transcripts_name_the_file_to_open() {
     let why = refused(&fixture("run/scores.csv"));
     assert!(why.contains("open `evals.csv`"), "{why}");
     let dir = tempfile::tempdir().expect("a folder");
@@ -212,7 +212,7 @@ fn tables_without_transcripts_say_what_to_open() {
 #[test]
 fn odd_tables_are_faults_never_a_panic() {
     let header = "eval_id,prompt,conversation_history";
-    for (table, told) in [
+    for (table, expected) in [
         (
             format!(
                 "\u{feff}{header}\r\na,x,\"[{{\"\"user\"\":\"\"x\"\",\"\"agent\"\":\"\"y\"\"}}]\"\r\n"
@@ -234,8 +234,8 @@ fn odd_tables_are_faults_never_a_panic() {
         let all = read(&path);
         assert_eq!(all.len(), 1, "{table}");
         match &all[0] {
-            Ok(run) => assert_eq!((told, run.messages[0].text().as_ref()), ("ok", "x")),
-            Err(why) => assert!(why.contains(told), "{table}: {why}"),
+            Ok(run) => assert_eq!((expected, run.messages[0].text().as_ref()), ("ok", "x")),
+            Err(why) => assert!(why.contains(expected), "{table}: {why}"),
         }
     }
     let dir = tempfile::tempdir().expect("a folder");

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::super::testing::{as_expected, survives, told};
+use super::super::testing::{assert_matches_expected, assert_survives_damage, describe_file};
 
 const FILES: [&str; 3] = [
     "gemini/history.json",
@@ -11,15 +11,15 @@ const FILES: [&str; 3] = [
 ];
 
 #[test]
-fn every_shape_is_read_as_it_is_expected() {
+fn every_fixture_is_read_as_expected() {
     for name in FILES {
-        as_expected(name);
+        assert_matches_expected(name);
     }
 }
 
 #[test]
-fn camel_case_and_snake_case_say_the_same() {
-    let both = told("gemini/requests.jsonl");
+fn camel_case_and_snake_case_give_the_same_transcript() {
+    let both = describe_file("gemini/requests.jsonl");
     let calls: Vec<&str> = both
         .lines()
         .filter(|line| line.contains("weather-1"))
@@ -31,7 +31,7 @@ fn camel_case_and_snake_case_say_the_same() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
     #[test]
-    fn no_bytes_make_it_panic(ix in 0..FILES.len(), cut in any::<usize>(), at in any::<usize>(), byte in any::<u8>()) {
-        survives(FILES[ix], cut, at, byte);
+    fn parser_does_not_panic_on_any_bytes(ix in 0..FILES.len(), cut in any::<usize>(), at in any::<usize>(), byte in any::<u8>()) {
+        assert_survives_damage(FILES[ix], cut, at, byte);
     }
 }

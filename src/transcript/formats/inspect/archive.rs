@@ -31,6 +31,7 @@ pub(super) struct InspectArchive {
 impl InspectArchive {
     /// Reads the directory.
     pub(super) fn open(source: &SourceFile) -> Result<Self, TranscriptError> {
+        // The archive outlives this call, so it needs a handle of its own.
         let file = source
             .file()
             .try_clone()
@@ -50,6 +51,7 @@ impl InspectArchive {
                  again, or let Inspect restore it (`inspect log recover`)"
             )),
         })?;
+        // The caller knows a record only by its offset in the file.
         let offsets =
             (0..zip.len()).filter_map(|at| Some((zip.by_index_data(at).ok()?.header_start(), at)));
         let by_offset = Arc::new(offsets.collect());
@@ -81,6 +83,7 @@ impl InspectArchive {
             names.map(|(member, name)| (name, member)).collect()
         });
         by_name
+            // The map is sorted, so all names with the prefix follow each other.
             .range::<str, _>((Bound::Included(prefix), Bound::Unbounded))
             .map_while(move |(name, member)| Some((name.strip_prefix(prefix)?, *member)))
     }
@@ -125,6 +128,7 @@ impl InspectArchive {
                 .read_to_end(&mut bytes)
                 .map(drop)
         })?;
+        // `take` stops at the limit, so exactly this many bytes mean that more may follow.
         if bytes.len() >= limit {
             let limit = limit / (1024 * 1024);
             return Err(format!(
@@ -139,7 +143,7 @@ impl InspectArchive {
     pub(super) fn read_with(
         &self,
         member: usize,
-        take: impl FnOnce(&mut dyn Read) -> io::Result<()>,
+        consume: impl FnOnce(&mut dyn Read) -> io::Result<()>,
     ) -> Result<(), String> {
         // Reads need a mutable archive. A clone shares the directory and only copies the position.
         let mut zip = self.zip.clone();
@@ -147,7 +151,7 @@ impl InspectArchive {
             format!("{} cannot be unpacked: {why}", self.display_name(member))
         };
         let mut unpacked = zip.by_index(member).map_err(|why| damaged(&why))?;
-        take(&mut unpacked).map_err(|why| damaged(&why))
+        consume(&mut unpacked).map_err(|why| damaged(&why))
     }
 
     fn display_name(&self, member: usize) -> String {
@@ -169,6 +173,7 @@ struct WindowedFile {
 impl Clone for WindowedFile {
     fn clone(&self) -> Self {
         Self {
+            // A clone begins without a buffer; it fills one at its own position.
             file: Arc::clone(&self.file),
             bytes: Vec::new(),
             ..*self
@@ -190,16 +195,17 @@ impl WindowedFile {
 
 impl Read for WindowedFile {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        // The window holds nothing for this position, after a seek or at its end.
         if self.buffered_bytes().is_empty() {
             // A large read gains nothing from the window.
             if buffer.len() >= WINDOW_BYTES {
-                let had = unix::fill_at(&self.file, buffer, self.pos)?;
-                self.pos += had as u64;
-                return Ok(had);
+                let read = unix::fill_at(&self.file, buffer, self.pos)?;
+                self.pos += read as u64;
+                return Ok(read);
             }
             self.bytes.resize(WINDOW_BYTES, 0);
-            let had = unix::fill_at(&self.file, &mut self.bytes, self.pos)?;
-            self.bytes.truncate(had);
+            let read = unix::fill_at(&self.file, &mut self.bytes, self.pos)?;
+            self.bytes.truncate(read);
             self.window_start = self.pos;
         }
         let buffered = self.buffered_bytes();

@@ -25,10 +25,11 @@ pub(super) struct InspectAttachments<'a> {
 
 enum AttachmentStore<'a> {
     /// In the sample: `{hash: text}`.
-    Inline(
-        Option<&'a RawValue>,
-        OnceCell<HashMap<SourceText<'a>, &'a RawValue>>,
-    ),
+    Inline {
+        raw: Option<&'a RawValue>,
+        /// The texts by hash, parsed on first use.
+        by_hash: OnceCell<HashMap<SourceText<'a>, &'a RawValue>>,
+    },
     /// In separate members, by index.
     Chunks(AttachmentChunks),
 }
@@ -63,12 +64,15 @@ impl AttachmentChunks {
     }
 
     fn get(&self, name: &str) -> Option<String> {
+        // The name is an index into one list, of which each member holds a consecutive part.
         let number: u64 = name.parse().ok()?;
+        // The last part that begins at or before this index contains it.
         let after = self.chunks.partition_point(|chunk| chunk.first <= number);
         let ListChunk { first, member } = *self.chunks.get(after.checked_sub(1)?)?;
-        let mut read = self.unpacked.borrow_mut();
-        let texts = read.entry(member).or_insert_with(|| {
+        let mut cache = self.unpacked.borrow_mut();
+        let texts = cache.entry(member).or_insert_with(|| {
             // All parts of a sample share the size limit of one record.
+            // A damaged member gives no texts, so its references count as missing.
             let bytes = self
                 .archive
                 .read_bytes(member, self.remaining_bytes.get())
@@ -85,7 +89,10 @@ impl<'a> InspectAttachments<'a> {
     /// Returns the attachments in a sample.
     pub(super) fn from_sample(attachments: Option<&'a RawValue>) -> Self {
         Self {
-            store: AttachmentStore::Inline(attachments, OnceCell::new()),
+            store: AttachmentStore::Inline {
+                raw: attachments,
+                by_hash: OnceCell::new(),
+            },
             missing: Cell::new(0),
         }
     }
@@ -129,6 +136,7 @@ impl<'a> InspectAttachments<'a> {
         let refers = PROTOCOLS.iter().any(|protocol| {
             memchr::memmem::find(raw.get().as_bytes(), protocol.as_bytes()).is_some()
         });
+        // A part without a reference, or one that is not an object, stays borrowed.
         let Ok(Value::Object(mut fields)) = serde_json::from_str(refers.then_some(raw.get())?)
         else {
             return None;
@@ -147,13 +155,14 @@ impl<'a> InspectAttachments<'a> {
     fn get(&self, name: &str) -> Option<String> {
         match &self.store {
             AttachmentStore::Chunks(chunks) => chunks.get(name),
-            AttachmentStore::Inline(raw, read) => {
-                let read = read.get_or_init(|| {
+            AttachmentStore::Inline { raw, by_hash } => {
+                // The map is built on first use, because most samples have no reference.
+                let by_hash = by_hash.get_or_init(|| {
                     let all = raw.map(|raw| serde_json::from_str(raw.get()).ok());
                     all.flatten().unwrap_or_default()
                 });
                 // A hash contains no characters that JSON escapes.
-                serde_json::from_str(read.get(&SourceText::from(name))?.get()).ok()
+                serde_json::from_str(by_hash.get(&SourceText::from(name))?.get()).ok()
             }
         }
     }

@@ -42,14 +42,15 @@ impl ChunkedSample {
         shell: String,
     ) -> Result<Self, String> {
         // All parts of the sample share the size limit of one record.
-        let mut left = MAX_RECORD.saturating_sub(shell.len());
+        let mut remaining_bytes = MAX_RECORD.saturating_sub(shell.len());
         let mut non_finite = 0;
-        let mut text = |member: usize| {
-            let bytes = archive.read_bytes(member, left).map_err(|why| {
+        let mut read_member = |member: usize| {
+            let bytes = archive.read_bytes(member, remaining_bytes).map_err(|why| {
                 let limit = MAX_RECORD / (1024 * 1024);
                 format!("{why}; a sample may be {limit} MiB long, all its parts together")
             })?;
-            left -= bytes.len();
+            remaining_bytes -= bytes.len();
+            // `NaN` becomes null here, because serde_json rejects it.
             let text = std::str::from_utf8(&bytes)
                 .map_err(|why| format!("not UTF-8 at byte {}", why.valid_up_to()))?;
             let (text, count) = replace_non_finite(text);
@@ -57,23 +58,24 @@ impl ChunkedSample {
             Ok::<_, String>(text.into_owned())
         };
         let metadata = archive.find_member(&format!("{prefix}/metadata.json"));
-        let metadata = metadata.map(&mut text).transpose()?;
+        let metadata = metadata.map(&mut read_member).transpose()?;
         let mut messages = Vec::new();
         for chunk in find_chunks(archive, prefix, "messages") {
             messages.push(MessageChunk {
                 first: chunk.first,
-                json: text(chunk.member)?,
+                json: read_member(chunk.member)?,
             });
         }
         let mut events = Vec::new();
         for chunk in find_chunks(archive, prefix, "events") {
-            events.push(text(chunk.member)?);
+            events.push(read_member(chunk.member)?);
         }
         Ok(Self {
             sample_json: shell,
             metadata,
             messages,
             events,
+            // Attachments stay packed until a message refers to them.
             attachments: find_chunks(archive, prefix, "attachments"),
             non_finite,
         })
@@ -87,17 +89,19 @@ impl ChunkedSample {
         non_finite: u64,
     ) -> Result<Transcript<'a>, String> {
         let mut sample = InspectSample::parse(&self.sample_json)?;
-        if let Some(own) = &self.metadata {
-            sample.metadata = serde_json::from_str(own).ok();
+        // Inspect moves large metadata into a member of its own.
+        if let Some(metadata) = &self.metadata {
+            sample.metadata = serde_json::from_str(metadata).ok();
         }
         let attachments = InspectAttachments::from_chunks(AttachmentChunks::new(
             archive.clone(),
             self.attachments.clone(),
         ));
         let mut events = InspectEvents::default();
-        for all in &self.events {
-            if let Ok(all) = serde_json::from_str::<&RawValue>(all) {
-                events.add_events(all, &attachments);
+        for events_json in &self.events {
+            // A broken part of the events only costs times and tokens, so the sample remains readable.
+            if let Ok(events_json) = serde_json::from_str::<&RawValue>(events_json) {
+                events.add_events(events_json, &attachments);
             }
         }
         let parts = InspectSampleParts {
@@ -114,12 +118,13 @@ impl ChunkedSample {
         &'a self,
         sample: &InspectSample<'a>,
     ) -> Result<Vec<&'a RawValue>, String> {
-        let mut pool = Vec::with_capacity(self.messages.len());
+        // Each chunk has consecutive messages. The sample refers to ranges of their indexes.
+        let mut chunks = Vec::with_capacity(self.messages.len());
         for chunk in &self.messages {
             let first = chunk.first;
             let all = serde_json::from_str::<&RawValue>(&chunk.json)
                 .map_err(|why| format!("its messages from {first} on cannot be read: {why}"))?;
-            pool.push((first, parse_list(Some(all))?));
+            chunks.push((first, parse_list(Some(all))?));
         }
         let refs: Vec<(u64, u64)> = match sample.message_refs {
             None => Vec::new(),
@@ -129,15 +134,16 @@ impl ChunkedSample {
         let mut messages = Vec::new();
         for (from, to) in refs {
             for number in from..to {
-                let after = pool.partition_point(|(start, _)| *start <= number);
-                let found = after.checked_sub(1).and_then(|at| {
-                    let (start, texts) = &pool[at];
+                // The last chunk that begins at or before this message contains it.
+                let after = chunks.partition_point(|(start, _)| *start <= number);
+                let message = after.checked_sub(1).and_then(|at| {
+                    let (start, texts) = &chunks[at];
                     texts.get(usize::try_from(number - start).ok()?)
                 });
                 let missing = || {
                     format!("its message {number} is missing: it is in no member below `messages/`")
                 };
-                messages.push(*found.ok_or_else(missing)?);
+                messages.push(*message.ok_or_else(missing)?);
                 // A malicious sample could repeat one range thousands of times.
                 if messages.len() > MAX_RECORD / 64 {
                     return Err("it refers to more messages than a sample can hold".to_owned());
@@ -151,7 +157,7 @@ impl ChunkedSample {
 /// Returns the members of a list, by the index of their first element.
 fn find_chunks(archive: &InspectArchive, prefix: &str, name: &str) -> Vec<ListChunk> {
     let below = format!("{prefix}/{name}/");
-    let mut all: Vec<ListChunk> = archive
+    let mut chunks: Vec<ListChunk> = archive
         .members_with_prefix(&below)
         .filter_map(|(name, member)| {
             let first = name.strip_suffix(".json")?.parse().ok()?;
@@ -159,6 +165,6 @@ fn find_chunks(archive: &InspectArchive, prefix: &str, name: &str) -> Vec<ListCh
         })
         .collect();
     // The names sort as text in the archive, where 1000 comes before 200.
-    all.sort_unstable();
-    all
+    chunks.sort_unstable();
+    chunks
 }

@@ -24,7 +24,7 @@ use super::chunked::ChunkedSample;
 use super::sample::{InspectSample, InspectSampleSummary};
 use super::{InspectLog, MAX_HEADER_BYTES};
 use crate::transcript::detect::FilePreview;
-use crate::transcript::lenient::{join_lines, replace_non_finite};
+use crate::transcript::lenient::{minify_multiline_json, replace_non_finite};
 use crate::transcript::reader::{TranscriptReader, TranscriptSink};
 use crate::transcript::scan::JsonValueScanner;
 use crate::transcript::source::SourceFile;
@@ -57,22 +57,24 @@ struct InspectSampleMember {
 /// Opens a ZIP archive as an Inspect log.
 pub(in crate::transcript::formats) fn open(
     source: &SourceFile,
-    _look: &FilePreview<'_>,
+    _preview: &FilePreview<'_>,
 ) -> Result<Box<dyn TranscriptReader>, TranscriptError> {
     let archive = InspectArchive::open(source)?;
     let mut samples = IndexMap::new();
+    // Other members, such as the header and the journal, are not samples.
     for (member, name) in archive.member_names() {
         let Some((name, in_parts)) = parse_sample_name(&name) else {
             continue;
         };
-        let found = InspectSampleMember { member, in_parts };
+        let location = InspectSampleMember { member, in_parts };
         // A sample may exist in both layouts; the one in a single member wins.
-        let known = samples.entry(name.to_owned()).or_insert(found);
+        let known = samples.entry(name.to_owned()).or_insert(location);
         if !in_parts {
-            *known = found;
+            *known = location;
         }
     }
     let mut tally = ReadTally::default();
+    // A damaged header must not hide the samples: they can be read without it.
     let log = read_header(&archive, &mut tally);
     match (&log, samples.is_empty()) {
         (None, true) => Err(source.unknown_error(
@@ -104,23 +106,25 @@ fn parse_sample_name(member: &str) -> Option<(&str, bool)> {
 
 /// Returns the id and the epoch in a name.
 fn split_epoch(name: &str) -> Option<(&str, u64)> {
+    // The id may itself contain `_epoch_`, so the last one counts.
     let (id, epoch) = name.strip_prefix("samples/")?.rsplit_once("_epoch_")?;
     Some((id, epoch.parse().ok()?))
 }
 
 /// Reads the data of the log, if one of the members with it is readable.
 fn read_header(archive: &InspectArchive, tally: &mut ReadTally) -> Option<InspectLog> {
+    // A finished log has the first member; a running or crashed one only the second.
     for name in ["header.json", "_journal/start.json"] {
         let Some(member) = archive.find_member(name) else {
             continue;
         };
-        let read = archive
+        let parsed = archive
             .read_bytes(member, MAX_HEADER_BYTES)
             .and_then(|bytes| {
                 let text = String::from_utf8(bytes).map_err(|why| why.to_string())?;
                 InspectLog::parse(&replace_non_finite(&text).0)
             });
-        match read {
+        match parsed {
             Ok(log) => return Some(log),
             Err(why) => {
                 tally.records += 1;
@@ -157,7 +161,7 @@ impl InspectEvalReader {
     ) -> Result<(), String> {
         let text = self.archive.read_text(sample.member)?;
         let (text, non_finite) = replace_non_finite(&text);
-        let text = join_lines(&text);
+        let text = minify_multiline_json(&text);
         if sample.in_parts {
             let parts = ChunkedSample::unpack(&self.archive, name, text.into_owned())?;
             out.push_transcript(&parts.to_transcript(&self.archive, &self.log, non_finite)?);
@@ -171,16 +175,17 @@ impl InspectEvalReader {
 
     fn find_sample(&self, span: RecordSpan) -> Option<(&str, InspectSampleMember)> {
         let member = self.archive.find_member_at(span.offset)?;
-        let called = self.archive.member_name(member)?;
-        let (_, name, sample) = self.samples.get_full(parse_sample_name(&called)?.0)?;
+        let member_name = self.archive.member_name(member)?;
+        let (_, name, sample) = self.samples.get_full(parse_sample_name(&member_name)?.0)?;
         // The member at this offset may be an old version of a sample that was written again.
         (sample.member == member).then_some((name, *sample))
     }
 
     /// Returns the members with summaries, in the order of writing.
     fn summary_members(&self) -> Vec<usize> {
-        if let Some(all) = self.archive.find_member("summaries.json") {
-            return vec![all];
+        if let Some(summaries) = self.archive.find_member("summaries.json") {
+            // A finished log has all summaries in one member, so its journal is not needed.
+            return vec![summaries];
         }
         let mut journal: Vec<(u64, usize)> = self
             .archive
@@ -211,6 +216,7 @@ impl TranscriptReader for InspectEvalReader {
         _source: &SourceFile,
     ) -> Result<Option<TranscriptBlock>, TranscriptError> {
         let mut out = TranscriptSink::new(std::mem::take(&mut self.tally));
+        // The limit keeps a block near the size of other readers, although samples differ in size.
         while out.byte_count() < BLOCK_SIZE {
             let Some((name, sample)) = self.samples.get_index(self.next_sample) else {
                 break;
@@ -253,25 +259,26 @@ impl TranscriptReader for InspectEvalReader {
             HashMap::with_capacity(self.samples.len());
         for member in self.summary_members() {
             let mut bad = 0;
-            let mut take = |element: &[u8]| {
+            let mut add_summary = |element: &[u8]| {
                 let text = std::str::from_utf8(element).unwrap_or_default();
                 let (text, _) = replace_non_finite(text);
                 let summary = serde_json::from_str::<InspectSampleSummary<'_>>(&text).ok();
-                let found = summary.and_then(|summary| {
+                let entry = summary.and_then(|summary| {
                     let at = self.samples.get_index_of(&summary.member_name()?)?;
                     let verdicts = summary.parse_verdicts();
                     Some((at, (summary.id(&self.log)?, summary.uuid, verdicts)))
                 });
-                match found {
+                match entry {
                     // The last summary counts, as for samples.
-                    Some((at, facts)) => drop(summaries.insert(at, facts)),
+                    Some((at, summary)) => drop(summaries.insert(at, summary)),
                     None => bad += 1,
                 }
             };
-            let read = self
-                .archive
-                .read_with(member, |unpacked| stream_elements(unpacked, &mut take));
+            let read = self.archive.read_with(member, |unpacked| {
+                stream_elements(unpacked, &mut add_summary)
+            });
             if let Err(why) = read {
+                // A damaged member of the journal only costs its summaries.
                 *self.tally.unknown.entry(why).or_default() += 1;
             }
             if bad > 0 {
@@ -286,6 +293,7 @@ impl TranscriptReader for InspectEvalReader {
                 (self.log.sample_id_from_text(id, epoch), None, Vec::new())
             });
             let number = at as u64 + 1;
+            // `number` has the order of the samples, as in `next_block`.
             let span = RecordSpan {
                 number,
                 ..self.archive.member_span(sample.member)?
@@ -319,10 +327,11 @@ fn stream_elements(from: &mut dyn Read, take: &mut dyn FnMut(&[u8])) -> std::io:
     let mut start = 0;
     let mut at = 0;
     loop {
+        // Remove what `take` already got, so that memory does not grow with the list.
         bytes.drain(..start);
         at -= start;
         start = 0;
-        let had = bytes.len();
+        let len_before = bytes.len();
         // A decompressor returns few bytes per read.
         let read = (&mut *from).take(STEP).read_to_end(&mut bytes)?;
         total += read as u64;
@@ -330,13 +339,14 @@ fn stream_elements(from: &mut dyn Read, take: &mut dyn FnMut(&[u8])) -> std::io:
             return Ok(());
         }
         // A ZIP bomb must fill neither the memory nor the time.
-        if had > MAX_RECORD || total > MAX_SUMMARY_BYTES {
+        if len_before > MAX_RECORD || total > MAX_SUMMARY_BYTES {
             return Err(std::io::Error::other(
                 "it is too large to be a list of summaries",
             ));
         }
         while at < bytes.len() {
             if let Some(scan) = &mut open {
+                // The element continues in the next piece.
                 let Some(len) = scan.feed(&bytes[at..]) else {
                     at = bytes.len();
                     break;
@@ -349,6 +359,7 @@ fn stream_elements(from: &mut dyn Read, take: &mut dyn FnMut(&[u8])) -> std::io:
             }
             match bytes[at] {
                 b'[' if !inside => inside = true,
+                // Text after the list does not matter.
                 b']' if inside => return Ok(()),
                 byte if byte.is_ascii_whitespace() || byte == b',' => {}
                 _ if inside => {

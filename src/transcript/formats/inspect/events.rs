@@ -69,6 +69,7 @@ struct InspectEvent<'a> {
 impl InspectEvents {
     /// Adds a list of events. Unreadable events are skipped.
     pub(super) fn add_events(&mut self, events: &RawValue, attachments: &InspectAttachments<'_>) {
+        // An unreadable list only costs times and tokens.
         let events: Vec<&RawValue> = serde_json::from_str(events.get()).unwrap_or_default();
         for event in events {
             let Ok(ObjectOnly(event)) =
@@ -93,6 +94,7 @@ impl InspectEvents {
             .output
             .map(|output| serde_json::from_str::<InspectOutput<'_>>(output.get()));
         let Some(Ok(output)) = output else { return };
+        // Only the first choice is part of the conversation.
         let Some(ObjectOnly(choice)) = output.choices.first() else {
             return;
         };
@@ -104,6 +106,7 @@ impl InspectEvents {
             // `timestamp` is the start of the call, and `completed` its end. A message exists from the end on.
             timestamp: event.completed.or(event.timestamp).and_then(string_value),
             latency_ms: output
+                // The output states the duration of the call itself; that of the event is the fallback.
                 .time
                 .and_then(seconds_to_ms)
                 .or_else(|| event.duration_ms()),
@@ -156,13 +159,13 @@ impl InspectEvent<'_> {
     /// Returns the duration in milliseconds: the recorded one, which excludes waiting, else the time between start and
     /// end.
     fn duration_ms(&self) -> Option<f64> {
-        let between = || {
+        let elapsed = || {
             let from: jiff::Timestamp = string_value(self.timestamp?)?.parse().ok()?;
             let to: jiff::Timestamp = string_value(self.completed?)?.parse().ok()?;
-            let took = to.duration_since(from).as_secs_f64() * 1000.0;
-            (took >= 0.0).then_some(took)
+            let elapsed_ms = to.duration_since(from).as_secs_f64() * 1000.0;
+            (elapsed_ms >= 0.0).then_some(elapsed_ms)
         };
-        self.working_time.and_then(seconds_to_ms).or_else(between)
+        self.working_time.and_then(seconds_to_ms).or_else(elapsed)
     }
 }
 
@@ -178,10 +181,11 @@ pub(super) fn parse_usage(usage: &Value) -> SourceUsage {
     let count = |key: &str| usage[key].as_u64();
     let (output, total) = (count("output_tokens"), count("total_tokens"));
     let input = count("input_tokens").map(|input| {
-        let read = total
+        let input_with_cache = total
             .zip(output)
             .and_then(|(total, output)| total.checked_sub(output));
-        read.unwrap_or_default().max(input)
+        // New versions exclude cached tokens from the input, so the larger number is the complete one.
+        input_with_cache.unwrap_or_default().max(input)
     });
     SourceUsage {
         input,
@@ -201,6 +205,7 @@ fn reply_key(message: &InspectMessage<'_>, attachments: &InspectAttachments<'_>)
     // The prefixes separate an id from an equal text.
     match message.id.and_then(string_value) {
         Some(id) => format!("id {id}"),
+        // Logs from 2024 have no ids of messages.
         None => format!("said {}", message.content_key(attachments)),
     }
 }

@@ -10,7 +10,7 @@ use super::sample::InspectSample;
 use super::{InspectLog, MAX_HEADER_BYTES};
 use crate::transcript::TranscriptError;
 use crate::transcript::detect::FilePreview;
-use crate::transcript::lenient::{join_lines, replace_non_finite};
+use crate::transcript::lenient::{minify_multiline_json, replace_non_finite};
 use crate::transcript::reader::{
     PerRecordReader, RecordCx, RecordParser, TranscriptReader, TranscriptSink,
 };
@@ -30,7 +30,7 @@ impl RecordParser for InspectJsonParser {
         out: &mut TranscriptSink,
     ) -> Result<(), String> {
         let (text, non_finite) = replace_non_finite(record);
-        let text = join_lines(&text);
+        let text = minify_multiline_json(&text);
         out.push_transcript(&InspectSample::parse(&text)?.to_transcript(&self.0, non_finite)?);
         Ok(())
     }
@@ -39,27 +39,31 @@ impl RecordParser for InspectJsonParser {
 /// Opens a log that is one JSON object.
 pub(in crate::transcript::formats) fn open(
     source: &SourceFile,
-    look: &FilePreview<'_>,
+    preview: &FilePreview<'_>,
 ) -> Result<Box<dyn TranscriptReader>, TranscriptError> {
     let mut object = InspectJsonCursor {
         source,
-        pos: look.start as u64,
+        pos: preview.start as u64,
         bytes: Vec::new(),
         at: 0,
     };
     let mut header: IndexMap<String, Box<RawValue>> = IndexMap::new();
     let mut samples = None;
+    // The cursor enters the object.
     object.skip_bytes(b"{")?;
     while let Some(key) = object.next_key()? {
         match key.as_str() {
+            // A string or null under `samples` means that the log has none.
             "samples" if object.peek_byte()? == Some(b'[') => {
                 samples = Some(object.position() + 1);
                 // Inspect writes `eval` before the samples. Then the rest of a large file need not be read.
                 if header.contains_key("eval") {
                     break;
                 }
+                // The header may follow the samples in a file that another program wrote.
                 object.next_value(0)?;
             }
+            // Only these fields describe the log. Others, such as `plan` and `stats`, can be large.
             "eval" | "results" | "tags" => {
                 let value = object.next_value(MAX_HEADER_BYTES)?;
                 let value = replace_non_finite(&value);
@@ -70,19 +74,20 @@ pub(in crate::transcript::formats) fn open(
             _ => drop(object.next_value(0)?),
         }
     }
-    let mut first = InspectJsonCursor {
+    let mut first_element = InspectJsonCursor {
         source,
         pos: samples.unwrap_or_default(),
         bytes: Vec::new(),
         at: 0,
     };
     // An empty list is an error here, because the walker would return nothing without a reason.
-    let samples = samples.filter(|_| !matches!(first.peek_byte(), Ok(Some(b']'))));
+    let samples = samples.filter(|_| !matches!(first_element.peek_byte(), Ok(Some(b']'))));
     let Some(samples) = samples else {
         return Err(source.unknown_error(
             "it is an Inspect log without samples: it was written without them, or is the header of one only",
         ));
     };
+    // `InspectLog` parses text, so the collected fields form an object again.
     let header = serde_json::to_string(&header).unwrap_or_default();
     let log = InspectLog::parse(&header).unwrap_or_default();
     let walk = RecordWalker::new(RecordLayout::Elements, samples);
@@ -157,6 +162,7 @@ impl InspectJsonCursor<'_> {
             let rest = &self.bytes[self.at..];
             let end = scan.feed(rest);
             let piece = &rest[..end.unwrap_or(rest.len())];
+            // A longer value is only skipped; the caller gets an empty text, which does not parse.
             if kept.len() + piece.len() <= keep {
                 kept.extend_from_slice(piece);
             }

@@ -47,8 +47,10 @@ impl<'a> InspectMessage<'a> {
             Some(other) => MessageRole::Other(SourceText::from(other.to_owned())),
         };
         if role == MessageRole::Assistant {
+            // The model event knows time, tokens and cost; the message itself only its model.
             cx.events
                 .write_message_metadata(&self, cx.attachments, &mut meta);
+            // The message's own model replaces that of the event.
             if let Some(model) = self.model.and_then(json_string) {
                 meta.set("model", &*model);
             }
@@ -62,11 +64,12 @@ impl<'a> InspectMessage<'a> {
             }
             Some(RawContent::Object(_)) => return Err("its `content` is an object".to_owned()),
             Some(RawContent::Parts(raw)) => {
-                for one in raw {
-                    add_part(one, cx.attachments, &mut parts)?;
+                for part in raw {
+                    add_part(part, cx.attachments, &mut parts)?;
                 }
             }
         }
+        // The parts so far become the content of the result.
         if role == MessageRole::Tool {
             let fields = ToolMessageFields {
                 call_id: self.tool_call_id,
@@ -91,8 +94,8 @@ impl<'a> InspectMessage<'a> {
             meta.set("tool_call_errors", Value::Object(unparsed));
         }
         // Keys that dicta sets take precedence. The message's values of these keys are below `original`.
-        if let Some(own) = self.metadata {
-            meta.merge_source(parse_value(own));
+        if let Some(source_metadata) = self.metadata {
+            meta.merge_source(parse_value(source_metadata));
         }
         Ok(TranscriptMessage {
             role,
@@ -119,13 +122,14 @@ fn tool_result_parts<'a>(
     let call_id = fields.call_id.map(text_or_json).unwrap_or_default();
     let run = cx.events.find_tool_run(&call_id);
     let error = fields.error.filter(|error| is_present(Some(error)));
-    let (mut texts, mut rest) = (Vec::new(), Vec::new());
+    let (mut texts, mut other_parts) = (Vec::new(), Vec::new());
     for part in parts {
         match part {
             TranscriptPart::Text(text) => texts.push(text),
-            other => rest.push(other),
+            other => other_parts.push(other),
         }
     }
+    // One text keeps its borrow; several texts are joined as a copy.
     let mut content = match <[SourceText<'a>; 1]>::try_from(texts) {
         Ok([only]) => only,
         Err(texts) => SourceText::from(
@@ -150,6 +154,7 @@ fn tool_result_parts<'a>(
     }
     meta.set("timestamp", run.and_then(|run| run.timestamp.clone()));
     let is_error = match (error, run) {
+        // An error in the message is certain, whatever the event reports.
         (Some(_), _) => Some(true),
         (None, Some(run)) => Some(run.failed),
         (None, None) => None,
@@ -161,7 +166,7 @@ fn tool_result_parts<'a>(
         duration_ms: run.and_then(|run| run.duration_ms),
     };
     std::iter::once(TranscriptPart::ToolResult(result))
-        .chain(rest)
+        .chain(other_parts)
         .collect()
 }
 
@@ -195,6 +200,7 @@ fn add_part<'a>(
             let redacted = fields
                 .redacted
                 .is_some_and(|redacted| redacted.get() == "true");
+            // Redacted reasoning is encrypted; some models add a readable summary.
             let thought = if redacted {
                 fields.summary
             } else {
@@ -204,8 +210,8 @@ fn add_part<'a>(
                 Some(text) => parts.push(TranscriptPart::Reasoning(text)),
                 // Encrypted reasoning is unreadable, but its existence must remain visible.
                 None if redacted => {
-                    let left = serde_json::json!({ "type": "redacted_reasoning" });
-                    parts.push(TranscriptPart::Other(JsonText::from_value(&left)));
+                    let placeholder = serde_json::json!({ "type": "redacted_reasoning" });
+                    parts.push(TranscriptPart::Other(JsonText::from_value(&placeholder)));
                 }
                 None => {}
             }
@@ -219,7 +225,7 @@ fn add_part<'a>(
         "tool_use" => {
             let id = fields.id.map(text_or_json).unwrap_or_default();
             let error = fields.error.filter(|error| is_present(Some(error)));
-            let answer = text(fields.result).filter(|text| !text.is_empty());
+            let result_text = text(fields.result).filter(|text| !text.is_empty());
             parts.push(TranscriptPart::ToolCall(ToolCall {
                 id: id.clone(),
                 name: fields.name.map(text_or_json).unwrap_or_default(),
@@ -227,7 +233,8 @@ fn add_part<'a>(
             }));
             parts.push(TranscriptPart::ToolResult(ToolResult {
                 call_id: id,
-                content: answer.or_else(|| text(error)).unwrap_or_default(),
+                content: result_text.or_else(|| text(error)).unwrap_or_default(),
+                // The provider ran this tool, so an absent error means success.
                 is_error: Some(error.is_some()),
                 duration_ms: None,
             }));

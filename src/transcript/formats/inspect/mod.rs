@@ -48,14 +48,16 @@ impl InspectLog {
         let header = RawFields::parse(header)?;
         let eval = header.object("eval").unwrap_or_default();
         let results = header.object("results").unwrap_or_default();
-        let text = |of: &RawFields<'_>, key: &str| of.text(key).map(|text| text.0.into_owned());
-        let tags = |of: &RawFields<'_>| -> Vec<String> {
-            let tags = of.list("tags").unwrap_or_default();
+        let text =
+            |fields: &RawFields<'_>, key: &str| fields.text(key).map(|text| text.0.into_owned());
+        let tags = |fields: &RawFields<'_>| -> Vec<String> {
+            let tags = fields.list("tags").unwrap_or_default();
             let tags = tags.into_iter().filter_map(json_string);
             tags.map(|tag| tag.0.into_owned()).collect()
         };
         // The tags at the top level are the result of later edits.
         let edited = tags(&header);
+        // Logs from 2024 have one `scorer`; newer ones list `scores`.
         let scorer = results.object("scorer").or_else(|| {
             let scores = results.list("scores")?;
             RawFields::from_raw(scores.first()?)
@@ -69,6 +71,7 @@ impl InspectLog {
             } else {
                 edited
             },
+            // A log without this number has one epoch.
             epochs: config.integer("epochs").unwrap_or(1),
             scorer: scorer
                 .and_then(|scorer| text(&scorer, "name"))
@@ -78,6 +81,7 @@ impl InspectLog {
 
     /// A sample's id. `id` is JSON: text or a number.
     fn sample_id(&self, id: &str, epoch: u64) -> String {
+        // The id is JSON text. A number keeps its digits, because it does not parse as a string.
         let id: String = serde_json::from_str(id).unwrap_or_else(|_| id.to_owned());
         self.sample_id_from_text(&id, epoch)
     }

@@ -97,8 +97,9 @@ struct InspectLegacyTranscript<'a> {
 impl<'a> InspectSample<'a> {
     /// Parses a sample.
     pub(super) fn parse(text: &'a str) -> Result<Self, String> {
-        let read = serde_json::from_str::<ObjectOnly<Self>>(text);
-        let ObjectOnly(sample) = read.map_err(|why| format!("the sample cannot be read: {why}"))?;
+        let parsed = serde_json::from_str::<ObjectOnly<Self>>(text);
+        let ObjectOnly(sample) =
+            parsed.map_err(|why| format!("the sample cannot be read: {why}"))?;
         if sample.id.is_none() {
             return Err("the sample has no `id`".to_owned());
         }
@@ -111,11 +112,13 @@ impl<'a> InspectSample<'a> {
         log: &InspectLog,
         non_finite: u64,
     ) -> Result<Transcript<'a>, String> {
-        let old = self.transcript.as_ref().map(|ObjectOnly(old)| old);
-        let attachments =
-            InspectAttachments::from_sample(self.attachments.or(old.and_then(|old| old.content)));
+        let legacy = self.transcript.as_ref().map(|ObjectOnly(legacy)| legacy);
+        let attachments = InspectAttachments::from_sample(
+            self.attachments
+                .or(legacy.and_then(|legacy| legacy.content)),
+        );
         let mut events = InspectEvents::default();
-        if let Some(all) = self.events.or(old.and_then(|old| old.events)) {
+        if let Some(all) = self.events.or(legacy.and_then(|legacy| legacy.events)) {
             events.add_events(all, &attachments);
         }
         let messages = parse_list(self.messages)?;
@@ -144,6 +147,7 @@ impl<'a> InspectSample<'a> {
         let verdicts = self.parse_verdicts(log, &parts.attachments)?;
         let mut meta = MetadataBuilder::default();
         self.write_metadata(log, &mut meta);
+        // A list of messages as input is the beginning of the conversation, so only a text is metadata.
         if let Some(input) = self.input.and_then(json_string) {
             meta.set("input", &*parts.attachments.resolve(input));
         }
@@ -155,8 +159,8 @@ impl<'a> InspectSample<'a> {
             meta.set("missing_attachments", parts.attachments.missing());
         }
         // Keys that dicta sets take precedence. The sample's values of these keys are below `original`.
-        if let Some(own) = self.metadata {
-            meta.merge_source(parse_value(own));
+        if let Some(source_metadata) = self.metadata {
+            meta.merge_source(parse_value(source_metadata));
         }
         Ok(Transcript {
             id: SourceText::from(log.sample_id(self.id.map_or("", RawValue::get), self.epoch())),
@@ -177,7 +181,7 @@ impl<'a> InspectSample<'a> {
         raw: &[&'a RawValue],
         cx: InspectMessageCx<'_, 'a>,
     ) -> Result<Vec<TranscriptMessage<'a>>, String> {
-        let read = |(at, raw): (usize, &&'a RawValue)| {
+        let parse_message = |(at, raw): (usize, &&'a RawValue)| {
             let ObjectOnly(message) =
                 serde_json::from_str::<ObjectOnly<InspectMessage<'a>>>(raw.get())
                     .map_err(|why| format!("message {at}: {why}"))?;
@@ -186,7 +190,7 @@ impl<'a> InspectSample<'a> {
                 .map_err(|why| format!("message {at}: {why}"))
         };
         if !raw.is_empty() {
-            return raw.iter().enumerate().map(read).collect();
+            return raw.iter().enumerate().map(parse_message).collect();
         }
         // The sample ended before its conversation, or a tool stored only its input and output.
         let mut messages: Vec<TranscriptMessage<'a>> =
@@ -202,7 +206,7 @@ impl<'a> InspectSample<'a> {
                     input
                         .iter()
                         .enumerate()
-                        .map(read)
+                        .map(parse_message)
                         .collect::<Result<_, _>>()?
                 }
             };
@@ -210,6 +214,7 @@ impl<'a> InspectSample<'a> {
             .output
             .map(|output| serde_json::from_str::<InspectOutput<'a>>(output.get()));
         if let Some(Ok(output)) = output {
+            // Only the first choice is part of the conversation, as in Inspect.
             let first = output.choices.into_iter().next();
             if let Some(ObjectOnly(reply)) = first.and_then(|ObjectOnly(choice)| choice.message) {
                 messages.push(reply.into_message(cx)?);
@@ -232,8 +237,10 @@ impl<'a> InspectSample<'a> {
 
     fn write_metadata(&self, log: &InspectLog, meta: &mut MetadataBuilder) {
         let usage = self.model_usage.map(parse_value).unwrap_or_default();
+        // A grader also uses tokens, so the sum over all models would be wrong.
         let usage = evaluated_model_usage(&usage, log.model.as_deref());
         let error = self.error.map(parse_value).unwrap_or_default();
+        // Inspect writes an object; any other value stays as it is.
         let error = error["message"].as_str().map_or(error.clone(), Value::from);
         meta.set("source", "inspect")
             .set("task", log.task.clone())
@@ -276,9 +283,10 @@ pub(super) struct InspectSampleParts<'a> {
 
 /// Returns the usage of the evaluated model, or of the only one.
 fn evaluated_model_usage<'u>(usage: &'u Value, model: Option<&str>) -> Option<&'u Value> {
-    let all = usage.as_object()?;
-    let own = model.and_then(|model| all.get(model));
-    own.or_else(|| all.values().next().filter(|_| all.len() == 1))
+    let by_model = usage.as_object()?;
+    let evaluated = model.and_then(|model| by_model.get(model));
+    // With several models and no match, no number is certain.
+    evaluated.or_else(|| by_model.values().next().filter(|_| by_model.len() == 1))
 }
 
 /// Returns the elements of a list; none if it is absent or null.
@@ -321,13 +329,15 @@ impl InspectSampleSummary<'_> {
 
     /// Returns the verdicts. An unreadable score is reported when the sample is read.
     pub(super) fn parse_verdicts(&self) -> Vec<crate::model::SourceVerdict> {
-        let read = self
+        let verdicts = self
             .scores
+            // Summaries contain no attachments.
             .map(|all| scores::parse_verdicts(all, &InspectAttachments::empty()));
-        read.and_then(Result::ok).unwrap_or_default()
+        verdicts.and_then(Result::ok).unwrap_or_default()
     }
 
     fn plain_id(&self) -> Option<String> {
+        // File names contain the id without quotes.
         let id = self.id?;
         Some(json_string(id).map_or_else(|| id.get().to_owned(), |id| id.0.into_owned()))
     }

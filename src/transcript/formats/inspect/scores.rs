@@ -46,6 +46,7 @@ pub(super) fn parse_verdicts(
     scores: &RawValue,
     attachments: &InspectAttachments<'_>,
 ) -> Result<Vec<SourceVerdict>, String> {
+    // An `IndexMap` keeps the order of the file, which a `HashMap` would lose.
     let scores: Option<IndexMap<SourceText<'_>, InspectScore<'_>>> =
         serde_json::from_str(scores.get())
             .map_err(|why| format!("its scores cannot be read: {why}"))?;
@@ -81,12 +82,12 @@ fn push_verdicts(
         let text = attachments.resolve(raw.and_then(json_string)?);
         (!text.is_empty()).then(|| text.0.into_owned())
     };
-    let old = score
+    let legacy = score
         .metadata
         .and_then(|metadata| serde_json::from_str::<InspectLegacyReason<'_>>(metadata.get()).ok());
-    let reason = text_value(score.reason).or_else(|| text_value(old?.unscored_reason));
+    let reason = text_value(score.reason).or_else(|| text_value(legacy?.unscored_reason));
     let reasoning = text_value(score.explanation);
-    let one = |eval: String, value: Option<&RawValue>| {
+    let build_verdict = |eval: String, value: Option<&RawValue>| {
         let meaning =
             InspectScoreValue::from_value(value.map_or("null", RawValue::get), reason.as_deref());
         SourceVerdict {
@@ -108,10 +109,10 @@ fn push_verdicts(
             all.extend(
                 fields
                     .iter()
-                    .map(|(key, value)| one(format!("{scorer}/{key}"), Some(value))),
+                    .map(|(key, value)| build_verdict(format!("{scorer}/{key}"), Some(value))),
             );
         }
-        None => all.push(one(scorer.to_owned(), score.value)),
+        None => all.push(build_verdict(scorer.to_owned(), score.value)),
     }
 }
 
@@ -130,23 +131,26 @@ impl InspectScoreValue {
         if let Some(reason) = failed {
             return Self::from_failure(format!("not scored: {reason}"));
         }
+        // Inspect writes `NaN` for a score without a value, which the reader replaced by null.
         if value == "null" {
             let why = reason.map_or_else(String::new, |reason| format!(": {reason}"));
             return Self::from_failure(format!("not scored{why} (the value is not a number)"));
         }
-        let passed = |passed: bool| Self {
+        let pass_or_fail = |passed: bool| Self {
             passed: Some(passed),
             score: Some(f64::from(u8::from(passed))),
             error: None,
         };
         let scored = |score: f64| Self {
+            // A number outside of 0 to 1 has an unknown scale, so only `value` keeps it.
             score: (0.0..=1.0).contains(&score).then_some(score),
             ..Self::default()
         };
+        // A text: Inspect's letters first, then the words that its metrics accept.
         if let Ok(text) = serde_json::from_str::<String>(value) {
             return match text.as_str() {
-                "C" => passed(true),
-                "I" => passed(false),
+                "C" => pass_or_fail(true),
+                "I" => pass_or_fail(false),
                 "P" => scored(0.5),
                 "N" => scored(0.0),
                 text => match text.to_lowercase().as_str() {
@@ -156,9 +160,10 @@ impl InspectScoreValue {
                 },
             };
         }
+        // A Boolean or a number. Lists and other values have no score.
         match value {
-            "true" => passed(true),
-            "false" => passed(false),
+            "true" => pass_or_fail(true),
+            "false" => pass_or_fail(false),
             number => number.parse().map_or_else(|_| Self::default(), scored),
         }
     }
@@ -186,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_inspect_calls_correct_passes_and_a_number_only_scores() {
+    fn correct_passes_and_a_number_only_scores() {
         for (value, passed, score) in [
             (r#""C""#, Some(true), Some(1.0)),
             (r#""I""#, Some(false), Some(0.0)),

@@ -222,7 +222,7 @@ fn a_log_of_2024_reads_the_same() {
 }
 
 #[test]
-fn a_tool_says_that_it_did_not_fail_only_where_inspect_ran_it() {
+fn tool_success_is_known_only_if_inspect_ran_the_tool() {
     let given = r#"{"id":"x","epoch":1,"messages":[{"role":"tool","tool_call_id":"c","content":"ok"}],"events":[]}"#;
     let (_dir, path) = written("a.eval", log_of(given));
     let read = only(&path);

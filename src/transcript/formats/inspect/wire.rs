@@ -93,7 +93,7 @@ pub(super) struct InspectChoice<'a> {
 impl InspectMessage<'_> {
     /// Returns the text and the ids of the calls, which identify a reply without an id.
     pub(super) fn content_key(&self, attachments: &InspectAttachments<'_>) -> String {
-        let mut said = match &self.content {
+        let mut key = match &self.content {
             Some(RawContent::Text(text)) => {
                 attachments.resolve(SourceText::from(&**text)).to_string()
             }
@@ -113,10 +113,10 @@ impl InspectMessage<'_> {
         };
         for ObjectOnly(call) in self.tool_calls.iter().flatten() {
             // Replies without text differ only in their calls.
-            said.push('\n');
-            said.push_str(call.id.map_or("", RawValue::get));
+            key.push('\n');
+            key.push_str(call.id.map_or("", RawValue::get));
         }
-        said
+        key
     }
 }
 

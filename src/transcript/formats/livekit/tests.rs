@@ -2,14 +2,14 @@
 
 use serde_json::json;
 
-use crate::transcript::formats::story::{fixture, lines, read};
+use crate::transcript::formats::read_back::{fixture, message_lines, read};
 
 #[test]
-fn a_chat_context_with_everything() {
+fn chat_context_with_every_item_kind_is_read() {
     let (all, tally) = read(&fixture("livekit/chat_ctx_all.json"));
-    let story = all[0].as_ref().expect("a transcript");
+    let transcript = all[0].as_ref().expect("a transcript");
     assert_eq!(
-        lines(story),
+        message_lines(transcript),
         [
             "system You are a voice agent.",
             "user Look at this | <image_content>",
@@ -24,7 +24,7 @@ fn a_chat_context_with_everything() {
             "assistant It is 12 degrees in Oslo.",
         ]
     );
-    let messages = &story["messages"];
+    let messages = &transcript["messages"];
     assert_eq!(messages[2]["metadata"]["interrupted"], true);
     assert_eq!(messages[2]["metadata"]["end_to_end_latency_ms"], 900.0);
     assert_eq!(messages[7]["metadata"]["is_error"], true);
@@ -34,15 +34,15 @@ fn a_chat_context_with_everything() {
 }
 
 #[test]
-fn a_session_report() {
+fn session_report_becomes_a_transcript() {
     let (all, tally) = read(&fixture("livekit/report.json"));
-    let story = all[0].as_ref().expect("a transcript");
+    let transcript = all[0].as_ref().expect("a transcript");
     assert_eq!(
-        (&story["id"], &story["tags"]),
+        (&transcript["id"], &transcript["tags"]),
         (&json!("AJ_1"), &json!(["voice"]))
     );
     assert_eq!(
-        lines(story),
+        message_lines(transcript),
         [
             "user Newest Beam?",
             "assistant fetch_url({\"url\": \"https://beam.apache.org/\"}) | broken({not json)",
@@ -52,9 +52,9 @@ fn a_session_report() {
             "surprise <surprise>",
         ]
     );
-    assert_eq!(story["messages"][2]["metadata"]["duration_ms"], 250.0);
-    assert_eq!(story["messages"][4]["metadata"]["model"], "made-1");
-    let meta = &story["metadata"];
+    assert_eq!(transcript["messages"][2]["metadata"]["duration_ms"], 250.0);
+    assert_eq!(transcript["messages"][4]["metadata"]["model"], "made-1");
+    let meta = &transcript["metadata"];
     assert_eq!(
         meta["usage"],
         json!({"input": 30, "output": 6, "cached": 10})
@@ -67,7 +67,7 @@ fn a_session_report() {
 }
 
 #[test]
-fn one_history_a_line_and_lines_that_are_none() {
+fn one_history_per_line_and_invalid_lines_are_faults() {
     let line = r#"{"items":[{"type":"message","role":"user","content":["hi"]}]}"#;
     let (all, _) = read(format!("{line}\r\n{{\"items\":7}}\n{line}\n{{\"items\":[7,").as_bytes());
     assert_eq!(

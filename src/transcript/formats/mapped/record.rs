@@ -48,6 +48,7 @@ impl<'r> ExpressionValue<'r> {
     fn from_raw(raw: &'r str) -> Self {
         match raw.trim() {
             "null" => Self::Nothing,
+            // A valid JSON value always parses here. If not, the text stays as JSON.
             text if text.starts_with('"') => match serde_json::from_str::<SourceText<'r>>(text) {
                 Ok(text) => Self::Text(text.0),
                 Err(_) => Self::Json(text.into()),
@@ -86,6 +87,7 @@ impl<'r> ExpressionValue<'r> {
                 let list = text.trim_start();
                 match serde_json::from_str::<&RawValue>(&text) {
                     Ok(_) if list.starts_with('[') => Ok(text),
+                    // pandas and `str()` write lists this way, so the message names the cause.
                     _ if list.starts_with("[{'") => Err(
                         "a text that is Python's way to print a list, which is not JSON (write it with json.dumps)"
                             .to_owned(),
@@ -112,17 +114,17 @@ impl<'r> ExpressionValue<'r> {
 impl<'r> MappedRecord<'r> {
     pub(super) fn from_json(text: &'r str) -> Result<Self, String> {
         let text = text.trim();
-        let own = if text.starts_with('{') {
+        let raw = if text.starts_with('{') {
             RawMappedRecord::Object {
                 text,
                 top: parse_keys(text)?,
             }
         } else {
-            let one: &RawValue =
+            let value: &RawValue =
                 serde_json::from_str(text).map_err(|why| format_serde_error(&why))?;
-            RawMappedRecord::Other(one.get())
+            RawMappedRecord::Other(value.get())
         };
-        Ok(Self::new(own))
+        Ok(Self::new(raw))
     }
 
     /// Returns a record for a row with as many cells as names.
@@ -145,17 +147,20 @@ impl<'r> MappedRecord<'r> {
         parse: bool,
     ) -> Result<ExpressionValue<'_>, String> {
         let with_query = |error| format!("`{}`: {error}", query.as_str());
+        // A plain path needs no JMESPath, which would parse the whole record.
         if let Some(path) = query.path()
-            && let Some(found) = self.follow_path(path, parse)
+            && let Some(value) = self.follow_path(path, parse)
         {
-            return Ok(found);
+            return Ok(value);
         }
+        // Only cells can contain JSON in a text; a JSON record is already parsed.
         let parse = parse && matches!(self.raw, RawMappedRecord::Row { .. });
         let cell = if parse {
             &self.data_with_parsed_cells
         } else {
             &self.data
         };
+        // The data is parsed once per record, because a mapping has several expressions.
         let data = cell.get_or_init(|| {
             QueryData::prepare(&self.to_value(parse)?).map_err(|error| error.to_string())
         });
@@ -168,6 +173,7 @@ impl<'r> MappedRecord<'r> {
 
     /// Follows a path; `None` if JMESPath must evaluate it.
     fn follow_path(&self, path: &[PathStep], parse: bool) -> Option<ExpressionValue<'_>> {
+        // The expression `@` means the whole record.
         let Some((first, rest)) = path.split_first() else {
             return match &self.raw {
                 RawMappedRecord::Object { text, .. } | RawMappedRecord::Other(text) => {
@@ -189,7 +195,9 @@ impl<'r> MappedRecord<'r> {
                 };
                 match rest {
                     [] => return Some(ExpressionValue::Text(cells[at].into())),
+                    // A path into a cell: the cell contains JSON.
                     _ if parse => cells[at],
+                    // A path into a text finds nothing, as in JMESPath.
                     _ => return Some(ExpressionValue::Nothing),
                 }
             }
@@ -206,14 +214,17 @@ impl<'r> MappedRecord<'r> {
                 serde_json::from_str(text).map_err(|why| format_serde_error(&why))
             }
             RawMappedRecord::Row { names, cells } => {
-                let cell = |text: &str| {
-                    let holds = parse && text.trim_start().starts_with(['[', '{']);
-                    let value = holds.then(|| serde_json::from_str(text).ok()).flatten();
+                let cell_value = |text: &str| {
+                    let is_json = parse && text.trim_start().starts_with(['[', '{']);
+                    // A cell that only looks like JSON stays text.
+                    let value = is_json.then(|| serde_json::from_str(text).ok()).flatten();
                     value.unwrap_or_else(|| Value::String(text.to_owned()))
                 };
-                let all = names.iter().zip(cells);
+                let cells = names.iter().zip(cells);
                 Ok(Value::Object(
-                    all.map(|(name, text)| (name.clone(), cell(text))).collect(),
+                    cells
+                        .map(|(name, text)| (name.clone(), cell_value(text)))
+                        .collect(),
                 ))
             }
         }
@@ -245,31 +256,33 @@ fn parse_keys(text: &str) -> Result<IndexMap<Cow<'_, str>, &RawValue>, String> {
             Ok(keys)
         }
     }
-    let mut from = serde_json::Deserializer::from_str(text);
-    let found = serde::Deserializer::deserialize_map(&mut from, ObjectKeysVisitor);
-    found
-        .and_then(|keys| from.end().map(|()| keys))
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let keys = serde::Deserializer::deserialize_map(&mut deserializer, ObjectKeysVisitor);
+    keys
+        // `end` rejects text after the object.
+        .and_then(|keys| deserializer.end().map(|()| keys))
         .map_err(|why| format_serde_error(&why))
 }
 
 /// Returns the value after some steps of a path.
-fn descend_path<'r>(mut at: &'r str, steps: &[PathStep]) -> ExpressionValue<'r> {
+fn descend_path<'r>(mut value: &'r str, steps: &[PathStep]) -> ExpressionValue<'r> {
+    // Each step parses only one level, so a deep record is not parsed as a whole.
     for step in steps {
         let next = match step {
-            PathStep::Key(key) => parse_keys(at.trim())
+            PathStep::Key(key) => parse_keys(value.trim())
                 .ok()
                 .and_then(|mut all| all.swap_remove(key.as_str())),
             PathStep::Index(index) => {
-                let all: Option<Vec<&'r RawValue>> = serde_json::from_str(at).ok();
-                all.and_then(|all| all.get(*index).copied())
+                let items: Option<Vec<&'r RawValue>> = serde_json::from_str(value).ok();
+                items.and_then(|items| items.get(*index).copied())
             }
         };
         let Some(next) = next else {
             return ExpressionValue::Nothing;
         };
-        at = next.get();
+        value = next.get();
     }
-    ExpressionValue::from_raw(at)
+    ExpressionValue::from_raw(value)
 }
 
 /// Formats serde's error; the position of a one-line record is a byte.

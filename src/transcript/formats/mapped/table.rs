@@ -39,6 +39,7 @@ impl CsvTableReader {
         out.set_span(span);
         out.count_records(1);
         if torn {
+            // The open quote hides all later rows, so this row has no reliable cells.
             out.push_fault("a quote in it is never closed: the rest of the file is in one cell");
             return;
         }
@@ -47,16 +48,17 @@ impl CsvTableReader {
             out.count_unknown("rows of empty cells");
             return;
         }
-        let read = self.row_cells(row).and_then(|cells| {
+        let written = self.row_cells(row).and_then(|cells| {
             MappedRecord::from_row(&self.layout.columns, cells).write_transcript(&self.map, out)
         });
-        if let Err(why) = read {
+        if let Err(why) = written {
             out.push_fault(why);
         }
     }
 
     fn row_cells<'r>(&self, row: &'r ByteRecord) -> Result<Vec<&'r str>, String> {
         let names = &self.layout.columns;
+        // A row with another number of cells would assign values to the wrong columns.
         if row.len() != names.len() {
             let cells = crate::model::pluralize(row.len(), "cell");
             let columns = crate::model::pluralize(names.len(), "column");
@@ -98,12 +100,14 @@ impl TranscriptReader for CsvTableReader {
             let mut bytes = Vec::new();
             let mut want = BLOCK_SIZE;
             let (end, torn) = loop {
+                // The block ends at a complete row, because a row may contain line breaks in quotes.
                 let ended = source.fill_buffer(self.pos, &mut bytes, want)?;
                 let scanned = CsvQuoteState::scan_rows(&bytes, self.layout.delimiter, false);
                 if ended {
                     self.ended = true;
                     break (bytes.len(), scanned.in_quotes);
                 }
+                // At least one row is complete; the next block begins after it.
                 if let Some(end) = scanned.end {
                     break (end, false);
                 }
@@ -112,24 +116,26 @@ impl TranscriptReader for CsvTableReader {
                     self.tally = tally;
                     return Ok(Some(block));
                 }
+                // A longer row needs a larger block. Doubling keeps the total work linear.
                 want = (bytes.len() * 2).clamp(BLOCK_SIZE, MAX_RECORD);
             };
             let mut out = TranscriptSink::new(std::mem::take(&mut self.tally));
             let mut rows = CsvRows::from_bytes(&bytes[..end], self.layout.delimiter);
-            while let Some((at, row)) = rows.next_row() {
+            while let Some((row_range, row)) = rows.next_row() {
                 let span = RecordSpan {
-                    offset: self.pos + at.start as u64,
-                    len: at.len() as u64,
+                    offset: self.pos + row_range.start as u64,
+                    len: row_range.len() as u64,
                     part: 0,
                     number: 0,
                 };
                 // Only the last row can contain an open quote, up to the end of the file.
-                let last = bytes[at.end..end].trim_ascii().is_empty();
-                self.push_row(row, torn && last, span, &mut out);
+                let is_last = bytes[row_range.end..end].trim_ascii().is_empty();
+                self.push_row(row, torn && is_last, span, &mut out);
             }
             self.pos += end as u64;
             let (block, tally) = out.finish();
             self.tally = tally;
+            // An empty block would mean the end to the caller.
             if !block.records.is_empty() {
                 return Ok(Some(block));
             }

@@ -78,7 +78,7 @@ fn messages_keep_calls_and_their_arguments_as_they_are_written() {
 }
 
 #[test]
-fn other_tools_roles_and_keys_are_read_by_an_expression() {
+fn expression_renames_roles_and_keys_of_other_tools() {
     let text = r#"{"conversations": [{"from": "human", "value": "Hi"}, {"from": "gpt", "value": "Hello"}, {"from": "narrator", "value": "x"}]}"#;
     let found = one(
         "messages: 'conversations[].{role: from, content: value}'",
@@ -143,7 +143,7 @@ fn cells_that_hold_json_are_parsed_where_messages_are_expected() {
 }
 
 #[test]
-fn what_is_missing_is_a_fault_or_counted_but_never_silent() {
+fn missing_parts_are_faults_or_counted() {
     let (found, tally, _) = read(
         "id: id, input: q, output: a, metadata: {k: k}",
         concat!(
@@ -201,12 +201,12 @@ fn labels_of_people_come_with_their_transcript() {
         ),
     );
     assert_eq!(found.len(), 2);
-    let told: Vec<_> = labels
+    let label_texts: Vec<_> = labels
         .iter()
         .map(|label| (&*label.transcript, &*label.eval, label.passed))
         .collect();
     assert_eq!(
-        told,
+        label_texts,
         [("1", "tone", Some(true)), ("1", "facts", Some(false))]
     );
     assert_eq!(

@@ -8,9 +8,9 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::dialect::SpanMessages;
+use super::convention::SpanMessages;
 use super::metrics::{self, duration_ms, failure_message, format_timestamp};
-use super::node::{SpanNode, ancestors, build_nodes};
+use super::node::{RawOtlpEntry, SpanNode, ancestors, build_nodes};
 use super::span_kind::{GenAiSpanKind, conversation_id};
 use super::thread::{MessageThread, ThreadMatch, join_threads, set_metrics};
 use super::tool::{ToolSpan, apply_tool_span};
@@ -42,8 +42,8 @@ struct OtlpTranscriptIds {
 }
 
 /// Adds the conversations of some spans and log records to `out`.
-pub(super) fn build_transcripts(raw: &[(bool, String)], place: Place, out: &mut TranscriptSink) {
-    let nodes = build_nodes(raw);
+pub(super) fn build_transcripts(entries: &[RawOtlpEntry], place: Place, out: &mut TranscriptSink) {
+    let nodes = build_nodes(entries);
     let mut ordinal = 0;
     for (id, members) in group_by_conversation(&nodes) {
         let conversation = OtlpConversation {
@@ -58,39 +58,43 @@ pub(super) fn build_transcripts(raw: &[(bool, String)], place: Place, out: &mut 
 
 /// Groups spans into conversations in the order of their start. The spans of each are in the order of time.
 fn group_by_conversation(nodes: &[SpanNode<'_>]) -> Vec<(String, Vec<usize>)> {
-    let own: Vec<Option<String>> = nodes
+    let own_ids: Vec<Option<String>> = nodes
         .iter()
         .map(|node| conversation_id(&node.entry.attributes).map(std::borrow::Cow::into_owned))
         .collect();
-    let mut of_trace: HashMap<u64, Vec<&str>> = HashMap::new();
-    for (node, own) in nodes.iter().zip(&own) {
-        let ids = of_trace.entry(node.trace).or_default();
-        if let Some(own) = own
-            && !ids.contains(&own.as_str())
+    let mut ids_of_trace: HashMap<u64, Vec<&str>> = HashMap::new();
+    for (node, own_id) in nodes.iter().zip(&own_ids) {
+        let ids = ids_of_trace.entry(node.trace).or_default();
+        if let Some(own_id) = own_id
+            && !ids.contains(&own_id.as_str())
             // Two ids already show that the trace has no unique conversation.
             && ids.len() < 2
         {
-            ids.push(own);
+            ids.push(own_id);
         }
     }
-    let mut found: Vec<(String, Vec<usize>)> = Vec::new();
-    let mut at: HashMap<String, usize> = HashMap::new();
-    for ix in 0..nodes.len() {
-        let inherited = ancestors(nodes, ix).find_map(|ix| own[ix].clone());
-        let only = || match of_trace.get(&nodes[ix].trace).map(Vec::as_slice) {
+    let mut conversations: Vec<(String, Vec<usize>)> = Vec::new();
+    let mut index_of: HashMap<String, usize> = HashMap::new();
+    for node_index in 0..nodes.len() {
+        let inherited =
+            ancestors(nodes, node_index).find_map(|node_index| own_ids[node_index].clone());
+        let only_id_of_trace = || match ids_of_trace
+            .get(&nodes[node_index].trace)
+            .map(Vec::as_slice)
+        {
             Some([only]) => Some((*only).to_owned()),
             _ => None,
         };
         let id = inherited
-            .or_else(only)
-            .unwrap_or_else(|| nodes[ix].entry.trace_id.to_string());
-        let place = *at.entry(id.clone()).or_insert_with(|| {
-            found.push((id, Vec::new()));
-            found.len() - 1
+            .or_else(only_id_of_trace)
+            .unwrap_or_else(|| nodes[node_index].entry.trace_id.to_string());
+        let position = *index_of.entry(id.clone()).or_insert_with(|| {
+            conversations.push((id, Vec::new()));
+            conversations.len() - 1
         });
-        found[place].1.push(ix);
+        conversations[position].1.push(node_index);
     }
-    found
+    conversations
 }
 
 struct OtlpConversation<'n, 'a> {
@@ -102,15 +106,17 @@ struct OtlpConversation<'n, 'a> {
 
 impl OtlpConversation<'_, '_> {
     fn push_transcripts(&self, ordinal: &mut u32, out: &mut TranscriptSink) {
+        // Threads first: tool spans add results and durations to calls that must already be there.
         let mut drafts = self.build_threads(out);
         self.apply_tool_spans(&mut drafts, out);
+        // A conversation of other spans, such as HTTP calls, is not reported as a fault.
         if drafts.is_empty() {
             self.push_no_messages_fault(ordinal, out);
             return;
         }
         let ids = self.assign_ids(&drafts);
-        for (ix, one) in drafts.iter_mut().enumerate() {
-            let transcript = self.build_transcript(ix, one, &ids);
+        for (ix, draft) in drafts.iter_mut().enumerate() {
+            let transcript = self.build_transcript(ix, draft, &ids);
             self.begin_transcript(ordinal, out);
             out.push_transcript(&transcript);
         }
@@ -125,8 +131,8 @@ impl OtlpConversation<'_, '_> {
     }
 
     fn spans_of_kind(&self, kind: &GenAiSpanKind) -> impl Iterator<Item = usize> {
-        let of = |ix: &&usize| self.nodes[**ix].kind == *kind;
-        self.members.iter().filter(of).copied()
+        let has_kind = |ix: &&usize| self.nodes[**ix].kind == *kind;
+        self.members.iter().filter(has_kind).copied()
     }
 
     /// Adds a fault for a conversation with model calls but without messages.
@@ -147,6 +153,7 @@ impl OtlpConversation<'_, '_> {
     /// Returns the agent that a span belongs to.
     fn find_owner(&self, ix: usize) -> SpanOwner {
         let is_agent = |ix: &usize| self.nodes[*ix].kind == GenAiSpanKind::Agent;
+        // The nearest agent is a sub-agent only if another agent is above it.
         let agent = ancestors(self.nodes, ix).find(is_agent)?;
         ancestors(self.nodes, agent)
             .skip(1)
@@ -161,12 +168,14 @@ impl OtlpConversation<'_, '_> {
             owners.entry(self.find_owner(ix)).or_default().push(ix);
         }
         for ix in self.spans_of_kind(&GenAiSpanKind::Agent) {
+            // Agents without model calls also need an entry, for their own messages.
             owners.entry(self.find_owner(ix)).or_default();
         }
         let mut drafts = Vec::new();
         for (owner, chats) in owners {
             let mut threads = self.build_agent_threads(&chats, out);
             if threads.is_empty() {
+                // No model call has messages, so the messages of the agent spans count.
                 let agents: Vec<usize> = self
                     .spans_of_kind(&GenAiSpanKind::Agent)
                     .filter(|ix| self.find_owner(*ix) == owner)
@@ -177,6 +186,7 @@ impl OtlpConversation<'_, '_> {
             drafts.extend(threads.map(|(at, thread)| OtlpTranscriptDraft {
                 thread,
                 owner,
+                // The first thread of an agent is its transcript; further threads are branches.
                 first: at == 0,
                 used: HashSet::new(),
             }));
@@ -191,8 +201,8 @@ impl OtlpConversation<'_, '_> {
         for ix in calls {
             let node = &self.nodes[*ix];
             let mut span_messages = SpanMessages::from_span(&node.entry, &node.events);
-            if let Some(lost) = span_messages.unreadable.first() {
-                out.count_unknown(lost);
+            if let Some(unreadable_kind) = span_messages.unreadable.first() {
+                out.count_unknown(unreadable_kind);
             }
             if span_messages.is_empty() {
                 // The unreadable content is already counted above.
@@ -206,6 +216,7 @@ impl OtlpConversation<'_, '_> {
                 });
                 continue;
             }
+            // The metrics of a call belong to its reply.
             if node.kind == GenAiSpanKind::Chat
                 && let Some(last) = span_messages.output.last_mut()
             {
@@ -230,19 +241,20 @@ impl OtlpConversation<'_, '_> {
             let owner = self.find_owner(ix);
             let span = ToolSpan::from_span(&node.entry);
             // The agent's own transcripts come first, because several agents may use the same call ids.
-            let mut own = drafts.iter_mut().filter(|one| one.owner == owner);
-            let settled = own
-                .any(|one| apply_tool_span(&span, &mut one.thread.messages, &mut one.used))
-                || drafts
-                    .iter_mut()
-                    .any(|one| apply_tool_span(&span, &mut one.thread.messages, &mut one.used));
-            if !settled {
+            let mut own_drafts = drafts.iter_mut().filter(|draft| draft.owner == owner);
+            let applied = own_drafts
+                .any(|draft| apply_tool_span(&span, &mut draft.thread.messages, &mut draft.used))
+                || drafts.iter_mut().any(|draft| {
+                    apply_tool_span(&span, &mut draft.thread.messages, &mut draft.used)
+                });
+            if !applied {
                 out.count_unknown("a tool's span without its call");
             }
         }
     }
 
     fn agent_name(&self, ix: usize) -> String {
+        // The attributes of several conventions, the most exact one first.
         let entry = &self.nodes[ix].entry;
         let keys = [
             "gen_ai.agent.name",
@@ -265,8 +277,9 @@ impl OtlpConversation<'_, '_> {
     fn assign_ids(&self, drafts: &[OtlpTranscriptDraft]) -> OtlpTranscriptIds {
         let mut taken: HashMap<String, usize> = HashMap::new();
         let mut ids = OtlpTranscriptIds::default();
-        for (ix, one) in drafts.iter().enumerate() {
-            let base = match (ids.first.get(&one.owner), one.owner) {
+        for (ix, draft) in drafts.iter().enumerate() {
+            let base = match (ids.first.get(&draft.owner), draft.owner) {
+                // A branch shares the id of its agent's transcript and gets a number below.
                 (Some(first), _) => first.clone(),
                 // The first transcript keeps the plain id, even if the main agent has no messages.
                 (None, Some(agent)) if ix > 0 => format!("{}/{}", self.id, self.agent_name(agent)),
@@ -279,7 +292,7 @@ impl OtlpConversation<'_, '_> {
             } else {
                 format!("{base}/{count}")
             };
-            ids.first.entry(one.owner).or_insert_with(|| id.clone());
+            ids.first.entry(draft.owner).or_insert_with(|| id.clone());
             ids.all.push(id);
         }
         ids
@@ -288,15 +301,16 @@ impl OtlpConversation<'_, '_> {
     fn build_transcript(
         &self,
         ix: usize,
-        one: &mut OtlpTranscriptDraft,
+        draft: &mut OtlpTranscriptDraft,
         ids: &OtlpTranscriptIds,
     ) -> Transcript<'static> {
         Transcript {
             id: SourceText::from(ids.all[ix].clone()),
-            messages: std::mem::take(&mut one.thread.messages),
-            metadata: self.build_metadata(one, ids).finish(),
-            verdicts: if one.first {
-                self.collect_verdicts(ix, one.owner, ids)
+            messages: std::mem::take(&mut draft.thread.messages),
+            metadata: self.build_metadata(draft, ids).finish(),
+            // Verdicts apply to the agent, so only its first transcript has them.
+            verdicts: if draft.first {
+                self.collect_verdicts(ix, draft.owner, ids)
             } else {
                 Vec::new()
             },
@@ -306,28 +320,29 @@ impl OtlpConversation<'_, '_> {
 
     fn build_metadata(
         &self,
-        one: &OtlpTranscriptDraft,
+        draft: &OtlpTranscriptDraft,
         ids: &OtlpTranscriptIds,
     ) -> MetadataBuilder {
         let mut meta = MetadataBuilder::default();
         meta.set("source", "otel");
         let chats: Vec<usize> = self
             .spans_of_kind(&GenAiSpanKind::Chat)
-            .filter(|ix| self.find_owner(*ix) == one.owner)
+            .filter(|ix| self.find_owner(*ix) == draft.owner)
             .collect();
         let model = chats
             .iter()
             .rev()
             .find_map(|ix| metrics::read_model(&self.nodes[*ix].entry.attributes));
         meta.set("model", model);
-        if let Some(parent) = self.parent_reference(one, ids) {
+        if let Some(parent) = self.parent_reference(draft, ids) {
             meta.set("parent", parent);
         }
-        if !one.first {
+        // Times and costs of an agent do not apply to its branches.
+        if !draft.first {
             return meta;
         }
-        let whole = self.find_covering_span(one.owner);
-        let first = whole.or(self.members.first().copied());
+        let covering_span = self.find_covering_span(draft.owner);
+        let first = covering_span.or(self.members.first().copied());
         if let Some(node) = first.map(|ix| &self.nodes[ix]) {
             meta.set(
                 "timestamp",
@@ -335,11 +350,12 @@ impl OtlpConversation<'_, '_> {
             );
             meta.set("trace", &*node.entry.trace_id);
         }
-        let mut failed = chats
+        // Only a failure of the last call ends the agent's work; another call followed the earlier ones.
+        let mut failed_span = chats
             .last()
             .copied()
             .filter(|ix| self.nodes[*ix].entry.status.is_error());
-        if let Some(ix) = whole {
+        if let Some(ix) = covering_span {
             let entry = &self.nodes[ix].entry;
             meta.set("latency_ms", duration_ms(entry));
             if self.nodes[ix].kind == GenAiSpanKind::Agent {
@@ -350,11 +366,11 @@ impl OtlpConversation<'_, '_> {
                     meta.set("cost_usd", metrics::read_cost(&entry.attributes));
                 }
             }
-            failed = Some(ix).filter(|_| entry.status.is_error()).or(failed);
+            failed_span = Some(ix).filter(|_| entry.status.is_error()).or(failed_span);
         }
         meta.set(
             "error",
-            failed.map(|ix| failure_message(&self.nodes[ix].entry)),
+            failed_span.map(|ix| failure_message(&self.nodes[ix].entry)),
         );
         meta
     }
@@ -368,11 +384,13 @@ impl OtlpConversation<'_, '_> {
             .spans_of_kind(&GenAiSpanKind::Agent)
             .filter(|ix| self.find_owner(*ix).is_none())
             .collect();
+        // With several main agents, only their common root covers all work.
         if let [only] = agents[..] {
             return Some(only);
         }
         let is_root = |ix: &usize| self.nodes[*ix].entry.parent_span_id.is_empty();
         let roots: Vec<usize> = self.members.iter().copied().filter(is_root).collect();
+        // A root that is a call covers only itself.
         match roots[..] {
             [only]
                 if !matches!(
@@ -389,16 +407,18 @@ impl OtlpConversation<'_, '_> {
     /// Returns the parent of a sub-agent or branch.
     fn parent_reference(
         &self,
-        one: &OtlpTranscriptDraft,
+        draft: &OtlpTranscriptDraft,
         ids: &OtlpTranscriptIds,
     ) -> Option<Value> {
-        if !one.first {
-            return Some(json!({ "transcript": ids.first.get(&one.owner)? }));
+        // A branch belongs to the first transcript of its agent.
+        if !draft.first {
+            return Some(json!({ "transcript": ids.first.get(&draft.owner)? }));
         }
         let mut call = None;
-        for ix in ancestors(self.nodes, one.owner?).skip(1) {
+        for ix in ancestors(self.nodes, draft.owner?).skip(1) {
             let node = &self.nodes[ix];
             match node.kind {
+                // The call that started the sub-agent is the nearest tool span between both agents.
                 GenAiSpanKind::Tool if call.is_none() => call = ToolSpan::from_span(&node.entry).id,
                 GenAiSpanKind::Agent => {
                     // An agent without messages has no transcript. Then the parent is the next agent above.
@@ -424,11 +444,11 @@ impl OtlpConversation<'_, '_> {
         owner: SpanOwner,
         ids: &OtlpTranscriptIds,
     ) -> Vec<SourceVerdict> {
-        let theirs = |at: &usize| {
-            let of = self.find_owner(*at);
-            of == owner || (ix == 0 && !ids.first.contains_key(&of))
+        let belongs_to_owner = |at: &usize| {
+            let span_owner = self.find_owner(*at);
+            span_owner == owner || (ix == 0 && !ids.first.contains_key(&span_owner))
         };
-        let members = self.members.iter().copied().filter(theirs);
+        let members = self.members.iter().copied().filter(belongs_to_owner);
         members
             .flat_map(|at| self.nodes[at].verdicts.iter().cloned())
             .collect()
@@ -447,6 +467,7 @@ fn place_call(
         match thread.match_call(&span_messages.input, &span_messages.output) {
             ThreadMatch::Continues(known) => {
                 if thread.trace != trace {
+                    // The thread began in an earlier trace, so this trace is not a branch.
                     continued_traces.insert(trace);
                 }
                 thread.extend_with_call(known, span_messages.input, span_messages.output);
@@ -463,7 +484,7 @@ fn place_call(
             ThreadMatch::Unrelated => {}
         }
     }
-    let mut all = span_messages.input;
-    all.extend(span_messages.output);
-    threads.push(MessageThread::new(trace, all));
+    let mut messages = span_messages.input;
+    messages.extend(span_messages.output);
+    threads.push(MessageThread::new(trace, messages));
 }

@@ -1,6 +1,6 @@
-//! The metrics of a span in any dialect: tokens, cost, model, times, and the failure message.
+//! The metrics of a span in any convention: tokens, cost, model, times, and the failure message.
 //!
-//! Responsible for the attribute names of each dialect. Does not read messages.
+//! Responsible for the attribute names of each convention. Does not read messages.
 
 use super::wire::{OtlpAttrs, OtlpEntry};
 use crate::transcript::metadata::{MetadataBuilder, SourceUsage};
@@ -19,6 +19,7 @@ const COST_KEYS: [&str; 7] = [
 pub(super) fn read_usage(attrs: &OtlpAttrs<'_>) -> SourceUsage {
     SourceUsage {
         input: attrs.first_integer(&[
+            // In each list, the semantic conventions come first, then OpenInference and the Vercel AI SDK.
             "gen_ai.usage.input_tokens",
             "gen_ai.usage.prompt_tokens",
             "llm.token_count.prompt",
@@ -79,11 +80,13 @@ pub(super) fn model_call_metadata(entry: &OtlpEntry<'_>, stop: Option<&str>) -> 
     meta.set("usage", read_usage(attrs).to_json());
     meta.set("cost_usd", read_cost(attrs));
     meta.set("model", read_model(attrs));
+    // This attribute is a list with one reason per choice.
     let reasons = attrs.text("gen_ai.response.finish_reasons");
     let reasons: Vec<String> = reasons
         .and_then(|json| serde_json::from_str(&json).ok())
         .unwrap_or_default();
     let finish_reason = || attrs.first_text(&["ai.response.finishReason", "llm.finish_reason"]);
+    // The reason in the messages belongs to the kept choice, so it comes before the list.
     let stop = stop
         .map(str::to_owned)
         .or_else(|| reasons.into_iter().next());
@@ -116,16 +119,16 @@ pub(super) fn failure_message(entry: &OtlpEntry<'_>) -> String {
     if !entry.status.message.is_empty() {
         return entry.status.message.to_string();
     }
-    let thrown = entry
+    let exception = entry
         .events
         .iter()
         .find(|event| &*event.name == "exception");
-    let thrown = thrown.and_then(|event| {
+    let exception = exception.and_then(|event| {
         event
             .attributes
             .first_text(&["exception.message", "exception.type"])
     });
-    let why = thrown.or_else(|| entry.attributes.text("error.type"));
+    let why = exception.or_else(|| entry.attributes.text("error.type"));
     why.map_or_else(
         || "the span has the status ERROR".to_owned(),
         std::borrow::Cow::into_owned,

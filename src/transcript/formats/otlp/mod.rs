@@ -2,7 +2,7 @@
 //! exporter).
 //!
 //! Responsible for the conversion of spans to conversations. Reads the semantic conventions (attributes, events, log
-//! records) and three dialects: `OpenInference`, `OpenLLMetry`, the Vercel AI SDK. Does not guess: a span without a
+//! records) and three other conventions: `OpenInference`, `OpenLLMetry`, the Vercel AI SDK. Does not guess: a span without a
 //! model, a tool or an agent is counted by its operation or name. A conversation without messages is a fault that names
 //! it.
 //!
@@ -12,7 +12,7 @@
 //! transcript there.
 
 mod build;
-mod dialect;
+mod convention;
 mod metrics;
 mod node;
 mod span_kind;
@@ -31,11 +31,11 @@ use super::super::source::SourceFile;
 #[expect(clippy::unnecessary_wraps, reason = "the table's type")]
 pub(super) fn open(
     _source: &SourceFile,
-    look: &FilePreview<'_>,
+    preview: &FilePreview<'_>,
 ) -> Result<Box<dyn TranscriptReader>, TranscriptError> {
     Ok(Box::new(stream::OtlpReader::new(
-        look.record_walker(),
-        look.layout,
+        preview.record_walker(),
+        preview.layout,
     )))
 }
 

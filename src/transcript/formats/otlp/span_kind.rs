@@ -1,4 +1,4 @@
-//! The classification of spans by the names of each dialect: semantic conventions, `OpenInference`, `OpenLLMetry`,
+//! The classification of spans by the names of each convention: semantic conventions, `OpenInference`, `OpenLLMetry`,
 //! Vercel AI SDK.
 //!
 //! Responsible for kinds and ids of spans. Does not read their content.
@@ -40,6 +40,7 @@ pub(super) fn conversation_id<'a>(attrs: &OtlpAttrs<'a>) -> Option<Cow<'a, str>>
 pub(super) fn classify_entry(entry: &OtlpEntry<'_>) -> GenAiSpanKind {
     let attrs = &entry.attributes;
     let other = |name: &str| GenAiSpanKind::Other(name.to_owned());
+    // The Vercel AI SDK comes first, because its spans also have attributes of other conventions.
     if let Some(id) = attrs.text("ai.operationId") {
         return match &*id {
             "ai.toolCall" => GenAiSpanKind::Tool,
@@ -50,6 +51,7 @@ pub(super) fn classify_entry(entry: &OtlpEntry<'_>) -> GenAiSpanKind {
             id => other(id),
         };
     }
+    // The semantic conventions.
     if let Some(operation) = attrs.text("gen_ai.operation.name") {
         return match &*operation {
             "chat" | "generate_content" | "text_completion" => GenAiSpanKind::Chat,
@@ -58,6 +60,7 @@ pub(super) fn classify_entry(entry: &OtlpEntry<'_>) -> GenAiSpanKind {
             operation => other(operation),
         };
     }
+    // OpenInference.
     if let Some(kind) = attrs.text("openinference.span.kind") {
         return match &*kind {
             "LLM" => GenAiSpanKind::Chat,
@@ -66,6 +69,7 @@ pub(super) fn classify_entry(entry: &OtlpEntry<'_>) -> GenAiSpanKind {
             kind => other(kind),
         };
     }
+    // OpenLLMetry, which marks model calls with `llm.request.type` instead.
     match attrs.text("traceloop.span.kind").as_deref() {
         Some("tool") => return GenAiSpanKind::Tool,
         Some("agent") => return GenAiSpanKind::Agent,
@@ -78,7 +82,8 @@ pub(super) fn classify_entry(entry: &OtlpEntry<'_>) -> GenAiSpanKind {
             request => other(request),
         };
     }
-    let says = [
+    // Spans of other instrumentations name no kind, but only model calls have these attributes.
+    let chat_keys = [
         "gen_ai.input.messages",
         "gen_ai.output.messages",
         "gen_ai.request.model",
@@ -86,9 +91,10 @@ pub(super) fn classify_entry(entry: &OtlpEntry<'_>) -> GenAiSpanKind {
         "gen_ai.completion.0.content",
         "llm.input_messages.0.message.role",
     ];
-    if says.iter().any(|key| attrs.has(key)) {
+    if chat_keys.iter().any(|key| attrs.has(key)) {
         return GenAiSpanKind::Chat;
     }
+    // The name of any other span is the kind under which dicta counts it.
     let name = if entry.name.is_empty() {
         "a span without a name"
     } else {

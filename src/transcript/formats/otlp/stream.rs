@@ -10,6 +10,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use super::build::build_transcripts;
+use super::node::RawOtlpEntry;
 use super::span_kind::{GenAiSpanKind, classify_entry, conversation_id, event_name, hash_id};
 use super::wire::{OtlpEntry, OtlpRequest};
 use crate::transcript::detect::split_values;
@@ -89,15 +90,17 @@ impl TraceGrouper {
         let text = record_text(bytes)?;
         let request: OtlpRequest<'_> = serde_json::from_str(text)
             .map_err(|why| format!("the record is not OTLP JSON: {why}"))?;
-        let mut at = RecordPosition {
+        let mut position = RecordPosition {
             start: span.offset,
             end: span.offset + span.len,
             entry_index: 0,
         };
         if request.spans.is_none() && request.logs.is_none() {
+            // A request of the collector may contain only metrics.
             out.count_records(1);
             out.count_unknown("a record without spans (metrics?)");
         }
+        // Spans first: a log record of the same request then finds the group of its span.
         for (resources, is_log) in [(request.spans, false), (request.logs, true)] {
             let scopes = resources
                 .into_iter()
@@ -114,14 +117,14 @@ impl TraceGrouper {
                     continue;
                 };
                 // The raw value borrows from `text`, so the pointers give its offset.
-                let within = raw.get().as_ptr() as usize - text.as_ptr() as usize;
+                let relative_offset = raw.get().as_ptr() as usize - text.as_ptr() as usize;
                 let location = EntryLocation {
-                    offset: span.offset + within as u64,
+                    offset: span.offset + relative_offset as u64,
                     len: u32::try_from(raw.get().len()).unwrap_or(u32::MAX),
                     is_log,
                 };
-                self.add_entry(&entry, location, at, out);
-                at.entry_index += 1;
+                self.add_entry(&entry, location, position, out);
+                position.entry_index += 1;
             }
         }
         Ok(())
@@ -131,10 +134,11 @@ impl TraceGrouper {
         &mut self,
         entry: &OtlpEntry<'_>,
         location: EntryLocation,
-        at: RecordPosition,
+        position: RecordPosition,
         out: &mut TranscriptSink,
     ) {
         let is_gen_ai = if location.is_log {
+            // Other log records, such as those of the application itself, are not part of a conversation.
             let name = event_name(entry);
             if !name.starts_with("gen_ai.") {
                 out.count_unknown(if name.is_empty() {
@@ -149,6 +153,7 @@ impl TraceGrouper {
             match classify_entry(entry) {
                 GenAiSpanKind::Other(name) => {
                     out.count_unknown(&name);
+                    // A span of another kind counts if its events contain messages.
                     entry
                         .events
                         .iter()
@@ -163,9 +168,9 @@ impl TraceGrouper {
             return;
         }
         let id = conversation_id(&entry.attributes).map(|id| hash_id(&id));
-        let group = self.find_or_create_group(trace, id, at);
+        let group = self.find_or_create_group(trace, id, position);
         group.entries.push(location);
-        group.end = group.end.max(at.end);
+        group.end = group.end.max(position.end);
         group.has_root |= !location.is_log && entry.parent_span_id.is_empty();
         group.has_gen_ai |= is_gen_ai;
         self.open_entries += 1;
@@ -176,25 +181,27 @@ impl TraceGrouper {
         &mut self,
         trace: u64,
         id: Option<u64>,
-        at: RecordPosition,
+        position: RecordPosition,
     ) -> &mut TraceGroup {
         let by_trace = self.by_trace.get(&trace).copied();
         let by_id = id.and_then(|id| self.by_conversation.get(&id).copied());
         let number = match (by_trace, by_id) {
+            // One trace and one conversation id connect two groups, which are one from now on.
             (Some(one), Some(other)) if one != other => self.merge_groups(one, other),
             (Some(one), _) | (None, Some(one)) => one,
             (None, None) => {
                 let number = self.next_group;
                 self.next_group = self.next_group.wrapping_add(1);
                 let group = TraceGroup {
-                    start: at.start,
-                    first: at.entry_index,
+                    start: position.start,
+                    first: position.entry_index,
                     ..TraceGroup::default()
                 };
                 self.groups.insert(number, group);
                 number
             }
         };
+        // A new trace or id now leads to this group.
         let group = self.groups.entry(number).or_default();
         if by_trace.is_none() {
             group.traces.push(trace);
@@ -242,21 +249,23 @@ impl TraceGrouper {
 
     /// Removes and returns the groups that are complete after the file was read up to `pos`, in the order of the file.
     fn take_complete(&mut self, pos: u64, all: bool) -> Vec<TraceGroup> {
-        let is_whole = |group: &TraceGroup| {
-            let quiet = pos.saturating_sub(group.end);
-            let enough = if group.has_root && group.ids.is_empty() {
+        let is_complete = |group: &TraceGroup| {
+            let quiet_bytes = pos.saturating_sub(group.end);
+            // Without a conversation id, only the trace counts, and its root span normally ends last.
+            let required_bytes = if group.has_root && group.ids.is_empty() {
                 ROOTED_GROUP_QUIET_BYTES
             } else {
                 GROUP_QUIET_BYTES
             };
-            all || quiet >= enough || group.end - group.start >= MAX_GROUP_BYTES
+            all || quiet_bytes >= required_bytes || group.end - group.start >= MAX_GROUP_BYTES
         };
         let mut numbers: Vec<u32> = self
             .groups
             .iter()
-            .filter(|(_, group)| is_whole(group))
+            .filter(|(_, group)| is_complete(group))
             .map(|(number, _)| *number)
             .collect();
+        // The limit on memory is hard, so one group ends early instead.
         if numbers.is_empty() && self.open_entries > MAX_OPEN_ENTRIES {
             let quietest = self.groups.iter().min_by_key(|(_, group)| group.end);
             numbers.extend(quietest.map(|(number, _)| *number));
@@ -358,24 +367,26 @@ fn push_group(
     source: &SourceFile,
     out: &mut TranscriptSink,
 ) -> Result<(), TranscriptError> {
+    // A group of other spans, such as HTTP requests, was already counted by kind.
     if !group.has_gen_ai {
         return Ok(());
     }
-    let place = group_span(group);
+    let span = group_span(group);
     let total: u64 = group
         .entries
         .iter()
         .map(|location| u64::from(location.len))
         .sum();
-    if place.len >= MAX_RECORD as u64 || total >= MAX_RECORD as u64 {
+    // A larger group could not be read again by its location.
+    if span.len >= MAX_RECORD as u64 || total >= MAX_RECORD as u64 {
         let limit = MAX_RECORD / (1024 * 1024);
-        out.set_span(place);
+        out.set_span(span);
         out.push_fault(format!(
             "the spans of one conversation reach over {limit} MiB or more"
         ));
         return Ok(());
     }
-    let mut raw = Vec::with_capacity(group.entries.len());
+    let mut entries = Vec::with_capacity(group.entries.len());
     for location in &group.entries {
         let bytes = source.read_span(RecordSpan {
             offset: location.offset,
@@ -385,10 +396,13 @@ fn push_group(
         })?;
         // The bytes were text before. If the file changed since, dicta reads the rest.
         if let Ok(text) = String::from_utf8(bytes) {
-            raw.push((location.is_log, text));
+            entries.push(RawOtlpEntry {
+                is_log: location.is_log,
+                text,
+            });
         }
     }
-    build_transcripts(&raw, place, out);
+    build_transcripts(&entries, span, out);
     Ok(())
 }
 
@@ -399,6 +413,7 @@ impl TranscriptReader for OtlpReader {
     ) -> Result<Option<TranscriptBlock>, TranscriptError> {
         let mut out = TranscriptSink::new(std::mem::take(&mut self.tally));
         let mut result = Ok(());
+        // A block has several groups if they are small; one read of the file may complete none.
         while out.byte_count() < BLOCK_SIZE {
             result = if let Some(group) = self.ready.pop_front() {
                 push_group(&group, source, &mut out)
@@ -426,33 +441,36 @@ impl TranscriptReader for OtlpReader {
         let bytes = source.read_span(span)?;
         let mut grouper = TraceGrouper::default();
         let mut ignored = TranscriptSink::new(ReadTally::default());
+        // The same split into records as in the walk, so that the groups are the same.
         let records: Vec<&[u8]> = match self.layout {
             RecordLayout::Lines => bytes.split(|byte| *byte == b'\n').collect(),
             _ => split_values(&bytes).collect(),
         };
         for record in records {
             // The record borrows from `bytes`, so the pointers give its offset.
-            let within = record.as_ptr() as usize - bytes.as_ptr() as usize;
+            let relative_offset = record.as_ptr() as usize - bytes.as_ptr() as usize;
             let record = record.strip_suffix(b"\r").unwrap_or(record);
             if record.trim_ascii().is_empty() {
                 continue;
             }
-            let place = RecordSpan {
-                offset: span.offset + within as u64,
+            let record_span = RecordSpan {
+                offset: span.offset + relative_offset as u64,
                 len: record.len() as u64,
                 ..span
             };
-            let read = grouper.add_record(record, place, &mut ignored);
-            if let (Err(why), BROKEN_RECORD_PART) = (read, span.part) {
+            let added = grouper.add_record(record, record_span, &mut ignored);
+            // Errors of other records do not concern this location.
+            if let (Err(why), BROKEN_RECORD_PART) = (added, span.part) {
                 return Err(source.unknown_error(why));
             }
         }
         let groups = grouper.take_complete(u64::MAX, true);
         let mut out = TranscriptSink::new(ReadTally::default());
-        let is_it = |group: &&TraceGroup| {
+        // The location may contain several groups. The upper bits of `part` identify one.
+        let is_requested = |group: &&TraceGroup| {
             group.start == span.offset && group_span(group).part >> 12 == span.part >> 12
         };
-        for group in groups.iter().filter(is_it) {
+        for group in groups.iter().filter(is_requested) {
             push_group(group, source, &mut out)?;
         }
         out.into_native_at(source, span)

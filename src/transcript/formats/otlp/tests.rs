@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use crate::transcript::formats::story::{fixture, lines, placed, read};
+use crate::transcript::formats::read_back::{fixture, message_lines, read, read_with_spans};
 
 #[test]
-fn every_dialect_tells_the_same_story() {
+fn every_convention_gives_the_same_transcript() {
     for (name, id) in [
         ("openinference", "s1"),
         ("openllmetry", "s1"),
@@ -16,21 +16,21 @@ fn every_dialect_tells_the_same_story() {
     ] {
         let (all, tally) = read(&fixture(&format!("otlp/{name}.jsonl")));
         assert_eq!(all.len(), 1, "{name}");
-        let story = all[0].as_ref().expect("a transcript");
-        assert_eq!(story["id"], id, "{name}");
-        let told = lines(story);
-        assert_eq!(told.len(), 5, "{name}: {told:?}");
-        assert_eq!(told[0], "system Be brief.");
+        let transcript = all[0].as_ref().expect("a transcript");
+        assert_eq!(transcript["id"], id, "{name}");
+        let messages = message_lines(transcript);
+        assert_eq!(messages.len(), 5, "{name}: {messages:?}");
+        assert_eq!(messages[0], "system Be brief.");
         assert!(
-            told[1].starts_with("user Weather in Oslo?"),
-            "{name}: {told:?}"
+            messages[1].starts_with("user Weather in Oslo?"),
+            "{name}: {messages:?}"
         );
         assert!(
-            told[2].contains("get_weather({\"city\":"),
-            "{name}: {told:?}"
+            messages[2].contains("get_weather({\"city\":"),
+            "{name}: {messages:?}"
         );
-        assert_eq!(told[4], "assistant It is 12 degrees in Oslo.");
-        let messages = &story["messages"];
+        assert_eq!(messages[4], "assistant It is 12 degrees in Oslo.");
+        let messages = &transcript["messages"];
         assert_eq!(messages[3]["tool_call_id"], "call_1", "{name}");
         assert_eq!(messages[3]["metadata"]["is_error"], false, "{name}");
         assert!(
@@ -44,9 +44,9 @@ fn every_dialect_tells_the_same_story() {
             assert!(meta["latency_ms"].as_f64() > Some(0.0), "{name}");
             assert!(meta["stop_reason"].is_string(), "{name}");
         }
-        assert_eq!(story["metadata"]["source"], "otel");
+        assert_eq!(transcript["metadata"]["source"], "otel");
         assert!(
-            story["metadata"]["latency_ms"].as_f64() > Some(0.0),
+            transcript["metadata"]["latency_ms"].as_f64() > Some(0.0),
             "{name}"
         );
         assert_eq!((tally.records, tally.unknown_count()), (4, 0), "{name}");
@@ -54,23 +54,23 @@ fn every_dialect_tells_the_same_story() {
 }
 
 #[test]
-fn thoughts_that_are_told_only_when_repeated_stand_where_they_were() {
+fn reasoning_from_a_repeated_reply_goes_to_the_reply() {
     let (all, _) = read(&fixture("otlp/vercel_ai.jsonl"));
-    let story = all[0].as_ref().expect("a transcript");
+    let transcript = all[0].as_ref().expect("a transcript");
     assert_eq!(
-        story["messages"][2]["content"][0]["reasoning"],
+        transcript["messages"][2]["content"][0]["reasoning"],
         "I need the weather."
     );
 }
 
 #[test]
-fn the_conventions_keep_media_thoughts_and_arguments() {
+fn conventions_keep_media_reasoning_and_arguments() {
     let (all, tally) = read(&fixture("otlp/official_genai.jsonl"));
     // Three traces without a conversation's id: nothing says that they belong together.
     assert_eq!(all.len(), 2);
     let last = all[1].as_ref().expect("a transcript");
     assert_eq!(
-        lines(last),
+        message_lines(last),
         [
             "system Be brief.",
             "user Weather in Oslo? | <uri> | <blob>",
@@ -83,21 +83,24 @@ fn the_conventions_keep_media_thoughts_and_arguments() {
 }
 
 #[test]
-fn content_in_log_records_is_read_beside_the_spans() {
+fn content_in_log_records_joins_its_span() {
     let mut both = fixture("otlp/official_events_logs.jsonl");
     let (alone, _) = read(&both);
-    assert_eq!(lines(alone[0].as_ref().expect("a transcript")).len(), 5);
+    assert_eq!(
+        message_lines(alone[0].as_ref().expect("a transcript")).len(),
+        5
+    );
     both.extend(fixture("otlp/official_events.jsonl"));
     let (all, tally) = read(&both);
-    let story = all[0].as_ref().expect("a transcript");
-    assert_eq!((all.len(), &story["id"]), (1, &json!("s1")));
-    assert_eq!(story["messages"][2]["metadata"]["usage"]["input"], 40);
-    assert_eq!(story["messages"][3]["metadata"]["is_error"], false);
+    let transcript = all[0].as_ref().expect("a transcript");
+    assert_eq!((all.len(), &transcript["id"]), (1, &json!("s1")));
+    assert_eq!(transcript["messages"][2]["metadata"]["usage"]["input"], 40);
+    assert_eq!(transcript["messages"][3]["metadata"]["is_error"], false);
     assert_eq!(tally.unknown_count(), 0);
 }
 
 #[test]
-fn spans_without_content_say_what_to_switch_on() {
+fn spans_without_content_name_the_setting() {
     for name in [
         "otlp/official_nocontent.jsonl",
         "otlp/official_events.jsonl",
@@ -122,7 +125,7 @@ fn agents_below_agents_failing_tools_and_verdicts() {
     assert_eq!(all.len(), 2);
     let main = all[0];
     assert_eq!(
-        lines(main),
+        message_lines(main),
         [
             "system Be kind.",
             "user Refund order 7, please.",
@@ -155,7 +158,10 @@ fn agents_below_agents_failing_tools_and_verdicts() {
         json!({"transcript": "conv-1", "tool_call_id": "c2"})
     );
     assert_eq!(sub["metadata"]["usage"], json!({"input": 9, "output": 4}));
-    assert_eq!(lines(sub), ["user refunds", "assistant Within 30 days."]);
+    assert_eq!(
+        message_lines(sub),
+        ["user refunds", "assistant Within 30 days."]
+    );
     assert_eq!(
         tally.unknown.iter().collect::<Vec<_>>(),
         [(&"GET".to_owned(), &1)]
@@ -210,7 +216,7 @@ fn chat(
 }
 
 #[test]
-fn a_conversation_over_traces_says_everything_once() {
+fn conversation_over_several_traces_has_each_message_once() {
     let with_history =
         chat("t1", "", 1, "s", &["a"], "b") + &chat("t2", "", 2, "s", &["a", "b", "c"], "d");
     let without = chat("t1", "", 1, "s", &["a"], "b") + &chat("t2", "", 2, "s", &["c"], "d");
@@ -224,14 +230,17 @@ fn a_conversation_over_traces_says_everything_once() {
     ] {
         let (all, _) = read(file.as_bytes());
         assert_eq!(all.len(), 1, "{expected}");
-        let told = lines(all[0].as_ref().expect("a transcript"));
-        let told: String = told.iter().filter_map(|line| line.chars().last()).collect();
-        assert_eq!(told, expected);
+        let messages = message_lines(all[0].as_ref().expect("a transcript"));
+        let messages: String = messages
+            .iter()
+            .filter_map(|line| line.chars().last())
+            .collect();
+        assert_eq!(messages, expected);
     }
 }
 
 #[test]
-fn within_a_trace_what_has_nothing_in_common_is_a_branch() {
+fn unrelated_threads_of_one_trace_are_branches() {
     let file = chat("t", "r", 1, "", &["a"], "b")
         + &chat("t", "r", 2, "", &["name this"], "title")
         + &chat("t", "r", 3, "", &["a", "b", "c"], "d")
@@ -243,20 +252,26 @@ fn within_a_trace_what_has_nothing_in_common_is_a_branch() {
         .map(|one| one.as_ref().expect("a transcript"))
         .collect();
     assert_eq!(all.len(), 2);
-    assert_eq!((&all[0]["id"], lines(all[0]).len()), (&json!("t"), 4));
-    assert_eq!((&all[1]["id"], lines(all[1]).len()), (&json!("t/2"), 2));
+    assert_eq!(
+        (&all[0]["id"], message_lines(all[0]).len()),
+        (&json!("t"), 4)
+    );
+    assert_eq!(
+        (&all[1]["id"], message_lines(all[1]).len()),
+        (&json!("t/2"), 2)
+    );
     assert_eq!(all[1]["metadata"]["parent"]["transcript"], "t");
 }
 
 #[test]
-fn traces_are_handed_out_long_before_the_end_and_late_spans_are_counted() {
+fn traces_are_returned_before_the_end_and_late_spans_are_counted() {
     let mut file = chat("t1", "r", 1, "", &["a"], "b") + &span("t1", "r", "", 0, &[]);
     let filler = "x".repeat(100_000);
     for nth in 0..80 {
         file += &chat(&format!("f{nth}"), "", 10 + nth, "", &[&filler], "y");
     }
     file += &chat("t1", "r", 200, "", &["a", "b", "c"], "d");
-    let (all, tally) = placed(file.as_bytes());
+    let (all, tally) = read_with_spans(file.as_bytes());
     assert_eq!(all.len(), 81);
     assert_eq!(all[0].1.as_ref().expect("a transcript")["id"], "t1");
     assert_eq!(tally.unknown["a late span (its trace was handed out)"], 1);
@@ -265,7 +280,7 @@ fn traces_are_handed_out_long_before_the_end_and_late_spans_are_counted() {
 }
 
 #[test]
-fn many_conversations_in_one_record_are_told_apart() {
+fn conversations_in_one_record_are_split() {
     let mut spans = Vec::new();
     for nth in 0..40 {
         let line = chat(&format!("t{nth}"), "", nth, "", &["a"], &format!("b{nth}"));
@@ -276,9 +291,9 @@ fn many_conversations_in_one_record_are_told_apart() {
     let file = serde_json::to_string_pretty(&json!({ "resourceSpans": spans })).expect("JSON");
     let (all, tally) = read(file.as_bytes());
     assert_eq!((all.len(), tally.records), (40, 40));
-    for (nth, story) in all.iter().enumerate() {
+    for (nth, transcript) in all.iter().enumerate() {
         assert_eq!(
-            story.as_ref().expect("a transcript")["id"],
+            transcript.as_ref().expect("a transcript")["id"],
             format!("t{nth}")
         );
     }

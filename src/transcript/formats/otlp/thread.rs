@@ -17,8 +17,16 @@ pub(super) struct MessageThread {
     pub(super) messages: Vec<TranscriptMessage<'static>>,
     /// The hash of the trace of the first call.
     pub(super) trace: u64,
-    /// The comparison key and the index of each message, except instructions.
-    message_keys: Vec<(u64, usize)>,
+    /// The comparison keys of the messages, except instructions.
+    message_keys: Vec<MessageKey>,
+}
+
+/// The comparison key of a message of a thread.
+#[derive(Debug)]
+struct MessageKey {
+    key: u64,
+    /// The index of the message in the thread.
+    message_index: usize,
 }
 
 /// The relation of a call to a thread.
@@ -54,23 +62,26 @@ impl MessageThread {
         input: &[TranscriptMessage<'static>],
         output: &[TranscriptMessage<'static>],
     ) -> ThreadMatch {
-        let asked: Vec<u64> = input.iter().filter_map(message_key).collect();
-        let answered: Vec<u64> = output.iter().filter_map(message_key).collect();
-        let own: Vec<u64> = self.message_keys.iter().map(|(mark, _)| *mark).collect();
-        let whole = [&asked[..], &answered[..]].concat();
-        if !whole.is_empty() && own.starts_with(&whole) {
+        let input_keys: Vec<u64> = input.iter().filter_map(message_key).collect();
+        let output_keys: Vec<u64> = output.iter().filter_map(message_key).collect();
+        let thread_keys: Vec<u64> = self.message_keys.iter().map(|known| known.key).collect();
+        let call_keys = [&input_keys[..], &output_keys[..]].concat();
+        // The call is the beginning of the thread, so another span already recorded it.
+        if !call_keys.is_empty() && thread_keys.starts_with(&call_keys) {
             return ThreadMatch::Contained;
         }
-        if own.is_empty() {
+        // A thread of instructions only has nothing to compare.
+        if thread_keys.is_empty() {
             return ThreadMatch::Unrelated;
         }
-        let most = own.len().min(asked.len());
-        let overlaps = |known: &usize| own[own.len() - known..] == asked[..*known];
+        let max_overlap = thread_keys.len().min(input_keys.len());
+        let overlaps =
+            |known: &usize| thread_keys[thread_keys.len() - known..] == input_keys[..*known];
         // The longest overlap wins: a shorter one can occur by chance.
-        let known = (1..=most).rev().find(overlaps);
+        let known = (1..=max_overlap).rev().find(overlaps);
         match known {
             // One equal message, such as a short greeting, is not enough for a moving window.
-            Some(known) if known == own.len() || known > 1 => ThreadMatch::Continues(known),
+            Some(known) if known == thread_keys.len() || known > 1 => ThreadMatch::Continues(known),
             _ => ThreadMatch::Unrelated,
         }
     }
@@ -89,21 +100,25 @@ impl MessageThread {
 
     /// Adds reasoning that a span records only when it repeats the reply.
     fn add_reasoning(&mut self, known: usize, input: &[TranscriptMessage<'static>]) {
-        let own = &self.message_keys[self.message_keys.len() - known..];
+        let known_keys = &self.message_keys[self.message_keys.len() - known..];
+        // `message_keys` has no instructions, so the input is compared without them.
         let repeated = input
             .iter()
             .filter(|message| message.role != MessageRole::System);
-        for ((_, at), message) in own.iter().zip(repeated) {
-            let own = &mut self.messages[*at];
+        for (known, message) in known_keys.iter().zip(repeated) {
+            let thread_message = &mut self.messages[known.message_index];
             let is_thought =
                 |part: &TranscriptPart<'_>| matches!(part, TranscriptPart::Reasoning(_));
-            if message.role == MessageRole::Assistant && !own.parts.iter().any(is_thought) {
+            // Reasoning that the thread already has is not added twice.
+            if message.role == MessageRole::Assistant
+                && !thread_message.parts.iter().any(is_thought)
+            {
                 let thoughts = message
                     .parts
                     .iter()
                     .filter(|part| is_thought(part))
                     .cloned();
-                own.parts.splice(0..0, thoughts);
+                thread_message.parts.splice(0..0, thoughts);
             }
         }
     }
@@ -120,22 +135,27 @@ impl MessageThread {
         output: &[TranscriptMessage<'static>],
     ) -> Option<usize> {
         let count = input.iter().chain(output).filter_map(message_key).count();
-        Some(self.message_keys.get(count.checked_sub(1)?)?.1)
+        let last = self.message_keys.get(count.checked_sub(1)?)?;
+        Some(last.message_index)
     }
 
-    fn append(&mut self, messages: Vec<TranscriptMessage<'static>>, mut pass: usize) {
+    fn append(&mut self, messages: Vec<TranscriptMessage<'static>>, mut skip_count: usize) {
         for message in messages {
             match message_key(&message) {
-                Some(_) if pass > 0 => pass -= 1,
-                Some(mark) => {
-                    self.message_keys.push((mark, self.messages.len()));
+                Some(_) if skip_count > 0 => skip_count -= 1,
+                Some(key) => {
+                    let message_index = self.messages.len();
+                    self.message_keys.push(MessageKey { key, message_index });
                     self.messages.push(message);
                 }
                 None => {
                     // Instructions appear once, and never again from the known part.
-                    let known = self.messages.iter().any(|one| one.parts == message.parts);
-                    let early = pass > 0 && !self.messages.is_empty();
-                    if !known && !early {
+                    let is_known = self
+                        .messages
+                        .iter()
+                        .any(|existing| existing.parts == message.parts);
+                    let is_before_new = skip_count > 0 && !self.messages.is_empty();
+                    if !is_known && !is_before_new {
                         self.messages.push(message);
                     }
                 }
@@ -146,14 +166,17 @@ impl MessageThread {
 
 /// Returns the comparison key of a message; `None` for instructions.
 fn message_key(message: &TranscriptMessage<'_>) -> Option<u64> {
+    // Instructions may change between calls of one conversation.
     if message.role == MessageRole::System {
         return None;
     }
+    // A hash keeps the threads small: only equality matters.
     let mut hash = DefaultHasher::new();
     message.role.as_str().hash(&mut hash);
     let mut calls = 0;
     for part in &message.parts {
         match part {
+            // Only the name: programs reformat the arguments when they repeat a call.
             TranscriptPart::ToolCall(call) => {
                 calls += 1;
                 call.name.hash(&mut hash);
@@ -162,6 +185,7 @@ fn message_key(message: &TranscriptMessage<'_>) -> Option<u64> {
             _ => {}
         }
     }
+    // Text counts only without calls, because many programs drop it next to calls.
     if calls == 0 {
         message.text().trim().hash(&mut hash);
     }
@@ -174,8 +198,13 @@ pub(super) fn set_metrics(
     meta: Option<JsonText<'static>>,
 ) {
     // Metadata with token counts comes from the model call itself; a wrapper has none.
-    let has = |meta: &JsonText<'_>| meta.get().contains("\"usage\"");
-    if message.metadata.as_ref().is_none_or(|own| !has(own)) && meta.is_some() {
+    let has_usage = |meta: &JsonText<'_>| meta.get().contains("\"usage\"");
+    if message
+        .metadata
+        .as_ref()
+        .is_none_or(|existing| !has_usage(existing))
+        && meta.is_some()
+    {
         message.metadata = meta;
     }
 }
@@ -187,16 +216,17 @@ pub(super) fn join_threads(
     continued_traces: &HashSet<u64>,
 ) -> Vec<MessageThread> {
     let mut traces: Vec<u64> = Vec::new();
+    // A trace that continues a thread has its messages there already.
     for thread in &threads {
         if !traces.contains(&thread.trace) && !continued_traces.contains(&thread.trace) {
             traces.push(thread.trace);
         }
     }
-    let mut rest: Vec<Option<MessageThread>> = threads.into_iter().map(Some).collect();
+    let mut remaining: Vec<Option<MessageThread>> = threads.into_iter().map(Some).collect();
     let mut main: Option<MessageThread> = None;
     for trace in traces {
         let mut longest: Option<(usize, usize)> = None;
-        for (at, thread) in rest.iter().enumerate() {
+        for (at, thread) in remaining.iter().enumerate() {
             if let Some(thread) = thread
                 && thread.trace == trace
                 // Of equally long threads, the later one counts.
@@ -205,7 +235,7 @@ pub(super) fn join_threads(
                 longest = Some((at, thread.len()));
             }
         }
-        let Some(thread) = longest.and_then(|(at, _)| rest[at].take()) else {
+        let Some(thread) = longest.and_then(|(at, _)| remaining[at].take()) else {
             continue;
         };
         match &mut main {
@@ -213,5 +243,8 @@ pub(super) fn join_threads(
             Some(main) => main.append_thread(thread),
         }
     }
-    main.into_iter().chain(rest.into_iter().flatten()).collect()
+    // The main thread first; the rest are branches.
+    main.into_iter()
+        .chain(remaining.into_iter().flatten())
+        .collect()
 }

@@ -27,6 +27,7 @@ pub(super) struct ToolSpan {
 impl ToolSpan {
     pub(super) fn from_span(entry: &OtlpEntry<'_>) -> Self {
         let attrs = &entry.attributes;
+        // The attributes of all conventions, the semantic conventions first.
         let first_text = |keys: &[&str]| attrs.first_text(keys).map(std::borrow::Cow::into_owned);
         let name = first_text(&[
             "gen_ai.tool.name",
@@ -61,6 +62,7 @@ impl ToolSpan {
                 "tool.parameters",
                 "traceloop.entity.input",
             ]),
+            // A failed tool may have no result, only the message of its exception.
             result: result.or_else(|| is_error.then(|| failure_message(entry))),
             is_error,
             duration_ms: duration_ms(entry),
@@ -69,9 +71,9 @@ impl ToolSpan {
     }
 }
 
-/// The location of a call in the messages.
-struct CallLocation<'m> {
-    message: usize,
+/// A call with the index of its message.
+struct IndexedToolCall<'m> {
+    message_index: usize,
     id: &'m str,
     name: &'m str,
     arguments: &'m str,
@@ -85,18 +87,18 @@ pub(super) fn apply_tool_span(
 ) -> bool {
     let calls = list_calls(messages);
     // Equal calls need one span each.
-    let free = |(at, _): &(usize, &CallLocation<'_>)| !used.contains(at);
-    let find = |is: &dyn Fn(&CallLocation<'_>) -> bool| {
+    let is_unused = |(index, _): &(usize, &IndexedToolCall<'_>)| !used.contains(index);
+    let find = |is: &dyn Fn(&IndexedToolCall<'_>) -> bool| {
         calls
             .iter()
             .enumerate()
-            .filter(free)
+            .filter(is_unused)
             .find(|(_, call)| is(call))
             .map(|(at, _)| at)
     };
     // Programs differ in the white space of arguments.
     let arguments = span.arguments.as_deref().map(compact_json);
-    let alike = |call: &CallLocation<'_>| {
+    let has_same_arguments = |call: &IndexedToolCall<'_>| {
         call.name == span.name && arguments.as_deref() == Some(&*compact_json(call.arguments))
     };
     let by_id = span
@@ -109,47 +111,48 @@ pub(super) fn apply_tool_span(
             // The name alone is too weak for a span whose id matches no call.
             .then(|| find(&|call| call.name == span.name))?
     };
-    let Some(at) = by_id.or_else(|| find(&alike)).or_else(by_name) else {
+    let Some(at) = by_id.or_else(|| find(&has_same_arguments)).or_else(by_name) else {
         return false;
     };
     let call = &calls[at];
-    let (message, id) = (call.message, call.id.to_owned());
-    let within = calls[..at]
+    let (message, id) = (call.message_index, call.id.to_owned());
+    let index_in_message = calls[..at]
         .iter()
         .rev()
-        .take_while(|one| one.message == message)
+        .take_while(|other| other.message_index == message)
         .count();
     used.insert(at);
+    // The messages may leave out the arguments, which the span has.
     if let (true, Some(arguments)) = (call.arguments.is_empty(), &span.arguments) {
-        set_arguments(&mut messages[message], within, arguments);
+        set_arguments(&mut messages[message], index_in_message, arguments);
     }
-    let answers = messages[message + 1..].iter().enumerate();
-    let answers: Vec<usize> = answers
+    let results = messages[message + 1..].iter().enumerate();
+    let results: Vec<usize> = results
         // Without an id, only the results directly after the call can belong to it.
         .take_while(|(_, one)| !id.is_empty() || one.role == MessageRole::Tool)
         .filter(|(_, one)| matches!(one.parts.first(), Some(TranscriptPart::ToolResult(result)) if *result.call_id == *id))
         .map(|(at, _)| message + 1 + at)
         .collect();
     // Without ids, results have the same order as calls.
-    let answer = if id.is_empty() {
-        answers.get(within)
+    let result_index = if id.is_empty() {
+        results.get(index_in_message)
     } else {
-        answers.first()
+        results.first()
     };
-    match answer {
-        Some(answer) => update_result(span, &mut messages[*answer]),
+    match result_index {
+        Some(result_index) => update_result(span, &mut messages[*result_index]),
         None => insert_result(span, id, message, messages),
     }
     true
 }
 
-fn list_calls<'m>(messages: &'m [TranscriptMessage<'static>]) -> Vec<CallLocation<'m>> {
-    let mut found = Vec::new();
-    for (message, one) in messages.iter().enumerate() {
-        for part in &one.parts {
+fn list_calls<'m>(messages: &'m [TranscriptMessage<'static>]) -> Vec<IndexedToolCall<'m>> {
+    let mut calls = Vec::new();
+    for (message_index, message) in messages.iter().enumerate() {
+        for part in &message.parts {
             if let TranscriptPart::ToolCall(call) = part {
-                found.push(CallLocation {
-                    message,
+                calls.push(IndexedToolCall {
+                    message_index,
                     id: &call.id,
                     name: &call.name,
                     arguments: &call.arguments,
@@ -157,15 +160,19 @@ fn list_calls<'m>(messages: &'m [TranscriptMessage<'static>]) -> Vec<CallLocatio
             }
         }
     }
-    found
+    calls
 }
 
-fn set_arguments(message: &mut TranscriptMessage<'static>, within: usize, arguments: &str) {
+fn set_arguments(
+    message: &mut TranscriptMessage<'static>,
+    index_in_message: usize,
+    arguments: &str,
+) {
     let calls = message.parts.iter_mut().filter_map(|part| match part {
         TranscriptPart::ToolCall(call) => Some(call),
         _ => None,
     });
-    if let Some(call) = calls.into_iter().nth(within) {
+    if let Some(call) = calls.into_iter().nth(index_in_message) {
         call.arguments = SourceText::from(arguments.to_owned());
     }
 }
@@ -173,11 +180,12 @@ fn set_arguments(message: &mut TranscriptMessage<'static>, within: usize, argume
 /// Adds the data of a span to an existing result.
 fn update_result(span: &ToolSpan, message: &mut TranscriptMessage<'static>) {
     if let Some(TranscriptPart::ToolResult(result)) = message.parts.first_mut() {
+        // The messages are closer to what the model got, so their values take precedence.
         result.is_error = result.is_error.or(Some(span.is_error));
         result.duration_ms = result.duration_ms.or(span.duration_ms);
     }
     if message.metadata.is_none() {
-        message.metadata = end_metadata(span);
+        message.metadata = end_time_metadata(span);
     }
 }
 
@@ -190,9 +198,10 @@ fn insert_result(
 ) {
     // A span without a result adds nothing to the conversation.
     let Some(result) = &span.result else { return };
-    let behind = messages[call + 1..]
+    // Results of parallel calls follow the message; the new one goes after them.
+    let result_count = messages[call + 1..]
         .iter()
-        .take_while(|one| one.role == MessageRole::Tool)
+        .take_while(|message| message.role == MessageRole::Tool)
         .count();
     let part = TranscriptPart::ToolResult(ToolResult {
         call_id: SourceText::from(id),
@@ -201,16 +210,16 @@ fn insert_result(
         duration_ms: span.duration_ms,
     });
     messages.insert(
-        call + 1 + behind,
+        call + 1 + result_count,
         TranscriptMessage {
             role: MessageRole::Tool,
             parts: vec![part],
-            metadata: end_metadata(span),
+            metadata: end_time_metadata(span),
         },
     );
 }
 
-fn end_metadata(span: &ToolSpan) -> Option<crate::model::JsonText<'static>> {
+fn end_time_metadata(span: &ToolSpan) -> Option<crate::model::JsonText<'static>> {
     let mut meta = MetadataBuilder::default();
     meta.set("timestamp", span.ended.clone());
     meta.finish()

@@ -21,6 +21,7 @@ pub(super) fn parse_verdict(attrs: &OtlpAttrs<'_>) -> SourceVerdict {
     let label = text("gen_ai.evaluation.score.label");
     let score = attrs.first_number(&["gen_ai.evaluation.score.value"]);
     let value = match (&label, score) {
+        // The label is what the evaluator decided, so it comes before the number.
         (Some(label), _) => RawJson::from_serializable(label).ok(),
         (None, Some(score)) => RawJson::from_serializable(&score).ok(),
         (None, None) => None,
@@ -35,10 +36,12 @@ pub(super) fn parse_verdict(attrs: &OtlpAttrs<'_>) -> SourceVerdict {
         reasoning: text("gen_ai.evaluation.explanation"),
         error: text("error.type"),
     };
+    // A failed evaluation decided nothing, whatever its other attributes are.
     if verdict.error.is_none() {
         verdict.passed = match label.as_deref().map(str::to_ascii_lowercase).as_deref() {
             Some("pass" | "passed") => Some(true),
             Some("fail" | "failed") => Some(false),
+            // Other labels, such as `relevant`, do not state pass or fail.
             _ => None,
         };
         verdict.score = score.filter(|score| (0.0..=1.0).contains(score));

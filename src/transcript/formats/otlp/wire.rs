@@ -102,6 +102,7 @@ pub(super) struct OtlpStatus<'a> {
 impl OtlpStatus<'_> {
     /// Returns true if the span failed.
     pub(super) fn is_error(&self) -> bool {
+        // OTLP JSON writes the code as a number, its name, or a number in a string.
         let code = self.code.map(RawValue::get);
         matches!(code, Some("2" | "\"STATUS_CODE_ERROR\"" | "\"2\""))
     }
@@ -186,8 +187,9 @@ impl<'a> OtlpAttrs<'a> {
     pub(super) fn first_integer(&self, keys: &[&str]) -> Option<u64> {
         keys.iter().find_map(|key| {
             let text = self.text(key)?;
-            let whole = text.strip_suffix(".0").unwrap_or(&text);
-            whole.parse().ok()
+            // Some exporters write whole numbers as doubles.
+            let digits = text.strip_suffix(".0").unwrap_or(&text);
+            digits.parse().ok()
         })
     }
 
@@ -254,6 +256,7 @@ fn parse_any_value(raw: &RawValue) -> Option<OtlpAnyValue<'_>> {
 
 /// Writes a wrapped value as plain JSON.
 fn write_json(raw: &RawValue, out: &mut String, depth: usize) {
+    // The depth limit protects the stack; deeper values stay in OTLP's wrapper.
     let Some(any) = parse_any_value(raw).filter(|_| depth < MAX_VALUE_DEPTH) else {
         out.push_str(raw.get());
         return;
@@ -275,6 +278,7 @@ fn write_json(raw: &RawValue, out: &mut String, depth: usize) {
         }
         out.push('}');
     } else if let Some(number) = number {
+        // A number in a string becomes a number, because OTLP writes int64 as text.
         let text = as_json_string(number);
         let is_number = |text: &Cow<'_, str>| {
             text.starts_with(|c: char| c == '-' || c.is_ascii_digit())
@@ -320,7 +324,7 @@ fn lenient<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
 fn nanos<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
     let raw = <&'de RawValue>::deserialize(from)?;
     let text = as_json_string(raw).unwrap_or(Cow::Borrowed(raw.get()));
-    let whole = text.parse::<u64>().ok();
+    let integer = text.parse::<u64>().ok();
     // Some exporters write floats: 1.795e18.
     let float = || text.parse::<f64>().ok().filter(|n| *n >= 1.0);
     #[expect(
@@ -328,7 +332,7 @@ fn nanos<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
         clippy::cast_sign_loss,
         reason = "as saturates"
     )]
-    Ok(whole
+    Ok(integer
         .or_else(|| float().map(|n| n as u64))
         .filter(|n| *n > 0))
 }

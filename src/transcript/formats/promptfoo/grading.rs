@@ -63,29 +63,31 @@ pub(super) struct PromptfooOutcome<'a> {
 /// Returns the verdicts of one result. The error is a sentence fragment about an invalid grading.
 pub(super) fn parse_verdicts(
     grading: Option<&RawValue>,
-    own: &PromptfooOutcome<'_>,
+    outcome: &PromptfooOutcome<'_>,
 ) -> Result<Vec<SourceVerdict>, String> {
-    let whole = match grading.filter(|raw| raw.get() != "null") {
+    let root = match grading.filter(|raw| raw.get() != "null") {
         Some(raw) => parse_grading(raw).ok_or("its `gradingResult` is not an object")?,
         None => PromptfooGradingNode::default(),
     };
-    let mut found = GradingVerdicts::default();
-    found.add_components(whole.components, MAX_DEPTH);
+    let mut collected = GradingVerdicts::default();
+    collected.add_components(root.components, MAX_DEPTH);
     let GradingVerdicts {
         verdicts: mut all,
         human,
         ..
-    } = found;
+    } = collected;
+    // With a person's rating, `overall` repeats that rating, which is a label.
     if !human {
-        let whole = PromptfooGradingNode {
-            pass: whole.pass.or(own.pass),
-            score: whole.score.or(own.score),
-            ..whole
+        let root = PromptfooGradingNode {
+            pass: root.pass.or(outcome.pass),
+            score: root.score.or(outcome.score),
+            ..root
         };
-        let mut overall = whole.to_verdict("overall".to_owned());
-        if let Some(why) = &own.provider_error {
+        let mut overall = root.to_verdict("overall".to_owned());
+        if let Some(why) = &outcome.provider_error {
             overall = with_error(overall, why.clone());
         }
+        // A result without any statement of pass or score has no verdict.
         if overall.passed.is_some() || overall.score.is_some() || overall.error.is_some() {
             all.push(overall);
         }
@@ -102,37 +104,42 @@ struct GradingVerdicts {
 
 impl GradingVerdicts {
     fn add_components(&mut self, list: Option<&RawValue>, deep: u8) {
+        // The limit on depth protects the stack.
         let Some(list) = list.filter(|_| deep > 0) else {
             return;
         };
         let list: Vec<&RawValue> = serde_json::from_str(list.get()).unwrap_or_default();
         for raw in &list {
-            let Some(one) = parse_grading(raw) else {
+            let Some(component) = parse_grading(raw) else {
                 continue;
             };
-            let assertion = one.assertion();
+            let assertion = component.assertion();
             let kind = assertion.as_ref().and_then(|assertion| assertion.kind());
             if kind == Some("human") {
                 self.human = true;
                 continue;
             }
-            let within: Vec<&RawValue> = one
+            let nested: Vec<&RawValue> = component
                 .components
-                .and_then(|within| serde_json::from_str(within.get()).ok())
+                .and_then(|nested| serde_json::from_str(nested.get()).ok())
                 .unwrap_or_default();
-            if assertion.is_some() || within.is_empty() {
+            // A leaf, or a set that names its own assertion.
+            if assertion.is_some() || nested.is_empty() {
                 let name = assertion.as_ref().and_then(PromptfooAssertionNode::name);
                 let name = self.unique_name(name.unwrap_or("component"));
-                self.verdicts.push(one.to_verdict(name));
+                self.verdicts.push(component.to_verdict(name));
                 continue;
             }
             // promptfoo repeats the components of a set next to it, with other white space.
-            let beside = |raw: &&RawValue| {
-                let wanted = parse_value(raw);
-                wanted.is_some() && list.iter().any(|other| parse_value(other) == wanted)
+            let is_copied = |raw: &&RawValue| {
+                let component_value = parse_value(raw);
+                component_value.is_some()
+                    && list
+                        .iter()
+                        .any(|other| parse_value(other) == component_value)
             };
-            if !within.iter().all(beside) {
-                self.add_components(one.components, deep - 1);
+            if !nested.iter().all(is_copied) {
+                self.add_components(component.components, deep - 1);
             }
         }
     }
@@ -165,11 +172,13 @@ impl<'a> PromptfooGradingNode<'a> {
 
     fn to_verdict(&self, eval: String) -> SourceVerdict {
         let reasoning: Option<String> = parse_or_none(self.reason);
+        // A null score is absent.
         let score = self.score.filter(|raw| raw.get() != "null");
         let verdict = SourceVerdict {
             judge: "promptfoo".to_owned(),
             eval,
             passed: parse_or_none(self.pass),
+            // A score on another scale is only in `value`.
             score: parse_or_none(score).filter(|score| (0.0..=1.0).contains(score)),
             value: score.and_then(|raw| RawJson::parse(raw.get()).ok()),
             reasoning: reasoning.filter(|reason| !reason.is_empty()),
@@ -186,6 +195,7 @@ impl<'a> PromptfooGradingNode<'a> {
     fn grader_error(&self, reason: &str) -> Option<String> {
         let ObjectOnly(meta) =
             parse_or_none::<ObjectOnly<PromptfooGraderMetadata<'_>>>(self.metadata)?;
+        // `graderError` is true or a message.
         match meta.error?.get() {
             "true" => Some(reason.to_owned()),
             "false" | "null" | "\"\"" => None,

@@ -66,7 +66,7 @@ fn names<'t>(transcript: &'t Transcript<'_>) -> Vec<&'t str> {
 }
 
 #[test]
-fn a_result_of_the_third_format_is_prompt_and_answer_with_its_numbers() {
+fn third_format_gives_prompt_output_and_metrics() {
     let all = good(&fixture("v3.json"));
     assert_eq!(all.len(), 7);
     // An object is its JSON, as written.
@@ -74,34 +74,34 @@ fn a_result_of_the_third_format_is_prompt_and_answer_with_its_numbers() {
     assert_eq!(object.id.len(), 36, "the result's own id");
     assert_eq!(object.messages.len(), 2);
     assert!(object.messages[1].text().starts_with('{'), "{object:?}");
-    let own = object.messages[1]
+    let reply_metadata = object.messages[1]
         .metadata
         .as_ref()
         .expect("numbers")
         .parse_value();
-    assert_eq!(own["latency_ms"], 3);
-    assert_eq!(own["cost_usd"], 0.002);
-    assert_eq!(own["usage"]["total"], 12);
-    let told = meta(object);
-    assert_eq!(told["source"], "promptfoo");
-    assert_eq!(told["provider"], "made:object");
-    assert_eq!(told["provider_label"], "object provider");
-    assert_eq!(told["prompt_label"], "Say {{word}}");
+    assert_eq!(reply_metadata["latency_ms"], 3);
+    assert_eq!(reply_metadata["cost_usd"], 0.002);
+    assert_eq!(reply_metadata["usage"]["total"], 12);
+    let metadata = meta(object);
+    assert_eq!(metadata["source"], "promptfoo");
+    assert_eq!(metadata["provider"], "made:object");
+    assert_eq!(metadata["provider_label"], "object provider");
+    assert_eq!(metadata["prompt_label"], "Say {{word}}");
     assert!(
-        told["vars"]["word"]
+        metadata["vars"]["word"]
             .as_str()
             .expect("a var")
             .contains("comma")
     );
-    assert_eq!(told["suite"], "made", "the result's own metadata");
+    assert_eq!(metadata["suite"], "made", "the result's own metadata");
     assert!(
-        told.get("error").is_none(),
+        metadata.get("error").is_none(),
         "a failed assertion is no error of the run"
     );
 }
 
 #[test]
-fn a_set_counts_once_and_a_second_of_a_name_is_told_apart() {
+fn assert_set_counts_once_and_repeated_names_get_numbers() {
     let all = good(&fixture("v3.json"));
     let set = &all[0];
     assert_eq!(
@@ -125,7 +125,7 @@ fn a_set_counts_once_and_a_second_of_a_name_is_told_apart() {
 }
 
 #[test]
-fn a_failed_provider_is_an_error_and_no_verdict() {
+fn failed_provider_is_an_error_without_verdict() {
     let all = good(&fixture("v3.json"));
     let erred = &all[2];
     assert_eq!(meta(erred)["error"], "the provider failed on purpose");
@@ -139,7 +139,7 @@ fn a_failed_provider_is_an_error_and_no_verdict() {
 }
 
 #[test]
-fn a_humans_rating_is_no_verdict_of_promptfoo() {
+fn human_rating_is_not_a_source_verdict() {
     let all = good(&fixture("v3.json"));
     let rated = &all[3];
     assert_eq!(names(rated), ["has_word", "long_enough"]);
@@ -179,7 +179,7 @@ fn a_chat_is_its_messages_and_calls_are_calls() {
 }
 
 #[test]
-fn lines_may_hold_two_results_and_a_torn_one_is_told() {
+fn line_with_two_results_is_read_and_torn_line_is_a_fault() {
     let (all, unknown) = read(&fixture("rows.jsonl"));
     assert_eq!(unknown, 1, "an object that is not a result");
     assert_eq!(all.len(), 4);
@@ -196,13 +196,13 @@ fn the_second_format_is_read_with_and_without_its_list() {
     let answer = |all: &[Transcript<'_>], prompt: &str| {
         let found = all.iter().find(|t| t.messages[0].text() == prompt);
         let found = found.expect(prompt);
-        let own = found.messages[1]
+        let reply_metadata = found.messages[1]
             .metadata
             .as_ref()
             .expect("numbers")
             .parse_value();
-        assert_eq!(own["cost_usd"], 0.001);
-        assert_eq!(own["usage"]["input"], 5);
+        assert_eq!(reply_metadata["cost_usd"], 0.001);
+        assert_eq!(reply_metadata["usage"]["input"], 5);
         (
             found.messages[1].text().into_owned(),
             names(found)
@@ -226,7 +226,7 @@ fn the_second_format_is_read_with_and_without_its_list() {
 }
 
 #[test]
-fn a_file_that_ends_early_keeps_what_it_has_and_says_so() {
+fn truncated_file_keeps_its_records_and_reports_the_end() {
     let row =
         r#"{"id":"a","promptIdx":0,"testIdx":0,"prompt":{"raw":"x"},"response":{"output":"y"}}"#;
     for (torn, faults) in [
@@ -300,17 +300,17 @@ fn odd_results_are_faults_or_read_never_a_panic() {
 }
 
 #[test]
-fn half_a_character_costs_no_answer() {
+fn half_a_surrogate_pair_keeps_the_output() {
     let (_dir, path) = written(
         r#"{"version":3,"results":{"version":3,"results":[{"prompt":{"raw":"Hi \ud83d"},"response":{"output":"cut \ud83d"},"success":true}]}}"#,
     );
     let all = good(&path);
-    let said: Vec<_> = all[0].messages.iter().map(|m| m.text()).collect();
-    assert_eq!(said, [r#""Hi \ud83d""#, r#""cut \ud83d""#]);
+    let texts: Vec<_> = all[0].messages.iter().map(|m| m.text()).collect();
+    assert_eq!(texts, [r#""Hi \ud83d""#, r#""cut \ud83d""#]);
 }
 
 #[test]
-fn a_result_is_called_by_its_id_else_by_its_place_in_the_eval() {
+fn result_id_falls_back_to_its_position_in_the_eval() {
     let id = |id, test, prompt| promptfoo_id(id, "eval-1", test, prompt);
     assert_eq!(id(Some("a"), Some(1), Some(2)).as_deref(), Some("a"));
     assert_eq!(

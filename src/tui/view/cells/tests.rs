@@ -11,15 +11,16 @@ use crate::tui::state::cells::tests::{board, header, keys, outline, row, transcr
 use crate::tui::state::runs::{RunStage, RunTicket, TrackedRun};
 use crate::tui::state::{App, OpenedItem};
 use crate::tui::view::Canvas;
+use crate::tui::widget::canvas::HitArea;
 
 const EVALS: &[&str] = &["names-a-version", "grounded?"];
 
-fn model() -> App {
+fn empty_app() -> App {
     let theme = Theme::bundled("dark").expect("a theme");
     App::new(OpenedItem::Recording, Size::new(80, 24), theme)
 }
 
-fn draw(app: &App, width: u16, height: u16) -> (Vec<String>, Vec<(Rect, ClickTarget)>) {
+fn draw(app: &App, width: u16, height: u16) -> (Vec<String>, Vec<HitArea<ClickTarget>>) {
     let area = Rect::new(0, 0, width, height);
     let mut buffer = Buffer::empty(area);
     let mut canvas = Canvas::new(&mut buffer, &app.ui.theme);
@@ -57,8 +58,8 @@ fn label(transcript: &str, passed: bool) -> Label {
     }
 }
 
-fn judged() -> App {
-    let mut app = model();
+fn judged_app() -> App {
+    let mut app = empty_app();
     let cells = &mut app.live_session.cells;
     outline(cells, &["refund-01", "refund-02", "refund-03"], EVALS, "v1");
     cells.replace_labels(&[label("refund-01", true), label("refund-02", true)]);
@@ -73,8 +74,8 @@ fn judged() -> App {
 }
 
 #[test]
-fn failures_are_seen_at_once_with_what_the_human_said() {
-    let app = judged();
+fn failures_come_first_and_show_their_labels() {
+    let app = judged_app();
     assert_eq!(
         inside(&app, 40, 9),
         [
@@ -89,13 +90,15 @@ fn failures_are_seen_at_once_with_what_the_human_said() {
     );
     let (_, hits) = draw(&app, 40, 9);
     let b = row(&app.live_session.cells, "refund-02/r/names-a-version");
-    assert!(hits.contains(&(Rect::new(1, 2, 38, 1), ClickTarget::Row(b))));
-    assert!(hits.contains(&(Rect::new(1, 1, 38, 1), ClickTarget::Group(0))));
+    for (y, target) in [(2, ClickTarget::Row(b)), (1, ClickTarget::Group(0))] {
+        let area = Rect::new(1, y, 38, 1);
+        assert!(hits.contains(&HitArea { area, target }));
+    }
 }
 
 #[test]
-fn a_live_cell_says_what_it_is_at() {
-    let mut app = judged();
+fn live_cell_shows_its_phase() {
+    let mut app = judged_app();
     let run = RunId("20261121T000000Z-live".into());
     let cells = &mut app.live_session.cells;
     let names = cells.register_header(&header(&run.0, EVALS, "v1"), true);
@@ -136,8 +139,8 @@ fn a_live_cell_says_what_it_is_at() {
 }
 
 #[test]
-fn a_long_name_loses_its_middle_and_hostile_ones_are_shown_as_marks() {
-    let mut app = model();
+fn long_names_are_shortened_and_control_characters_marked() {
+    let mut app = empty_app();
     let long = "support-conversation-about-a-refund-number-0042";
     outline(
         &mut app.live_session.cells,
@@ -151,8 +154,8 @@ fn a_long_name_loses_its_middle_and_hostile_ones_are_shown_as_marks() {
 }
 
 #[test]
-fn an_empty_pane_says_what_would_fill_it() {
-    let mut app = judged();
+fn empty_pane_explains_how_to_fill_it() {
+    let mut app = judged_app();
     app.live_session
         .cells
         .set_filter("outcome:timeout")
@@ -170,13 +173,13 @@ fn an_empty_pane_says_what_would_fill_it() {
         .set_filter("outcome:failed")
         .expect_err("bad");
     assert!(inside(&app, 60, 6)[0].contains("did you mean `fail`?"));
-    let empty = self::model();
+    let empty = self::empty_app();
     assert!(inside(&empty, 44, 6)[0].contains("Reading the transcripts"));
 }
 
 #[test]
 fn no_size_panics() {
-    let app = judged();
+    let app = judged_app();
     for width in 1..12 {
         for height in 1..8 {
             let _drawn = draw(&app, width, height);
@@ -186,7 +189,7 @@ fn no_size_panics() {
 
 #[test]
 fn only_visible_rows_are_drawn() {
-    let mut app = model();
+    let mut app = empty_app();
     let ids: Vec<String> = (0..20_000).map(|n| format!("t{n}")).collect();
     let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
     outline(&mut app.live_session.cells, &ids, &["x"], "v1");
@@ -197,8 +200,8 @@ fn only_visible_rows_are_drawn() {
 }
 
 #[test]
-fn votes_of_repeats_stand_beside_the_decision() {
-    let mut app = model();
+fn votes_of_repeats_are_next_to_the_decision() {
+    let mut app = empty_app();
     outline(&mut app.live_session.cells, &["a"], &["y?"], "v1");
     let run = RunId("20261121T000000Z-vote".into());
     let cells = &mut app.live_session.cells;

@@ -22,7 +22,7 @@ fn row(app: &App, width: u16) -> String {
     (0..width).map(|x| buffer[(x, 0)].symbol()).collect()
 }
 
-fn demo() -> App {
+fn demo_app() -> App {
     let workspace = crate::workspace::Workspace {
         field_maps: crate::transcript::FieldMappings::default(),
         root: "/w".into(),
@@ -69,14 +69,14 @@ fn demo() -> App {
         ..TrackedRun::default()
     };
     run.state.cells = vec![CellState::default(); 60];
-    run.state.stats = costing(Some(0.12));
+    run.state.stats = stats_with_cost(Some(0.12));
     app.live_session.runs.by_ticket.insert(RunTicket(1), run);
     app.now = Millis(3000);
     app
 }
 
 /// Statistics of a run of which one paid cell has ended, after two calls.
-fn costing(usd: Option<f64>) -> crate::event::RunStats {
+fn stats_with_cost(usd: Option<f64>) -> crate::event::RunStats {
     let mut header = crate::tui::state::cells::tests::header("k3f9", &["x?"], "v1");
     header.judges[0].config.provider = ProviderKind::Openai;
     header.judges[0].config.prices = None;
@@ -111,8 +111,8 @@ fn costing(usd: Option<f64>) -> crate::event::RunStats {
 }
 
 #[test]
-fn what_matters_least_goes_first_and_badges_never() {
-    let app = demo();
+fn least_important_items_are_left_out_and_badges_stay() {
+    let app = demo_app();
     assert_eq!(
         row(&app, 120).trim_end(),
         " dicta  DEMO  beam-agents · judge quick · auto: on                     ◐ 3 live  41/60  ✓ 1  ✗ 1  ! 1  $0.12  19 s left"
@@ -129,24 +129,24 @@ fn what_matters_least_goes_first_and_badges_never() {
     for width in 1..30 {
         let _drawn = row(&app, width);
     }
-    let mut unknown = demo();
+    let mut unknown = demo_app();
     let (_, run) = unknown
         .live_session
         .runs
         .by_ticket
         .first_mut()
         .expect("a run");
-    run.state.stats = costing(None);
+    run.state.stats = stats_with_cost(None);
     assert!(row(&unknown, 160).contains("$0.12 + unknown for 2 calls"));
-    let mut ended = demo();
+    let mut ended = demo_app();
     ended.live_session.runs.by_ticket.clear();
     assert!(!row(&ended, 120).contains("live"));
     assert!(row(&ended, 120).contains("✗ 1"));
 }
 
 #[test]
-fn a_desk_where_nothing_was_decided_says_so() {
-    let mut app = demo();
+fn workspace_without_decisions_counts_cells_not_run() {
+    let mut app = demo_app();
     app.live_session.runs.by_ticket.clear();
     app.live_session.cells = crate::tui::state::cells::CellsState::default();
     outline(&mut app.live_session.cells, &["a"], &["x"], "v1");

@@ -7,7 +7,7 @@ fn theme() -> Theme {
 }
 
 /// The rows of a buffer as text.
-fn shown(buffer: &Buffer) -> Vec<String> {
+fn rows_as_text(buffer: &Buffer) -> Vec<String> {
     let width = usize::from(buffer.area.width);
     let rows = buffer.content.chunks(width.max(1));
     rows.map(|row| row.iter().map(ratatui::buffer::Cell::symbol).collect())
@@ -15,7 +15,7 @@ fn shown(buffer: &Buffer) -> Vec<String> {
 }
 
 #[test]
-fn a_frame_says_what_it_is_and_where_one_stands() {
+fn frame_shows_title_note_and_scrollbar() {
     let theme = theme();
     let mut buffer = Buffer::empty(Rect::new(0, 0, 16, 3));
     let area = buffer.area;
@@ -23,16 +23,16 @@ fn a_frame_says_what_it_is_and_where_one_stands() {
     let inside = canvas.draw_frame(area, &StyledRow::new("cells", Role::Title), false, ());
     canvas.draw_corner_note(area, &StyledRow::new("12/240", Role::Muted));
     canvas.draw_scrollbar(Rect::new(15, 1, 1, 1), 0.0, 0.5);
-    assert_eq!(canvas.hits.find(3, 1), Some(&(area, ())));
+    assert_eq!(canvas.hits.find(3, 1), Some(&HitArea { area, target: () }));
     assert_eq!(inside, Rect::new(1, 1, 14, 1));
     assert_eq!(
-        shown(&buffer),
+        rows_as_text(&buffer),
         ["┌ cells ───────┐", "│              █", "└────── 12/240 ┘"]
     );
 }
 
 #[test]
-fn focus_is_seen_without_colour_and_in_ascii() {
+fn focus_is_visible_without_colors_and_in_ascii() {
     let theme = theme().in_ascii();
     let mut buffer = Buffer::empty(Rect::new(0, 0, 12, 3));
     let mut canvas = Canvas::<()>::new(&mut buffer, &theme);
@@ -40,7 +40,7 @@ fn focus_is_seen_without_colour_and_in_ascii() {
     canvas.draw_frame(Rect::new(0, 0, 6, 3), &StyledRow::default(), false, ());
     canvas.draw_frame(Rect::new(6, 0, 6, 3), &long, true, ());
     assert_eq!(
-        shown(&buffer),
+        rows_as_text(&buffer),
         ["+----+# t> #", "|    |#    #", "+----+#====#"]
     );
 }
@@ -52,11 +52,11 @@ fn a_popup_leaves_no_half_of_a_wide_character() {
     let mut canvas = Canvas::<()>::new(&mut buffer, &theme);
     let area = canvas.open_popup(2, 1, ());
     assert_eq!(area, Rect::new(3, 0, 2, 1));
-    assert_eq!(shown(&buffer)[0], "日     日 ");
+    assert_eq!(rows_as_text(&buffer)[0], "日     日 ");
 }
 
 #[test]
-fn what_was_written_past_the_widgets_is_sealed() {
+fn sanitize_replaces_unsafe_cells() {
     let theme = theme();
     let mut buffer = Buffer::empty(Rect::new(0, 0, 8, 1));
     for (x, symbol) in [
@@ -90,7 +90,7 @@ fn what_was_written_past_the_widgets_is_sealed() {
 }
 
 #[test]
-fn sizes_are_never_too_small() {
+fn any_size_draws_without_panic() {
     let theme = theme();
     let title = StyledRow::new("a title 日本 \u{202e}x", Role::Title).with("more", Role::Muted);
     for (width, height) in (0..=12).flat_map(|w| (0..=12).map(move |h| (w, h))) {

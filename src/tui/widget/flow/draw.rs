@@ -28,6 +28,7 @@ pub(super) fn draw_visible<T>(
             more_below: source.len() > 0,
         };
     };
+    // Measure before drawing, because the loop moves the walker.
     let drawn = VisibleRange {
         from: fraction_of(source, row.position(), row.block.text.len()),
         to: if bottom.has_next() {
@@ -43,6 +44,7 @@ pub(super) fn draw_visible<T>(
     };
     let mut matches = RowMatches::from_scroll(scroll);
     let mut y = area.top();
+    // Draw segment by segment, so that each is split into units only once.
     while y < area.bottom() {
         let rest = Rect {
             y,
@@ -52,6 +54,7 @@ pub(super) fn draw_visible<T>(
         draw_segment(canvas, rest, &row, matches.matches_in_row(&row));
         let rows = u16::try_from(row.starts().len()).unwrap_or(u16::MAX);
         y = y.saturating_add(rows);
+        // `draw_segment` drew all rows of this segment.
         row.skip_to_last_row();
         if !row.move_down() {
             break;
@@ -71,10 +74,17 @@ fn fraction_of(source: &dyn TextSource, place: BlockPosition, len: usize) -> f64
     (place.block as f64 + within) / source.len().max(1) as f64
 }
 
+/// A range of bytes in a block.
+struct BlockRange {
+    block: usize,
+    bytes: Range<usize>,
+}
+
 /// The matches of the search in one segment, cached for its rows.
 struct RowMatches {
     needle: Option<SearchNeedle>,
-    current: Option<(usize, Range<usize>)>,
+    current: Option<BlockRange>,
+    /// The block and the segment of `found`.
     known: Option<(usize, LineSegment)>,
     found: Vec<Range<usize>>,
 }
@@ -86,7 +96,10 @@ impl RowMatches {
             needle: find.and_then(|find| SearchNeedle::new(&find.needle)),
             current: find
                 .and_then(|find| find.current_match)
-                .map(|(at, len)| (at.block, at.byte..at.byte.saturating_add(len))),
+                .map(|found| BlockRange {
+                    block: found.start.block,
+                    bytes: found.start.byte..found.start.byte.saturating_add(found.len),
+                }),
             known: None,
             found: Vec::new(),
         }
@@ -103,7 +116,9 @@ impl RowMatches {
             self.known = Some((block, segment));
         }
         let current = self.current.as_ref();
-        let current = current.filter(|(at, _)| *at == block).map(|(_, at)| at);
+        let current = current
+            .filter(|found| found.block == block)
+            .map(|found| &found.bytes);
         (&self.found, current)
     }
 }
@@ -116,6 +131,7 @@ struct RangeCursor<'a, T> {
 
 impl<'a, T> RangeCursor<'a, T> {
     fn new(items: &'a [T], from: usize, range: fn(&T) -> &Range<usize>) -> Self {
+        // The ranges are sorted, so a binary search skips those that end earlier.
         let first = items.partition_point(|item| range(item).end <= from);
         Self {
             items: &items[first..],
@@ -147,6 +163,7 @@ fn draw_segment<T>(
     let mut starts = row.starts();
     let first = starts[0];
     let indent = row.indent();
+    // Only the first row of a block has the lead.
     if first == 0 && !block.lead.is_empty() {
         let lead = StyledRow::new(&*block.lead, Role::Muted);
         let width = indent;
@@ -166,6 +183,7 @@ fn draw_segment<T>(
     };
     for unit in glyph::split_units(&block.text[segment.start..segment.end]) {
         let byte = segment.start + unit.bytes.start;
+        // These units belong to rows above the visible part.
         if byte < first {
             continue;
         }
@@ -177,6 +195,7 @@ fn draw_segment<T>(
                 return;
             }
         }
+        // The style of a match is above the style of a span.
         let mut over = Style::new();
         if current.is_some_and(|current| current.contains(&byte)) {
             // Also distinguishes the current match in themes that show matches reversed.

@@ -94,8 +94,17 @@ pub(crate) struct ScrollState {
 pub(crate) struct TextSearch {
     /// The needle as typed. Letter case matters only if it contains a capital.
     pub(crate) needle: String,
-    /// The current match: its position and length in bytes.
-    pub(crate) current_match: Option<(BlockPosition, usize)>,
+    /// The current match.
+    pub(crate) current_match: Option<TextMatch>,
+}
+
+/// A match of a search.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TextMatch {
+    /// The position of its first byte.
+    pub(crate) start: BlockPosition,
+    /// The length in bytes.
+    pub(crate) len: usize,
 }
 
 /// The result of a search.
@@ -167,9 +176,11 @@ impl ScrollState {
             self.follow = false;
             return;
         };
+        // A visible position needs no scrolling, so the text does not jump.
         if (top.position()..=bottom.position()).contains(&row.position()) {
             return;
         }
+        // The larger part of the pane shows the text after the position.
         for _ in 0..area.height / 3 {
             if !row.move_up() {
                 break;

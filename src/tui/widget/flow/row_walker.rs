@@ -30,6 +30,7 @@ impl<'a> RowWalker<'a> {
         place: BlockPosition,
     ) -> Option<Self> {
         let last = source.len().checked_sub(1)?;
+        // The text may be shorter than when the position was stored.
         let (at, byte) = if place.block > last {
             (last, usize::MAX)
         } else {
@@ -121,9 +122,11 @@ impl<'a> RowWalker<'a> {
         if self.row > 0 {
             self.row -= 1;
         } else if self.segment.start > 0 {
+            // The byte before this segment belongs to the previous one.
             self.load_segment(self.segment.start - 1);
             self.row = self.starts.len() - 1;
         } else if self.at > 0 {
+            // A byte past the end selects the last row of the block.
             self.enter_block(self.at - 1, usize::MAX);
         } else {
             return false;

@@ -56,7 +56,7 @@ fn screen(
 }
 
 #[test]
-fn words_are_kept_and_long_ones_broken() {
+fn words_stay_whole_and_long_ones_break() {
     assert_eq!(
         rows(&text("the quick-brown fox  jumps"), 9),
         ["the ", "quick-", "brown fox  ", "jumps"]
@@ -75,7 +75,7 @@ fn words_are_kept_and_long_ones_broken() {
 }
 
 #[test]
-fn a_message_hangs_behind_its_number() {
+fn message_is_indented_after_its_number() {
     let source = vec![
         TextBlock {
             indent: 4,
@@ -85,9 +85,9 @@ fn a_message_hangs_behind_its_number() {
         TextBlock::new("\r\n", Role::Text),
         TextBlock::new("five", Role::Text),
     ];
-    let (shown, drawn) = screen(&source, 18, 6, &ScrollState::top());
+    let (lines, drawn) = screen(&source, 18, 6, &ScrollState::top());
     assert_eq!(
-        shown,
+        lines,
         [
             "[3] one two three",
             "        four",
@@ -101,29 +101,29 @@ fn a_message_hangs_behind_its_number() {
 }
 
 #[test]
-fn the_end_is_followed_until_one_scrolls_up() {
+fn end_is_followed_until_user_scrolls_up() {
     let long: String = (0..20).fold(String::new(), |text, n| format!("{text}row {n}\n"));
     let source = text(&long);
     let area = size(10, 4);
     let mut scroll = ScrollState::tail();
-    let (shown, drawn) = screen(&source, 10, 4, &scroll);
-    assert_eq!(shown, ["row 16", "row 17", "row 18", "row 19"]);
+    let (lines, drawn) = screen(&source, 10, 4, &scroll);
+    assert_eq!(lines, ["row 16", "row 17", "row 18", "row 19"]);
     assert_eq!((drawn.to, drawn.more_below), (1.0, false));
     scroll.scroll_rows(&source, area, -1);
     assert!(!scroll.follow);
     let grown = format!("{long}more\n");
     let source = text(&grown);
-    let (shown, drawn) = screen(&source, 10, 4, &scroll);
-    assert_eq!(shown, ["row 15", "row 16", "row 17", "row 18"]);
+    let (lines, drawn) = screen(&source, 10, 4, &scroll);
+    assert_eq!(lines, ["row 15", "row 16", "row 17", "row 18"]);
     assert!(drawn.more_below);
     scroll.scroll_rows(&source, area, 2);
     assert!(scroll.follow, "at the end it follows again");
-    let (shown, _) = screen(&source, 10, 4, &scroll);
-    assert_eq!(shown[3], "more");
+    let (lines, _) = screen(&source, 10, 4, &scroll);
+    assert_eq!(lines[3], "more");
 }
 
 #[test]
-fn a_place_is_shown_a_third_from_the_top() {
+fn revealed_position_is_a_third_from_the_top() {
     let source: Vec<TextBlock<'_>> = (0..100)
         .map(|n| TextBlock::new(n.to_string(), Role::Text))
         .collect();
@@ -141,7 +141,7 @@ fn a_place_is_shown_a_third_from_the_top() {
 }
 
 #[test]
-fn another_width_keeps_the_text_on_top() {
+fn resize_keeps_the_top_text() {
     let words: String = (0..200).fold(String::new(), |text, n| format!("{text}word{n} "));
     let source = text(&words);
     let mut scroll = ScrollState::top();
@@ -157,7 +157,7 @@ fn another_width_keeps_the_text_on_top() {
 }
 
 #[test]
-fn a_search_goes_on_and_around() {
+fn search_continues_and_wraps() {
     let source: Vec<TextBlock<'_>> = ["Error one", "no\nERROR two", "error"]
         .map(|text| TextBlock::new(text, Role::Text))
         .to_vec();
@@ -200,7 +200,7 @@ fn a_search_goes_on_and_around() {
 }
 
 #[test]
-fn a_large_search_comes_in_pieces() {
+fn large_search_runs_in_steps() {
     let long = format!("{}needle{}", "x".repeat(300_000), "y".repeat(300_000));
     let mut source = text(&long);
     source.extend((0..5000).map(|_| TextBlock::new("-", Role::Text)));
@@ -239,7 +239,7 @@ fn a_large_search_comes_in_pieces() {
 }
 
 #[test]
-fn matches_and_spans_have_their_looks() {
+fn matches_and_spans_have_their_styles() {
     let theme = Theme::bundled("dark").expect("a bundled theme");
     let source = vec![TextBlock {
         spans: vec![(0..2, Role::Fail), (4..6, Role::Pass)].into(),
@@ -248,7 +248,10 @@ fn matches_and_spans_have_their_looks() {
     let mut scroll = ScrollState::top();
     scroll.search = Some(TextSearch {
         needle: "bc".into(),
-        current_match: Some((BlockPosition { block: 0, byte: 5 }, 2)),
+        current_match: Some(TextMatch {
+            start: BlockPosition { block: 0, byte: 5 },
+            len: 2,
+        }),
     });
     let mut buffer = Buffer::empty(Rect::new(0, 0, 9, 1));
     let area = buffer.area;
@@ -279,23 +282,29 @@ fn matches_and_spans_have_their_looks() {
 }
 
 /// A source that counts how often it is asked.
-struct Million<'a>(usize, &'a Cell<usize>);
+struct CountingSource<'a> {
+    len: usize,
+    calls: &'a Cell<usize>,
+}
 
-impl TextSource for Million<'_> {
+impl TextSource for CountingSource<'_> {
     fn len(&self) -> usize {
-        self.0
+        self.len
     }
 
     fn block(&self, _at: usize) -> TextBlock<'_> {
-        self.1.set(self.1.get() + 1);
+        self.calls.set(self.calls.get() + 1);
         TextBlock::new("a message", Role::Text)
     }
 }
 
 #[test]
-fn a_million_blocks_cost_what_is_visible() {
+fn cost_of_many_blocks_depends_on_visible_part() {
     let asked = Cell::new(0);
-    let source = Million(1_000_000, &asked);
+    let source = CountingSource {
+        len: 1_000_000,
+        calls: &asked,
+    };
     let area = size(80, 50);
     let mut scroll = ScrollState::tail();
     let mut cost = |what: &str, act: &dyn Fn(&mut ScrollState)| {
@@ -339,7 +348,7 @@ fn a_million_blocks_cost_what_is_visible() {
 }
 
 #[test]
-fn a_line_of_ten_megabytes_costs_what_is_visible() {
+fn cost_of_long_line_depends_on_visible_part() {
     let long = "0123456789 \u{e9}".repeat((10 << 20) / 13);
     let source = text(&long);
     let area = size(80, 24);
@@ -375,7 +384,7 @@ fn a_line_of_ten_megabytes_costs_what_is_visible() {
 }
 
 #[test]
-fn fixed_breaks_stand_only_in_long_lines() {
+fn fixed_breaks_are_only_in_long_lines() {
     let lines: String = "a line of some bytes\n".repeat(1000);
     assert_eq!(rows(&text(&lines), 80).len(), 1000);
     let exact = format!(
@@ -393,12 +402,15 @@ fn fixed_breaks_stand_only_in_long_lines() {
 }
 
 #[test]
-fn a_source_may_shrink_and_sizes_may_vanish() {
+fn shrinking_source_and_empty_size_do_not_panic() {
     let long = "日本語 text \u{1b}[1m\n".repeat(50);
     let mut scroll = ScrollState::top();
     scroll.search = Some(TextSearch {
         needle: "T".into(),
-        current_match: Some((BlockPosition { block: 3, byte: 7 }, 90)),
+        current_match: Some(TextMatch {
+            start: BlockPosition { block: 3, byte: 7 },
+            len: 90,
+        }),
     });
     for (width, height) in (0..=5).flat_map(|w| (0..=5).map(move |h| (w, h))) {
         let area = size(width, height);
@@ -446,7 +458,7 @@ fn any_text() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
     #[test]
-    fn rows_are_the_text_and_the_way_back_is_the_way(
+    fn rows_cover_the_text_in_both_directions(
         texts in proptest::collection::vec(any_text(), 1..4), width in 1..60_u16,
     ) {
         let source: Vec<TextBlock<'_>> = texts.iter().map(|text| TextBlock::new(text.as_str(), Role::Text)).collect();

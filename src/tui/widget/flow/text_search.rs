@@ -6,7 +6,7 @@ use ratatui::layout::Size;
 use regex::{Regex, RegexBuilder};
 
 use super::row_walker::visible_rows;
-use super::{BlockPosition, ScrollState, SearchOutcome, TextSource};
+use super::{BlockPosition, ScrollState, SearchOutcome, TextMatch, TextSource};
 
 /// The number of bytes that one call searches: a few milliseconds.
 pub(super) const SEARCH_BUDGET_BYTES: usize = 2 * 1024 * 1024;
@@ -46,6 +46,7 @@ impl SearchNeedle {
             // Smart case, as in vim and ripgrep.
             .case_insensitive(!needle.chars().any(char::is_uppercase))
             .build()
+            // An escaped needle is a valid regex; only a size limit could reject it.
             .ok()?;
         Some(Self {
             regex,
@@ -56,7 +57,8 @@ impl SearchNeedle {
 
     /// Returns the matches that overlap a part of a text.
     pub(super) fn find_touching(&self, text: &str, part: Range<usize>) -> Vec<Range<usize>> {
-        // A match can begin before the part and end after it, so search a margin of one match length on both sides.
+        // A match can begin before the part and end after it, so search a margin of one match length on both
+        // sides.
         let from = text.floor_char_boundary(part.start.saturating_sub(self.longest));
         let to = text.floor_char_boundary(part.end.saturating_add(self.longest));
         self.regex
@@ -87,7 +89,7 @@ impl SearchNeedle {
 
 /// The result of a search step.
 enum SearchStep {
-    Found(BlockPosition, usize),
+    Found(TextMatch),
     /// The budget is used up; the search continues here.
     Pause(BlockPosition),
     End,
@@ -114,11 +116,11 @@ pub(super) fn seek_match(
         _ => {
             let origin = match find.current_match {
                 // Continue after the current match, so that pressing n again does not find it again.
-                Some((at, len)) if forward => BlockPosition {
-                    byte: at.byte + len.max(1),
-                    ..at
+                Some(TextMatch { start, len }) if forward => BlockPosition {
+                    byte: start.byte + len.max(1),
+                    ..start
                 },
-                Some((at, _)) => at,
+                Some(TextMatch { start, .. }) => start,
                 None => visible_rows(source, area, scroll)
                     .map_or_else(BlockPosition::default, |(top, _)| top.position()),
             };
@@ -140,10 +142,11 @@ pub(super) fn seek_match(
             search_backward(source, &needle, seeking.next, until, &mut budget)
         };
         match step {
-            SearchStep::Found(place, len) => {
+            SearchStep::Found(found) => {
                 if let Some(find) = &mut scroll.search {
-                    find.current_match = Some((place, len));
+                    find.current_match = Some(found);
                 }
+                let place = found.start;
                 scroll.reveal(source, area, place);
                 return if seeking.wrapped {
                     SearchOutcome::Wrapped(place)
@@ -194,6 +197,7 @@ fn search_forward(
         };
         let from = text.floor_char_boundary(at.byte);
         if from < limit {
+            // Search only as many bytes as the budget allows.
             let to = text.floor_char_boundary(limit.min(from + *budget));
             if let Some(found) = needle.find_first(text, from..to) {
                 return found_step(at.block, &found);
@@ -227,6 +231,7 @@ fn search_backward(
         return SearchStep::End;
     };
     let until = until.unwrap_or_default();
+    // A position past the end means the end of the last block.
     let mut at = if from.block > last {
         BlockPosition {
             block: last,
@@ -248,6 +253,7 @@ fn search_backward(
             if *budget < BLOCK_COST {
                 return SearchStep::Pause(BlockPosition { byte: to, ..at });
             }
+            // A regex searches forward only, so go back in steps and take the last match of each.
             let from = text
                 .floor_char_boundary(to.saturating_sub(BACKWARD_STEP_BYTES))
                 .max(limit);
@@ -274,9 +280,12 @@ fn search_backward(
 }
 
 fn found_step(block: usize, found: &Range<usize>) -> SearchStep {
-    let place = BlockPosition {
+    let start = BlockPosition {
         block,
         byte: found.start,
     };
-    SearchStep::Found(place, found.len())
+    SearchStep::Found(TextMatch {
+        start,
+        len: found.len(),
+    })
 }

@@ -50,7 +50,8 @@ impl LineSegment {
 fn segment_start(text: &str, byte: usize) -> usize {
     let bytes = text.as_bytes();
     let mut chunk = byte / CHUNK_BYTES;
-    // The break after the byte's chunk can lie before the byte, because breaks move back to a cluster boundary.
+    // The break after the byte's chunk can lie before the byte, because breaks move back to a cluster
+    // boundary.
     if let Some(at) = fixed_break(text, chunk + 1)
         && at <= byte
     {
@@ -71,7 +72,8 @@ fn segment_start(text: &str, byte: usize) -> usize {
         if let Some(at) = known {
             return at;
         }
-        // There is no fixed break at this multiple: the chunk before contains a line end, or one follows directly.
+        // There is no fixed break at this multiple: the chunk before contains a line end, or one follows
+        // directly.
         to = from;
         chunk -= 1;
     }
@@ -85,8 +87,8 @@ fn segment_end(text: &str, start: usize) -> (usize, usize) {
         let to = (chunk * CHUNK_BYTES).min(bytes.len());
         if let Some(found) = memchr(b'\n', &bytes[from..to]) {
             let line_end = from + found;
-            // A carriage return before the line feed belongs to the line break, so that files from Windows show no
-            // marks.
+            // A carriage return before the line feed belongs to the line break, so that files from Windows
+            // show no marks.
             let carriage = line_end > start && bytes[line_end - 1] == b'\r';
             return (line_end - usize::from(carriage), line_end + 1);
         }
@@ -208,11 +210,11 @@ enum BreakClass {
 
 impl BreakClass {
     fn classify(unit: &GlyphUnit<'_>) -> Self {
-        match &unit.shown {
+        match &unit.display {
             _ if unit.is_space() => Self::Space,
-            UnitDisplay::Symbol(_, 2) => Self::Wide,
-            UnitDisplay::Symbol(symbol, _) if symbol == "-" || symbol == "/" => Self::Hyphen,
-            UnitDisplay::Symbol(symbol, _) if symbol.starts_with(char::is_alphanumeric) => {
+            UnitDisplay::Symbol { width: 2, .. } => Self::Wide,
+            UnitDisplay::Symbol { text, .. } if text == "-" || text == "/" => Self::Hyphen,
+            UnitDisplay::Symbol { text, .. } if text.starts_with(char::is_alphanumeric) => {
                 Self::Letter
             }
             _ => Self::Other,

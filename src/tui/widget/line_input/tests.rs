@@ -34,7 +34,7 @@ fn drawn(input: &LineInput, width: u16) -> (String, Vec<usize>) {
 }
 
 #[test]
-fn a_filter_is_typed_and_mended() {
+fn line_is_typed_and_corrected() {
     let mut input = LineInput::default();
     press(&mut input, "t o n e space f a i l");
     assert_eq!(input, LineInput::new("tone fail"));
@@ -52,7 +52,7 @@ fn a_filter_is_typed_and_mended() {
 }
 
 #[test]
-fn a_paste_is_one_line_and_obeys_nothing() {
+fn paste_becomes_one_line_without_control_characters() {
     let mut input = LineInput::new("ab");
     input.move_left();
     input.paste("x\r\ny\nz\t\u{1b}[31m\u{7}\u{9b}");
@@ -63,7 +63,7 @@ fn a_paste_is_one_line_and_obeys_nothing() {
 }
 
 #[test]
-fn clusters_are_passed_and_removed_whole() {
+fn clusters_move_and_delete_as_one() {
     let mut input = LineInput::new("ae\u{301}👨\u{200d}👩");
     press(&mut input, "backspace");
     assert_eq!(input, LineInput::new("ae\u{301}"));
@@ -85,7 +85,7 @@ fn a_long_line_scrolls_with_its_cursor() {
 
 proptest! {
     #[test]
-    fn any_typing_keeps_the_cursor_in_the_text_and_in_sight(
+    fn typing_keeps_cursor_in_text_and_visible(
         steps in proptest::collection::vec((0..10_u8, any::<char>()), 0..40), width in 0..9_u16,
     ) {
         let mut input = LineInput::default();

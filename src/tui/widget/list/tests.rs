@@ -27,7 +27,7 @@ fn rows_that_arrive_above_do_not_move_the_cursor() {
 }
 
 #[test]
-fn a_vanished_item_leaves_the_cursor_with_its_neighbour() {
+fn removed_item_leaves_cursor_on_neighbor() {
     let mut list = at(9, 9, 5);
     let ids: Vec<u32> = (0..9).collect();
     place(&mut list, &ids);

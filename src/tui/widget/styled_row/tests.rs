@@ -86,7 +86,7 @@ fn many_marks_on_one_letter_are_counted() {
 }
 
 #[test]
-fn a_tail_keeps_to_the_right_and_the_head_keeps_half() {
+fn right_end_is_aligned_and_left_keeps_half() {
     let (left, right) = (
         StyledRow::new("refund-7", Role::Text),
         StyledRow::new("1.2 s", Role::Muted),
@@ -127,7 +127,7 @@ fn a_selection_reaches_the_right_edge() {
 }
 
 #[test]
-fn a_title_of_a_megabyte_costs_a_few_kilobytes() {
+fn long_title_is_read_only_at_its_start() {
     let row = StyledRow::new("x".repeat(1 << 20), Role::Text);
     assert_eq!(row.width(), MAX_PIECE_BYTES + 1);
     let text = drawn(4, |canvas, area| {

@@ -2,21 +2,21 @@
 
 use dicta::provider::google_auth::GoogleCredentials;
 
-use super::{Bench, bearer, cloud, token, user};
+use super::{VertexHarness, bearer, cloud, token, user};
 use crate::support::wire::Reply;
 
 #[tokio::test]
-async fn claude_answers_on_vertex_in_its_own_dialect() {
+async fn claude_on_vertex_uses_the_anthropic_dialect() {
     let reply = r#"{"type":"message","role":"assistant","content":[{"type":"text","text":"I am Claude."}],"stop_reason":"end_turn","usage":{"input_tokens":3,"output_tokens":4}}"#;
     let server = cloud(move |_, _| Reply::raw(reply));
     let credentials = GoogleCredentials::parse(&user(&server), "adc.json").expect("a user's file");
-    let bench = Bench::with(server, credentials, |config| {
+    let harness = VertexHarness::with(server, credentials, |config| {
         "claude-sonnet-4-5@20250929".clone_into(&mut config.model);
         config.stream = false;
     });
-    let finished = bench.send().await.expect("a reply");
+    let finished = harness.send().await.expect("a reply");
     assert_eq!(finished.reply.text, "I am Claude.");
-    let request = &bench.requests("rawPredict")[0];
+    let request = &harness.requests("rawPredict")[0];
     assert_eq!(
         request.path,
         "/v1/projects/p-1/locations/europe-west4/publishers/anthropic/models/claude-sonnet-4-5@20250929:rawPredict"

@@ -8,7 +8,7 @@ use crate::support::wire::Reply;
 
 /// Everything a run leaves behind, and everything it prints, holds neither token nor key.
 #[test]
-fn no_credential_is_written_anywhere() {
+fn google_credentials_are_written_nowhere() {
     for kind in ["service_account", "authorized_user"] {
         let line = KEY.lines().next().expect("a line");
         let own = match kind {
@@ -24,13 +24,13 @@ fn no_credential_is_written_anywhere() {
             let verdict = json!({"reasoning": leak, "passed": true, "score": 0.9});
             Reply::verdict(verdict).thinking(leak).piece_len(7)
         });
-        let bench = cli::Bench::new();
+        let harness = cli::TestDir::new();
         let file = match kind {
             "service_account" => account(&server),
             _ => user(&server),
         };
-        let path = bench.write(".secret/adc.json", &file);
-        bench.workspace(
+        let path = harness.write(".secret/adc.json", &file);
+        harness.workspace(
             &format!(
                 "judge: v\njudges:\n  v: {{ provider: vertex, base_url: '{}', model: m, project: p, location: global }}\n",
                 server.base_url()
@@ -38,7 +38,7 @@ fn no_credential_is_written_anywhere() {
             POLITE,
         );
         let command = |args: &[&str]| {
-            let mut command = bench.command(args);
+            let mut command = harness.command(args);
             command.env("GOOGLE_APPLICATION_CREDENTIALS", &path);
             command.output().expect("the program runs")
         };
@@ -52,7 +52,7 @@ fn no_credential_is_written_anywhere() {
         assert!(all[0].contains("\"passed\":true"), "{kind}: {all:#?}");
         assert!(all[2].contains("can be read by others"), "{all:#?}");
         assert!(all[4].contains("in global, project p") && all[4].contains("adc.json"));
-        for entry in walkdir::WalkDir::new(bench.path()) {
+        for entry in walkdir::WalkDir::new(harness.path()) {
             let entry = entry.expect("readable");
             if entry.file_type().is_file() && entry.path() != path {
                 let bytes = std::fs::read(entry.path()).expect("readable");

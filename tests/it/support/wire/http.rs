@@ -4,7 +4,7 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use super::reply::Say;
+use super::reply::ReplyContent;
 use super::{Dialect, Reply, Request, anthropic, render};
 
 /// Path with query, headers with lower-case names, body.
@@ -86,10 +86,12 @@ pub(super) async fn write_reply(
     reply: &Reply,
 ) -> std::io::Result<bool> {
     let streamed = reply.status == 200 && request.wants_stream();
-    let pieces = match &reply.say {
-        Say::Raw(body) => vec![body.clone()],
-        Say::Turn => render::pieces(request, reply),
-        Say::Verdict(verdict) => render::pieces(request, &as_turn(request, reply, verdict)),
+    let pieces = match &reply.content {
+        ReplyContent::Raw(body) => vec![body.clone()],
+        ReplyContent::Turn => render::pieces(request, reply),
+        ReplyContent::Verdict(verdict) => {
+            render::pieces(request, &as_turn(request, reply, verdict))
+        }
     };
     let mut pieces: Vec<Vec<u8>> = pieces.into_iter().map(String::into_bytes).collect();
     let keep = reply.cut_at.or(reply.end_at);

@@ -18,7 +18,7 @@ pub(crate) struct Call {
 
 /// What is said.
 #[derive(Debug, Clone)]
-pub(super) enum Say {
+pub(super) enum ReplyContent {
     /// A turn of a model, in the request's dialect.
     Turn,
     /// JSON that is a verdict: a call of `submit_verdict` where the request declares it, else text.
@@ -30,7 +30,7 @@ pub(super) enum Say {
 /// One scripted reply. The makers begin it, the other methods change it.
 #[derive(Debug, Clone)]
 pub(crate) struct Reply {
-    pub(super) say: Say,
+    pub(super) content: ReplyContent,
     pub(super) status: u16,
     pub(super) headers: Vec<(String, String)>,
     pub(super) thought: String,
@@ -56,9 +56,9 @@ pub(crate) struct Reply {
 }
 
 impl Reply {
-    fn new(say: Say) -> Self {
+    fn new(content: ReplyContent) -> Self {
         Self {
-            say,
+            content,
             status: 200,
             headers: Vec::new(),
             thought: String::new(),
@@ -86,7 +86,7 @@ impl Reply {
     pub(crate) fn text(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
-            ..Self::new(Say::Turn)
+            ..Self::new(ReplyContent::Turn)
         }
     }
 
@@ -97,12 +97,12 @@ impl Reply {
 
     /// A function call with these arguments, broken ones too.
     pub(crate) fn raw_call(name: &str, arguments: impl Into<String>) -> Self {
-        Self::new(Say::Turn).and_raw_call(name, arguments)
+        Self::new(ReplyContent::Turn).and_raw_call(name, arguments)
     }
 
     /// A verdict: `submit_verdict` where the request declares it, else JSON as text.
     pub(crate) fn verdict(verdict: impl Into<Value>) -> Self {
-        Self::new(Say::Verdict(verdict.into()))
+        Self::new(ReplyContent::Verdict(verdict.into()))
     }
 
     /// A status with an error body in the dialect's shape.
@@ -110,18 +110,18 @@ impl Reply {
         let error = json!({"error": {"code": status, "message": format!("scripted {status}")}});
         Self {
             status,
-            ..Self::new(Say::Raw(error.to_string()))
+            ..Self::new(ReplyContent::Raw(error.to_string()))
         }
     }
 
     /// 200 and exactly this body, as an event stream.
     pub(crate) fn raw(body: impl Into<String>) -> Self {
-        Self::new(Say::Raw(body.into()))
+        Self::new(ReplyContent::Raw(body.into()))
     }
 
     /// Another body for a status or a raw reply.
     pub(crate) fn body(mut self, body: impl Into<String>) -> Self {
-        self.say = Say::Raw(body.into());
+        self.content = ReplyContent::Raw(body.into());
         self
     }
 

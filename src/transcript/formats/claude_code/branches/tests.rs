@@ -14,7 +14,7 @@ fn node<'a>(uuid: &'a str, parent: NodeParent<'a>) -> LineNode<'a> {
 }
 
 #[test]
-fn more_ways_than_anyone_made_are_counted() {
+fn branches_above_the_limit_are_counted() {
     let names: Vec<String> = (0..200).map(|n| n.to_string()).collect();
     let mut nodes: Vec<LineNode<'_>> = vec![node("root", NodeParent::None)];
     nodes.extend(
@@ -34,7 +34,7 @@ fn more_ways_than_anyone_made_are_counted() {
 proptest! {
     /// For any parents, every line with content is in a path or counted, and paths rise.
     #[test]
-    fn nothing_that_was_said_is_lost(
+    fn every_text_is_kept(
         parents in prop::collection::vec((0_usize..60, 0_u8..4, any::<bool>(), 0_u8..4), 1..60),
     ) {
         let names: Vec<String> = (0..60).map(|n| n.to_string()).collect();

@@ -5,16 +5,22 @@ use proptest::prelude::*;
 use super::*;
 
 #[test]
-fn a_torn_zip_file_says_so_and_what_to_do() {
-    let whole = log_of(SAMPLE);
-    for len in [whole.len() - 1, whole.len() - 60, whole.len() / 2, 30, 4] {
-        let why = refusal("a.eval", &whole[..len]);
+fn torn_zip_file_has_an_error_with_a_fix() {
+    let archive = log_of(SAMPLE);
+    for len in [
+        archive.len() - 1,
+        archive.len() - 60,
+        archive.len() / 2,
+        30,
+        4,
+    ] {
+        let why = refusal("a.eval", &archive[..len]);
         assert!(
             why.contains("torn") && why.contains("inspect log recover"),
             "{len}: {why}"
         );
     }
-    let mut damaged = whole.clone();
+    let mut damaged = archive.clone();
     let directory = damaged
         .windows(4)
         .position(|b| b == b"PK\x01\x02")
@@ -45,7 +51,7 @@ fn a_zip_file_of_something_else_is_named() {
 }
 
 #[test]
-fn a_bomb_is_a_bad_record_and_the_others_are_read() {
+fn zip_bomb_is_a_bad_record_and_other_samples_are_read() {
     // A mebibyte of nothing, written over and over; honest about its size, then not.
     let frame = packed::frame(&vec![b' '; 1024 * 1024]);
     let bomb = frame.repeat(MAX_RECORD / (1024 * 1024) + 1);
@@ -159,7 +165,7 @@ fn a_torn_log_of_one_object_has_the_samples_before_the_tear() {
 }
 
 #[test]
-fn summaries_that_cannot_be_read_are_counted_and_the_names_tell() {
+fn unreadable_summaries_are_counted_and_ids_come_from_member_names() {
     for summaries in ["{ \"no\": \"list\" }", "[{\"id\":", "NaN", "[[[["] {
         let zip = Zip::default()
             .add(
@@ -181,7 +187,7 @@ fn summaries_that_cannot_be_read_are_counted_and_the_names_tell() {
 }
 
 #[test]
-fn a_header_that_is_a_bomb_counts_as_a_record_and_samples_are_read() {
+fn header_zip_bomb_is_counted_and_samples_are_read() {
     let bomb = format!("{{\"eval\":[1{}]}}", ",1".repeat(9 * 1024 * 1024));
     let zip = Zip::default()
         .add("header.json", &bomb, Method::Deflate)
@@ -195,7 +201,7 @@ fn a_header_that_is_a_bomb_counts_as_a_record_and_samples_are_read() {
 }
 
 #[test]
-fn a_message_range_written_over_and_over_ends() {
+fn repeated_message_range_stops_at_the_limit() {
     let shell = r#"{"id":"big","message_refs":[[0,18446744073709551615]]}"#;
     let zip = Zip::default()
         .add("samples/big_epoch_1/sample.json", shell, Method::Stored)
@@ -213,7 +219,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn no_bytes_make_it_panic(at in 0usize..2000, byte: u8, cut in 0usize..3000, json: bool) {
+    fn parser_does_not_panic_on_any_bytes(at in 0usize..2000, byte: u8, cut in 0usize..3000, json: bool) {
         let mut bytes = if json {
             LOG.as_bytes().to_vec()
         } else {

@@ -81,12 +81,12 @@ fn a_member_that_was_written_again_counts_once_as_it_was_last() {
         );
     let (_dir, path) = written("a.eval", zip.finish());
     let expected =
-        [("a", "last"), ("b", "other")].map(|(id, said)| (id.to_owned(), said.to_owned()));
+        [("a", "last"), ("b", "other")].map(|(id, text)| (id.to_owned(), text.to_owned()));
     assert_eq!(answers(&path), expected);
 }
 
 #[test]
-fn a_run_that_crashed_is_read_by_its_journal() {
+fn crashed_run_is_read_from_its_journal() {
     let start = r#"{"version":2,"eval":{"task":"t","model":"m","config":{"epochs":1}},"plan":{}}"#;
     let summary = |value: &str| {
         format!(r#"[{{"id":"a","epoch":1,"input":"x","scores":{{"s":{{"value":{value}}}}}}}]"#)
@@ -125,7 +125,7 @@ fn a_run_that_crashed_is_read_by_its_journal() {
 }
 
 #[test]
-fn the_list_has_what_the_samples_have_and_reads_none() {
+fn index_agrees_with_samples_without_reading_them() {
     let zip = Zip::default()
         .add("samples/with/slash_epoch_1.json", sample("with/slash", 1, "x"), Method::Deflate)
         .add("samples/with/slash_epoch_2.json", "{ broken", Method::Deflate)
@@ -173,7 +173,7 @@ fn the_list_has_what_the_samples_have_and_reads_none() {
 
 #[test]
 fn a_sample_in_parts_is_put_together() {
-    let said =
+    let message =
         |role: &str, text: &str| format!(r#"{{"id":"{text}","role":"{role}","content":"{text}"}}"#);
     let shell = r#"{"id":"big","epoch":1,"input":"q","scores":{"s":{"value":"I"}},"message_refs":[[0,1],[2,4]]}"#;
     let below = "samples/big_epoch_1";
@@ -181,8 +181,8 @@ fn a_sample_in_parts_is_put_together() {
         .add(&format!("{below}/sample.json"), shell, Method::Deflate)
         .add(&format!("{below}/metadata.json"), r#"{"group":"g","n":NaN}"#, Method::Deflate)
         .add(&format!("{below}/skeleton.json"), "{}", Method::Deflate)
-        .add(&format!("{below}/messages/2.json"), format!("[{},{}]", said("assistant", "attachment://1"), said("user", "attachment://9")), Method::Deflate)
-        .add(&format!("{below}/messages/0.json"), format!("[{},{}]", said("user", "q"), said("system", "not this")), Method::Deflate)
+        .add(&format!("{below}/messages/2.json"), format!("[{},{}]", message("assistant", "attachment://1"), message("user", "attachment://9")), Method::Deflate)
+        .add(&format!("{below}/messages/0.json"), format!("[{},{}]", message("user", "q"), message("system", "not this")), Method::Deflate)
         .add(&format!("{below}/events/0.json"), r#"[{"event":"model","output":{"time":1,"choices":[{"message":{"id":"attachment://1","role":"assistant"}}]}}]"#, Method::Deflate)
         .add(&format!("{below}/events/stats.json"), "{}", Method::Deflate)
         .add(&format!("{below}/attachments/0.json"), r#"["zero"]"#, Method::Deflate)

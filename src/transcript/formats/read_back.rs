@@ -1,4 +1,4 @@
-//! For the tests of formats: a file's transcripts as JSON of the native form, each read again by its place.
+//! Support for the tests of formats: reads a file's transcripts as native JSON, and each again by its location.
 
 use std::path::Path;
 
@@ -6,17 +6,20 @@ use serde_json::Value;
 
 use crate::transcript::{ReadTally, RecordSpan, TranscriptFile};
 
-/// A transcript, or why there is none.
-pub(super) type Story = Result<Value, String>;
+/// A transcript as native JSON, or the reason why there is none.
+pub(super) type ReadTranscript = Result<Value, String>;
 
-/// Everything a file of these bytes holds.
-pub(super) fn read(bytes: &[u8]) -> (Vec<Story>, ReadTally) {
-    let (all, tally) = placed(bytes);
-    (all.into_iter().map(|(_, story)| story).collect(), tally)
+/// Returns the transcripts and the tally of a file with these bytes.
+pub(super) fn read(bytes: &[u8]) -> (Vec<ReadTranscript>, ReadTally) {
+    let (all, tally) = read_with_spans(bytes);
+    (
+        all.into_iter().map(|(_, transcript)| transcript).collect(),
+        tally,
+    )
 }
 
-/// The same with the places.
-pub(super) fn placed(bytes: &[u8]) -> (Vec<(RecordSpan, Story)>, ReadTally) {
+/// Returns the same with the location of each transcript.
+pub(super) fn read_with_spans(bytes: &[u8]) -> (Vec<(RecordSpan, ReadTranscript)>, ReadTally) {
     let dir = tempfile::tempdir().expect("a folder");
     let path = dir.path().join("saved.json");
     std::fs::write(&path, bytes).expect("written");
@@ -25,7 +28,7 @@ pub(super) fn placed(bytes: &[u8]) -> (Vec<(RecordSpan, Story)>, ReadTally) {
     while let Some(block) = file.next_block().expect("a block") {
         for (record, bytes) in block.records() {
             assert!(!bytes.contains(&b'\n'), "a transcript is one line");
-            let story = match record.parse(bytes, "default") {
+            let transcript = match record.parse(bytes, "default") {
                 Ok(_) => {
                     let again = file.read_native(record.span).expect("read again");
                     assert_eq!(
@@ -46,14 +49,14 @@ pub(super) fn placed(bytes: &[u8]) -> (Vec<(RecordSpan, Story)>, ReadTally) {
                     .expect("the file's own")
                     .is_empty()
             );
-            all.push((record.span, story));
+            all.push((record.span, transcript));
         }
     }
     let tally = file.tally().expect("a tally").clone();
     (all, tally)
 }
 
-/// A fixture's bytes.
+/// Returns the bytes of a fixture.
 pub(super) fn fixture(name: &str) -> Vec<u8> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/fixtures")
@@ -61,37 +64,37 @@ pub(super) fn fixture(name: &str) -> Vec<u8> {
     std::fs::read(path).expect("a fixture")
 }
 
-/// `role text` or `role call(arguments)` of every message.
-pub(super) fn lines(story: &Value) -> Vec<String> {
+/// Returns `role text` or `role call(arguments)` for each message.
+pub(super) fn message_lines(transcript: &Value) -> Vec<String> {
     let mut lines = Vec::new();
-    for message in story["messages"].as_array().expect("messages") {
+    for message in transcript["messages"].as_array().expect("messages") {
         let role = message["role"].as_str().unwrap_or_default();
-        let mut said: Vec<String> = Vec::new();
+        let mut contents: Vec<String> = Vec::new();
         match &message["content"] {
-            Value::String(text) => said.push(text.clone()),
+            Value::String(text) => contents.push(text.clone()),
             Value::Array(parts) => {
                 for part in parts {
-                    let kept = match part["type"].as_str() {
+                    let kind = match part["type"].as_str() {
                         Some("media") => &part["kind"],
                         Some("verbatim") => &part["raw"]["type"],
                         _ => &part["type"],
                     };
-                    let kind = kept.as_str().unwrap_or("?");
+                    let kind = kind.as_str().unwrap_or("?");
                     let text = part["text"].as_str().map(str::to_owned);
-                    said.push(text.unwrap_or_else(|| format!("<{kind}>")));
+                    contents.push(text.unwrap_or_else(|| format!("<{kind}>")));
                 }
             }
             _ => {}
         }
         for call in message["tool_calls"].as_array().into_iter().flatten() {
             let function = &call["function"];
-            said.push(format!(
+            contents.push(format!(
                 "{}({})",
                 function["name"].as_str().unwrap_or_default(),
                 function["arguments"].as_str().unwrap_or_default()
             ));
         }
-        lines.push(format!("{role} {}", said.join(" | ")));
+        lines.push(format!("{role} {}", contents.join(" | ")));
     }
     lines
 }

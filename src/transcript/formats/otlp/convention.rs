@@ -1,6 +1,6 @@
-//! The messages of one model call or agent span, in any dialect.
+//! The messages of one model call or agent span, in any convention.
 //!
-//! Responsible for the choice of the dialect: the first one with content counts, for input and output together. The
+//! Responsible for the choice of the convention: the first one with content counts, for input and output together. The
 //! order:
 //!
 //! 1. the attributes of the semantic conventions
@@ -37,14 +37,20 @@ pub(super) struct SpanMessages {
 /// An event with the attributes that a span could have itself.
 pub(super) const OPERATION_DETAILS_EVENT: &str = "gen_ai.client.inference.operation.details";
 
-/// An event of an older convention: its name and its content as JSON.
-pub(super) type NamedEvent = (String, String);
+/// An event of an older convention.
+#[derive(Debug)]
+pub(super) struct NamedEvent {
+    pub(super) name: String,
+    /// The content as JSON.
+    pub(super) json: String,
+}
 
 impl SpanMessages {
     /// Reads the messages of a span and of its events.
     pub(super) fn from_span(entry: &OtlpEntry<'_>, events: &[NamedEvent]) -> Self {
         let attrs = &entry.attributes;
         let mut messages = Self::default();
+        // The order is that of the module documentation: the first source with content counts.
         messages.read_semantic_conventions(attrs);
         for event in events {
             if let (true, Some(attrs)) = (messages.is_empty(), parse_details_event(event)) {
@@ -76,11 +82,11 @@ impl SpanMessages {
     }
 
     fn read_semantic_conventions(&mut self, attrs: &OtlpAttrs<'_>) {
-        let all = attrs.text("pydantic_ai.all_messages");
+        let all_messages = attrs.text("pydantic_ai.all_messages");
         let mut input = attrs.text("gen_ai.input.messages");
         // `pydantic_ai.all_messages` repeats the reply, so it counts only if there is no output attribute.
         if input.is_none() && !attrs.has("gen_ai.output.messages") {
-            input = all;
+            input = all_messages;
         }
         if let Some(json) = input {
             self.input = self.read_messages(
@@ -90,19 +96,19 @@ impl SpanMessages {
             );
         }
         if let Some(json) = attrs.text("gen_ai.output.messages") {
-            let found = self.read_messages(
+            let messages = self.read_messages(
                 &json,
                 &MessageRole::Assistant,
                 "gen_ai.output.messages that is not JSON (cut off?)",
             );
-            self.output = self.keep_first_choice(found);
+            self.output = self.keep_first_choice(messages);
         }
         if let Some(json) = attrs.text("gen_ai.system_instructions")
             && !self
                 .input
                 .iter()
                 .any(|message| message.role == MessageRole::System)
-            // Instructions alone are not a conversation: another dialect may have the messages.
+            // Instructions alone are not a conversation: another convention may have the messages.
             && !self.is_empty()
         {
             self.read_instructions(&json);
@@ -113,11 +119,13 @@ impl SpanMessages {
     fn read_instructions(&mut self, json: &str) {
         let mut messages = LenientMessageReader::default();
         let as_parts = format!("{{\"role\":\"system\",\"parts\":{json}}}");
+        // Instructions that are not a list of parts are plain text.
         if !(json.trim_start().starts_with('[')
             && messages.read_json(&as_parts, &MessageRole::System))
         {
             messages.push_text(MessageRole::System, json);
         }
+        // Instructions come before the conversation.
         messages.messages.append(&mut self.input);
         self.input = messages.messages;
     }
@@ -126,11 +134,11 @@ impl SpanMessages {
         &mut self,
         json: &str,
         role: &MessageRole<'static>,
-        lost: &'static str,
+        unreadable_kind: &'static str,
     ) -> Vec<TranscriptMessage<'static>> {
         let mut messages = LenientMessageReader::default();
         if !messages.read_json(json, role) {
-            self.unreadable.push(lost);
+            self.unreadable.push(unreadable_kind);
         }
         self.stop_reason = messages.stop_reason.or(self.stop_reason.take());
         messages.messages
@@ -139,21 +147,23 @@ impl SpanMessages {
     /// Keeps the first choice: the semantic conventions write one output message per choice.
     fn keep_first_choice(
         &mut self,
-        mut found: Vec<TranscriptMessage<'static>>,
+        mut messages: Vec<TranscriptMessage<'static>>,
     ) -> Vec<TranscriptMessage<'static>> {
-        let replies = found
+        let replies = messages
             .iter()
-            .filter(|one| one.role == MessageRole::Assistant);
-        if replies.count() == found.len() && found.len() > 1 {
+            .filter(|message| message.role == MessageRole::Assistant);
+        // Messages of several roles are one reply, not several choices.
+        if replies.count() == messages.len() && messages.len() > 1 {
             self.unreadable
-                .extend((1..found.len()).map(|_| "a further choice"));
-            found.truncate(1);
+                .extend((1..messages.len()).map(|_| "a further choice"));
+            messages.truncate(1);
         }
-        found
+        messages
     }
 
     fn read_flattened(&mut self, attrs: &OtlpAttrs<'_>) {
         for (input, output) in [
+            // OpenInference, then OpenLLMetry.
             ("llm.input_messages.", "llm.output_messages."),
             ("gen_ai.prompt.", "gen_ai.completion."),
         ] {
@@ -161,16 +171,17 @@ impl SpanMessages {
                 AttrTree::from_prefix(attrs, input),
                 AttrTree::from_prefix(attrs, output),
             );
+            // Both sides come from one convention, so the first one with content decides.
             if input.is_some() || output.is_some() {
-                let read = |tree: Option<AttrTree>, role: &MessageRole<'static>| {
+                let read_tree = |tree: Option<AttrTree>, role: &MessageRole<'static>| {
                     let mut messages = LenientMessageReader::default();
                     if let Some(tree) = tree {
                         messages.read_json(&tree.to_json(), role);
                     }
                     messages
                 };
-                self.input = read(input, &MessageRole::User).messages;
-                let output = read(output, &MessageRole::Assistant);
+                self.input = read_tree(input, &MessageRole::User).messages;
+                let output = read_tree(output, &MessageRole::Assistant);
                 self.output = output.messages;
                 self.stop_reason = output.stop_reason;
                 return;
@@ -179,6 +190,7 @@ impl SpanMessages {
     }
 
     fn read_vercel(&mut self, attrs: &OtlpAttrs<'_>) {
+        // The span of one call has `ai.prompt.messages`; the outer span only has `ai.prompt`.
         if let Some(json) = attrs.text("ai.prompt.messages") {
             self.input = self.read_messages(
                 &json,
@@ -194,6 +206,7 @@ impl SpanMessages {
                 thoughts.into_owned(),
             )));
         }
+        // `object` is the reply in the SDK's mode for structured output.
         if let Some(text) = attrs.first_text(&["ai.response.text", "ai.response.object"]) {
             parts.push(TranscriptPart::Text(SourceText::from(text.into_owned())));
         }
@@ -220,6 +233,7 @@ impl SpanMessages {
             return;
         };
         let mut messages = LenientMessageReader::default();
+        // The order is that of the conversation, whatever the order of the keys is.
         for (key, role) in [
             ("system", MessageRole::System),
             ("messages", MessageRole::User),
@@ -233,7 +247,7 @@ impl SpanMessages {
     }
 
     fn read_events(&mut self, events: &[NamedEvent]) {
-        for (name, json) in events {
+        for NamedEvent { name, json } in events {
             let role = match name.as_str() {
                 "gen_ai.system.message" => MessageRole::System,
                 "gen_ai.user.message" => MessageRole::User,
@@ -243,6 +257,7 @@ impl SpanMessages {
                     self.read_choice(json);
                     continue;
                 }
+                // An older convention: one event with all messages of the request.
                 "gen_ai.content.prompt" => {
                     let inner = json_field(json, "gen_ai.prompt").unwrap_or_default();
                     self.input = self.read_messages(
@@ -265,6 +280,7 @@ impl SpanMessages {
             };
             let mut messages = LenientMessageReader::default();
             if !messages.read_json(json, &role) {
+                // Some instrumentations record the bare text as the event's content.
                 messages.push_text(role, json);
             }
             self.input.append(&mut messages.messages);
@@ -290,11 +306,12 @@ impl SpanMessages {
             self.unreadable.push("events that are not JSON (cut off?)");
             return;
         };
-        let named = |raw: &RawValue| {
+        let to_named_event = |raw: &RawValue| {
             let name = json_field(raw.get(), "event.name")?;
-            Some((name, raw.get().to_owned()))
+            let json = raw.get().to_owned();
+            Some(NamedEvent { name, json })
         };
-        let events: Vec<NamedEvent> = list.into_iter().filter_map(named).collect();
+        let events: Vec<NamedEvent> = list.into_iter().filter_map(to_named_event).collect();
         self.read_events(&events);
     }
 
@@ -321,8 +338,8 @@ impl SpanMessages {
 /// Reads `{messages: […]}`, a list of messages, or a text.
 fn read_value(text: &str, role: &MessageRole<'static>) -> Vec<TranscriptMessage<'static>> {
     let mut messages = LenientMessageReader::default();
-    let inner = json_field(text, "messages");
-    let list = inner.as_deref().unwrap_or(text);
+    let messages_json = json_field(text, "messages");
+    let list = messages_json.as_deref().unwrap_or(text);
     // Traceloop and Langfuse put any value here, so only a list with roles counts as messages.
     let is_list = list.starts_with("[{") && list.contains("\"role\"");
     if !(is_list && messages.read_json(list, role)) {
@@ -340,8 +357,9 @@ pub(super) fn json_field(json: &str, key: &str) -> Option<String> {
 }
 
 /// Returns the attributes of an operation details event.
-fn parse_details_event((name, json): &NamedEvent) -> Option<OtlpAttrs<'_>> {
-    (name == OPERATION_DETAILS_EVENT).then(|| serde_json::from_str(json).ok())?
+fn parse_details_event(event: &NamedEvent) -> Option<OtlpAttrs<'_>> {
+    // The event has the attributes of the span as its content.
+    (event.name == OPERATION_DETAILS_EVENT).then(|| serde_json::from_str(&event.json).ok())?
 }
 
 /// Flattened attributes (`0.message.role`) as a tree.
@@ -369,15 +387,15 @@ impl AttrTree {
             if !rest.starts_with(|c: char| c.is_ascii_digit()) {
                 continue;
             }
-            let mut at = &mut tree;
+            let mut node = &mut tree;
             // The limit protects against attribute names with thousands of dots.
             for step in rest.splitn(24, '.') {
                 let step = step
                     .parse()
                     .map_or_else(|_| AttrPathStep::Key(step.to_owned()), AttrPathStep::Index);
-                at = at.children.entry(step).or_default();
+                node = node.children.entry(step).or_default();
             }
-            at.leaf = Some(pair.value_json());
+            node.leaf = Some(pair.value_json());
         }
         (!tree.children.is_empty()).then_some(tree)
     }
@@ -389,20 +407,21 @@ impl AttrTree {
     }
 
     fn write_json(&self, out: &mut String) {
+        // A value with further attributes below it loses to them, because JSON has no such node.
         if let (Some(leaf), true) = (&self.leaf, self.children.is_empty()) {
             out.push_str(leaf);
             return;
         }
-        let list = self
+        let is_list = self
             .children
             .keys()
             .all(|step| matches!(step, AttrPathStep::Index(_)));
-        out.push(if list { '[' } else { '{' });
-        for (at, (step, below)) in self.children.iter().enumerate() {
+        out.push(if is_list { '[' } else { '{' });
+        for (at, (step, child)) in self.children.iter().enumerate() {
             if at > 0 {
                 out.push(',');
             }
-            if !list {
+            if !is_list {
                 let key = match step {
                     AttrPathStep::Index(number) => number.to_string(),
                     AttrPathStep::Key(key) => key.clone(),
@@ -410,8 +429,8 @@ impl AttrTree {
                 out.push_str(&Value::from(key).to_string());
                 out.push(':');
             }
-            below.write_json(out);
+            child.write_json(out);
         }
-        out.push(if list { ']' } else { '}' });
+        out.push(if is_list { ']' } else { '}' });
     }
 }

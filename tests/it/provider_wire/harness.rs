@@ -21,7 +21,7 @@ use crate::support::wire::{Dialect, Reply, WireServer};
 pub(super) const KEY: &str = "sk-test-4711-abcdef";
 
 /// The judge, its server, its clock and its log.
-pub(super) struct Bench {
+pub(super) struct ProviderHarness {
     pub(super) server: WireServer,
     pub(super) provider: Arc<dyn Provider>,
     pub(super) clock: FakeClock,
@@ -29,7 +29,7 @@ pub(super) struct Bench {
     pub(super) facts: mpsc::Receiver<RedactedEvent>,
 }
 
-impl Bench {
+impl ProviderHarness {
     pub(super) fn new(server: WireServer, kind: ProviderKind) -> Self {
         Self::with(server, kind, |_| {})
     }

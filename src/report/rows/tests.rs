@@ -1,10 +1,10 @@
-//! Tests of rows, with events made by hand.
+//! Tests of rows, with constructed events.
 
 use std::convert::Infallible;
 
 use indexmap::IndexMap;
 
-use super::rows::{ReportRow, RowBuilder, RunSummary};
+use super::{ReportRow, RowBuilder, RunSummary};
 use crate::event::{
     CellKey, EvalSpec, EventKind, FORMAT, RubricSpec, RunEvent, RunHeader, SettledCell,
 };
@@ -86,7 +86,7 @@ fn finished(cell: u32, outcome: Outcome) -> EventKind {
     }
 }
 
-fn told(kinds: Vec<EventKind>) -> (Vec<String>, RunSummary) {
+fn build_rows(kinds: Vec<EventKind>) -> (Vec<String>, RunSummary) {
     let mut lines = Vec::new();
     let mut rows = RowBuilder::default();
     let mut emit = |row: &ReportRow<'_>| {
@@ -118,9 +118,9 @@ fn told(kinds: Vec<EventKind>) -> (Vec<String>, RunSummary) {
 }
 
 #[test]
-fn results_come_in_plan_order_however_they_end() {
+fn results_are_emitted_in_plan_order() {
     use Outcome::{Fail, Pass};
-    let (lines, summary) = told(vec![
+    let (lines, summary) = build_rows(vec![
         header(1, None, false),
         planned("one", 0, &[(0, None), (1, None)]),
         planned("two", 2, &[(0, None), (1, None)]),
@@ -147,14 +147,15 @@ fn results_come_in_plan_order_however_they_end() {
 #[test]
 fn repeats_make_one_decision_and_may_be_planned_later() {
     use Outcome::{Fail, Pass};
-    let (lines, summary) = told(vec![
+    let (lines, summary) = build_rows(vec![
         header(3, None, false),
         planned("one", 0, &[(0, Some(1)), (0, Some(2))]),
         planned("two", 2, &[(1, Some(1)), (1, Some(2))]),
         finished(2, Pass),
         finished(3, Pass),
         finished(0, Pass),
-        // The result that makes a third cell necessary comes after its plan, so a complete transcript stays complete.
+        // The result that makes a third cell necessary comes after its plan, so a complete transcript stays
+        // complete.
         planned("one", 4, &[(0, Some(3))]),
         finished(1, Fail),
         finished(4, Fail),
@@ -175,10 +176,10 @@ fn repeats_make_one_decision_and_may_be_planned_later() {
 }
 
 #[test]
-fn a_rubric_is_scored_over_its_verdicts_and_required_ones_must_pass() {
+fn rubric_score_ignores_errors_and_required_evals_must_pass() {
     use Outcome::{Fail, JudgeError, Pass};
     let score = |required, outcomes: [Outcome; 2]| {
-        let (lines, _) = told(vec![
+        let (lines, _) = build_rows(vec![
             header(1, Some(0.5), required),
             planned("one", 0, &[(0, None), (1, None)]),
             settled(&[(0, outcomes[0]), (1, outcomes[1])]),
@@ -230,7 +231,7 @@ fn exit_codes_follow_decisions() {
 }
 
 #[test]
-fn a_rubric_counts_scores_whatever_bounds_decide_the_evals() {
+fn rubric_score_does_not_depend_on_bounds() {
     let score = |bounds: &[(&str, f64)]| {
         let EventKind::RunStarted(mut run) = header(1, Some(1.0), false) else {
             panic!("a header");
@@ -246,7 +247,7 @@ fn a_rubric_counts_scores_whatever_bounds_decide_the_evals() {
             result.score = Some(0.25);
             SettledCell(CellIx(cell), result)
         });
-        let (lines, _) = told(vec![
+        let (lines, _) = build_rows(vec![
             EventKind::RunStarted(run),
             planned("one", 0, &[(0, None), (1, None)]),
             EventKind::CellsSettled(settled.into()),
