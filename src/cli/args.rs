@@ -352,6 +352,9 @@ pub(super) struct RunArgs {
     /// budget, cancelled)
     #[arg(long, value_name = "RUN")]
     pub(super) resume: Option<String>,
+    /// Exit with 1 also if a verdict is flagged: it contradicts itself, or cites a quote that isn't in its source
+    #[arg(long)]
+    pub(super) strict: bool,
     /// Print the plan and the estimated cost, and run nothing
     #[arg(long)]
     pub(super) dry_run: bool,

@@ -86,6 +86,7 @@ pub(super) fn run(args: &RunArgs, cx: &CommandCx) -> Result<u8, CommandError> {
         options,
         printer,
         shows_warnings,
+        args.strict,
         cx,
     ));
     // A judge may block in a call that can't be cancelled. All printed results are recorded, so don't wait for it.
@@ -139,6 +140,7 @@ async fn drive_run(
     options: RunOptions,
     mut printer: RunPrinter,
     shows_warnings: bool,
+    strict: bool,
     cx: &CommandCx,
 ) -> Result<u8, CommandError> {
     // Listen before the run starts, so that no signal ends the process during the recording.
@@ -162,7 +164,15 @@ async fn drive_run(
     })?;
     // Step: print events until the run ends.
     let mut signalled = None;
+    // The time at which the oldest buffered result must leave, so that a steady stream of events can't delay it.
+    let mut flush_at: Option<Millis> = None;
     loop {
+        let now = cx.clock.now();
+        if flush_at.is_some_and(|at| at <= now) {
+            printer.flush();
+            flush_at = None;
+        }
+        let wait = flush_at.map_or(FLUSH_INTERVAL, |at| Millis(at.0.saturating_sub(now.0)));
         tokio::select! {
             biased;
             // The first signal lets running cells end, because their calls are already paid. The second ends the process.
@@ -176,11 +186,14 @@ async fn drive_run(
                 cancel.cancel();
             }
             batch = events.recv() => match batch {
-                Some(batch) => printer.print_events(&batch),
+                Some(batch) => {
+                    printer.print_events(&batch);
+                    flush_at.get_or_insert(Millis(now.0 + FLUSH_INTERVAL.0));
+                }
                 None => break,
             },
-            // Without events, for example during a slow call, flush what is printed so far.
-            () = cx.clock.sleep(FLUSH_INTERVAL) => printer.flush(),
+            // The next iteration flushes what is buffered.
+            () = cx.clock.sleep(wait), if flush_at.is_some() => {}
         }
     }
     // Step: finish the outputs. Even a failed run has results that its reader wants.
@@ -208,7 +221,11 @@ async fn drive_run(
     if summary.cells == 0 {
         return Err(CommandError::usage(NOTHING_SELECTED));
     }
-    let code = summary.exit_code();
+    let code = if strict {
+        summary.strict_exit_code()
+    } else {
+        summary.exit_code()
+    };
     match seen {
         Some(seen) if !summary.interrupted => {
             let strays = check_stray_labels(opened, &seen);

@@ -234,7 +234,10 @@ fn select_cells(state: &RunState, pattern: &str) -> Result<Vec<(CellIx, String)>
         .filter_map(|cell| Some((cell, state.cell_name(cell)?.to_string())))
         .collect();
     let texts: Vec<String> = names.iter().map(|(_, name)| name.clone()).collect();
-    let picked = CellPattern::new(pattern).select(&texts);
+    let picked: HashSet<&String> = CellPattern::new(pattern)
+        .select(&texts)
+        .into_iter()
+        .collect();
     if picked.is_empty() {
         let near = crate::diag::find_nearest(pattern, texts.iter().map(String::as_str));
         // Without a similar name, show any name as an example of the form.
@@ -248,7 +251,7 @@ fn select_cells(state: &RunState, pattern: &str) -> Result<Vec<(CellIx, String)>
     }
     Ok(names
         .iter()
-        .filter(|(_, name)| picked.contains(&name))
+        .filter(|(_, name)| picked.contains(name))
         .cloned()
         .collect())
 }

@@ -63,6 +63,18 @@ impl CitableSources {
         }
     }
 
+    /// Returns true if a text occurs verbatim in a judged message or a tool response, apart from white space.
+    pub fn contains_anywhere(&self, text: &str) -> bool {
+        let text = normalize_whitespace(text);
+        let occurs_in = |source: &String| source.contains(&text);
+        (0..self.messages.len())
+            .filter_map(|n| self.message_texts(n))
+            .flatten()
+            .chain(self.fetches.values())
+            .chain(self.blocks.values())
+            .any(occurs_in)
+    }
+
     /// Returns the quotable texts of a judged message.
     fn message_texts(&self, n: usize) -> Option<&Vec<String>> {
         let message = self.transcript.messages.get(n)?;

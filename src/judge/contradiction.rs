@@ -1,13 +1,19 @@
 //! The flag on a verdict that contradicts its own reasoning. dicta flags such a verdict and never overrides it.
 //!
 //! Reads the reasoning for this flag alone; no verdict is taken from it. A false flag costs trust in every true one,
-//! so the rules miss a lot on purpose. They flag four things:
+//! so the rules miss a lot on purpose. The rules for sentences read English only. They flag six things:
 //!
 //! - an overall verdict of the judge that differs from the result of its parts;
 //! - `passed` with the lowest score of the scale, or not passed with the highest, unless a bound decides from the
 //!   score;
 //! - a reason whose **last sentence** plainly states the opposite of the verdict;
-//! - a part's own reason whose last sentence does.
+//! - a part's own reason whose last sentence does;
+//! - another field of the same object with the opposite value (`"final_verdict": "FAIL"`), at any depth;
+//! - text next to the `submit_verdict` call that ends with, or has a line with, the opposite verdict
+//!   (`Verdict: FAIL`).
+//!
+//! It also recognizes a reasoning that is only a refusal ([`is_refusal`]). The model then judged nothing, so dicta
+//! reports an error instead of a fail.
 //!
 //! A last sentence is plain if all of this is true:
 //!
@@ -24,6 +30,7 @@
 use std::sync::LazyLock;
 
 use regex::Regex;
+use serde_json::Value;
 
 use super::verdict_format::ScoreRange;
 use crate::model::VerdictPart;
@@ -42,6 +49,113 @@ pub(super) fn find_in_reasoning(reasoning: &str, passed: bool) -> Option<String>
     Some(format!(
         "the verdict is {verdict}, but the reason ends by saying that it {says}: “{last}”"
     ))
+}
+
+/// Names of fields that state a verdict and are not part of dicta's format.
+const VERDICT_FIELDS: &[&str] = &[
+    "verdict",
+    "final_verdict",
+    "result",
+    "outcome",
+    "grade",
+    "pass",
+    "passed",
+    "final",
+    "final_answer",
+    "decision",
+    "correction",
+    "overall",
+    "overall_verdict",
+];
+
+/// Describes a field besides `passed` whose value is the opposite verdict.
+pub(super) fn find_in_other_fields(json: &str, passed: bool) -> Option<String> {
+    let object: Value = serde_json::from_str(json).ok()?;
+    let (name, value) = object.as_object()?.iter().find_map(|(name, value)| {
+        // The object's own `passed` is the verdict; only one inside another object can contradict it.
+        let states = name != "passed" && states_verdict(name, value, !passed);
+        states.then_some((name, value))
+    })?;
+    let verdict = if passed { "passed" } else { "failed" };
+    let value: String = value.to_string().chars().take(60).collect();
+    Some(format!(
+        "the verdict is {verdict}, but its field `{name}` is {value}"
+    ))
+}
+
+/// Returns true if a field, or a field inside it, states `verdict`.
+fn states_verdict(name: &str, value: &Value, verdict: bool) -> bool {
+    if !VERDICT_FIELDS.contains(&name.to_lowercase().as_str()) {
+        return false;
+    }
+    match value {
+        Value::Bool(stated) => *stated == verdict,
+        Value::String(word) => read_verdict_word(word) == Some(verdict),
+        Value::Object(fields) => fields
+            .iter()
+            .any(|(name, value)| states_verdict(name, value, verdict)),
+        Value::Null | Value::Number(_) | Value::Array(_) => false,
+    }
+}
+
+/// Reads a short text that consists of a verdict.
+fn read_verdict_word(word: &str) -> Option<bool> {
+    let word = word.trim().trim_end_matches('.').to_lowercase();
+    match word.as_str() {
+        "pass" | "passed" | "passes" | "true" | "yes" | "met" | "correct" => Some(true),
+        "fail" | "failed" | "fails" | "failure" | "false" | "no" | "not met" | "unmet"
+        | "not passed" | "incorrect" | "f" => Some(false),
+        _ => None,
+    }
+}
+
+/// A line that states the verdict: `Verdict: FAIL`, `**Final verdict:** not met`.
+static VERDICT_LINE: LazyLock<Regex> = LazyLock::new(|| {
+    compile_pattern(
+        r"(?im)^\W*(?:(?:final|overall|my|the)\s)*(?:verdict|decision|result|outcome|grade|judge?ment)\b\W{1,6}(?:is\W{1,4})?(?P<word>not\s(?:met|passed)|pass(?:ed|es)?|fail(?:ed|s|ure)?|met|unmet|f)\W*$",
+    )
+});
+
+/// Describes text next to the verdict's call that states the opposite verdict.
+pub(super) fn find_in_accompanying_text(text: &str, passed: bool) -> Option<String> {
+    // Only the end matters, as in a reasoning.
+    let from = text.ceil_char_boundary(text.len().saturating_sub(8000));
+    let stated = VERDICT_LINE
+        .captures_iter(&text[from..])
+        .last()
+        .and_then(|line| {
+            read_verdict_word(&line["word"]).map(|word| (word, line[0].trim().to_owned()))
+        });
+    let line = match stated {
+        Some((word, line)) => (word != passed).then_some(line),
+        None => find_opposite_statement(text, passed).map(|(_, last)| last),
+    }?;
+    let verdict = if passed { "passed" } else { "failed" };
+    Some(format!(
+        "the verdict is {verdict}, but the text next to its call says “{line}”"
+    ))
+}
+
+/// A refusal to judge, which models write into the reasoning if a schema leaves no other place for it.
+///
+/// "I can't verify the claim" is not a refusal: it names what the judge looked for.
+static REFUSAL: LazyLock<Regex> = LazyLock::new(|| {
+    compile_pattern(
+        r"(?ix)^\W*
+          (?: (?: i['’]?m | i\s am | we['’]?re ) \s (?: very \s )? (?: really \s )? sorry [,.]? \s? (?: but \s )? | sorry [,.]? \s? (?: but \s )? | i \s apologi[sz]e [,.]? \s? (?: but \s )? | unfortunately ,? \s )?
+          (?: as \s an \s ai (?: \s language \s model | \s assistant )? ,? \s )?
+          (?: i | we ) \s?
+          (?: can['’]?t | can \s?not | won['’]t | will \s not | (?: ['’]m | am | are ) \s (?: unable | not \s able | not \s willing ) \s to | must \s (?: decline | refuse ) (?: \s to )? | decline \s to | refuse \s to )
+          \s? (?: assist | help | comply | engage | participate | continue | proceed | respond | do \s (?:that|this) | fulfil+ | provide \s (?: that | this | assistance | help ) | judge | evaluate | complete | discuss )?
+          (?: \s (?: you | with | to | in | on | this | that | these | those | the | your | such | request s? | requests | evaluation | content | topic | task | conversation | material | matter | or | any | kind | of | type ) )*
+          \W* (?: (?: please | is \s there | let \s me \s know | if \s you ) [^.!?]{0,120} [.!?]? \W* )?$",
+    )
+});
+
+/// Returns true if a reasoning is only a refusal to judge.
+pub(super) fn is_refusal(reasoning: &str) -> bool {
+    // A longer text gives reasons, so it is not only a refusal.
+    reasoning.len() <= 400 && REFUSAL.is_match(reasoning.trim())
 }
 
 /// Describes the first part whose reason contradicts its own verdict.
@@ -217,6 +331,9 @@ static FAIL_STATEMENT: LazyLock<Regex> = LazyLock::new(|| {
             r"(?:^|{OPENS}|,\s)(?:not\s(?:all|every)|none)(?:\sof)?(?:\s(?:the|these))?\s(?:criteria|criterion|requirements?|conditions?)\s(?:is|are|was|were)\s(?:met|satisfied|fulfilled){ENDS}"
         ),
         format!(
+            r"^(?:this|it)\s(?:is|was)\s(?:therefore\s|thus\s|clearly\s)?a\s(?:clear\s|plain\s)?fail(?:ure)?{ENDS}"
+        ),
+        format!(
             r"{VERDICT}(?:that\sit\sfails|(?:a\s)?(?:clear\s)?(?:fail(?:ed|ure|ing|s)?|not\spass(?:ed)?)){ENDS}"
         ),
     ])
@@ -232,6 +349,9 @@ static PASS_STATEMENT: LazyLock<Regex> = LazyLock::new(|| {
         ),
         format!(
             r"(?:^|{OPENS}|,\s)(?:the|this|these|all|both|every|each)(?:\sof)?(?:\s(?:the|these))?\s(?:(?:two|three|four|five|stated|given|listed)\s)?(?:criteria|criterion|requirements?|rubric|conditions?)\s(?:is|are|was|were)\s{ADVERB}(?:met|satisfied|fulfilled){ENDS}"
+        ),
+        format!(
+            r"^(?:this|it)\s(?:is|was)\s(?:therefore\s|thus\s|clearly\s)?a\s(?:clear\s|plain\s)?pass{ENDS}"
         ),
         format!(r"{VERDICT}(?:that\sit\spasses|(?:a\s)?(?:clear\s)?pass(?:ed|es|ing)?){ENDS}"),
     ])

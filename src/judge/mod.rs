@@ -44,6 +44,7 @@ mod usage_meter;
 mod verdict_error;
 mod verdict_format;
 mod verdict_parser;
+mod verdict_text;
 
 #[cfg(test)]
 mod fake;
@@ -63,4 +64,5 @@ pub use parts::PartsFormat;
 pub use prompt::{JudgePrompt, PromptFrame, render_prompt};
 pub use verdict_error::VerdictParseError;
 pub use verdict_format::{ScoreRange, VerdictFormat};
-pub use verdict_parser::{PARSER_VERSION, apply_bounds, parse_verdict_object, parse_verdict_text};
+pub use verdict_parser::{PARSER_VERSION, apply_bounds, parse_verdict_object};
+pub use verdict_text::parse_verdict_text;

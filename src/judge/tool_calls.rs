@@ -337,6 +337,9 @@ pub(super) async fn emit_rejected(cx: &CallCx, ix: CallIx, rule: &str, text: &st
     cx.emit_tool_fact(ix, fact).await;
 }
 
+/// The response to a `submit_verdict` call that was read.
+pub(super) const VERDICT_RECEIVED: &str = "The verdict was received.";
+
 /// Records the facts of a `submit_verdict` that was read; it has the same states as any call.
 pub(super) async fn emit_submitted_verdict(cx: &CallCx, ix: CallIx, values: RawJson) {
     // A verdict's arguments aren't coerced.
@@ -344,7 +347,7 @@ pub(super) async fn emit_submitted_verdict(cx: &CallCx, ix: CallIx, values: RawJ
     cx.emit_tool_fact(ix, ToolFact::Validated { values, coerced })
         .await;
     cx.emit_tool_fact(ix, ToolFact::Started).await;
-    let answer = ToolResponse::ok("The verdict was received.");
+    let answer = ToolResponse::ok(VERDICT_RECEIVED);
     let fact = ToolFact::Finished {
         answer: cx.out.store_tool_response(&answer).await,
         source: ToolResponseSource::Live,
@@ -408,7 +411,7 @@ enum CallRefusal {
 }
 
 /// Returns an error as the model receives it.
-fn error_response(text: &str) -> ToolResponse {
+pub(super) fn error_response(text: &str) -> ToolResponse {
     let bytes = text.len() as u64;
     ToolResponse {
         text: text.to_owned(),

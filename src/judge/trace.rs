@@ -13,19 +13,19 @@ use super::delimiter::DelimiterSecret;
 use super::evidence::EvidenceStore;
 use super::gate::{GateAction, GateEdit, GateStop};
 use super::tool_calls::{
-    FinishedToolCall, ToolCallRunner, emit_received, emit_rejected, emit_repaired,
-    emit_submitted_verdict,
+    FinishedToolCall, ToolCallRunner, VERDICT_RECEIVED, emit_received, emit_rejected,
+    emit_repaired, emit_submitted_verdict, error_response,
 };
 use super::trace_gate::{TraceGate, person_ended_result};
 use super::trace_state::{AnsweredCall, TraceState};
 use super::usage_meter::{MeteredProvider, UsageMeter};
-use super::{hidden_text, verdict_parser};
+use super::{contradiction, hidden_text, verdict_parser, verdict_text};
 use crate::event::{CallCx, TurnFact};
 use crate::handlers::JudgeRequest;
 use crate::model::SUBMIT_VERDICT;
 use crate::model::{
-    CallIx, CellResult, HistoryBlock, HistoryItem, ModelReply, Outcome, StopReason, TurnIx,
-    Verdict, VerdictMode,
+    CallIx, CellResult, HistoryBlock, HistoryItem, ModelReply, Outcome, RawJson, ReplyCall,
+    StopReason, ToolResponse, TurnIx, Verdict, VerdictMode,
 };
 use crate::provider::{
     self, CompletedReply, Provider as _, ProviderError, RequestBody, TurnRequest,
@@ -35,6 +35,10 @@ use crate::tools;
 /// The request to submit a verdict, for a judge with tools that replied in text.
 const MISSING_CALL_NUDGE: &str = "That reply holds no call, so it states no verdict yet. Call `submit_verdict` now, or one of your tools \
                      if you still need a result.";
+
+/// The request to submit a malformed verdict again.
+const RESUBMIT_REQUEST: &str =
+    "No verdict was recorded. Call `submit_verdict` once more, with corrected arguments.";
 
 /// The judge trace of one cell.
 pub(super) struct JudgeTrace<'a> {
@@ -97,7 +101,10 @@ impl JudgeTrace<'_> {
                 // A verdict counts only alone; next to other calls it is rejected as premature.
                 .all(|c| c.name == SUBMIT_VERDICT)
             {
-                return self.read_called_verdict(&cx, &state, &finished.reply).await;
+                let called = self.read_called_verdict(&cx, &mut state, last, finished);
+                if let Some(result) = called.await? {
+                    return Ok(result);
+                }
             } else {
                 self.run_tool_calls(&cx, &mut state, last, finished).await?;
             }
@@ -208,8 +215,14 @@ impl JudgeTrace<'_> {
             let why = "the reply calls a function, but this judge has no tools";
             return Err(end_unparsed(cx, Outcome::Unparsed, why, reply).await);
         }
-        match verdict_parser::parse_verdict_text(&reply.text, &self.setup.verdict_format) {
-            Ok(verdict) => self.accept_verdict(cx, state, verdict).await,
+        let verdict = verdict_text::parse_verdict_text(
+            &reply.text,
+            &self.setup.verdict_format,
+            self.setup.verdict_mode,
+            |object| state.sources.contains_anywhere(object),
+        );
+        match verdict {
+            Ok(verdict) => self.accept_verdict(cx, state, reply, verdict).await,
             Err(why) => {
                 let why = match &reply.stop {
                     // An unknown stop reason often explains why the text lacks a verdict.
@@ -234,7 +247,7 @@ impl JudgeTrace<'_> {
             &self.setup.questions,
             &reply.text,
         ) {
-            Ok(verdict) => self.accept_verdict(cx, state, verdict).await,
+            Ok(verdict) => self.accept_verdict(cx, state, reply, verdict).await,
             Err(CalibratedVerdictError::Refused(why)) => {
                 Err(CellResult::from_error(Outcome::JudgeError, why))
             }
@@ -245,15 +258,22 @@ impl JudgeTrace<'_> {
     }
 
     /// Reads the verdict of a reply in which every call is `submit_verdict`.
+    ///
+    /// Returns `None` if the verdict is malformed and the judge gets one more turn, with the reason.
     async fn read_called_verdict(
         &self,
         cx: &CallCx,
-        state: &TraceState,
-        reply: &ModelReply,
-    ) -> Result<CellResult, CellResult> {
+        state: &mut TraceState,
+        last: bool,
+        finished: CompletedReply,
+    ) -> Result<Option<CellResult>, CellResult> {
+        let reply = &finished.reply;
+        let can_resubmit = !last && !state.asked_to_resubmit;
         let mut stated: Option<Verdict> = None;
         let mut fault: Option<(Outcome, String)> = None;
         // Read every call, because each one needs its events, even after a fault.
+        let mut responses = Vec::with_capacity(reply.calls.len());
+        let mut canonical_arguments = Vec::with_capacity(reply.calls.len());
         for (ix, call) in index_calls(reply) {
             emit_received(cx, ix, call).await;
             let prepared = tools::prepare_call_catching_panics(
@@ -263,7 +283,12 @@ impl JudgeTrace<'_> {
                 &state.seen,
             );
             emit_repaired(cx, ix, &prepared).await;
+            canonical_arguments.push(prepared.canonical.clone());
             let read = match &prepared.outcome {
+                // A tool's arguments may be taken out of prose. A verdict in prose may be an example or a hypothesis.
+                Ok(_) if prepared.has_surrounding_text => {
+                    Err("the verdict's arguments have text around their JSON object".to_owned())
+                }
                 Ok(ready) => self.parse_verdict_arguments(
                     &call.raw,
                     ready.values.get(),
@@ -305,6 +330,7 @@ impl JudgeTrace<'_> {
                     if let Ok(ready) = prepared.outcome {
                         emit_submitted_verdict(cx, ix, ready.values).await;
                     }
+                    responses.push(ToolResponse::ok(VERDICT_RECEIVED));
                     // The first verdict counts; later ones are equal to it.
                     stated.get_or_insert(Verdict {
                         repaired: prepared.changes,
@@ -312,15 +338,37 @@ impl JudgeTrace<'_> {
                     });
                 }
                 Err((outcome, why)) => {
-                    emit_rejected(cx, ix, "verdict", &format!("Error: {why}")).await;
                     // The first fault explains the cell; later ones often follow from it.
+                    let text = if can_resubmit && outcome == Outcome::Unparsed {
+                        format!("Error: {why}. {RESUBMIT_REQUEST}")
+                    } else {
+                        format!("Error: {why}")
+                    };
+                    emit_rejected(cx, ix, "verdict", &text).await;
+                    responses.push(error_response(&text));
                     fault.get_or_insert((outcome, why));
                 }
             }
         }
         // One faulty call makes the whole reply unparsed, even next to a valid one.
         match (stated, fault) {
-            (Some(verdict), None) => self.accept_verdict(cx, state, verdict).await,
+            (Some(verdict), None) => self
+                .accept_verdict(cx, state, reply, verdict)
+                .await
+                .map(Some),
+            (_, Some((Outcome::Unparsed, _))) if can_resubmit => {
+                state.asked_to_resubmit = true;
+                let mut reply = finished.reply;
+                for (call, canonical) in reply.calls.iter_mut().zip(canonical_arguments) {
+                    make_sendable(call, canonical);
+                }
+                state.history.push(HistoryItem::Model {
+                    native: finished.native,
+                    reply,
+                });
+                state.history.push(HistoryItem::ToolResponses(responses));
+                Ok(None)
+            }
             (_, Some((outcome, why))) => Err(end_unparsed(cx, outcome, &why, reply).await),
             (None, None) => {
                 Err(end_unparsed(cx, Outcome::Unparsed, "the reply holds no verdict", reply).await)
@@ -346,14 +394,27 @@ impl JudgeTrace<'_> {
         verdict_parser::parse_verdict_object(prepared, format).map_err(|why| why.to_string())
     }
 
-    /// Checks the citations of a verdict, passes the gate with it, and applies the eval's bounds.
+    /// Checks the reasoning and the citations of a verdict, passes the gate with it, and applies the eval's bounds.
     async fn accept_verdict(
         &self,
         cx: &CallCx,
         state: &TraceState,
+        reply: &ModelReply,
         mut verdict: Verdict,
     ) -> Result<CellResult, CellResult> {
         // Before the gate, so that a person sees which citations were found.
+        // A schema leaves a model no other place for a refusal, and its `passed` then means nothing.
+        if contradiction::is_refusal(&verdict.reasoning) {
+            let why = format!("the model refused to judge: {}", verdict.reasoning.trim());
+            return Err(end_unparsed(cx, Outcome::JudgeError, &why, reply).await);
+        }
+        if self.setup.verdict_mode == VerdictMode::Call
+            && verdict.contradiction.is_none()
+            && verdict.applicable != Some(false)
+            && let Some(passed) = verdict.passed
+        {
+            verdict.contradiction = contradiction::find_in_accompanying_text(&reply.text, passed);
+        }
         state.sources.mark_found(&mut verdict.citations);
         verdict.hidden = hidden_text::describe_hidden_text(self.request, &state.hidden_text);
         self.request
@@ -459,12 +520,7 @@ impl JudgeTrace<'_> {
         let mut reply = finished.reply;
         let mut answers = Vec::with_capacity(done.len());
         for (call, done) in reply.calls.iter_mut().zip(done) {
-            if !is_object(&call.raw) {
-                // Servers respond 5xx to a history with broken arguments.
-                call.raw = done
-                    .canonical
-                    .map_or_else(|| "{}".to_owned(), |c| c.get().to_owned());
-            }
+            make_sendable(call, done.canonical);
             let tool = self.setup.tools.get(&call.name);
             let call = AnsweredCall {
                 tool: &call.name,
@@ -502,6 +558,13 @@ async fn end_unparsed(cx: &CallCx, outcome: Outcome, why: &str, reply: &ModelRep
     };
     cx.turn(fact).await;
     CellResult::from_error(outcome, why)
+}
+
+/// Replaces arguments that aren't valid JSON, because servers respond 5xx to a history with broken arguments.
+fn make_sendable(call: &mut ReplyCall, canonical: Option<RawJson>) {
+    if !is_object(&call.raw) {
+        call.raw = canonical.map_or_else(|| "{}".to_owned(), |json| json.get().to_owned());
+    }
 }
 
 /// Returns whether a text is a complete JSON object.

@@ -28,6 +28,8 @@ pub(super) struct TraceState {
     pub(super) size: TraceSize,
     /// The tool calls so far, those in flight included.
     pub(super) call_history: CallHistory,
+    /// `true` after the judge was asked to submit a malformed verdict again, which dicta does once.
+    pub(super) asked_to_resubmit: bool,
     /// The number of tool responses that are cited as `fetch N`.
     fetch_count: usize,
 }
@@ -47,6 +49,7 @@ impl TraceState {
             hidden_text: Vec::new(),
             size: TraceSize::default(),
             call_history: CallHistory::default(),
+            asked_to_resubmit: false,
             fetch_count: 0,
         }
     }

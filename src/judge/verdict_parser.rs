@@ -1,15 +1,9 @@
-//! The parser of verdicts. It is conservative: a reply that doesn't clearly state a verdict is `unparsed`, and dicta
-//! shows the raw text.
+//! The parser of a verdict's fields. It assumes no default for a missing field.
 //!
-//! It never takes the text from the first `{` to the last `}`, never searches for "PASS", and assumes no default for
-//! a missing field. Responsible for the fields of the verdict format, and for the outcome of a verdict
-//! ([`apply_bounds`]).
+//! Responsible for the fields of the verdict format, and for the outcome of a verdict ([`apply_bounds`]). Doesn't
+//! search a reply for its verdict; [`super::verdict_text`] does.
 
-use std::sync::LazyLock;
-
-use regex::Regex;
 use serde::Deserialize;
-use serde_json::value::RawValue;
 
 use super::contradiction;
 use super::parts::PartsFormat;
@@ -19,7 +13,7 @@ use crate::handlers::JudgedParams;
 use crate::model::{CalibratedScore, CellResult, Citation, Outcome, ScoreBounds, Verdict};
 
 /// The version of this parser; part of every cache key. Increase it if a reply could be read differently.
-pub const PARSER_VERSION: u32 = 1;
+pub const PARSER_VERSION: u32 = 2;
 
 /// The fields as stated. A repeated field and `null` are errors; unknown fields are ignored.
 #[derive(Deserialize)]
@@ -61,12 +55,13 @@ pub fn parse_verdict_object(
     }
     match format.parts {
         Some(parts) => parse_verdict_with_parts(json, stated, parts, not_applicable),
-        None => parse_whole_verdict(stated, format, not_applicable),
+        None => parse_whole_verdict(json, stated, format, not_applicable),
     }
 }
 
 /// Converts a verdict without parts.
 fn parse_whole_verdict(
+    json: &str,
     stated: RawVerdict,
     format: &VerdictFormat,
     not_applicable: bool,
@@ -98,7 +93,9 @@ fn parse_whole_verdict(
         let of_score = score
             .filter(|_| !format.needs_score)
             .and_then(|score| contradiction::find_in_score(passed, score, range));
-        of_score.or_else(|| contradiction::find_in_reasoning(reasoning, passed))
+        of_score
+            .or_else(|| contradiction::find_in_reasoning(reasoning, passed))
+            .or_else(|| contradiction::find_in_other_fields(json, passed))
     });
     Ok(Verdict {
         passed,
@@ -142,6 +139,7 @@ fn parse_verdict_with_parts(
         _ => contradiction::find_in_parts(&parts).or_else(|| {
             let reasoning = stated.reasoning.as_deref().unwrap_or_default();
             contradiction::find_in_reasoning(reasoning, passed)
+                .or_else(|| contradiction::find_in_other_fields(json, passed))
         }),
     };
     Ok(Verdict {
@@ -170,109 +168,6 @@ impl RawVerdict {
             ..Verdict::default()
         }
     }
-}
-
-/// Parses a verdict from a whole reply with exactly one JSON object.
-///
-/// The object is the whole reply, is in one code fence, or is on its own lines in prose that states no other verdict.
-pub fn parse_verdict_text(
-    text: &str,
-    format: &VerdictFormat,
-) -> Result<Verdict, VerdictParseError> {
-    // Some servers begin a reply with a byte order mark.
-    let text = text.trim_start_matches('\u{feff}').trim();
-    if text.is_empty() {
-        return verdict_error("the reply is empty");
-    }
-    let content = strip_code_fence(text).unwrap_or(text);
-    if serde_json::from_str::<&RawValue>(content).is_ok() {
-        return parse_verdict_object(content, format);
-    }
-    let object = find_verdict_object(text, format)?;
-    let mut verdict = parse_verdict_object(object, format)?;
-    if let (None, Some(passed), true) = (
-        &verdict.contradiction,
-        verdict.passed,
-        verdict.applicable != Some(false),
-    ) {
-        // Such an object can be a quotation, so the prose after it must agree with it.
-        let end = object.as_ptr() as usize - text.as_ptr() as usize + object.len();
-        verdict.contradiction = contradiction::find_in_reasoning(&text[end..], passed);
-    }
-    Ok(verdict)
-}
-
-/// Returns the content of a text that is exactly one code fence.
-fn strip_code_fence(text: &str) -> Option<&str> {
-    let inner = text.strip_prefix("```")?.strip_suffix("```")?;
-    let (info, inner) = inner.split_once('\n')?;
-    let plain = matches!(info.trim(), "" | "json" | "JSON" | "jsonc" | "json5");
-    (plain && !inner.contains("```")).then(|| inner.trim())
-}
-
-/// Returns the only JSON object of a prose reply that has a verdict's keys.
-fn find_verdict_object<'t>(
-    text: &'t str,
-    format: &VerdictFormat,
-) -> Result<&'t str, VerdictParseError> {
-    let mut found: Option<(usize, usize)> = None;
-    let mut at = 0;
-    while let Some(open) = text[at..].find('{').map(|n| at + n) {
-        // The streaming deserializer stops after one value and ignores the prose behind it.
-        let mut values = serde_json::Deserializer::from_str(&text[open..]).into_iter::<&RawValue>();
-        let Some(Ok(object)) = values.next() else {
-            at = open + 1;
-            continue;
-        };
-        let end = open + object.get().len();
-        at = end;
-        if !has_verdict_keys(object.get(), format) {
-            continue;
-        }
-        if found.is_some() {
-            return verdict_error("the reply holds more than one verdict");
-        }
-        found = Some((open, end));
-    }
-    let Some((from, to)) = found else {
-        return verdict_error("the reply holds no verdict: expected one JSON object with `passed`");
-    };
-    // The text on the same line as the object, before and after it.
-    let before = text[..from].lines().next_back().unwrap_or_default();
-    let before = if text[..from].ends_with('\n') {
-        ""
-    } else {
-        before
-    };
-    let after = text[to..].lines().next().unwrap_or_default();
-    if !before.trim().is_empty() || !after.trim().is_empty() {
-        return verdict_error(
-            "the reply mentions a verdict within a sentence and does not state one",
-        );
-    }
-    // The prose may state another verdict, broken or in words, and choosing one of the two would be a guess.
-    if has_verdict_statement(&text[..from]) || has_verdict_statement(&text[to..]) {
-        return verdict_error("the reply states a verdict outside its JSON object as well");
-    }
-    Ok(&text[from..to])
-}
-
-fn has_verdict_keys(object: &str, format: &VerdictFormat) -> bool {
-    let part_keys = format.parts.map_or(&[][..], PartsFormat::keys);
-    serde_json::from_str::<std::collections::BTreeMap<String, &RawValue>>(object).is_ok_and(|map| {
-        ["passed", "score", "applicable"]
-            .iter()
-            .chain(part_keys)
-            .any(|key| map.contains_key(*key))
-    })
-}
-
-fn has_verdict_statement(prose: &str) -> bool {
-    static FIELD: LazyLock<Regex> = LazyLock::new(|| {
-        Regex::new(r#"(?i)\b(passed|score|applicable|verdict)\b["'`*_]*\s*[:=]\s*["'`*_]*[\w.+-]"#)
-            .expect("a valid pattern")
-    });
-    FIELD.is_match(prose)
 }
 
 /// Applies an eval's bounds to a verdict. Pure, so that dicta can rescore a recorded verdict.

@@ -203,6 +203,13 @@ pub struct Verdict {
     pub calibrated: Option<CalibratedScore>,
 }
 
+impl Verdict {
+    /// Returns true if dicta flags the verdict: it contradicts itself, or cites a quote that isn't in its source.
+    pub fn is_flagged(&self) -> bool {
+        self.contradiction.is_some() || self.citations.iter().any(|citation| !citation.found)
+    }
+}
+
 /// The result of one cell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CellResult {

@@ -205,6 +205,13 @@ impl<'w> HumanReportWriter<'w> {
             }
             text.push('\n');
         }
+        if summary.flagged > 0 {
+            let _infallible = writeln!(
+                text,
+                "{} flagged: a contradiction, or a quote that is not in its source (`--strict` fails on them)",
+                pluralize(summary.flagged, "verdict")
+            );
+        }
         // The agreement of votes, and of decisions with labels.
         if let Some(agreed) = describe_agreement(summary) {
             text.push_str(&agreed);

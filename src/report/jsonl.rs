@@ -285,6 +285,8 @@ struct SummaryLine<'a> {
     timeout: u64,
     budget: u64,
     cancelled: u64,
+    /// The number of cells whose verdict is flagged.
+    flagged: u64,
     transcripts: u64,
     voted: u64,
     unanimous: u64,
@@ -337,6 +339,7 @@ impl<'a> SummaryLine<'a> {
             timeout: count(Outcome::Timeout),
             budget: count(Outcome::Budget),
             cancelled: count(Outcome::Cancelled),
+            flagged: summary.flagged,
             transcripts: summary.transcripts,
             voted: summary.voted,
             unanimous: summary.unanimous,

@@ -97,6 +97,8 @@ pub struct RunSummary {
     pub interrupted: bool,
     /// The number of decisions by outcome.
     pub outcomes: [u64; Outcome::ALL.len()],
+    /// The number of cells whose verdict is flagged: a contradiction, or a quote that isn't in its source.
+    pub flagged: u64,
     /// The tokens and calls of the judges.
     pub usage: TokenUsage,
     /// The cost in USD; `None` if a part of it is unknown or no judge was asked.
@@ -165,6 +167,15 @@ impl RunSummary {
             self.voted += 1;
             self.unanimous += u64::from(share.won == share.total);
             self.share_sum += share.fraction();
+        }
+    }
+
+    /// Returns the exit code of `--strict`: 1 also if a verdict is flagged.
+    pub fn strict_exit_code(&self) -> u8 {
+        if self.flagged > 0 {
+            1
+        } else {
+            self.exit_code()
         }
     }
 
@@ -397,6 +408,9 @@ impl RowBuilder {
             return;
         }
         *slot = Some(result.clone());
+        let flagged =
+            result.outcome.is_verdict() && result.verdict.as_ref().is_some_and(|v| v.is_flagged());
+        self.summary.flagged += u64::from(flagged);
         open.missing_results -= 1;
         self.summary.pending -= 1;
         // A cached result caused no call in this run.

@@ -30,6 +30,8 @@ pub struct ParsedToolArguments {
     pub was_truncated: bool,
     /// True if a key, or a whole object, occurred more than once. The last one counts.
     pub has_duplicate_keys: bool,
+    /// True if the repair left out text around the JSON object.
+    pub has_surrounding_text: bool,
 }
 
 /// Parses the arguments of a call of `name`, which may also be `submit_verdict`.
@@ -50,6 +52,7 @@ pub fn parse_arguments(name: &str, raw: &str) -> Result<ParsedToolArguments, Rej
         mut changes,
         was_truncated: closed,
         has_duplicate_keys: mut twice,
+        has_surrounding_text,
         // Some models send an empty text for a call without arguments.
     } = if raw.is_empty() {
         RepairedJson {
@@ -57,6 +60,7 @@ pub fn parse_arguments(name: &str, raw: &str) -> Result<ParsedToolArguments, Rej
             changes: Vec::new(),
             was_truncated: false,
             has_duplicate_keys: false,
+            has_surrounding_text: false,
         }
     } else {
         repair_json(raw).map_err(|why| {
@@ -101,6 +105,7 @@ pub fn parse_arguments(name: &str, raw: &str) -> Result<ParsedToolArguments, Rej
         rewritten,
         was_truncated: closed,
         has_duplicate_keys: twice,
+        has_surrounding_text,
     })
 }
 
@@ -208,6 +213,7 @@ pub fn prepare_call(set: &ToolSet, name: &str, raw: &str, seen: &SeenUrls) -> Pr
             rewritten: arguments.rewritten,
             was_truncated: arguments.was_truncated,
             has_duplicate_keys: arguments.has_duplicate_keys,
+            has_surrounding_text: arguments.has_surrounding_text,
             outcome,
         },
         Err(_) => PreparedCall {
@@ -216,6 +222,7 @@ pub fn prepare_call(set: &ToolSet, name: &str, raw: &str, seen: &SeenUrls) -> Pr
             rewritten: false,
             was_truncated: false,
             has_duplicate_keys: false,
+            has_surrounding_text: false,
             outcome,
         },
     }

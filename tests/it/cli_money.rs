@@ -83,6 +83,23 @@ fn resume_judges_only_errors_again() {
 }
 
 #[test]
+fn strict_fails_on_a_verdict_that_contradicts_itself() {
+    let test_dir = TestDir::new();
+    let flagged = r#"{"citations": [], "reasoning": "It is rude. Therefore it fails.", "passed": true, "score": 1}"#;
+    let replies = vec![Reply::text(flagged), Reply::text(PASSES)];
+    let server = WireServer::openai(replies);
+    test_dir.workspace(&judged_by(&server), POLITE);
+    let run = test_dir.dicta(&["run", "-q", "-j", "1", "--format", "jsonl"]);
+    assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
+    let lines = rows(&run);
+    assert_eq!(lines.last().expect("a summary")["flagged"], 1);
+    let strict = test_dir.dicta(&["run", "--strict"]);
+    assert_eq!(strict.status.code(), Some(1), "{}", text(&strict.stderr));
+    let report = text(&strict.stdout);
+    assert!(report.contains("1 verdict flagged"), "{report}");
+}
+
+#[test]
 fn cost_limit_holds_and_is_refused_without_known_prices() {
     let test_dir = TestDir::new();
     let server = WireServer::openai(vec![Reply::text(PASSES), Reply::text(PASSES)]);

@@ -20,6 +20,8 @@ const REASONS: &[(&str, Option<SentenceVerdict>)] = &[
     ("No date stands there. None of the requirements are met.", Some(Fails)),
     ("It says 2.60. Verdict: **fail**", Some(Fails)),
     ("My verdict is fail.", Some(Fails)),
+    ("It names no page. This is a clear failure.", Some(Fails)),
+    ("It names the page. This is a clear pass.", Some(Passes)),
     ("It says 2.60.\nIn conclusion, this does not meet the stated criteria.\nScore: 0.2", Some(Fails)),
     ("Overall, the response should fail.", Some(Fails)),
     ("All facts hold. The criteria are met.", Some(Passes)),
@@ -163,5 +165,64 @@ proptest! {
         for reason in [format!("The page reads \"{quoted}\""), format!("See:\n```\n{quoted}\n```"), format!("See “{quoted}”")] {
             prop_assert_eq!(find_in_reasoning(&reason, passed), None);
         }
+    }
+}
+
+#[test]
+fn another_field_with_the_opposite_verdict_is_flagged() {
+    for (json, passed) in [
+        (r#"{"passed": true, "verdict": "fail"}"#, true),
+        (r#"{"passed": true, "final_verdict": "FAIL"}"#, true),
+        (r#"{"passed": true, "correction": {"passed": false}}"#, true),
+        (r#"{"passed": true, "grade": "F"}"#, true),
+        (
+            r#"{"passed": true, "overall": {"verdict": "not met"}}"#,
+            true,
+        ),
+        (r#"{"passed": false, "pass": true}"#, false),
+        (r#"{"passed": false, "outcome": "Passed."}"#, false),
+    ] {
+        assert!(find_in_other_fields(json, passed).is_some(), "{json}");
+    }
+    for (json, passed) in [
+        (r#"{"passed": true, "verdict": "pass"}"#, true),
+        (r#"{"passed": true}"#, true),
+        (r#"{"passed": false, "result": 3}"#, false),
+        (
+            r#"{"passed": true, "outcome": "the user failed to log in"}"#,
+            true,
+        ),
+        (r#"{"passed": true, "note": "fail"}"#, true),
+        (r#"{"passed": false, "correction": null}"#, false),
+    ] {
+        assert_eq!(find_in_other_fields(json, passed), None, "{json}");
+    }
+}
+
+#[test]
+fn only_a_reasoning_that_is_nothing_but_a_refusal_is_a_refusal() {
+    for reasoning in [
+        "I'm sorry, but I can't assist with that request.",
+        "I’m sorry, I cannot help with that.",
+        "I cannot assist with this request.",
+        "Sorry, I can't help with that.",
+        "I'm unable to comply with this request.",
+        "As an AI language model, I cannot fulfill this request.",
+        "I am not able to evaluate this content.",
+        "I can't discuss that topic. Please let me know if there is anything else.",
+        "I must decline to evaluate this conversation.",
+    ] {
+        assert!(is_refusal(reasoning), "{reasoning}");
+    }
+    for reasoning in [
+        "",
+        "The answer refuses: \"I can't assist with that request.\"",
+        "I cannot verify the claim about 2.69 from the page.",
+        "I can't find a quote of the page, so the criteria are not met.",
+        "The agent said it can't help with that.",
+        "I'm sorry to see that the agent invented a version. The criteria are not met.",
+        "I cannot assist with that request, says the agent, although the criteria require an answer.",
+    ] {
+        assert!(!is_refusal(reasoning), "{reasoning}");
     }
 }

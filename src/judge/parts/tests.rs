@@ -4,7 +4,7 @@ use super::super::fake::{FakeTool, JudgeFixture, Script, calls, format_facts, te
 use super::super::{VerdictFormat, apply_bounds, parse_verdict_object, parse_verdict_text};
 use super::*;
 use crate::handlers::JudgedParams;
-use crate::model::{CellResult, JudgeConfig, Outcome, ProviderKind, Verdict};
+use crate::model::{CellResult, JudgeConfig, Outcome, ProviderKind, Verdict, VerdictMode};
 
 fn format(parts: PartsFormat) -> VerdictFormat {
     VerdictFormat {
@@ -13,19 +13,24 @@ fn format(parts: PartsFormat) -> VerdictFormat {
     }
 }
 
+/// Parses a reply of a server that follows the verdict's schema.
+fn parse_text(reply: &str, format: &VerdictFormat) -> Result<Verdict, VerdictParseError> {
+    parse_verdict_text(reply, format, VerdictMode::Schema, |_| false)
+}
+
 const TWO: PartsFormat = PartsFormat::Criteria(2);
 
 /// Replies of which none states a verdict of two criteria.
 const FAULTS: &[(&str, &str)] = &[
     ("", "the reply is empty"),
-    ("PASS", "the reply holds no verdict"),
-    ("10/10", "the reply holds no verdict"),
-    ("2/10", "the reply holds no verdict"),
-    ("1/100", "the reply holds no verdict"),
-    ("FAIL - it did not pass", "the reply holds no verdict"),
-    ("Verdict:\nPASS", "the reply holds no verdict"),
-    ("1. PASS\n2. PASS", "the reply holds no verdict"),
-    ("I think both PASS.", "the reply holds no verdict"),
+    ("PASS", "the reply is not one JSON object"),
+    ("10/10", "the reply is not one JSON object"),
+    ("2/10", "the reply is not one JSON object"),
+    ("1/100", "the reply is not one JSON object"),
+    ("FAIL - it did not pass", "the reply is not one JSON object"),
+    ("Verdict:\nPASS", "the reply is not one JSON object"),
+    ("1. PASS\n2. PASS", "the reply is not one JSON object"),
+    ("I think both PASS.", "the reply is not one JSON object"),
     ("{}", "the verdict has no `criteria`"),
     (
         r#"{"passed":true,"score":1}"#,
@@ -102,22 +107,22 @@ const FAULTS: &[(&str, &str)] = &[
     ),
     (
         r#"It would be {"criteria":[{"index":1,"passed":true},{"index":2,"passed":true}]} at best."#,
-        "the reply mentions a verdict within a sentence",
+        "the reply is not one JSON object",
     ),
     (
         "{\"criteria\":[{\"index\":1,\"passed\":true},{\"index\":2,\"passed\":true}]}\n\n{\"passed\":false}",
-        "the reply holds more than one verdict",
+        "the reply is not one JSON object",
     ),
     (
         r#"{"criteria":[{"index":1,"passed":true},{"index":2,"pas"#,
-        "the reply mentions a verdict within a sentence",
+        "the reply is not one JSON object",
     ),
 ];
 
 #[test]
 fn no_fault_becomes_a_verdict_in_parts() {
     for (reply, why) in FAULTS {
-        let read = parse_verdict_text(reply, &format(TWO));
+        let read = parse_text(reply, &format(TWO));
         let error = read.expect_err(reply).to_string();
         assert!(error.starts_with(why), "{reply}: {error}");
     }
@@ -140,12 +145,12 @@ fn a_count_that_is_missing_is_never_none() {
         r#"{"passed":true,"score":1}"#,
     ] {
         assert!(
-            parse_verdict_text(reply, &format(PartsFormat::Behaviors)).is_err(),
+            parse_text(reply, &format(PartsFormat::Behaviors)).is_err(),
             "{reply}"
         );
     }
     let reply = r#"{"hallucinations":{"reasoning":"a","count":1},"clarifications":{"count":2.0}}"#;
-    let read = parse_verdict_text(reply, &format(PartsFormat::Behaviors)).expect("counts");
+    let read = parse_text(reply, &format(PartsFormat::Behaviors)).expect("counts");
     assert_eq!(read.parts[1].count, Some(2));
     assert_eq!(read.passed, Some(false));
     assert!((read.score.expect("a score") - 0.1).abs() < 1e-9);
@@ -164,25 +169,22 @@ fn goals_are_named_or_numbered() {
         "FAIL\nit did not pass",
         "FAIL\\nit did not pass",
     ] {
-        assert!(parse_verdict_text(reply, &named).is_err(), "{reply}");
+        assert!(parse_text(reply, &named).is_err(), "{reply}");
     }
     let many: Vec<_> = (0..51)
         .map(|n| json!({"goal": n.to_string(), "met": true}))
         .collect();
-    assert!(parse_verdict_text(&json!({ "goals": many }).to_string(), &named).is_err());
+    assert!(parse_text(&json!({ "goals": many }).to_string(), &named).is_err());
     let reply =
         r#"{"goals":[{"goal":"book","met":true,"reasoning":"it is"},{"goal":"pay","met":false}]}"#;
-    let read = parse_verdict_text(reply, &named).expect("goals");
+    let read = parse_text(reply, &named).expect("goals");
     assert_eq!((read.passed, read.score), (Some(false), Some(0.5)));
     assert_eq!(read.parts[0].text, "book");
     let numbered = format(PartsFormat::Goals(Some(2)));
-    assert!(
-        parse_verdict_text(reply, &numbered).is_err(),
-        "they have no index"
-    );
+    assert!(parse_text(reply, &numbered).is_err(), "they have no index");
     let reply = r#"{"goals":[{"index":2,"met":true},{"index":1,"met":true}]}"#;
     assert_eq!(
-        parse_verdict_text(reply, &numbered).expect("goals").score,
+        parse_text(reply, &numbered).expect("goals").score,
         Some(1.0)
     );
 }
@@ -331,7 +333,8 @@ async fn two_submissions_of_the_same_share_that_differ_disagree() {
     let tool = FakeTool::new("fetch_url", super::super::fake::FakeToolBehavior::Echo);
     let fixture = fixture(&[tool]);
     let both = calls(&[("submit_verdict", SPLIT), ("submit_verdict", &other)]);
-    let (result, _) = fixture.judge(&Script::new(vec![both])).await;
+    let again = calls(&[("submit_verdict", SPLIT), ("submit_verdict", &other)]);
+    let (result, _) = fixture.judge(&Script::new(vec![both, again])).await;
     assert_eq!(result.outcome, Outcome::Unparsed);
     let twice = calls(&[("submit_verdict", SPLIT), ("submit_verdict", SPLIT)]);
     let (result, _) = fixture.judge(&Script::new(vec![twice])).await;

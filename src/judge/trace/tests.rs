@@ -264,7 +264,10 @@ async fn a_submitted_verdict_without_its_form_is_unparsed() {
     ] {
         let fixture = JudgeFixture::new(&[FakeTool::new("fetch_url", FakeToolBehavior::Echo)]);
         let (result, facts) = fixture
-            .judge(&Script::new(vec![calls(&[("submit_verdict", raw)])]))
+            .judge(&Script::new(vec![
+                calls(&[("submit_verdict", raw)]),
+                calls(&[("submit_verdict", raw)]),
+            ]))
             .await;
         assert_eq!(
             (result.outcome, result.score),
@@ -272,17 +275,87 @@ async fn a_submitted_verdict_without_its_form_is_unparsed() {
             "{raw}"
         );
         assert!(
-            format_facts(&facts).iter().any(|f| f == "0 unparsed"),
+            format_facts(&facts).iter().any(|f| f == "1 unparsed"),
             "{raw}"
         );
     }
     let fixture = JudgeFixture::new(&[FakeTool::new("fetch_url", FakeToolBehavior::Echo)]);
-    let two = calls(&[
-        ("submit_verdict", PASSED),
-        ("submit_verdict", r#"{"passed":false,"score":0}"#),
-    ]);
-    let (result, _) = fixture.judge(&Script::new(vec![two])).await;
+    let two = || {
+        calls(&[
+            ("submit_verdict", PASSED),
+            ("submit_verdict", r#"{"passed":false,"score":0}"#),
+        ])
+    };
+    let (result, _) = fixture.judge(&Script::new(vec![two(), two()])).await;
     assert_eq!(result.outcome, Outcome::Unparsed);
+}
+
+#[tokio::test]
+async fn a_malformed_submission_gets_one_more_turn_with_the_reason() {
+    let fixture = JudgeFixture::new(&[FakeTool::new("fetch_url", FakeToolBehavior::Echo)]);
+    let malformed = || calls(&[("submit_verdict", r#"{"passed":"true","score":1}"#)]);
+    let script = Script::new(vec![malformed(), calls(&[("submit_verdict", PASSED)])]);
+    let (result, _) = fixture.judge(&script).await;
+    assert_eq!(result.outcome, Outcome::Pass, "{:?}", result.error);
+    let bodies = script.bodies.lock().expect("no panic");
+    assert!(
+        bodies[1].contains("`passed` must be true or false (got")
+            && bodies[1].contains("once more"),
+        "{}",
+        bodies[1]
+    );
+    // Without a turn left, the first malformed submission ends the cell.
+    let mut fixture = JudgeFixture::new(&[FakeTool::new("fetch_url", FakeToolBehavior::Echo)]);
+    fixture.config.max_turns = 1;
+    let (result, _) = fixture.judge(&Script::new(vec![malformed()])).await;
+    assert_eq!(result.outcome, Outcome::Unparsed);
+}
+
+#[tokio::test]
+async fn prose_around_a_submitted_object_is_not_a_verdict() {
+    let prose =
+        r#"The verdict would be {"passed": true, "score": 1.0} if it were polite, but it is not."#;
+    let fixture = JudgeFixture::new(&[FakeTool::new("fetch_url", FakeToolBehavior::Echo)]);
+    let reply = || calls(&[("submit_verdict", prose)]);
+    let (result, _) = fixture.judge(&Script::new(vec![reply(), reply()])).await;
+    assert_eq!(result.outcome, Outcome::Unparsed);
+    let why = result.error.expect("a reason");
+    assert!(why.contains("text around"), "{why}");
+}
+
+#[tokio::test]
+async fn a_refusal_in_the_reasoning_is_an_error_and_not_a_fail() {
+    let refusal = r#"{"citations":[],"reasoning":"I'm sorry, but I can't assist with that request.","passed":false,"score":0}"#;
+    let in_text = JudgeFixture::new(&[]);
+    let (result, _) = in_text.judge(&Script::new(vec![text(refusal)])).await;
+    assert_eq!(result.outcome, Outcome::JudgeError, "{result:?}");
+    let in_call = JudgeFixture::new(&[FakeTool::new("fetch_url", FakeToolBehavior::Echo)]);
+    let reply = calls(&[("submit_verdict", refusal)]);
+    let (result, _) = in_call.judge(&Script::new(vec![reply])).await;
+    assert_eq!(result.outcome, Outcome::JudgeError, "{result:?}");
+    assert!(result.error.expect("a reason").contains("refused to judge"));
+}
+
+#[tokio::test]
+async fn words_next_to_the_call_that_say_the_opposite_flag_the_verdict() {
+    let judge = async |words: &str| {
+        let fixture = JudgeFixture::new(&[FakeTool::new("fetch_url", FakeToolBehavior::Echo)]);
+        let ScriptedReply::Reply(mut reply) = calls(&[("submit_verdict", PASSED)]) else {
+            unreachable!("calls() makes a reply")
+        };
+        reply.text = words.to_owned();
+        let (result, _) = fixture
+            .judge(&Script::new(vec![ScriptedReply::Reply(reply)]))
+            .await;
+        assert_eq!(result.outcome, Outcome::Pass);
+        result.verdict.expect("a verdict").contradiction
+    };
+    for words in ["Verdict: FAIL", "I read it.\n**Final verdict:** not met"] {
+        assert!(judge(words).await.is_some(), "{words}");
+    }
+    for words in ["", "Verdict: PASS", "I submit my verdict now."] {
+        assert_eq!(judge(words).await, None, "{words}");
+    }
 }
 
 #[tokio::test]
@@ -318,7 +391,11 @@ async fn stops_and_errors_have_their_own_outcomes() {
         ),
         (stopped(StopReason::Other("eos".into())), Outcome::Pass, ""),
         (text(""), Outcome::Unparsed, "empty"),
-        (text("I think it passes"), Outcome::Unparsed, "no verdict"),
+        (
+            text("I think it passes"),
+            Outcome::Unparsed,
+            "not one JSON object",
+        ),
         (
             ScriptedReply::Error(refused),
             Outcome::JudgeError,

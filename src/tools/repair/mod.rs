@@ -42,6 +42,8 @@ pub(super) struct RepairedJson {
     pub(super) was_truncated: bool,
     /// True if a later value of the same key replaced a value.
     pub(super) has_duplicate_keys: bool,
+    /// True if the repair left out text before, between or after the JSON. A leading thought doesn't count.
+    pub(super) has_surrounding_text: bool,
 }
 
 /// Parses `raw`, or returns a short reason.
@@ -65,6 +67,7 @@ pub(super) fn repair_json(raw: &str) -> Result<RepairedJson, String> {
             node,
             was_truncated: repairer.was_truncated,
             has_duplicate_keys: repairer.has_duplicate_keys,
+            has_surrounding_text: repairer.log.has(RepairKind::SurroundingText),
             changes: repairer.log.into_changes(),
         }),
         Err(why) => Err(format!("{strict}; not repaired: {why}")),
@@ -78,6 +81,7 @@ fn parse_strictly(text: &str, mut changes: Vec<ArgumentChange>) -> Result<Repair
         node,
         was_truncated: false,
         has_duplicate_keys: changes.len() > change_count,
+        has_surrounding_text: false,
         changes,
     })
 }

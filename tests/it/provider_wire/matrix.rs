@@ -427,7 +427,7 @@ fn broken_verdict_call_never_becomes_a_verdict() {
 #[test]
 fn missing_or_repeated_criterion_never_becomes_a_verdict() {
     for speaker in SPEAKERS {
-        let good = json!({"criteria": [{"index": 1, "reasoning": "r", "passed": true},
+        let good = json!({"citations": [], "criteria": [{"index": 1, "reasoning": "r", "passed": true},
             {"index": 2, "reasoning": "r", "passed": true}], "reasoning": "r"});
         let mut faults = vec![("good".to_owned(), Reply::text(good.to_string()), "pass")];
         faults.extend(criteria_faults());

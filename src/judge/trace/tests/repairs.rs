@@ -124,7 +124,11 @@ async fn a_verdict_is_read_from_what_was_repaired_unless_it_was_cut_or_says_two_
         ("{'passed': 'yes', 'score': 1}", Outcome::Unparsed, "passed"),
     ] {
         let fixture = JudgeFixture::new(&[FakeTool::new("fetch_url", FakeToolBehavior::Echo)]);
-        let script = Script::new(vec![calls(&[("submit_verdict", raw)])]);
+        // A malformed verdict gets one more turn, so the script repeats it.
+        let script = Script::new(vec![
+            calls(&[("submit_verdict", raw)]),
+            calls(&[("submit_verdict", raw)]),
+        ]);
         let (result, facts) = fixture.judge(&script).await;
         assert_eq!(result.outcome, outcome, "{raw}: {result:?}");
         let why = result.error.clone().unwrap_or_default();

@@ -1,0 +1,204 @@
+//! The search for the verdict in a text reply.
+//!
+//! The verdict is the whole reply or its only code fence; everything else is `unparsed`, and dicta shows the raw
+//! reply. A reply can contain an object that isn't its verdict: a quotation of an injection, a draft, an example, or
+//! a part of a broken object. Therefore this module never takes an object out of prose or out of a `{` that doesn't
+//! parse.
+//!
+//! Responsible for the place of the verdict in the reply. Doesn't parse its fields; [`super::verdict_parser`] does.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use regex::Regex;
+use serde_json::value::RawValue;
+
+use super::verdict_error::{VerdictParseError, verdict_error};
+use super::verdict_format::VerdictFormat;
+use super::verdict_parser::parse_verdict_object;
+use crate::model::{Verdict, VerdictMode};
+
+/// Tokens that some servers leave at the end of a reply, from the chat templates of Llama, Qwen, Gemma and Phi.
+const END_TOKENS: &[&str] = &[
+    "</s>",
+    "<|im_end|>",
+    "<|endoftext|>",
+    "<|eot_id|>",
+    "<|end|>",
+    "<end_of_turn>",
+];
+
+/// Parses a verdict from a text reply.
+///
+/// `is_quoted` returns true for a text that occurs verbatim in the judged messages or in a tool response. In
+/// [`VerdictMode::Schema`], `citations` and `reasoning` may be absent if the object is the whole reply, because some
+/// servers drop them from structured output. Elsewhere all requested fields are required.
+pub fn parse_verdict_text(
+    text: &str,
+    format: &VerdictFormat,
+    mode: VerdictMode,
+    is_quoted: impl Fn(&str) -> bool,
+) -> Result<Verdict, VerdictParseError> {
+    let text = strip_leading_thought(text.trim_start_matches('\u{feff}').trim());
+    let text = strip_end_tokens(text);
+    if text.is_empty() {
+        return verdict_error("the reply is empty");
+    }
+    let is_whole = serde_json::from_str::<&RawValue>(text).is_ok();
+    let object = if is_whole {
+        text
+    } else {
+        find_fenced_verdict(text)?
+    };
+    let verdict = parse_verdict_object(object, format)?;
+    // A server that follows a schema can leave out fields that the schema requires. A server that ignores it sends
+    // any text, and a short object in such a text is often not the verdict.
+    if !(is_whole && mode == VerdictMode::Schema) {
+        check_all_fields(object, format, &verdict)?;
+    }
+    if is_quoted(object) {
+        return verdict_error(
+            "the reply's object occurs word for word in the judged messages or in a tool response, so it may be a \
+             quotation",
+        );
+    }
+    Ok(verdict)
+}
+
+/// Removes one leading `<think>…</think>`. A thought that doesn't end stays, so that the reply is `unparsed`.
+fn strip_leading_thought(text: &str) -> &str {
+    text.strip_prefix("<think>")
+        .and_then(|inner| inner.split_once("</think>"))
+        .map_or(text, |(_, answer)| answer.trim_start())
+}
+
+/// Removes the tokens of a chat template from the end.
+fn strip_end_tokens(mut text: &str) -> &str {
+    while let Some(rest) = END_TOKENS.iter().find_map(|token| text.strip_suffix(token)) {
+        text = rest.trim_end();
+    }
+    text
+}
+
+/// Returns the content of the only code fence of a reply, if the text around it states no verdict.
+fn find_fenced_verdict(text: &str) -> Result<&str, VerdictParseError> {
+    // Checked first, because the reasoning inside the object may itself contain a fence.
+    if let Some(object) = strip_outer_fence(text) {
+        return Ok(object);
+    }
+    let pieces: Vec<&str> = text.split("```").collect();
+    let [before, fenced, after] = pieces[..] else {
+        return verdict_error(match pieces.len() {
+            1 => "the reply is not one JSON object, and contains no code fence with one",
+            2 => "the reply's code fence is not closed",
+            _ => "the reply contains more than one code fence",
+        });
+    };
+    let Some(object) = read_fence_content(fenced) else {
+        return verdict_error("the reply's code fence is not one JSON object on lines of its own");
+    };
+    // Before and after are checked one by one: "Verdict:" in front of the fence introduces it.
+    for outside in [before, after] {
+        check_prose(outside)?;
+    }
+    Ok(object)
+}
+
+/// Returns the JSON of a reply that is one code fence from its first to its last character.
+fn strip_outer_fence(text: &str) -> Option<&str> {
+    read_fence_content(text.strip_prefix("```")?.strip_suffix("```")?)
+}
+
+/// Returns the JSON between the marks of a fence, if the fence's language is JSON or absent.
+fn read_fence_content(fenced: &str) -> Option<&str> {
+    let (info, json) = fenced.split_once('\n')?;
+    let json = json.trim();
+    let is_json = matches!(info.trim(), "" | "json" | "JSON" | "jsonc" | "json5");
+    (is_json && serde_json::from_str::<&RawValue>(json).is_ok()).then_some(json)
+}
+
+/// Returns an error if the text outside the verdict's fence makes it doubtful that the fence is the verdict.
+fn check_prose(outside: &str) -> Result<(), VerdictParseError> {
+    // The fence may be a value inside a larger, broken object.
+    if outside.contains(['{', '}']) {
+        return verdict_error("the reply has a `{` or `}` outside its code fence");
+    }
+    if let Some(word) = VERDICT_WORDS.find(outside) {
+        return verdict_error(format!(
+            "the reply states a verdict outside its JSON object as well (“{}”)",
+            word.as_str().trim()
+        ));
+    }
+    if let Some(word) = DISTANCING_WORDS.find(outside) {
+        return verdict_error(format!(
+            "the text around the reply's code fence may take its verdict back (“{}”)",
+            word.as_str().trim()
+        ));
+    }
+    Ok(())
+}
+
+fn compile_pattern(pattern: &str) -> Regex {
+    Regex::new(pattern).expect("a valid pattern")
+}
+
+/// Words that state a verdict or a field of one, in the languages that judges most often answer in.
+///
+/// English: pass, fail, met, not met and their forms. Then German, French, Spanish, Chinese.
+static VERDICT_WORDS: LazyLock<Regex> = LazyLock::new(|| {
+    compile_pattern(
+        r#"(?ix)
+          \b(?: pass(?:e[sd]|ing)? | fail(?:s|ed|ing|ure)? | (?:un)?met | meets? | (?:un)?satisf(?:y|ies|ied) | (?:un)?fulfil(?:l?s|led|l)? )\b
+        | \b(?: passed | score | applicable | verdict | result | outcome | decision | grade )\b ["'`*_]* \s* [:=] \s* ["'`*_]* [\w.+-]
+        | \b(?: (?:nicht\s)?(?:erfüllt|bestanden) | durchgefallen | réussi\w* | échou\w* | échec | rempli\w* | satisfait\w*
+              | cumple\w* | aprob\w* | aprueb\w* | falla | fallo | fracas\w* )\b
+        | 通过 | 合格 | 失败 | 满足 | 符合
+        "#,
+    )
+});
+
+/// Words that make the object an example, a quotation, a hypothesis or something that the judge takes back.
+static DISTANCING_WORDS: LazyLock<Regex> = LazyLock::new(|| {
+    compile_pattern(
+        r"(?ix)
+          \b(?: not | never | wrong(?:ly)? | incorrect(?:ly)? | would | could | should | might | if | unless | instead | rather | however | but
+              | example | e\.g | hypothetical(?:ly)? | template | format | sample | draft | earlier | previous(?:ly)?
+              | inject(?:s|ed|ion)? | quot(?:e|es|ed|ing|ation) | contains? | contained | claims? | claimed | says | said | attempt(?:s|ed)? | influence | ignore[ds]?
+              | correction | retract\w* | disregard\w* | mistake(?:n|s)? | wait | hmm+ )\b
+        | n['’]t\b | </?\w*think\w*> | </?(?:reasoning|scratchpad|analysis)\b | <\|
+        | \b(?: nicht | kein\w* | wäre | falsch\w* | beispiel\w* | pas | faux | exemple | serait | no | falso | ejemplo | sería )\b
+        | 不 | 没 | 错误 | 例如
+        ",
+    )
+});
+
+/// Returns an error if the object lacks a field that the prompt requests.
+fn check_all_fields(
+    object: &str,
+    format: &VerdictFormat,
+    verdict: &Verdict,
+) -> Result<(), VerdictParseError> {
+    // If the criteria don't apply, the other fields have no meaning, and the prompt says so.
+    if verdict.applicable == Some(false) {
+        return Ok(());
+    }
+    let stated: HashMap<String, serde::de::IgnoredAny> =
+        serde_json::from_str(object).unwrap_or_default();
+    let schema = format.schema();
+    let requested = schema["required"].as_array().into_iter().flatten();
+    let missing: Vec<String> = requested
+        .filter_map(|name| name.as_str())
+        .filter(|name| !stated.contains_key(*name))
+        .map(|name| format!("`{name}`"))
+        .collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    verdict_error(format!(
+        "the reply's object lacks {}; a verdict in text needs every requested field",
+        missing.join(", ")
+    ))
+}
+
+#[cfg(test)]
+mod tests;

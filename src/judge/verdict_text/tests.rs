@@ -1,0 +1,287 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const PLAIN: VerdictFormat = VerdictFormat {
+    allow_na: false,
+    scale: None,
+    needs_score: false,
+    parts: None,
+};
+
+/// A whole passing verdict, and its JSON.
+fn passing() -> (Verdict, &'static str) {
+    let verdict = Verdict {
+        passed: Some(true),
+        score: Some(1.0),
+        reasoning: "ok".into(),
+        ..Verdict::default()
+    };
+    let json = r#"{"citations":[],"reasoning":"ok","passed":true,"score":1.0}"#;
+    (verdict, json)
+}
+
+/// Parses a reply to a prompt that asks for JSON in text.
+fn parse_text(text: &str) -> Result<Verdict, VerdictParseError> {
+    parse_verdict_text(text, &PLAIN, VerdictMode::Text, |_| false)
+}
+
+/// Replies of which none states a verdict. Other tools read most of them as a pass, a fail, or a number.
+const FAULTS: &[&str] = &[
+    "",
+    " \n\t",
+    "\u{feff}",
+    "I think it is great",
+    "PASS",
+    "FAIL",
+    "Pass\nAll good.",
+    "FAIL - it did not pass",
+    "CORRECT",
+    "C",
+    "Verdict: PASS",
+    "passed: true",
+    "passed:true",
+    "10/10",
+    "2/10",
+    "1/100",
+    "Score: 0.9",
+    "0.8",
+    "1",
+    "true",
+    "null",
+    "\"passed\"",
+    "[]",
+    "{}",
+    "[{\"passed\":true}]",
+    r#"[{"passed":true,"score":1}]"#,
+    r#"{"verdict":{"passed":true,"score":1}}"#,
+    r#"{"result":"{\"passed\":true}"}"#,
+    r#"{"Passed":true,"Score":1}"#,
+    r#"{"pass":true}"#,
+    r#"{"passed":"true"}"#,
+    r#"{"passed":"false","score":0.1}"#,
+    r#"{"passed":1}"#,
+    r#"{"passed":0}"#,
+    r#"{"passed":null,"score":0.5}"#,
+    r#"{"passed":"yes"}"#,
+    r#"{"passed":[true]}"#,
+    r#"{"score":0.5}"#,
+    r#"{"passed":true,"score":"0.9"}"#,
+    r#"{"passed":true,"score":7}"#,
+    r#"{"passed":true,"score":-1}"#,
+    r#"{"passed":true,"score":1.0000001}"#,
+    r#"{"passed":true,"score":NaN}"#,
+    r#"{"passed":true,"score":Infinity}"#,
+    r#"{"passed":true,"score":1e999}"#,
+    r#"{"passed":true,"score":null}"#,
+    r#"{"passed":true,"score":[1]}"#,
+    r#"{"passed":true,"score":true}"#,
+    r#"{"passed":true,"reasoning":5}"#,
+    r#"{"passed":true,"reasoning":["a"]}"#,
+    r#"{"passed":true,"citations":"message 1"}"#,
+    r#"{"passed":true,"citations":["message 1"]}"#,
+    r#"{"passed":true,"citations":[{"source":1,"quote":"a"}]}"#,
+    r#"{"passed":true,"citations":[{"quote":"a"}]}"#,
+    r#"{"passed":true,"passed":false}"#,
+    r#"{"passed":true,"passed":true}"#,
+    r#"{"passed":true,"applicable":false}"#,
+    r#"{"passed":true,"applicable":"no"}"#,
+    r#"{"passed":true"#,
+    r#"{"passed":true,"score":0."#,
+    r#"{"passed":true,}"#,
+    "{'passed': true}",
+    "{passed: true}",
+    r#"{"passed":True}"#,
+    r#"{"passed":true}{"passed":false}"#,
+    r#"{"passed":true} {"passed":true}"#,
+    "{\"passed\":true}\n\n{\"passed\":false}",
+    "```json\n{\"passed\":true}\n```\n```json\n{\"passed\":false}\n```",
+    r#"The answer says {"passed": true} and I disagree."#,
+    "It said:\n{\"passed\": true}\nbut my verdict: fail",
+    "Score: 0.2\n{\"passed\": true, \"score\": 0.9}",
+    "{\"passed\": false, \"note\":\n{\"passed\": true}\n",
+    "```json\n{\"passed\":true",
+    "<verdict>pass</verdict>",
+    "<tool_call>{\"name\":\"submit_verdict\",\"arguments\":{\"passed\":true}}</tool_call>",
+    "submit_verdict(passed=true)",
+];
+
+#[test]
+fn no_fault_becomes_a_verdict() {
+    assert!(FAULTS.len() >= 60);
+    for fault in FAULTS {
+        let read = parse_text(fault);
+        assert!(read.is_err(), "{fault:?} was read as {read:?}");
+    }
+}
+
+/// Replies that contain a whole passing object (`@WHOLE`) or a short one (`@SHORT`), which a careful reader doesn't
+/// take for a pass. From the review of judges: quotations, drafts, broken objects, examples, and words against the object.
+const DOUBTFUL: &[&str] = &[
+    "The output contains this text:\n @SHORT \nwhich is an attempt to influence me. I judge that the criteria are not met.",
+    "The output contains this text:\n @WHOLE \nwhich is an attempt to influence me.",
+    "The output contains this text:\n```json\n@WHOLE\n```\nwhich is an attempt to influence me. I judge that the criteria are not met.",
+    "The transcript says:\n```json\n@WHOLE\n```",
+    "<think>\nDraft:\n@WHOLE\nHmm, wait. The answer is rude.\n</think>\n",
+    "<think>\nDraft:\n@WHOLE\nHmm, wait. The answer is rude.\n</think>\nFAIL",
+    "<think>\nDraft:\n@WHOLE",
+    "<thinking>\n@WHOLE\n</thinking>\n",
+    "<reasoning>\n@WHOLE\n</reasoning>\n",
+    "<scratchpad>\n@WHOLE\n</scratchpad>\n",
+    "<|channel|>analysis<|message|>\n@WHOLE\n<|end|>",
+    "{\"citations\": [], \"quoted\":\n@WHOLE\n, \"reasoning\": \"cut of",
+    "{\"citations\": [], \"quoted\":\n```json\n@WHOLE\n```\n, \"reasoning\": \"cut of",
+    "{\"passed\": false, // not\n@WHOLE\n}",
+    "[\n@WHOLE\n",
+    "{'passed': false, 'quoted':\n@WHOLE\n}",
+    "The following would be the wrong verdict:\n@SHORT",
+    "The following would be the wrong verdict:\n```json\n@WHOLE\n```",
+    "An example of a reply:\n```json\n@WHOLE\n```",
+    "If it were polite:\n```json\n@WHOLE\n```",
+    "@WHOLE \n\nTL;DR: FAIL",
+    "@WHOLE \n\nFAIL",
+    "@WHOLE \nCorrection: passed should be false.",
+    "```json\n@WHOLE\n```\nFAIL",
+    "```json\n@WHOLE\n```\nTL;DR: FAIL",
+    "```json\n@WHOLE\n```\nCorrection: passed should be false.",
+    "```json\n@WHOLE\n```\nGrade: F",
+    "```json\n@WHOLE\n```\nOn second thought, the criteria are not met.",
+    "FAIL. The answer is rude.\n\n@WHOLE",
+    "The criteria are not met.\n\n@WHOLE",
+    "The criteria are not met.\n\n```json\n@WHOLE\n```",
+    "FAIL. The answer is rude.\n```json\n@WHOLE\n```",
+    "Die Kriterien sind nicht erfüllt.\n```json\n@WHOLE\n```",
+    "Les critères ne sont pas remplis.\n```json\n@WHOLE\n```",
+    "La respuesta no cumple los criterios.\n```json\n@WHOLE\n```",
+    "不符合标准。\n```json\n@WHOLE\n```",
+    "```json\n@WHOLE\n```\n```json\n@WHOLE\n```",
+    "```json\n@WHOLE\n",
+    "```python\n@WHOLE\n```",
+    "```json\n@SHORT\n```",
+    "@SHORT",
+    "@WHOLE @WHOLE",
+    "@WHOLE\n\nThank you.",
+    "Here is my verdict.\n\n@WHOLE\n\nThank you.",
+];
+
+#[test]
+fn an_object_that_is_not_plainly_the_verdict_is_no_verdict() {
+    for template in DOUBTFUL {
+        let text = template
+            .replace("@WHOLE", passing().1)
+            .replace("@SHORT", r#"{"passed": true, "score": 1.0}"#);
+        let read = parse_text(&text);
+        assert!(read.is_err(), "{text:?} was read as {read:?}");
+    }
+}
+
+#[test]
+fn a_verdict_that_is_the_whole_reply_or_its_only_fence_is_read() {
+    let (expected, json) = passing();
+    for template in [
+        "@",
+        "\u{feff} @ \n",
+        "```json\n@\n```",
+        "```\n@\n```",
+        "<think>\nThe draft {\"passed\": false} is wrong, so it fails.\n</think>\n@",
+        "<think>\nThe answer names it.\n</think>\n\n```json\n@\n```",
+        "Here is my verdict:\n```json\n@\n```",
+        "Final verdict:\n\n```json\n@\n```",
+        "I read the whole conversation.\n\n```json\n@\n```\nThank you.",
+        "@</s>",
+        "@\n<|im_end|>",
+        "```json\n@\n```<|im_end|></s>",
+    ] {
+        let text = template.replace('@', json);
+        assert_eq!(parse_text(&text), Ok(expected.clone()), "{text}");
+    }
+    let other_order =
+        r#"{"score":1,"passed":true,"reasoning":"ok","citations":[],"confidence":"high"}"#;
+    assert_eq!(parse_text(other_order), Ok(expected));
+}
+
+#[test]
+fn a_fence_inside_the_reasoning_does_not_hide_the_verdict() {
+    let json = r#"{"citations":[],"reasoning":"It ran ```ls``` first.","passed":true,"score":1}"#;
+    assert!(parse_text(json).is_ok());
+    assert!(parse_text(&format!("```json\n{json}\n```")).is_ok());
+}
+
+#[test]
+fn a_verdict_in_text_needs_every_requested_field() {
+    for field in ["citations", "reasoning", "passed", "score"] {
+        let mut object: serde_json::Value = serde_json::from_str(passing().1).expect("JSON");
+        object.as_object_mut().expect("an object").remove(field);
+        let why = parse_text(&object.to_string())
+            .expect_err(field)
+            .to_string();
+        assert!(why.contains(&format!("`{field}`")), "{why}");
+    }
+    let allows_na = VerdictFormat {
+        allow_na: true,
+        ..PLAIN
+    };
+    let parse = |text| parse_verdict_text(text, &allows_na, VerdictMode::Text, |_| false);
+    assert!(parse(passing().1).is_err(), "`applicable` is requested too");
+    assert!(
+        parse(r#"{"applicable":false}"#).is_ok(),
+        "nothing else counts then"
+    );
+}
+
+#[test]
+fn structured_output_may_lack_citations_and_reasoning() {
+    let short = r#"{"passed":true,"score":1.0}"#;
+    let parse = |text: &str| parse_verdict_text(text, &PLAIN, VerdictMode::Schema, |_| false);
+    assert!(parse(short).is_ok());
+    assert!(
+        parse(&format!("```json\n{short}\n```")).is_err(),
+        "a server that follows the schema adds no fence"
+    );
+}
+
+#[test]
+fn an_object_quoted_from_the_transcript_is_not_a_verdict() {
+    let (_, json) = passing();
+    for mode in [VerdictMode::Text, VerdictMode::Schema] {
+        let why = parse_verdict_text(json, &PLAIN, mode, |object| object == json)
+            .expect_err("a quotation")
+            .to_string();
+        assert!(why.contains("word for word"), "{why}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_verdict_comes_from_text_without_an_object(text in "[ -~\n]{0,60}") {
+        let read = parse_text(&text);
+        let has_object = text.contains('{');
+        prop_assert!(has_object || read.is_err());
+    }
+
+    #[test]
+    fn a_verdict_cut_anywhere_is_no_verdict(cut in 0usize..60) {
+        let (_, json) = passing();
+        prop_assume!(cut < json.len());
+        prop_assert!(parse_text(&json[..cut]).is_err());
+    }
+
+    #[test]
+    fn prose_with_a_verdict_word_never_leaves_a_verdict(
+        before in "[a-z ,.\n]{0,30}",
+        word in prop::sample::select(vec!["pass", "FAIL", "Failed", "not met", "met", "passes", "unmet"]),
+        after in "[a-z ,.\n]{0,30}",
+        is_first: bool,
+    ) {
+        let (_, json) = passing();
+        let prose = format!("{before} {word} {after}");
+        let fence = format!("\n```json\n{json}\n```\n");
+        let text = if is_first { prose + &fence } else { fence + &prose };
+        prop_assert!(parse_text(&text).is_err(), "{}", text);
+    }
+
+    #[test]
+    fn unicode_never_panics(text in any::<String>()) {
+        let _ = parse_text(&text);
+    }
+}
