@@ -68,7 +68,7 @@ const VERDICT_FIELDS: &[&str] = &[
     "overall_verdict",
 ];
 
-/// Describes a field besides `passed` whose value is the opposite verdict.
+/// Describes a field other than `passed` whose value is the opposite verdict.
 pub(super) fn find_in_other_fields(json: &str, passed: bool) -> Option<String> {
     let object: Value = serde_json::from_str(json).ok()?;
     let (name, value) = object.as_object()?.iter().find_map(|(name, value)| {

@@ -178,7 +178,7 @@ fn check_all_fields(
     format: &VerdictFormat,
     verdict: &Verdict,
 ) -> Result<(), VerdictParseError> {
-    // If the criteria don't apply, the other fields have no meaning, and the prompt says so.
+    // If the criteria don't apply, the other fields have no meaning, as the prompt explains.
     if verdict.applicable == Some(false) {
         return Ok(());
     }

@@ -275,7 +275,7 @@ pub(super) fn handle_reloaded(
     if !written_by_dicta {
         return changed.to_vec();
     }
-    // dicta wrote the label file itself, so it is no save of the user.
+    // dicta wrote the label file itself, so this isn't a save of the user.
     let file = labels_file_path(workspace);
     let others = changed
         .iter()

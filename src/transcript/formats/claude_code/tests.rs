@@ -92,7 +92,7 @@ fn conversation_is_the_path_to_the_newest_message() {
         describe(&all[0]),
         r#"user: Which tests fail?
 assistant thinks: Look at the folder first.
-assistant: I will preview.
+assistant: I will look.
 assistant calls toolu_1 Bash({"command":"ls"})
 tool toolu_1 Some(false) Some(300.0): notes.txt
 assistant calls toolu_2 Read({"file_path":"notes.txt"})
