@@ -240,9 +240,14 @@ fn run_on_large_stack<T: Send>(work: impl FnOnce() -> T + Send) -> std::io::Resu
     })
 }
 
+/// The reason why a value can't be written as YAML.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct YamlWriteError(#[from] serde_yaml::Error);
+
 /// Writes a value as YAML.
-pub fn to_string(value: &impl Serialize) -> Result<String, String> {
-    serde_yaml::to_string(value).map_err(|error| error.to_string())
+pub fn to_string(value: &impl Serialize) -> Result<String, YamlWriteError> {
+    Ok(serde_yaml::to_string(value)?)
 }
 
 #[cfg(test)]

@@ -2,7 +2,28 @@
 
 use std::path::{Path, PathBuf};
 
+use thiserror::Error;
+
 use crate::workspace::Env;
+
+/// The reason why no editor can be started.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub(crate) enum EditorError {
+    /// The variable's value is not a command line.
+    #[error("${variable} is `{value}`: {why}")]
+    Malformed {
+        /// `VISUAL` or `EDITOR`.
+        variable: &'static str,
+        value: String,
+        why: String,
+    },
+    /// The variable's value has no program.
+    #[error("$EDITOR is empty; set it to a command")]
+    Empty,
+    /// No variable is set, and no common editor is installed.
+    #[error("found no editor: set EDITOR to your editor's command, then press e again")]
+    NotInstalled,
+}
 
 /// A program with its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,14 +43,13 @@ pub(crate) struct FilePosition {
     pub(crate) column: u32,
 }
 
-/// Returns the command that opens `path` at a position, with `$VISUAL`, else `$EDITOR`, else an installed editor. The
-/// error is a sentence for the user.
+/// Returns the command that opens `path` at a position, with `$VISUAL`, else `$EDITOR`, else an installed editor.
 pub(crate) fn build_editor_command(
     env: &Env,
     path: &Path,
     at: FilePosition,
     installed: impl Fn(&Path) -> bool,
-) -> Result<EditorCommand, String> {
+) -> Result<EditorCommand, EditorError> {
     let set = ["VISUAL", "EDITOR"]
         // VISUAL comes first, as in git and other Unix programs.
         .into_iter()
@@ -37,14 +57,18 @@ pub(crate) fn build_editor_command(
         // A variable that is set to an empty text counts as unset.
         .filter(|(_, value)| !value.is_empty());
     let mut words = match set {
-        Some((name, value)) => {
-            split_shell_words(value).map_err(|why| format!("${name} is `{value}`: {why}"))?
+        Some((variable, value)) => {
+            split_shell_words(value).map_err(|why| EditorError::Malformed {
+                variable,
+                value: value.to_owned(),
+                why,
+            })?
         }
         None => vec![find_installed_editor(env, installed)?],
     };
     // A value such as `""` or only quotes gives no program.
     if words.is_empty() {
-        return Err("$EDITOR is empty; set it to a command".to_owned());
+        return Err(EditorError::Empty);
     }
     let program = words.remove(0);
     words.extend(position_args(&program, path, at));
@@ -55,7 +79,10 @@ pub(crate) fn build_editor_command(
 }
 
 /// Returns an editor that almost every system has.
-fn find_installed_editor(env: &Env, installed: impl Fn(&Path) -> bool) -> Result<String, String> {
+fn find_installed_editor(
+    env: &Env,
+    installed: impl Fn(&Path) -> bool,
+) -> Result<String, EditorError> {
     let folders: Vec<PathBuf> =
         std::env::split_paths(env.get("PATH").unwrap_or_default()).collect();
     // nano comes first, because a new user can leave it without help.
@@ -63,9 +90,7 @@ fn find_installed_editor(env: &Env, installed: impl Fn(&Path) -> bool) -> Result
         .into_iter()
         .find(|name| folders.iter().any(|folder| installed(&folder.join(name))))
         .map(str::to_owned)
-        .ok_or_else(|| {
-            "found no editor: set EDITOR to your editor's command, then press e again".to_owned()
-        })
+        .ok_or(EditorError::NotInstalled)
 }
 
 /// Returns the arguments for the file and line in the syntax of a known editor.
@@ -131,7 +156,7 @@ mod tests {
 
     const AT: FilePosition = FilePosition { line: 7, column: 3 };
 
-    fn called(editor: &str) -> Result<String, String> {
+    fn format_editor_command(editor: &str) -> Result<String, EditorError> {
         let env = Env([("EDITOR".to_owned(), editor.to_owned())].into());
         let command = build_editor_command(&env, Path::new("/w/a b.yaml"), AT, |_| false)?;
         Ok(format!("{} {}", command.program, command.args.join("|")))
@@ -148,18 +173,23 @@ mod tests {
             ("'/opt/my ed' \"x y\"", "/opt/my ed x y|/w/a b.yaml"),
             (r"my\ ed", "my ed /w/a b.yaml"),
         ] {
-            assert_eq!(called(editor).as_deref(), Ok(told), "{editor}");
+            assert_eq!(
+                format_editor_command(editor).as_deref(),
+                Ok(told),
+                "{editor}"
+            );
         }
     }
 
     #[test]
     fn invalid_editor_command_returns_reason() {
+        let malformed = format_editor_command("vim 'x").expect_err("an open quote");
         assert_eq!(
-            called("vim 'x"),
-            Err("$EDITOR is `vim 'x`: a ' is not closed".to_owned())
+            malformed.to_string(),
+            "$EDITOR is `vim 'x`: a ' is not closed"
         );
         let none = build_editor_command(&Env::default(), Path::new("/f"), AT, |_| false);
-        assert!(none.is_err_and(|why| why.contains("set EDITOR")));
+        assert!(none.is_err_and(|why| why == EditorError::NotInstalled));
     }
 
     #[test]
@@ -175,7 +205,7 @@ mod tests {
             build_editor_command(env, Path::new("/f"), AT, |path| path == Path::new("/b/vi"))
                 .map(|command| command.program)
         };
-        assert_eq!(program(&both).as_deref(), Ok("hx"));
-        assert_eq!(program(&env(&[("PATH", "/a:/b")])).as_deref(), Ok("vi"));
+        assert_eq!(program(&both), Ok("hx".to_owned()));
+        assert_eq!(program(&env(&[("PATH", "/a:/b")])), Ok("vi".to_owned()));
     }
 }
