@@ -14,20 +14,47 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
     version,
     about = "Judge recorded agent conversations with your rubrics, and see which verdicts changed",
     max_term_width = 100,
-    disable_help_subcommand = true,
-    // `dicta --theme x run` is an error, because the options of the workbench do not apply to `run`.
-    args_conflicts_with_subcommands = true
-)]
-#[command(
     after_help = "Without a command, dicta opens the workbench on the workspace in this folder or a parent, else on the demo.\n\
     Exit codes: 0 all passed, 1 some failed, 2 wrong usage or configuration, 3 errors but no failures,\n\
-    4 nothing decided, 74 an output could not be written, 101 a bug in dicta, 129, 130, 143 ended by a signal."
+    4 nothing decided or a required eval stayed undecided, 74 an output could not be written, 101 a bug in dicta,\n\
+    129, 130, 143 ended by a signal."
 )]
 pub(super) struct Cli {
     #[command(flatten)]
     pub(super) look: WorkbenchArgs,
+    #[command(flatten)]
+    pub(super) common: CommonArgs,
     #[command(subcommand)]
     pub(super) command: Option<CliCommand>,
+}
+
+/// The arguments of every command.
+#[derive(Debug, Clone, Args)]
+pub(super) struct CommonArgs {
+    /// Run in this folder, as if dicta had been started there
+    #[arg(short = 'C', long = "directory", value_name = "DIR", global = true)]
+    pub(super) directory: Option<PathBuf>,
+    /// Use the demo instead of a workspace
+    #[arg(long, global = true)]
+    pub(super) demo: bool,
+    /// Color the output: on terminals (auto), always, or never
+    #[arg(
+        long,
+        value_name = "WHEN",
+        value_enum,
+        default_value_t,
+        global = true,
+        hide_possible_values = true
+    )]
+    pub(super) color: ColorArg,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum ColorArg {
+    #[default]
+    Auto,
+    Always,
+    Never,
 }
 
 #[derive(Debug, Subcommand)]
@@ -37,6 +64,14 @@ pub(super) enum CliCommand {
         /// A workspace or a file in it, a transcript file, or a run (@, its letters, its folder); default: the
         /// workspace in this folder or a parent
         path: Option<PathBuf>,
+        #[command(flatten)]
+        look: WorkbenchArgs,
+    },
+    /// Open the demo, and print its folder
+    Demo {
+        /// Restore the demo's original files; the present ones move to a folder next to it
+        #[arg(long)]
+        reset: bool,
         #[command(flatten)]
         look: WorkbenchArgs,
     },
@@ -69,7 +104,8 @@ pub(super) enum CliCommand {
     /// Run the evals of a workspace, record the run, and print the results
     Run(RunArgs),
     /// Attack a judge with manipulated transcripts, and print how often each attack flips its verdict
-    Selftest(SelftestArgs),
+    #[command(alias = "selftest")]
+    Robustness(SelftestArgs),
     /// List recorded runs, newest first
     Runs {
         #[command(flatten)]
@@ -138,7 +174,8 @@ pub(super) enum CliCommand {
     /// Call one tool exactly as a judge would: a built-in tool, or a tool of the workspace
     Tool(ToolArgs),
     /// List the eval types; with a type, print its params, an example and its JSON Schema
-    Evals {
+    #[command(alias = "evals")]
+    EvalTypes {
         /// Print everything about this type; accepts aliases
         #[arg(value_name = "TYPE")]
         kind: Option<String>,
@@ -238,7 +275,7 @@ pub(super) struct ConnectArgs {
     pub(super) format: ListFormat,
 }
 
-/// The arguments of `dicta selftest`.
+/// The arguments of `dicta robustness`.
 #[derive(Debug, Clone, Args)]
 pub(super) struct SelftestArgs {
     /// The judge
@@ -297,7 +334,7 @@ pub(super) struct WorkspaceArgs {
 /// The arguments of `dicta run`.
 #[derive(Debug, Clone, Args)]
 pub(super) struct RunArgs {
-    /// A workspace, or a file in it; default: this folder or a parent, else the demo
+    /// A workspace, or a file in it; default: this folder or a parent
     pub(super) path: Option<PathBuf>,
     /// Run only these cells, such as 'eval:tone tag:beam !judge:rules outcome:fail,error'; keys: outcome, eval,
     /// rubric, transcript, judge, tag, group
@@ -322,18 +359,19 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=99))]
     pub(super) repeat: Option<u32>,
     /// Reuse the recorded tool responses of this run; with several runs (RUN,RUN), the first that has a response
-    #[arg(long, value_name = "RUN")]
-    pub(super) frozen: Option<String>,
+    #[arg(long, alias = "frozen", value_name = "RUN")]
+    pub(super) replay_tools: Option<String>,
     /// The action for a tool call without a recorded response: call the tool (live), fail the call (error), or end the
     /// cell (end)
     #[arg(
         long,
+        alias = "frozen-miss",
         value_name = "live|error|end",
         value_enum,
         default_value_t,
         hide_possible_values = true
     )]
-    pub(super) frozen_miss: MissPolicyArg,
+    pub(super) on_missing: MissPolicyArg,
     /// Neither use cached verdicts nor let later runs use the verdicts of this one
     #[arg(long, conflicts_with = "refresh")]
     pub(super) no_cache: bool,

@@ -6,8 +6,10 @@
 mod args;
 mod check;
 mod connect;
+mod demo;
 mod error;
 mod evals;
+mod help;
 mod import;
 mod init;
 mod judged_examples;
@@ -34,17 +36,17 @@ use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use clap::{CommandFactory as _, Parser as _};
-
 use crate::clock::{Clock, SystemClock};
 use crate::process::ProcessReaper;
 use crate::workspace::Env;
-use args::{Cli, CliCommand, RunArgs};
+use args::{Cli, CliCommand, ColorArg};
 use error::CommandError;
 use streams::Streams;
 
 /// The context that every command gets: environment, output streams, clock.
 struct CommandCx {
+    /// True if `--demo` selects the demo instead of a workspace.
+    uses_demo: bool,
     env: Env,
     streams: Streams,
     clock: Arc<dyn Clock>,
@@ -59,22 +61,25 @@ pub fn main() -> ExitCode {
     // Dropped on every return from here on, so the programs that tools started end together with dicta.
     let _children = ProcessReaper;
     let env = Env::from_process();
-    let streams = Streams::from_process(&env);
-    let cx = CommandCx {
-        env,
-        streams,
-        clock: Arc::new(SystemClock::new()),
-    };
-    let cli = match Cli::try_parse() {
+    let cli = match help::parse(std::env::args_os()) {
         Ok(cli) => cli,
         Err(error) => {
             // clap prints help to standard output and exits with 0, and prints errors to standard error and exits
             // with 2.
             let _gone = error.print();
+            if let Some(hint) = help::hint_for(&error) {
+                Streams::from_process(&env, ColorArg::Auto).print_stderr(&format!("  {hint}"));
+            }
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };
-    match dispatch(cli, &cx) {
+    let cx = CommandCx {
+        uses_demo: cli.common.demo,
+        streams: Streams::from_process(&env, cli.common.color),
+        env,
+        clock: Arc::new(SystemClock::new()),
+    };
+    match enter_directory(&cli).and_then(|()| dispatch(cli, &cx)) {
         Ok(code) => ExitCode::from(code),
         Err(trouble) => {
             trouble.print(cx.streams);
@@ -83,9 +88,25 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// Changes to the folder of `-C`, so that every relative path of the command means a path below it.
+fn enter_directory(cli: &Cli) -> Result<(), CommandError> {
+    let Some(directory) = &cli.common.directory else {
+        return Ok(());
+    };
+    std::env::set_current_dir(directory)
+        .map_err(|error| CommandError::usage(format!("-C {}: {error}", directory.display())))
+}
+
 fn dispatch(cli: Cli, cx: &CommandCx) -> Result<u8, CommandError> {
+    // The options of the workbench stand before a command only if there is none, because they don't apply to `run`.
+    if cli.command.is_some() && (cli.look.theme.is_some() || cli.look.ascii) {
+        return Err(CommandError::usage(
+            "put `--theme` and `--ascii` after `open`, `demo` or `replay`, as in `dicta open --theme light`",
+        ));
+    }
     match cli.command {
         None => run_without_command(&cli.look, cx),
+        Some(CliCommand::Demo { reset, look }) => demo::demo(reset, &look, cx),
         Some(CliCommand::Open { path, look }) => open::open(path.as_deref(), &look, cx),
         Some(CliCommand::Init { dir }) => init::init(&dir, cx),
         Some(CliCommand::Check {
@@ -97,7 +118,7 @@ fn dispatch(cli: Cli, cx: &CommandCx) -> Result<u8, CommandError> {
         Some(CliCommand::Import(args)) => import::import(&args, cx),
         Some(CliCommand::Map { file }) => map::print_field_map(&file, cx),
         Some(CliCommand::Run(args)) => run::run(&args, cx),
-        Some(CliCommand::Selftest(args)) => selftest::selftest(&args, cx),
+        Some(CliCommand::Robustness(args)) => selftest::selftest(&args, cx),
         Some(CliCommand::Runs { place }) => show::list_runs(&place, cx),
         // The arm with `thresholds: true` must come before the general arm of `show`.
         Some(CliCommand::Show {
@@ -134,7 +155,7 @@ fn dispatch(cli: Cli, cx: &CommandCx) -> Result<u8, CommandError> {
             place,
         }) => prompt::print_prompt(&cell, key, judge, &place, cx),
         Some(CliCommand::Tool(args)) => tool::call_tool(&args, cx),
-        Some(CliCommand::Evals { kind, all, format }) => {
+        Some(CliCommand::EvalTypes { kind, all, format }) => {
             evals::list_eval_types(kind.as_deref(), all, format, cx)
         }
         Some(CliCommand::Judges { place }) => list::list_judges(&place, cx),
@@ -151,7 +172,7 @@ fn dispatch(cli: Cli, cx: &CommandCx) -> Result<u8, CommandError> {
         }
         Some(CliCommand::Completions { shell }) => {
             let mut text = Vec::new();
-            clap_complete::generate(shell, &mut Cli::command(), "dicta", &mut text);
+            clap_complete::generate(shell, &mut help::build_command(), "dicta", &mut text);
             cx.streams.print(&String::from_utf8_lossy(&text));
             Ok(0)
         }
@@ -167,7 +188,7 @@ fn dispatch(cli: Cli, cx: &CommandCx) -> Result<u8, CommandError> {
 /// Returns the manual page in roff: every command with its options.
 fn render_manual() -> std::io::Result<Vec<u8>> {
     let mut text = Vec::new();
-    let mut program = Cli::command();
+    let mut program = help::build_command();
     // Without this, subcommands lack their inherited settings in the page.
     program.build();
     clap_mangen::Man::new(program.clone()).render(&mut text)?;
@@ -189,19 +210,36 @@ fn render_manual() -> std::io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// Runs `dicta` without a command: opens the workbench, or, without a terminal, does the same as `dicta run`.
+/// Runs `dicta` without a command: opens the workbench on the workspace, else on the demo.
+///
+/// Without a terminal it never judges the user's workspace, because that may cost money: it prints the help. Outside a
+/// workspace it runs the free demo.
 fn run_without_command(look: &args::WorkbenchArgs, cx: &CommandCx) -> Result<u8, CommandError> {
+    let is_demo = cx.uses_demo || !workspace::is_inside_workspace();
+    let cx = &CommandCx {
+        uses_demo: is_demo,
+        env: cx.env.clone(),
+        streams: cx.streams,
+        clock: Arc::clone(&cx.clock),
+    };
     let Some(why) = open::explain_no_screen(cx) else {
         return open::open_here(look, cx);
     };
+    if !is_demo {
+        cx.streams
+            .print_stderr(&help::build_command().render_help().to_string());
+        return Err(CommandError::usage(format!(
+            "{why}; `dicta run` judges this workspace"
+        )));
+    }
     cx.streams.print_stderr(&format!(
-        "{why}: running `dicta run` instead (`dicta --help` lists the commands)"
+        "{why}: dicta runs the free demo, as `dicta run --demo` does (`dicta help` lists the commands)"
     ));
     // Parse a command line instead of building `RunArgs`, so that all defaults come from clap.
-    let cli = Cli::try_parse_from(["dicta", "run"])
-        .map_err(|error| CommandError::usage(error.to_string()))?;
+    let cli =
+        help::parse(["dicta", "run"]).map_err(|error| CommandError::usage(error.to_string()))?;
     match cli.command {
-        Some(CliCommand::Run(args @ RunArgs { .. })) => run::run(&args, cx),
+        Some(CliCommand::Run(args)) => run::run(&args, cx),
         _ => Err(CommandError::usage("`dicta run` is not a command")),
     }
 }

@@ -115,8 +115,8 @@ fn build_options(args: &RunArgs) -> Result<RunOptions, CommandError> {
             seed: args.seed,
         }),
         repeat: args.repeat,
-        evidence_run: args.frozen.clone(),
-        evidence_miss: match args.frozen_miss {
+        evidence_run: args.replay_tools.clone(),
+        evidence_miss: match args.on_missing {
             MissPolicyArg::Live => EvidenceMissPolicy::Live,
             MissPolicyArg::Error => EvidenceMissPolicy::Error,
             MissPolicyArg::End => EvidenceMissPolicy::End,

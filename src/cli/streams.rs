@@ -4,6 +4,7 @@
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 
+use super::args::ColorArg;
 use crate::diag::{Diagnostic, render};
 use crate::model::make_visible;
 use crate::report::{TextStyle, wrap_line};
@@ -17,14 +18,19 @@ pub(super) struct Streams {
 }
 
 impl Streams {
-    /// Returns the streams of this process. Honors `NO_COLOR` and `TERM=dumb`, and uses colors only on terminals.
-    pub(super) fn from_process(env: &Env) -> Self {
+    /// Returns the streams of this process. With `auto`, colors appear only on terminals, and neither with `NO_COLOR`
+    /// nor with `TERM=dumb`.
+    pub(super) fn from_process(env: &Env, color: ColorArg) -> Self {
         // The presence of `NO_COLOR` counts, not its value (https://no-color.org).
-        let colors = env.get("NO_COLOR").is_none() && env.get("TERM") != Some("dumb");
+        let auto = env.get("NO_COLOR").is_none() && env.get("TERM") != Some("dumb");
         let style = |width: Option<usize>| TextStyle {
             // A width exists only on a terminal.
             terminal: width.is_some(),
-            color: width.is_some() && colors,
+            color: match color {
+                ColorArg::Auto => width.is_some() && auto,
+                ColorArg::Always => true,
+                ColorArg::Never => false,
+            },
             // Without a terminal, lines are not wrapped, so that scripts see whole lines.
             width: width.unwrap_or(0),
             has_narrator: false,

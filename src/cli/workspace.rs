@@ -1,4 +1,5 @@
-//! Finds and loads the workspace of a command: the named one, else the one in this folder or a parent, else the demo.
+//! Finds and loads the workspace of a command: the named one, else the one in this folder or a parent. With `--demo`,
+//! the demo.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,8 +16,6 @@ use crate::workspace::{self, Workspace, demo};
 /// The loaded workspace of a command.
 pub(super) struct CommandWorkspace {
     pub(super) workspace: Arc<Workspace>,
-    /// True if no workspace was found, so this is the demo.
-    is_demo_fallback: bool,
 }
 
 impl CommandWorkspace {
@@ -41,11 +40,7 @@ impl CommandWorkspace {
     /// Prints the same as `announce`, without the keys that did not carry over.
     pub(super) fn announce_briefly(&self, cx: &CommandCx) {
         let root = self.workspace.root.display();
-        if self.is_demo_fallback {
-            cx.streams.print_stderr(&format!(
-                "no dicta.yaml here or above: this is the demo, unpacked to {root}"
-            ));
-        } else if self.workspace.is_demo {
+        if self.workspace.is_demo {
             cx.streams
                 .print_stderr(&format!("this is the demo in {root}"));
         }
@@ -87,12 +82,11 @@ pub(super) fn load_workspace(
     path: Option<&Path>,
     cx: &CommandCx,
 ) -> Result<CommandWorkspace, CommandError> {
-    let (root, fallback) = find_root(path, cx)?;
+    let root = find_root(path, cx)?;
     let workspace = workspace::load(&root, &cx.env, &EvalTypeRegistry::builtin())
         .map_err(CommandError::from_diagnostics)?;
     Ok(CommandWorkspace {
         workspace: Arc::new(workspace),
-        is_demo_fallback: fallback,
     })
 }
 
@@ -110,7 +104,7 @@ pub(super) fn open_run_store_and_workspace(
     path: Option<&Path>,
     cx: &CommandCx,
 ) -> Result<(RunStore, Option<Arc<Workspace>>), CommandError> {
-    let (root, _) = find_root(path, cx)?;
+    let root = find_root(path, cx)?;
     match workspace::load(&root, &cx.env, &EvalTypeRegistry::builtin()) {
         Ok(workspace) => {
             let store = RunStore {
@@ -134,33 +128,46 @@ pub(super) fn open_run_store_and_workspace(
     }
 }
 
-fn find_root(path: Option<&Path>, cx: &CommandCx) -> Result<(PathBuf, bool), CommandError> {
-    if let Some(path) = path {
-        if !path.exists() {
-            return Err(CommandError::usage(format!(
-                "{} does not exist",
-                path.display()
-            )));
-        }
-        let found = workspace::find_workspace_root(path);
-        let root = found.ok_or_else(|| {
+/// Returns true if this folder or a parent is a workspace.
+pub(super) fn is_inside_workspace() -> bool {
+    std::env::current_dir().is_ok_and(|here| workspace::find_workspace_root(&here).is_some())
+}
+
+fn find_root(path: Option<&Path>, cx: &CommandCx) -> Result<PathBuf, CommandError> {
+    match path {
+        Some(path) if cx.uses_demo => Err(CommandError::usage(format!(
+            "`--demo` selects the demo's workspace; leave out {} or `--demo`",
+            path.display()
+        ))),
+        None if cx.uses_demo => unpack_demo(cx),
+        Some(path) if !path.exists() => Err(CommandError::usage(format!(
+            "{} does not exist",
+            path.display()
+        ))),
+        Some(path) => workspace::find_workspace_root(path).ok_or_else(|| {
             let path = path.display();
             CommandError::usage(format!(
                 "found no dicta.yaml at or above {path}; `dicta init DIR` creates a workspace"
             ))
-        })?;
-        return Ok((root, false));
+        }),
+        None => {
+            // The current folder may have been deleted since the shell entered it.
+            let here = std::env::current_dir().map_err(|error| {
+                CommandError::usage(format!("can't access the current folder: {error}"))
+            })?;
+            workspace::find_workspace_root(&here).ok_or_else(|| {
+                CommandError::usage(
+                    "no dicta.yaml here or above; `dicta init` creates a workspace in this folder, and `dicta demo` \
+                     opens the demo (`--demo` uses it in any command)",
+                )
+            })
+        }
     }
-    // The current folder may have been deleted since the shell entered it.
-    let here = std::env::current_dir().map_err(|error| {
-        CommandError::usage(format!("can't access the current folder: {error}"))
-    })?;
-    if let Some(root) = workspace::find_workspace_root(&here) {
-        return Ok((root, false));
-    }
-    // No workspace was found, so use the demo, unpacked to the data directory.
+}
+
+/// Returns the folder of the demo's workspace; unpacks it to the data directory if necessary.
+pub(super) fn unpack_demo(cx: &CommandCx) -> Result<PathBuf, CommandError> {
     let data =
         workspace::data_dir(&cx.env).map_err(|error| CommandError::usage(error.to_string()))?;
-    let root = demo::unpack(&data).map_err(|error| CommandError::usage(error.to_string()))?;
-    Ok((root, true))
+    demo::unpack(&data).map_err(|error| CommandError::usage(error.to_string()))
 }

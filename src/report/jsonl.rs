@@ -104,6 +104,8 @@ struct ResultLine<'a> {
     transcript: &'a str,
     rubric: &'a str,
     eval: &'a str,
+    eval_type: &'a str,
+    /// A copy of `eval_type` under its name before 0.2.
     kind: &'a str,
     message: Option<u32>,
     judge: Option<&'a str>,
@@ -138,6 +140,7 @@ impl<'a> ResultLine<'a> {
             transcript: row.name.transcript,
             rubric: row.name.rubric,
             eval: row.name.eval,
+            eval_type: row.eval_type,
             kind: row.eval_type,
             message: row.name.message,
             judge: row.name.judge,
@@ -184,6 +187,8 @@ struct DecisionLine<'a> {
     transcript: &'a str,
     rubric: &'a str,
     eval: &'a str,
+    eval_type: &'a str,
+    /// A copy of `eval_type` under its name before 0.2.
     kind: &'a str,
     message: Option<u32>,
     outcome: Outcome,
@@ -214,6 +219,7 @@ impl<'a> DecisionLine<'a> {
             transcript: &row.name.transcript,
             rubric: &row.name.rubric,
             eval: &row.name.eval,
+            eval_type: &row.eval_type,
             kind: &row.eval_type,
             message: row.name.message,
             outcome: row.decision.outcome,

@@ -97,6 +97,8 @@ pub struct RunSummary {
     pub interrupted: bool,
     /// The number of decisions by outcome.
     pub outcomes: [u64; Outcome::ALL.len()],
+    /// The number of rubrics that a required eval leaves undecided, one per transcript.
+    pub undecided_rubrics: u64,
     /// The number of cells whose verdict is flagged: a contradiction, or a quote that isn't in its source.
     pub flagged: u64,
     /// The tokens and calls of the judges.
@@ -186,6 +188,8 @@ impl RunSummary {
             1
         } else if self.errors() > 0 || self.pending > 0 {
             3
+        } else if self.undecided_rubrics > 0 {
+            4
         } else if self.count(Outcome::Pass) > 0 {
             0
         } else {
@@ -506,6 +510,7 @@ impl RowBuilder {
             let Some(spec) = header.rubrics.get(rubric as usize) else {
                 continue;
             };
+            self.summary.undecided_rubrics += u64::from(score.undecided);
             if spec.threshold.is_some() || score.has_weights {
                 // A rubric without a threshold passes only with the full score.
                 let (passed, value) = score.finish(spec.threshold.unwrap_or(1.0));

@@ -38,7 +38,8 @@ pub(super) const WORKSPACE_KEYS: &[ConfigKey] = &[
         json!({"description": doc, "anyOf": [{"type": "null"}, file, {"type": "array", "items": file}]})
     }),
     ConfigKey::new("runs", "The folder where dicta records runs; the data directory by default.", text_schema),
-    ConfigKey::new("frozen", "A run whose recorded tool responses dicta uses instead of calls.", text_schema),
+    ConfigKey::new("replay_tools", "A run whose recorded tool responses dicta uses instead of calls.", text_schema),
+    ConfigKey::new("frozen", "The former name of `replay_tools`.", text_schema),
     ConfigKey::new(
         "allow_scripts",
         "Whether evals of type `script` may run their programs. Set it to true only if you trust the rubrics: the programs run as you.",

@@ -36,24 +36,77 @@ pub enum DemoUnpackError {
 /// Returns the demo workspace's folder; unpacks it under `data_dir` if it does not exist yet. Two processes may do so
 /// at once.
 pub fn unpack(data_dir: &Path) -> Result<PathBuf, DemoUnpackError> {
+    unpack_files(data_dir, &embedded_files())
+}
+
+/// A restored demo.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RestoredDemo {
+    /// The folder of the demo's workspace.
+    pub workspace: PathBuf,
+    /// The folder that has the former files; `None` if the demo was not unpacked before.
+    pub moved_to: Option<PathBuf>,
+}
+
+/// Restores the demo's original files. The former ones move to a folder next to it, so that no edit is lost.
+pub fn reset(data_dir: &Path) -> Result<RestoredDemo, DemoUnpackError> {
+    reset_files(data_dir, &embedded_files())
+}
+
+fn reset_files(
+    data_dir: &Path,
+    files: &[(String, Cow<'_, [u8]>)],
+) -> Result<RestoredDemo, DemoUnpackError> {
+    let folder = demo_folder(data_dir, files);
+    let moved_to = if folder.exists() {
+        let former = (1u32..)
+            .map(|n| folder.with_extension(format!("former-{n}")))
+            .find(|path| !path.exists())
+            .unwrap_or_else(|| folder.with_extension("former"));
+        fs::rename(&folder, &former).map_err(|source| DemoUnpackError::Io {
+            path: former.clone(),
+            source,
+        })?;
+        Some(former.join("demo"))
+    } else {
+        None
+    };
+    Ok(RestoredDemo {
+        workspace: unpack_files(data_dir, files)?,
+        moved_to,
+    })
+}
+
+/// Returns the demo's files by their path, sorted.
+fn embedded_files() -> Vec<(String, Cow<'static, [u8]>)> {
     let mut files: Vec<(String, Cow<'static, [u8]>)> = EmbeddedDemo::iter()
         .filter_map(|name| Some((name.to_string(), EmbeddedDemo::get(&name)?.data)))
         .collect();
-    // The digest below depends on the order of the files.
+    // The digest in the folder's name depends on the order of the files.
     files.sort_by(|a, b| a.0.cmp(&b.0));
-    unpack_files(data_dir, &files)
+    files
+}
+
+/// Returns the folder of this version of the demo: the digest in its name gives every version its own.
+fn demo_folder(data_dir: &Path, files: &[(String, Cow<'_, [u8]>)]) -> PathBuf {
+    data_dir.join(format!(
+        "demo-{}",
+        digest_files(files).0.get(..8).unwrap_or_default()
+    ))
+}
+
+fn digest_files(files: &[(String, Cow<'_, [u8]>)]) -> Digest {
+    let parts = files
+        .iter()
+        .flat_map(|(name, bytes)| [name.as_bytes(), &**bytes]);
+    Digest::hash_parts(parts)
 }
 
 fn unpack_files(
     data_dir: &Path,
     files: &[(String, Cow<'_, [u8]>)],
 ) -> Result<PathBuf, DemoUnpackError> {
-    let parts = files
-        .iter()
-        .flat_map(|(name, bytes)| [name.as_bytes(), &**bytes]);
-    // The digest in the name gives every version of the demo its own folder.
-    let digest = Digest::hash_parts(parts);
-    let folder = data_dir.join(format!("demo-{}", digest.0.get(..8).unwrap_or_default()));
+    let folder = demo_folder(data_dir, files);
     let workspace = folder.join("demo");
     if folder.join(MARKER_FILE).is_file() {
         return Ok(workspace);
@@ -77,7 +130,7 @@ fn unpack_files(
     }
     let marker_path = temp.path().join(MARKER_FILE);
     // The marker is the last file; a folder that has it is complete.
-    fs::write(&marker_path, &digest.0).map_err(|error| fail(&marker_path, error))?;
+    fs::write(&marker_path, &digest_files(files).0).map_err(|error| fail(&marker_path, error))?;
     match fs::rename(temp.path(), &folder) {
         Ok(()) => {
             // The folder has been renamed, so there is nothing left to delete.

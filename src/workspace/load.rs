@@ -149,7 +149,9 @@ impl WorkspaceLoader<'_> {
         *self.toolbox.borrow_mut() = Arc::new(tools.toolbox);
         let mut found = labels::read_labels(&mut fields, doc, self.root, self.env, &problems);
         let runs = self.read_runs_folder(&mut fields);
-        let frozen = fields.text("frozen").map(|run| self.resolve_run_name(run));
+        let former = fields.text("frozen");
+        let replay_tools = fields.text("replay_tools").or(former);
+        let frozen = replay_tools.map(|run| self.resolve_run_name(run));
         let judge = fields.text("judge");
         let allow_scripts = fields.boolean("allow_scripts").unwrap_or(false);
         // Step 2: judges and limits.
