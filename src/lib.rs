@@ -177,7 +177,7 @@
 //! | history | the revisions of a workspace in order, with their runs | [`record`] | – |
 //! | state | every decision of a revision with its newest valid verdict | [`record`] | board |
 //! | newest verdicts | the latest recorded verdict of every cell, over all runs | [`record`] | board |
-//! | robustness run | a run that attacks a judge with manipulated transcripts (`dicta selftest`; elsewhere: red teaming) | [`run`] | – |
+//! | robustness run | a run that attacks a judge with manipulated transcripts (`dicta robustness`; elsewhere: red teaming) | [`run`] | – |
 //! | attack | one manipulation in a robustness run | [`run`] | – |
 //!
 //! ## The program

@@ -1,4 +1,4 @@
-//! `dicta evals`: responsible for the list of eval types and the description of one, from the registry that also
+//! `dicta eval-types`: responsible for the list of eval types and the description of one, from the registry that also
 //! validates rubrics.
 
 use std::collections::BTreeMap;
@@ -59,7 +59,7 @@ fn find_eval_type<'a>(
             .map(|near| format!("; did you mean `{near}`?"))
             .unwrap_or_default();
         CommandError::usage(format!(
-            "unknown eval type `{name}`{near} (`dicta evals` lists all types)"
+            "unknown eval type `{name}`{near} (`dicta eval-types` lists all types)"
         ))
     })
 }
@@ -94,7 +94,7 @@ fn format_overview(kinds: &[&EvalTypeSpec], width: usize) -> String {
         out.push('\n');
     }
     out.push_str("J marks types that call a judge; all others are code.\n");
-    out.push_str("`dicta evals TYPE` prints a type's params, an example and the JSON Schema; `dicta evals --all` prints those\n");
+    out.push_str("`dicta eval-types TYPE` prints a type's params, an example and the JSON Schema; `dicta eval-types --all` prints those\n");
     out.push_str("of every type, and `--format json` prints JSON. `dicta schema rubric` prints the schema of a whole rubric.\n");
     out
 }
@@ -235,7 +235,7 @@ mod tests {
             }
         }
         let end = list.lines().rev().take(2).collect::<String>();
-        assert!(end.contains("dicta evals --all"), "{end}");
+        assert!(end.contains("dicta eval-types --all"), "{end}");
     }
 
     /// The table of README.md.

@@ -1,4 +1,4 @@
-//! `dicta selftest JUDGE [RUBRIC]`: runs the attacks on a judge and prints a table. Exit code 0: measured, whatever
+//! `dicta robustness JUDGE [RUBRIC]`: runs the attacks on a judge and prints a table. Exit code 0: measured, whatever
 //! the rates; 3: no attack could be measured.
 
 use std::fmt::Write as _;

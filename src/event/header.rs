@@ -101,7 +101,7 @@ impl RunHeader {
     /// The beginning of the label of a robustness run, before the judge's name.
     pub const ROBUSTNESS_LABEL_PREFIX: &str = "selftest of judge ";
 
-    /// Reports whether this is a run of `dicta selftest`. Its cases are made up, so no workspace's history includes
+    /// Reports whether this is a run of `dicta robustness`. Its cases are made up, so no workspace's history includes
     /// it.
     pub fn is_robustness_run(&self) -> bool {
         self.label.starts_with(Self::ROBUSTNESS_LABEL_PREFIX)

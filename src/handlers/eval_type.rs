@@ -11,7 +11,7 @@ use super::{CompileCx, CompiledEval, ExecutionMode};
 use crate::rubric::{EvalTypeAlias, EvalTypeSpec, ParamProblem, SubEval};
 
 /// An eval type, implemented by its params: a struct that derives `Deserialize` and `JsonSchema`, denies unknown
-/// fields and has a doc line per field. `dicta evals` and editors show these lines.
+/// fields and has a doc line per field. `dicta eval-types` and editors show these lines.
 pub(super) trait EvalType: DeserializeOwned + JsonSchema {
     /// The name of the type, the same as in PromptKit if PromptKit has the type.
     const NAME: &'static str;

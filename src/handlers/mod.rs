@@ -5,7 +5,7 @@
 //! [`JudgeBackend`]. The exception is `script`, which runs the author's own program if the workspace allows it.
 //!
 //! A new type is one file: a params struct with docs that implements `eval_type::EvalType`, a [`Check`], and a line
-//! in the registry's list. Schema, checks at load, `dicta evals` and running follow from these.
+//! in the registry's list. Schema, checks at load, `dicta eval-types` and running follow from these.
 
 mod assertion;
 mod calls;

@@ -250,7 +250,7 @@ fn compile_params<T: EvalType>(
 fn build_params_schema<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|s| {
         s.meta_schema = None;
-        // Inlined, because editors and `dicta evals` show each param by itself.
+        // Inlined, because editors and `dicta eval-types` show each param by itself.
         s.inline_subschemas = true;
     });
     let mut schema = settings

@@ -110,7 +110,7 @@ pub enum EvidenceMissPolicy {
 }
 
 impl EvidenceMissPolicy {
-    /// The value of `--frozen-miss`.
+    /// The value of `--on-missing`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Live => "live",
@@ -119,7 +119,7 @@ impl EvidenceMissPolicy {
         }
     }
 
-    /// Parses a value of `--frozen-miss`; returns the default for any other word.
+    /// Parses a value of `--on-missing`; returns the default for any other word.
     pub fn parse_or_default(word: &str) -> Self {
         let all = [Self::Live, Self::Error, Self::End];
         let found = all.into_iter().find(|policy| policy.as_str() == word);

@@ -149,7 +149,7 @@ impl CacheIndex {
 }
 
 impl RecordedRun {
-    /// Returns every tool call with a response, in the order of the responses, for `--frozen`. Excludes responses
+    /// Returns every tool call with a response, in the order of the responses, for `--replay-tools`. Excludes responses
     /// that a person wrote.
     pub fn recorded_calls(&self) -> Result<Vec<RecordedToolCall>, RecordError> {
         let mut reading = RunCallReader::default();

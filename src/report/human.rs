@@ -205,6 +205,13 @@ impl<'w> HumanReportWriter<'w> {
             }
             text.push('\n');
         }
+        if summary.undecided_rubrics > 0 {
+            let _infallible = writeln!(
+                text,
+                "{} undecided, because a required eval has no verdict (exit code 4 unless a decision failed)",
+                pluralize(summary.undecided_rubrics, "rubric")
+            );
+        }
         if summary.flagged > 0 {
             let _infallible = writeln!(
                 text,
@@ -271,7 +278,8 @@ impl<'w> HumanReportWriter<'w> {
     }
 }
 
-/// `evidence frozen to run kvqa: 3 tool calls answered from it, 1 miss (a call without one is refused)`.
+/// Describes the recorded tool responses that a run used:
+/// `recorded tool responses of run kvqa: used for 3 tool calls, 1 miss (a call without one is refused)`.
 fn describe_evidence(frozen: &ReplayedEvidencePlan, summary: &RunSummary) -> String {
     let answered = pluralize(summary.evidence_answers, "tool call");
     let misses = match summary.evidence_misses {
@@ -280,7 +288,7 @@ fn describe_evidence(frozen: &ReplayedEvidencePlan, summary: &RunSummary) -> Str
         n => format!("{n} misses ({})", frozen.describe_miss_policy()),
     };
     let whose = frozen.describe_runs();
-    format!("evidence frozen to {whose}: {answered} answered from it, {misses}")
+    format!("recorded tool responses of {whose}: used for {answered}, {misses}")
 }
 
 /// Returns the tokens and the cost of the judge calls, or `free` for a judge that costs nothing and counts no tokens.

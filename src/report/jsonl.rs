@@ -291,6 +291,8 @@ struct SummaryLine<'a> {
     timeout: u64,
     budget: u64,
     cancelled: u64,
+    /// The number of rubrics that a required eval leaves undecided, one per transcript.
+    undecided_rubrics: u64,
     /// The number of cells whose verdict is flagged.
     flagged: u64,
     transcripts: u64,
@@ -345,6 +347,7 @@ impl<'a> SummaryLine<'a> {
             timeout: count(Outcome::Timeout),
             budget: count(Outcome::Budget),
             cancelled: count(Outcome::Cancelled),
+            undecided_rubrics: summary.undecided_rubrics,
             flagged: summary.flagged,
             transcripts: summary.transcripts,
             voted: summary.voted,

@@ -238,7 +238,7 @@ fn write_call(out: &mut String, call: &CallState, blobs: &dyn BlobSource) {
         let from = match source {
             // The policy of the run allows live calls for misses.
             ToolResponseSource::Live if call.evidence_missed => {
-                format!("live, in {elapsed}: a miss, frozen evidence holds no answer for this call")
+                format!("live, in {elapsed}: a miss, this call has no recorded response")
             }
             ToolResponseSource::Live => format!("live, in {elapsed}"),
             ToolResponseSource::Frozen { run } => format!("from the evidence of run {run}"),

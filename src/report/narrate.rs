@@ -177,9 +177,9 @@ impl<W: Write> Narrator<W> {
         let uses_tools = header.judges.iter().any(|judge| !judge.tools.is_empty());
         if let Some(frozen) = header.replayed_evidence_plan().filter(|_| uses_tools) {
             self.write_run_line(&format!(
-                "Evidence is frozen to {}: {} of tools replace live calls; {}.",
+                "Recorded tool responses replace live calls: {} of {}; {}.",
+                pluralize(frozen.answers, "response"),
                 frozen.describe_runs(),
-                pluralize(frozen.answers, "answer"),
                 frozen.describe_miss_policy()
             ))?;
         }

@@ -120,10 +120,10 @@ impl<'d> RubricCx<'d> {
         // Only main names, because an alias and its type would fill the list twice.
         let alike = find_similar_names(name, &known);
         problem = problem.help(if alike.is_empty() {
-            "`dicta evals` lists the types".to_owned()
+            "`dicta eval-types` lists the types".to_owned()
         } else {
             let alike = alike.join(", ");
-            format!("by their names it could be: {alike}; `dicta evals` lists all")
+            format!("by their names it could be: {alike}; `dicta eval-types` lists all")
         });
         self.problems.push(problem);
         None

@@ -30,7 +30,7 @@ pub(super) const EVAL_KEYS: &[ConfigKey] = &[
     ConfigKey::new(REF_KEY, "Another eval, FILE#EVAL-ID or #EVAL-ID, whose keys this eval takes unless it writes its own.", |doc| {
         json!({"type": "string", "pattern": "#.", "description": doc})
     }),
-    ConfigKey::new("type", "The eval type; `dicta evals` lists them.", |doc| json!({"enum": [], "description": doc})),
+    ConfigKey::new("type", "The eval type; `dicta eval-types` lists them.", |doc| json!({"enum": [], "description": doc})),
     ConfigKey::new("trigger", "The rule for when the eval runs.", |doc| {
         json!({"enum": choice_names(TRIGGERS), "default": Trigger::default().as_str(), "description": doc})
     }),

@@ -93,7 +93,7 @@ impl<'d> ParamsReader<'d> {
             };
             let place = written.pointer_in_file(&pointer);
             let help = suggest_fix(&kind.schema, &value, &pointer)
-                .unwrap_or_else(|| format!("`dicta evals {}` lists its params", kind.name));
+                .unwrap_or_else(|| format!("`dicta eval-types {}` lists its params", kind.name));
             let diagnostic = self.cx.doc.error(&place, "param", message);
             self.cx.problems.push(diagnostic.help(help));
         }
@@ -286,7 +286,7 @@ impl<'d> ParamsReader<'d> {
                 format!("{} takes no params", kind.name)
             } else {
                 let (kind, names) = (kind.name, names.join(", "));
-                format!("{kind} takes: {names} (`dicta evals {kind}` documents them)")
+                format!("{kind} takes: {names} (`dicta eval-types {kind}` documents them)")
             });
             self.cx.problems.push(problem);
         }

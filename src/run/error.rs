@@ -105,7 +105,7 @@ pub enum RunUsageError {
         why: io::Error,
     },
     /// No run with recorded tool responses has this name.
-    #[error("frozen evidence `{name}`: {why}")]
+    #[error("recorded tool responses of `{name}`: {why}")]
     UnknownEvidenceRun {
         /// The name.
         name: String,
@@ -113,10 +113,10 @@ pub enum RunUsageError {
         why: RecordError,
     },
     /// The list of runs with recorded tool responses is empty.
-    #[error("frozen evidence needs a run; `dicta runs` lists them")]
+    #[error("`--replay-tools` needs a run; `dicta runs` lists them")]
     NoEvidenceRun,
     /// dicta cannot read a recorded tool response.
-    #[error("frozen evidence of run {}: {why}", .run.letters())]
+    #[error("recorded tool responses of run {}: {why}", .run.letters())]
     UnreadableEvidence {
         /// The run.
         run: RunId,

@@ -98,7 +98,7 @@ pub(crate) fn judged_by(server: &WireServer) -> String {
 #[test]
 fn demo_runs_without_key_and_network() {
     let test_dir = TestDir::new();
-    let run = test_dir.dicta(&["run", "--format", "jsonl"]);
+    let run = test_dir.dicta(&["run", "--demo", "--format", "jsonl"]);
     let stderr_text = text(&run.stderr);
     assert_eq!(
         run.status.code(),
@@ -128,13 +128,115 @@ fn demo_runs_without_key_and_network() {
 }
 
 #[test]
-fn dicta_without_terminal_acts_as_run() {
+fn bare_dicta_without_terminal_never_judges_the_users_workspace() {
     let test_dir = TestDir::new();
     test_dir.workspace("", NAMES_A_RELEASE);
-    let default_output = test_dir.dicta(&[]);
-    assert_eq!(default_output.status.code(), Some(1));
-    assert!(text(&default_output.stderr).contains("is not a terminal"));
-    assert!(text(&default_output.stdout).contains("one/r/names"));
+    let inside = test_dir.dicta(&[]);
+    assert_eq!(inside.status.code(), Some(2));
+    let help = text(&inside.stderr);
+    assert!(
+        help.contains("is not a terminal") && help.contains("Judge:\n  check"),
+        "{help}"
+    );
+    assert_eq!(text(&inside.stdout), "");
+    assert!(text(&test_dir.dicta(&["runs"]).stdout).trim().is_empty());
+}
+
+#[test]
+fn bare_dicta_outside_a_workspace_runs_the_free_demo() {
+    let test_dir = TestDir::new();
+    let outside = test_dir.dicta(&[]);
+    assert_eq!(outside.status.code(), Some(1), "{}", text(&outside.stderr));
+    assert!(text(&outside.stderr).contains("free demo"));
+    assert!(text(&outside.stdout).contains("beam-release"));
+}
+
+#[test]
+fn commands_outside_a_workspace_say_how_to_get_one() {
+    let test_dir = TestDir::new();
+    for command in [
+        &["check", "--strict"][..],
+        &["run"],
+        &["runs"],
+        &["show", "@"],
+        &["compare", "@2", "@"],
+        &["replay", "@", "--print"],
+        &["prompt", "a/b/c"],
+        &["judges"],
+        &["robustness", "quick"],
+    ] {
+        let output = test_dir.dicta(command);
+        assert_eq!(output.status.code(), Some(2), "{command:?}");
+        let why = text(&output.stderr);
+        assert!(
+            why.contains("no dicta.yaml here or above")
+                && why.contains("dicta init")
+                && why.contains("dicta demo"),
+            "{command:?}: {why}"
+        );
+    }
+}
+
+#[test]
+fn demo_command_names_the_folder_and_restores_it() {
+    let test_dir = TestDir::new();
+    let folder = text(&test_dir.dicta(&["demo"]).stdout).trim().to_owned();
+    let rubric = std::path::Path::new(&folder).join("rubrics/orders.yaml");
+    let original = std::fs::read_to_string(&rubric).expect("the demo's rubric");
+    std::fs::write(&rubric, "id: edited\n").expect("writable");
+    let reset = test_dir.dicta(&["demo", "--reset"]);
+    assert_eq!(text(&reset.stdout).trim(), folder);
+    let restored = std::fs::read_to_string(&rubric).expect("restored");
+    assert_eq!(restored, original);
+    // The edit is not lost: stderr names the folder that has it.
+    let former = text(&reset.stderr);
+    let former = former.trim().rsplit(' ').next().expect("a folder");
+    let kept = std::fs::read_to_string(std::path::Path::new(former).join("rubrics/orders.yaml"));
+    assert_eq!(kept.expect("the former file"), "id: edited\n");
+}
+
+#[test]
+fn option_c_selects_the_folder_of_any_command() {
+    let test_dir = TestDir::new();
+    test_dir.workspace("", NAMES_A_RELEASE);
+    let outside = tempfile::tempdir().expect("a folder");
+    let workspace = test_dir.path().to_str().expect("UTF-8").to_owned();
+    for command in [&["run", "-q"][..], &["check"], &["runs"]] {
+        let mut words = vec!["-C", &workspace];
+        words.extend(command);
+        let output = test_dir
+            .command(&words)
+            .current_dir(outside.path())
+            .output()
+            .expect("the program runs");
+        assert_ne!(output.status.code(), Some(2), "{}", text(&output.stderr));
+    }
+    let missing = test_dir.dicta(&["-C", "nowhere", "runs"]);
+    assert_eq!(missing.status.code(), Some(2));
+    assert!(text(&missing.stderr).contains("-C nowhere"));
+}
+
+#[test]
+fn undecided_required_eval_exits_with_4() {
+    let test_dir = TestDir::new();
+    let rubric = format!(
+        "{NAMES_A_RELEASE}  - {{ id: polite, type: llm_judge, required: true, params: {{ criteria: The answer is polite. }} }}\n"
+    );
+    // `rules` can't read the criteria, so the required eval is not applicable.
+    test_dir.workspace(
+        "judge: quick\njudges:\n  quick: { provider: rules }\n",
+        &rubric,
+    );
+    test_dir.write(
+        "t.jsonl",
+        "{\"id\":\"one\",\"messages\":[{\"role\":\"assistant\",\"content\":\"It is 2.11.\"}]}\n",
+    );
+    let run = test_dir.dicta(&["run", "-q", "--format", "jsonl"]);
+    assert_eq!(run.status.code(), Some(4), "{}", text(&run.stdout));
+    assert_eq!(
+        rows(&run).last().expect("a summary")["undecided_rubrics"],
+        1
+    );
 }
 
 #[test]

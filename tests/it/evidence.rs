@@ -1,4 +1,4 @@
-//! The cache and frozen evidence, on the built program against a server that counts.
+//! The cache and recorded tool responses, on the built program against a server that counts.
 
 use serde_json::{Value, json};
 
@@ -189,7 +189,7 @@ fn frozen_run_replays_responses_and_reports_misses() {
     assert_eq!(evidence(&live), (Value::Null, Value::Null));
     let id = summary(&live)["run"].as_str().expect("an id").to_owned();
 
-    let frozen = run(&test_dir, &["--no-cache", "--frozen", &id]);
+    let frozen = run(&test_dir, &["--no-cache", "--replay-tools", &id]);
     assert_eq!(evidence(&frozen), (json!(1), json!(0)));
     assert_eq!(summary(&frozen)["frozen"], json!([id]));
     assert!(
@@ -204,7 +204,7 @@ fn frozen_run_replays_responses_and_reports_misses() {
     // The rubric asks for a page that nobody fetched.
     page("the second page");
     test_dir.write("t.jsonl", &transcripts);
-    let refused = run(&test_dir, &["--no-cache", "--frozen", &id]);
+    let refused = run(&test_dir, &["--no-cache", "--replay-tools", &id]);
     assert_eq!(evidence(&refused), (json!(0), json!(1)));
     assert_eq!(
         of_type(&refused, "result")[0]["outcome"],
@@ -219,7 +219,7 @@ fn frozen_run_replays_responses_and_reports_misses() {
 
     let ended = run(
         &test_dir,
-        &["--no-cache", "--frozen", &id, "--frozen-miss", "end"],
+        &["--no-cache", "--replay-tools", &id, "--on-missing", "end"],
     );
     let result = of_type(&ended, "result")[0].clone();
     assert_eq!(
@@ -235,12 +235,12 @@ fn frozen_run_replays_responses_and_reports_misses() {
 
     let both = run(
         &test_dir,
-        &["--no-cache", "--frozen", &id, "--frozen-miss", "live"],
+        &["--no-cache", "--replay-tools", &id, "--on-missing", "live"],
     );
     assert_eq!(evidence(&both), (json!(0), json!(1)));
     let show_output = text(&test_dir.dicta(&["show", "@", "one/"]).stdout);
     assert!(
-        show_output.contains("a miss, frozen evidence holds no answer"),
+        show_output.contains("a miss, this call has no recorded response"),
         "{show_output}"
     );
     let show_output = text(&test_dir.dicta(&["show", "@"]).stdout);
@@ -252,15 +252,15 @@ fn frozen_run_replays_responses_and_reports_misses() {
     // That run has the second page now, the first one the first.
     let two = format!("{},{id}", summary(&both)["run"].as_str().expect("an id"));
     assert_eq!(
-        evidence(&run(&test_dir, &["--no-cache", "--frozen", &two])),
+        evidence(&run(&test_dir, &["--no-cache", "--replay-tools", &two])),
         (json!(1), json!(0))
     );
     page("the first page");
     test_dir.write("t.jsonl", &transcripts);
     assert_eq!(
-        evidence(&run(&test_dir, &["--no-cache", "--frozen", &two])),
+        evidence(&run(&test_dir, &["--no-cache", "--replay-tools", &two])),
         (json!(1), json!(0))
     );
-    let nobody = test_dir.dicta(&["run", "--frozen", "nope"]);
+    let nobody = test_dir.dicta(&["run", "--replay-tools", "nope"]);
     assert_eq!(nobody.status.code(), Some(2), "{}", text(&nobody.stderr));
 }

@@ -55,7 +55,7 @@ fn check_runs_examples_and_reports_lints() {
         "{out}"
     );
     assert!(out.ends_with("no errors, 3 warnings\n"), "{out}");
-    let strict = test_dir.dicta(&["check", "--strict"]);
+    let strict = test_dir.dicta(&["check", "--strict", "--demo"]);
     assert_eq!(strict.status.code(), Some(2));
     let rubric = test_dir.dicta(&["check", "r.yaml", "--strict"]);
     assert_eq!(

@@ -1,4 +1,4 @@
-//! `dicta selftest` on judges that are known: one that obeys every attack, one that none of them moves, one that fails.
+//! `dicta robustness` on judges that are known: one that obeys every attack, one that none of them moves, one that fails.
 
 use serde_json::{Value, json};
 

@@ -387,7 +387,7 @@ fn preset_texts_can_be_replaced_and_own_criteria_drop_the_preset_guide() {
     assert_eq!(
         spec.schema["properties"]["criteria"]["default"],
         json!(ours.0),
-        "`dicta evals` shows them"
+        "`dicta eval-types` shows them"
     );
 }
 

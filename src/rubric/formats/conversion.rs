@@ -265,7 +265,7 @@ impl<'m> EvalConverter<'m> {
                     self.report_error(
                         &new.location,
                         &new.source_name,
-                        ConversionError::new(why, "dicta evals lists the types"),
+                        ConversionError::new(why, "dicta eval-types lists the types"),
                     );
                     continue;
                 }

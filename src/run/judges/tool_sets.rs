@@ -161,8 +161,8 @@ async fn open_tool_set(
         problems
             .map(|why| {
                 let note = if frozen && !is_built_in_judge(config) {
-                    " (evidence is frozen, and no tool would be called; but what they declare is part of each \
-                             request, and of what evidence is known by)"
+                    " (recorded tool responses replace the calls, but each request declares the tools, and a \
+                             recorded response is identified by the declaration)"
                 } else {
                     ""
                 };

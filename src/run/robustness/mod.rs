@@ -1,4 +1,4 @@
-//! `dicta selftest`: the rate at which attacks change a judge's verdict.
+//! `dicta robustness`: the rate at which attacks change a judge's verdict.
 //!
 //! Responsible for the attacks, their cases and the counts. Does not promise robustness: it measures these attacks on
 //! these answers.
