@@ -55,7 +55,7 @@ fn check_runs_examples_and_reports_lints() {
         "{out}"
     );
     assert!(out.ends_with("no errors, 3 warnings\n"), "{out}");
-    let strict = test_dir.dicta(&["check", "--strict", "--demo"]);
+    let strict = test_dir.dicta(&["check", "--strict"]);
     assert_eq!(strict.status.code(), Some(2));
     let rubric = test_dir.dicta(&["check", "r.yaml", "--strict"]);
     assert_eq!(
@@ -183,7 +183,7 @@ fn examples_do_not_become_cells() {
 #[test]
 fn shipped_workspaces_have_no_problems() {
     let test_dir = TestDir::new();
-    let demo = test_dir.dicta(&["check", "--strict"]);
+    let demo = test_dir.dicta(&["check", "--strict", "--demo"]);
     assert_eq!(demo.status.code(), Some(0), "{}", text(&demo.stderr));
     test_dir.dicta(&["init", "mine"]);
     let mine = test_dir.path().join("mine");

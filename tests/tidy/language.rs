@@ -291,7 +291,7 @@ fn problems_of(path: &str, passages: &[Passage], banned: &BannedWords) -> Vec<St
     problems
 }
 
-fn markdown_files() -> Vec<(String, String)> {
+pub(crate) fn markdown_files() -> Vec<(String, String)> {
     let mut files = vec!["README.md".to_owned(), "CONTRIBUTING.md".to_owned()];
     for entry in walkdir::WalkDir::new(root().join("docs")).sort_by_file_name() {
         let entry = entry.expect("docs can be read");

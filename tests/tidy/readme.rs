@@ -1,4 +1,4 @@
-//! Every command the README shows exists, with its flags; and `.ci/run` tests with the README's own command.
+//! Every command of the README and of docs/ exists, with its flags; and `.ci/run` tests with the README's own command.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -6,12 +6,12 @@ use std::process::{Command, Stdio};
 use crate::fail_with;
 use crate::source::root;
 
-/// The words of every command line the README shows: lines of shell blocks without comments, and inline code that
+/// The words of every command line that a page shows: lines of shell blocks without comments, and inline code that
 /// begins with `dicta ` or `cargo `.
-fn readme_commands(readme: &str) -> Vec<Vec<String>> {
+fn page_commands(page: &str) -> Vec<Vec<String>> {
     let mut lines = Vec::new();
     let (mut fenced, mut shell) = (false, false);
-    for line in readme.lines() {
+    for line in page.lines() {
         if let Some(kind) = line.trim_start().strip_prefix("```") {
             fenced = !fenced;
             shell = fenced && matches!(kind, "sh" | "bash" | "console");
@@ -88,20 +88,34 @@ fn cargo_problems(words: &[String], manifest: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_commands_of_the_readme_exist() {
-    let readme = fs::read_to_string(root().join("README.md")).expect("README.md is there");
+fn commands_of_readme_and_docs_exist() {
     let manifest = fs::read_to_string(root().join("Cargo.toml")).expect("Cargo.toml is there");
-    let commands = readme_commands(&readme);
-    assert!(
-        commands.len() > 10,
-        "the README shows its commands in ```sh blocks"
-    );
     let mut problems = Vec::new();
-    for words in &commands {
+    for (path, page) in crate::language::markdown_files() {
+        let commands = page_commands(&page);
+        if path == "README.md" {
+            assert!(
+                commands.len() > 10,
+                "the README shows its commands in ```sh blocks"
+            );
+        }
+        let found = problems_of_commands(&commands, &manifest);
+        problems.extend(
+            found
+                .into_iter()
+                .map(|problem| format!("{path}: {problem}")),
+        );
+    }
+    fail_with(&problems, "commands of README and docs");
+}
+
+fn problems_of_commands(commands: &[Vec<String>], manifest: &str) -> Vec<String> {
+    let mut problems = Vec::new();
+    for words in commands {
         match words[0].as_str() {
             "dicta" => problems.extend(dicta_problems(&words[1..])),
             "cargo" => {
-                problems.extend(cargo_problems(words, &manifest));
+                problems.extend(cargo_problems(words, manifest));
                 if words.get(1).is_some_and(|w| w == "run")
                     && let Some(at) = words.iter().position(|w| w == "--")
                     && !words.iter().any(|w| w == "--example")
@@ -115,14 +129,45 @@ fn the_commands_of_the_readme_exist() {
             _ => {}
         }
     }
-    fail_with(&problems, "commands of the README");
+    problems
+}
+
+#[test]
+fn readme_is_short_and_has_a_picture() {
+    let readme = fs::read_to_string(root().join("README.md")).expect("README.md is there");
+    assert!(
+        readme.lines().count() <= 250,
+        "the README is a first visit, and reference is in docs/"
+    );
+    assert!(readme.contains("](docs/assets/workbench.svg)"));
+}
+
+#[test]
+fn links_between_documents_lead_somewhere() {
+    let mut problems = Vec::new();
+    for (path, page) in crate::language::markdown_files() {
+        let folder = root().join(&path);
+        let folder = folder.parent().expect("a document is in a folder");
+        for target in page
+            .split("](")
+            .skip(1)
+            .filter_map(|rest| rest.split(')').next())
+        {
+            let file = target.split('#').next().unwrap_or_default();
+            let is_local = !file.is_empty() && !file.contains("://") && !file.contains(' ');
+            if is_local && !folder.join(file).exists() {
+                problems.push(format!("{path}: the link {target} leads nowhere"));
+            }
+        }
+    }
+    fail_with(&problems, "links between documents");
 }
 
 #[test]
 fn ci_runs_the_readmes_test_command() {
     let readme = fs::read_to_string(root().join("README.md")).expect("README.md is there");
     let ci = fs::read_to_string(root().join(".ci/run")).expect(".ci/run is there");
-    let commands = readme_commands(&readme);
+    let commands = page_commands(&readme);
     let test = commands
         .iter()
         .find(|words| words.get(..2).is_some_and(|w| w == ["cargo", "test"]))

@@ -87,18 +87,18 @@ fn keys_of_planned_commands_are_free() {
 }
 
 #[test]
-fn the_readme_shows_the_table() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
-    let readme = fs::read_to_string(path).expect("README.md is there");
-    let (_, after) = readme
+fn the_page_of_keys_shows_the_table() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference/keys.md");
+    let page = fs::read_to_string(path).expect("the page is there");
+    let (_, after) = page
         .split_once("<!-- keys: made by `dicta keys --markdown` -->\n")
-        .expect("the README has a section Keys");
+        .expect("the page has the table");
     let (table, _) = after
         .split_once("<!-- end of keys -->")
         .expect("the section ends");
     assert_eq!(
         table,
         render_markdown(),
-        "put `dicta keys --markdown` into the README"
+        "put `dicta keys --markdown` into docs/reference/keys.md"
     );
 }

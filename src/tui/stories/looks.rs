@@ -25,7 +25,7 @@ pub(super) fn same(name: &str, shown: &str) {
 
 /// Replaces durations: on a busy machine the clock advances while a run works. Later text keeps its column, and no
 /// space remains at the end of a row.
-fn without_durations(shown: &str) -> String {
+pub(super) fn without_durations(shown: &str) -> String {
     let took = regex::Regex::new(r"cells, [\d.]+ m?s\b").expect("a pattern");
     let none = "cells, 0 ms";
     let steady = took.replace_all(shown, |found: &regex::Captures<'_>| {

@@ -14,6 +14,7 @@ mod look;
 mod looks;
 mod pages;
 mod panels;
+mod picture;
 mod replay;
 mod saves;
 mod server;

@@ -29,11 +29,13 @@ fn blocks(document: &'static str) -> Vec<&'static str> {
 fn every_judge_of_the_docs_loads_without_a_warning_and_satisfies_the_schema() {
     let schema = crate::schema::CompiledSchema::compile(&json_schema()).expect("a schema");
     let judges = blocks(include_str!("../../../docs/judges.md"));
+    let model_judges = blocks(include_str!("../../../docs/how-to/model-judges.md"));
     let readme = blocks(include_str!("../../../README.md"));
     let tools = blocks(TOOLS);
-    assert!(judges.len() > 6 && readme.len() > 1 && tools.len() > 1);
+    assert!(judges.len() > 6 && model_judges.len() > 1 && !readme.is_empty() && tools.len() > 1);
     let authority = rcgen::generate_simple_self_signed(["corp".to_owned()]).expect("a certificate");
-    for block in judges.into_iter().chain(readme).chain(tools) {
+    let all = judges.into_iter().chain(model_judges).chain(readme);
+    for block in all.chain(tools) {
         let folder = config(block);
         folder.write("tools.yaml", first_tools_file());
         folder.write("shop.db", "");
@@ -128,7 +130,8 @@ fn own_data(block: &str) -> (Folder, Env) {
 fn documented_mappings_and_labels_load_and_satisfy_the_schema() {
     let schema = crate::schema::CompiledSchema::compile(&json_schema()).expect("a schema");
     let keys = ["transcripts:", "labels:"];
-    let pages = [TRANSCRIPTS, LABELS, include_str!("../../../README.md")];
+    let how_to = include_str!("../../../docs/how-to/use-your-transcripts.md");
+    let pages = [TRANSCRIPTS, LABELS, how_to];
     let blocks: Vec<_> = pages.map(|page| begin(page, "yaml", &keys)).concat();
     assert!(blocks.len() > 5, "{}", blocks.len());
     for block in blocks {
