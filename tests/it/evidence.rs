@@ -197,7 +197,7 @@ fn frozen_run_replays_responses_and_reports_misses() {
     );
     let show_output = text(&test_dir.dicta(&["show", "@"]).stdout);
     assert!(
-        show_output.contains("1 tool call answered from it, no misses"),
+        show_output.contains("used for 1 tool call, no misses"),
         "{show_output}"
     );
 
