@@ -49,7 +49,8 @@ fn draw(app: &TestWorkbench) -> String {
         f32::from(buffer.area.width) * CELL_WIDTH + 2.0 * MARGIN,
         f32::from(buffer.area.height) * CELL_HEIGHT + 2.0 * MARGIN,
     );
-    let ground = hex(buffer[(0, buffer.area.height - 1)].style().bg, "#16191F");
+    // The last row may have another background, because it shows notices.
+    let ground = hex(buffer[(0, 1)].style().bg, "#16191F");
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{height:.0}\" viewBox=\"0 0 {width:.0} \
          {height:.0}\" role=\"img\" aria-label=\"The dicta workbench: cells, judge trace, fetched page and verdict\" \
