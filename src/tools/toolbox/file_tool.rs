@@ -90,6 +90,13 @@ impl Tool for FileTool {
         self.digest.clone()
     }
 
+    fn secrets_outside_digest(&self) -> Vec<(String, String)> {
+        self.definition
+            .executor
+            .as_ref()
+            .map_or_else(Vec::new, |work| work.secrets_outside_digest())
+    }
+
     fn is_read_only(&self) -> bool {
         self.definition
             .executor
