@@ -229,7 +229,7 @@ async fn load_keys(files: &Files, dir: &Path) -> Result<BTreeSet<String>, String
     let loaded = workspace::load(dir, &env, &*REGISTRY).map_err(list)?;
     let clock: Arc<dyn Clock> = Arc::new(FakeClock::new());
     let options = RunOptions::default();
-    let found = render_prompts(&Arc::new(loaded), &*REGISTRY, &env, &clock, &options, "").await;
+    let found = render_prompts(&Arc::new(loaded), &REGISTRY, &env, &clock, &options, "").await;
     let found = found.map_err(|error| error.to_string())?;
     Ok(found.into_iter().map(|prompt| prompt.cache_key.0).collect())
 }

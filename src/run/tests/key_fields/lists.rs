@@ -307,6 +307,19 @@ const TEMPLATE: Values = &[
     ("/tools/find/statement", r#""SELECT ?, ?, '{{.t}}'""#),
 ];
 
+/// The model does not see the first parameter, which copies another.
+const COPIED: Values = &[
+    ("/tools/find/statement", r#""SELECT ?, ?, ?""#),
+    (
+        "/tools/find/parameters",
+        r#"[
+        {"name": "a", "type": "integer", "description": "first", "valueFromParam": "n"},
+        {"name": "n", "type": "integer", "description": "second"},
+        {"name": "m", "type": "integer", "description": "third"}
+    ]"#,
+    ),
+];
+
 #[rustfmt::skip]
 pub(super) const TOOLS: &[Field] = &[
     same_because("http source/type", "one kind has another key than another by its tools"),
@@ -427,7 +440,7 @@ pub(super) const TOOLS: &[Field] = &[
     key("parameter/name", &[("/tools/find/parameters/0/name", r#""b""#)]),
     key("parameter/description", &[("/tools/find/parameters/0/description", r#""other""#)]),
     key("parameter/required", &[("/tools/find/parameters/0/required", "false")]),
-    key("parameter/valueFromParam", &[("/tools/find/parameters/0", r#"{"name": "a", "type": "integer", "description": "first", "valueFromParam": "n"}"#)]),
+    key_given("parameter/valueFromParam", COPIED, &[("/tools/find/parameters/0/valueFromParam", r#""m""#)]),
     key_elsewhere("parameter/authServices", CLAIMS),
     key_elsewhere("parameter/authSources", CLAIMS),
     key("parameter/default", &[("/tools/find/parameters/0/default", r#""z""#)]),
