@@ -26,7 +26,7 @@ impl InstallationSecret {
         &self.0
     }
 
-    /// Returns a digest of a sequence of parts that nobody can compute without this secret.
+    /// Returns a digest of a sequence of parts that only the owner of this secret can compute.
     ///
     /// A plain digest of a short password can be guessed; a recorded keyed digest can't. Each part is preceded by its
     /// length. `purpose` separates the uses of the secret: a digest of one purpose says nothing about another.

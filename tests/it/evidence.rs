@@ -212,7 +212,7 @@ fn changed_query_or_credential_of_a_tool_asks_again_and_a_rotated_api_key_does_n
     assert_eq!(
         asked(),
         2,
-        "another API key of the judge is no other question"
+        "another API key of the judge asks the same question"
     );
     run_with("apache-flink", "tenant-a-4711", "api-key-two");
     assert_eq!(asked(), 4, "another query");

@@ -222,7 +222,7 @@ const CHANGES: &[(&str, Change)] = &[
     ("header", |f| {
         drop(f.config.headers.insert("X-Author".into(), "b".into()))
     }),
-    ("secret header that is no API key", |f| {
+    ("secret header other than an API key", |f| {
         drop(f.config.headers.insert("X-Tenant-Token".into(), "b".into()));
     }),
     ("max_turns", |f| f.config.max_turns = 9),

@@ -90,7 +90,8 @@ const MCP: &str =
     "a server is necessary to open it; the tests of its secrets and of its digest check it";
 const CLAIMS: &str =
     "the verified claims of the user are in the digest of each tool, whatever proves them";
-const TOKEN: &str = "the verified claims are in the digest of each tool, and a new token of the same person is no change";
+const TOKEN: &str =
+    "the verified claims are in the digest of each tool, whatever token proves them";
 
 #[rustfmt::skip]
 pub(super) const WORKSPACE: &[Field] = &[
