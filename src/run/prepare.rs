@@ -323,7 +323,8 @@ fn load_installation_secret(
     env: &Env,
 ) -> Result<InstallationSecret, RunError> {
     if compilation.needed.is_empty() {
-        // Without a judge, no prompt needs a delimiter and no cell a cache key, so the run must not write to the data directory.
+        // Without a judge, no prompt needs a delimiter and no cell a cache key. The run must not write to the data
+        // directory.
         return Ok(InstallationSecret::new([0; 32]));
     }
     let path = data_dir(env).map_err(RunUsageError::from)?.join("secret");
