@@ -77,11 +77,16 @@ fn compute_tool_digest(definition: &ToolDefinition, claims: &VerifiedClaims) -> 
         ToolInput::Parameters(params) => params.describe_undeclared_rules(),
         ToolInput::Schema(_) => Vec::new(),
     };
-    let parts = [
+    let work = work.as_ref().map_or("", |work| work.0.as_str());
+    let (coerce, services) = (
+        [u8::from(definition.coerce)],
+        definition.auth_required.join(","),
+    );
+    let parts: [&[u8]; 5] = [
         decl.0.as_bytes(),
-        work.as_ref().map_or("", |work| work.0.as_str()).as_bytes(),
-        &[u8::from(definition.coerce)],
-        definition.auth_required.join(",").as_bytes(),
+        work.as_bytes(),
+        &coerce,
+        services.as_bytes(),
         whom.as_bytes(),
     ];
     Digest::hash_parts(
