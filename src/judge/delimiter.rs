@@ -5,72 +5,8 @@
 //! can close its block.
 
 use std::borrow::Cow;
-use std::fmt;
-use std::fs;
-use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::DirBuilderExt as _;
-use std::path::Path;
 
-/// The secret of this installation: 32 random bytes from which delimiters are derived.
-#[derive(Clone, PartialEq, Eq)]
-pub struct DelimiterSecret([u8; 32]);
-
-impl fmt::Debug for DelimiterSecret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Debug output ends up in logs and panics, and must not reveal the secret.
-        f.write_str("Secret(…)")
-    }
-}
-
-impl DelimiterSecret {
-    /// A secret from given bytes.
-    pub const fn new(bytes: [u8; 32]) -> Self {
-        Self(bytes)
-    }
-
-    /// Reads the secret at `path`, or creates it there with 32 bytes and mode 0600.
-    ///
-    /// If two processes create it at once, one wins and both use its secret.
-    pub fn load_or_create(path: &Path) -> io::Result<Self> {
-        match Self::load(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            // Any error except "not found" must not lead to a new secret: it would change every delimiter.
-            done => return done,
-        }
-        let folder = path.parent().unwrap_or(Path::new("."));
-        // If dicta creates the folder, only its user can read it, whatever the umask.
-        fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(folder)?;
-        let mut bytes = [0; 32];
-        // The system's random source; no crate is necessary for 32 bytes.
-        fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-        // Temporary files have mode 0600, and linking one into place never overwrites another process's file.
-        let mut file = tempfile::NamedTempFile::new_in(folder)?;
-        file.write_all(&bytes)?;
-        // Write the bytes to disk first: a crash must not leave an empty secret under its final name.
-        file.as_file().sync_all()?;
-        match file.persist_noclobber(path) {
-            Ok(_) => Ok(Self(bytes)),
-            // Another process was faster, so use its secret.
-            Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Self::load(path),
-            Err(error) => Err(error.error),
-        }
-    }
-
-    fn load(path: &Path) -> io::Result<Self> {
-        let bytes = fs::read(path)?;
-        let bytes = bytes.try_into().map_err(|_| {
-            let why = format!(
-                "{}: expected 32 bytes; delete the file, and dicta creates a new secret",
-                path.display()
-            );
-            io::Error::new(io::ErrorKind::InvalidData, why)
-        })?;
-        Ok(Self(bytes))
-    }
-}
+use crate::model::{Digest, InstallationSecret};
 
 /// A delimiter: 16 hex digits that occur nowhere in the data they enclose.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,13 +15,10 @@ pub struct Delimiter(String);
 /// The text that replaces the delimiter in later data that contains it.
 const DELIMITER_REPLACEMENT: &str = "[a marker stood here]";
 
-/// The text that replaces the delimiter when dicta computes a prompt's digest.
-const DELIMITER_MASK: &str = "<marker>";
-
 impl Delimiter {
     /// Derives the delimiter of some data; increments a counter while the result occurs in the data.
-    pub fn derive(secret: &DelimiterSecret, data: &[&str]) -> Self {
-        let mut hasher = blake3::Hasher::new_keyed(&secret.0);
+    pub fn derive(secret: &InstallationSecret, data: &[&str]) -> Self {
+        let mut hasher = blake3::Hasher::new_keyed(secret.as_bytes());
         for text in data {
             // The length separates the texts, so that ["ab", "c"] and ["a", "bc"] have different delimiters.
             hasher.update(&(text.len() as u64).to_le_bytes());
@@ -95,7 +28,7 @@ impl Delimiter {
         // Hash the data once; each counter then only hashes the digest.
         (0..u64::MAX)
             .map(|counter| {
-                let mut hasher = blake3::Hasher::new_keyed(&secret.0);
+                let mut hasher = blake3::Hasher::new_keyed(secret.as_bytes());
                 hasher.update(digest.as_bytes());
                 hasher.update(&counter.to_le_bytes());
                 // 16 hex digits are 64 bits: short in the prompt, and impossible to guess.
@@ -160,9 +93,18 @@ impl Delimiter {
         Cow::Owned(out)
     }
 
-    /// Masks the delimiter, so that the digest is the same on every installation.
-    pub fn mask(&self, text: &str) -> String {
-        text.replace(&self.0, DELIMITER_MASK)
+    /// Returns the digest of a rendered text, which is the same on every installation.
+    ///
+    /// It covers the parts between the delimiters, each with its length. A constant in place of the delimiter would
+    /// not do: a text that contains the constant could pass for a border between two parts.
+    pub fn digest_parts(&self, text: &str) -> Digest {
+        Digest::hash_parts(text.split(&self.0).map(str::as_bytes))
+    }
+
+    /// Returns the text with a readable constant in place of the delimiter, for comparisons in tests.
+    #[cfg(test)]
+    pub(super) fn mask(&self, text: &str) -> String {
+        text.replace(&self.0, "<marker>")
     }
 }
 
@@ -205,28 +147,11 @@ pub(super) fn escape_name(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
-
     use proptest::prelude::*;
 
     use super::*;
 
-    const SECRET: DelimiterSecret = DelimiterSecret::new([7; 32]);
-
-    #[test]
-    fn secret_is_created_once_with_mode_0600() {
-        let dir = tempfile::tempdir().expect("a folder");
-        let path = dir.path().join("deep/secret");
-        let first = DelimiterSecret::load_or_create(&path).expect("made");
-        assert_eq!(DelimiterSecret::load_or_create(&path).expect("read"), first);
-        let mode = fs::metadata(&path).expect("there").permissions().mode();
-        assert_eq!(mode & 0o777, 0o600);
-        let folder = fs::metadata(dir.path().join("deep")).expect("there");
-        assert_eq!(folder.permissions().mode() & 0o777, 0o700);
-        fs::write(&path, "short").expect("written");
-        assert!(DelimiterSecret::load_or_create(&path).is_err());
-        assert_eq!(format!("{first:?}"), "Secret(…)");
-    }
+    const SECRET: InstallationSecret = InstallationSecret::new([7; 32]);
 
     #[test]
     fn delimiter_depends_on_the_data_and_the_secret() {
@@ -235,7 +160,7 @@ mod tests {
         assert_ne!(one, Delimiter::derive(&SECRET, &["ab", ""]));
         assert_ne!(
             one,
-            Delimiter::derive(&DelimiterSecret::new([8; 32]), &["a", "b"])
+            Delimiter::derive(&InstallationSecret::new([8; 32]), &["a", "b"])
         );
     }
 

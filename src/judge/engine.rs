@@ -3,14 +3,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
-
 use super::budget::Budget;
+use super::cache_key::{self, VerdictCacheKey};
 use super::calibrated;
 use super::cell_setup::CellSetup;
 use super::context_fit::{self, TranscriptPresentation};
 use super::deadline::CellDeadline;
-use super::delimiter::DelimiterSecret;
 use super::evidence::EvidenceStore;
 use super::gate::Gate;
 use super::prompt::{self, JudgePrompt, PromptFrame};
@@ -19,15 +17,14 @@ use super::trace::JudgeTrace;
 use super::trace_gate::TraceGate;
 use super::usage_meter::{UsageMeter, is_limited};
 use super::verdict_format::VerdictFormat;
-use super::verdict_parser::PARSER_VERSION;
 use crate::clock::BoxFuture;
 use crate::event::CallCx;
 use crate::handlers::{JudgeBackend, JudgeRequest};
 use crate::model::{
-    CellResult, Digest, JudgeConfig, Outcome, ProviderKind, TranscriptMode, VerdictMode,
+    CellResult, InstallationSecret, JudgeConfig, Outcome, ProviderKind, VerdictMode,
 };
 use crate::provider::{self, Provider, ProviderError, RequestBody, TurnRequest};
-use crate::tools::{Tool, ToolSet, transcript_tools};
+use crate::tools::{ToolSet, transcript_tools};
 
 /// The services that judges of a run share.
 #[derive(Clone)]
@@ -38,8 +35,8 @@ pub struct JudgeEngineDeps {
     pub evidence: Arc<dyn EvidenceStore>,
     /// The budget of the run.
     pub budget: Arc<Budget>,
-    /// The secret from which delimiters are derived.
-    pub secret: DelimiterSecret,
+    /// The secret of this installation, for delimiters and for the credentials in cache keys.
+    pub secret: InstallationSecret,
 }
 
 /// The first request of a cell.
@@ -48,14 +45,6 @@ pub struct FirstTurn {
     pub body: RequestBody,
     /// The most turns that the cell may take.
     pub max_turns: u16,
-}
-
-/// The cache key of a cell's verdict.
-pub struct VerdictCacheKey {
-    /// The digest of all parts.
-    pub key: Digest,
-    /// The named digests that the key is made of.
-    pub parts: Vec<(String, Digest)>,
 }
 
 /// One judge of a run.
@@ -130,92 +119,16 @@ impl JudgeEngine {
 
     /// Returns a cell's cache key, which covers everything static that can change the verdict.
     ///
-    /// Not part of it: decision settings (`min_score`, `max_score`), keys, prices, limits, timeouts and the judge's
-    /// name.
+    /// Not part of it: decision settings (`min_score`, `max_score`), the judge's API key, prices, limits, timeouts and
+    /// the judge's name.
     pub fn cache_key(&self, request: &JudgeRequest) -> Result<VerdictCacheKey, ProviderError> {
         let setup = self.prepare_cell(request)?;
-        let config = &self.config;
-        let headers: Vec<(&String, &String)> = config
-            .headers
-            .iter()
-            // Keys differ between users and don't change verdicts.
-            .filter(|(name, _)| !crate::model::is_secret_name(name))
-            .collect();
-        // Every judge setting that can change the reply. The order is fixed, because the key hashes the text.
-        let mut judge = json!({
-            "provider": config.provider,
-            "model": request.params.model.as_ref().unwrap_or(&config.model),
-            "base_url": config.base_url,
-            "temperature": config.temperature,
-            "max_output_tokens": config.max_output_tokens,
-            "reasoning": config.reasoning,
-            "seed": config.seed,
-            "extra_body": config.extra_body,
-            "headers": headers,
-            "verdict": setup.verdict_mode,
-            "max_turns": setup.max_turns,
-        });
-        // Only if they are set, so that verdicts keep their keys that were recorded before these settings
-        // existed.
-        if let Some(location) = &config.location {
-            judge["location"] = json!(location);
-        }
-        if config.transcript != TranscriptMode::Auto {
-            judge["transcript"] = json!(config.transcript);
-        }
-        let settings: Vec<_> = config
-            .tools
-            .iter()
-            .map(|t| json!({"name": t.name, "settings": t.settings}))
-            .collect();
-        // A tool's digest covers its implementation too: another SQL statement or URL is another tool.
-        let judge_tools = setup.tools.tools.iter();
-        // The verdict format is in the key as `form`, so its tool would only repeat it.
-        let judge_tools =
-            judge_tools.filter(|tool| tool.decl().name != crate::model::SUBMIT_VERDICT);
-        let decls: Vec<Value> = judge_tools
-            .map(|tool| describe_tool_identity(&**tool))
-            .collect();
-        let tools = json!({"declared": decls, "settings": settings});
-        let format = if setup.questions.is_empty() {
-            setup.verdict_format.schema()
-        } else {
-            json!(setup.questions)
-        };
-        // The grammar of `rules` decides like the weights of a model, so its version is part of the key.
-        let mut parser = match self.config.provider {
-            ProviderKind::Rules => format!("{PARSER_VERSION} rules {}", super::rules::VERSION),
-            kind if kind.is_decisions() => {
-                format!("{PARSER_VERSION} decisions {}", calibrated::VERSION)
-            }
-            _ => PARSER_VERSION.to_string(),
-        };
-        if setup.verdict_format.parts.is_some() {
-            parser = format!("{parser} parts {}", super::parts::VERSION);
-        }
-        let digest = |text: String| Digest::hash_bytes(text.as_bytes());
-        // The first of several repeats asks the same as a single one, so changing `repeat` keeps its recorded
-        // verdict.
-        let repeat = request.repeat.filter(|nth| *nth > 1);
-        let nth = match request.duplicate_index {
-            0 => format!("{repeat:?}"),
-            // Two identical evals ask twice and must not share one recorded verdict.
-            twin => format!("{repeat:?} twin {twin}"),
-        };
-        let parts = vec![
-            ("prompt".to_owned(), setup.prompt.digest()),
-            ("judge".to_owned(), digest(judge.to_string())),
-            ("tools".to_owned(), digest(tools.to_string())),
-            ("form".to_owned(), digest(format.to_string())),
-            ("repeat".to_owned(), digest(nth)),
-            ("parser".to_owned(), digest(parser)),
-        ];
-        let key = Digest::hash_parts(
-            parts
-                .iter()
-                .flat_map(|(name, digest)| [name.as_bytes(), digest.0.as_bytes()]),
-        );
-        Ok(VerdictCacheKey { key, parts })
+        Ok(cache_key::compute(
+            &self.config,
+            request,
+            &setup,
+            &self.deps.secret,
+        ))
     }
 
     /// Prepares a cell; shows the transcript whole or as a summary, depending on the model's context window.
@@ -396,15 +309,6 @@ impl JudgeEngine {
 impl JudgeBackend for JudgeEngine {
     fn judge<'a>(&'a self, request: &'a JudgeRequest, cx: &'a CallCx) -> BoxFuture<'a, CellResult> {
         Box::pin(self.run(request, cx))
-    }
-}
-
-/// Returns a tool's contribution to the cache key: its digest, and the rules on its calls if it has any.
-fn describe_tool_identity(tool: &dyn Tool) -> Value {
-    match (tool.prerequisites(), tool.max_calls()) {
-        // A tool without rules keeps the form that earlier recordings have in their keys.
-        ([], None) => json!(tool.digest()),
-        (after, most) => json!({"tool": tool.digest(), "after": after, "max_calls": most}),
     }
 }
 

@@ -8,19 +8,16 @@ use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    Budget, DelimiterSecret, EvidenceStore, Gate, JudgeEngine, JudgeEngineDeps, NoEvidence,
-    OpenGate,
-};
+use super::{Budget, EvidenceStore, Gate, JudgeEngine, JudgeEngineDeps, NoEvidence, OpenGate};
 use crate::clock::{BoxFuture, Clock, FakeClock};
 use crate::event::{
     CallCx, DeltaPart, Emitter, EventKind, MemoryBlobs, RedactedEvent, Redactor, ToolFact, TurnFact,
 };
 use crate::handlers::{JudgeBackend as _, JudgeRequest, JudgedParams};
 use crate::model::{
-    CallIx, CellIx, CellResult, Digest, JudgeConfig, MessageRole, ModelReply, ProviderKind,
-    RawJson, Rejection, ReplyCall, StopReason, TokenUsage, ToolDeclaration, ToolResponse,
-    Transcript, TranscriptMessage, TranscriptPart, TurnIx,
+    CallIx, CellIx, CellResult, Digest, InstallationSecret, JudgeConfig, MessageRole, ModelReply,
+    ProviderKind, RawJson, Rejection, ReplyCall, StopReason, TokenUsage, ToolDeclaration,
+    ToolResponse, Transcript, TranscriptMessage, TranscriptPart, TurnIx,
 };
 use crate::provider::{
     CompletedReply, ModelCapabilities, Provider, ProviderError, RequestBody, ToolChoice,
@@ -171,6 +168,8 @@ pub(super) struct FakeToolRules {
     pub(super) cache: bool,
     pub(super) after: Vec<String>,
     pub(super) max_calls: Option<u32>,
+    /// The secrets that its digest omits.
+    pub(super) secrets: Vec<(String, String)>,
 }
 
 impl Default for FakeToolRules {
@@ -181,6 +180,7 @@ impl Default for FakeToolRules {
             cache: true,
             after: Vec::new(),
             max_calls: None,
+            secrets: Vec::new(),
         }
     }
 }
@@ -214,6 +214,10 @@ impl Tool for FakeTool {
             self.decl.digest().0.as_bytes(),
             self.rules.statement.as_bytes(),
         ])
+    }
+
+    fn secrets_outside_digest(&self) -> Vec<(String, String)> {
+        self.rules.secrets.clone()
     }
 
     fn is_read_only(&self) -> bool {
@@ -327,7 +331,7 @@ impl JudgeFixture {
             gate: Arc::clone(&self.gate),
             evidence: Arc::clone(&self.evidence),
             budget: Arc::clone(&self.budget),
-            secret: DelimiterSecret::new([1; 32]),
+            secret: InstallationSecret::new([1; 32]),
         };
         JudgeEngine::new(self.config.clone(), provider, self.tools.clone(), deps)
     }

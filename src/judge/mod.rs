@@ -15,6 +15,7 @@
 
 mod budget;
 mod budget_limits;
+mod cache_key;
 mod calibrated;
 mod call_history;
 mod cell_setup;
@@ -50,10 +51,11 @@ mod verdict_text;
 mod fake;
 
 pub use budget::{Budget, BudgetSpend, LimitReached};
+pub use cache_key::VerdictCacheKey;
 pub use citations::CitableSources;
 pub(crate) use citations::{CitationTarget as CitedPlace, parse_citation_target as cited_place};
-pub use delimiter::{Delimiter, DelimiterSecret};
-pub use engine::{FirstTurn, JudgeEngine, JudgeEngineDeps, VerdictCacheKey};
+pub use delimiter::Delimiter;
+pub use engine::{FirstTurn, JudgeEngine, JudgeEngineDeps};
 pub use evidence::{
     EvidenceKey, EvidenceLookup, EvidenceMissPolicy, EvidenceStore, LiveEvidence, NoEvidence,
     ReplayedEvidence,

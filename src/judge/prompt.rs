@@ -9,13 +9,16 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use super::delimiter::{Delimiter, DelimiterSecret};
+use super::delimiter::Delimiter;
 use super::message_parts::{format_message_count, write_message_parts};
 use super::verdict_format::{ScoreRange, VerdictFormat};
 use super::{message_parts, transcript_summary};
 use crate::handlers::JudgeRequest;
 use crate::model::SUBMIT_VERDICT;
-use crate::model::{Digest, HistoryBlock, HistoryItem, MessageRole, ToolDeclaration, VerdictMode};
+use crate::model::{
+    Digest, HistoryBlock, HistoryItem, InstallationSecret, MessageRole, ToolDeclaration,
+    VerdictMode,
+};
 use crate::tools::transcript_tools::{JudgedMessages, LineDelimiter};
 
 /// The inputs of a prompt that don't depend on the cell.
@@ -32,7 +35,7 @@ pub struct PromptFrame<'a> {
     /// The most turns that the judge may take.
     pub max_turns: u16,
     /// The secret from which delimiters are derived.
-    pub secret: &'a DelimiterSecret,
+    pub secret: &'a InstallationSecret,
     /// The most tokens of the summary and the judged output together.
     ///
     /// `Some` if the prompt contains a summary and the judge reads the transcript with tools.
@@ -55,16 +58,17 @@ pub struct JudgePrompt {
 impl JudgePrompt {
     /// Returns the digest of the prompt and of the transcript that tools can read.
     ///
-    /// The delimiter is masked, so that the digest is the same on every installation.
+    /// It covers the parts between the delimiters and not the delimiter, so that it is the same on every
+    /// installation. Two prompts with equal digests differ at most in their delimiters.
     pub fn digest(&self) -> Digest {
-        let user = self.delimiter.mask(&self.user);
-        let (system, user) = (self.system.as_bytes(), user.as_bytes());
-        match &self.judged_messages {
-            None => Digest::hash_parts([system, user]),
-            Some(judged_messages) => {
-                Digest::hash_parts([system, user, judged_messages.digest().0.as_bytes()])
-            }
-        }
+        let user = self.delimiter.digest_parts(&self.user);
+        let judged_messages = self.judged_messages.as_ref().map(|all| all.digest());
+        // One digest for each text, because a list of unknown length before another one would be ambiguous.
+        Digest::hash_parts([
+            self.system.as_bytes(),
+            user.0.as_bytes(),
+            judged_messages.as_ref().map_or("", |all| &all.0).as_bytes(),
+        ])
     }
 
     /// Returns the first entry of the history.
@@ -124,7 +128,7 @@ pub fn render_prompt(request: &JudgeRequest, frame: &PromptFrame<'_>) -> JudgePr
 pub(super) fn render_material(
     request: &JudgeRequest,
     base_prompt: &str,
-    secret: &DelimiterSecret,
+    secret: &InstallationSecret,
     last: &str,
 ) -> JudgePrompt {
     let blocks = render_blocks(request, base_prompt, secret, None);
@@ -175,7 +179,7 @@ struct PromptBlocks {
 fn render_blocks(
     request: &JudgeRequest,
     base_prompt: &str,
-    secret: &DelimiterSecret,
+    secret: &InstallationSecret,
     summary: Option<u64>,
 ) -> PromptBlocks {
     let end = request.end.min(request.transcript.messages.len());

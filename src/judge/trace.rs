@@ -9,7 +9,6 @@ use super::calibrated::{self, CalibratedVerdictError};
 use super::call_history::TurnCalls;
 use super::cell_setup::CellSetup;
 use super::deadline::CellDeadline;
-use super::delimiter::DelimiterSecret;
 use super::evidence::EvidenceStore;
 use super::gate::{GateAction, GateEdit, GateStop};
 use super::tool_calls::{
@@ -24,8 +23,8 @@ use crate::event::{CallCx, TurnFact};
 use crate::handlers::JudgeRequest;
 use crate::model::SUBMIT_VERDICT;
 use crate::model::{
-    CallIx, CellResult, HistoryBlock, HistoryItem, ModelReply, Outcome, RawJson, ReplyCall,
-    StopReason, ToolResponse, TurnIx, Verdict, VerdictMode,
+    CallIx, CellResult, HistoryBlock, HistoryItem, InstallationSecret, ModelReply, Outcome,
+    RawJson, ReplyCall, StopReason, ToolResponse, TurnIx, Verdict, VerdictMode,
 };
 use crate::provider::{
     self, CompletedReply, Provider as _, ProviderError, RequestBody, TurnRequest,
@@ -49,7 +48,7 @@ pub(super) struct JudgeTrace<'a> {
     pub(super) meter: &'a UsageMeter<'a>,
     pub(super) gate: &'a TraceGate<'a>,
     pub(super) evidence: &'a dyn EvidenceStore,
-    pub(super) secret: &'a DelimiterSecret,
+    pub(super) secret: &'a InstallationSecret,
 }
 
 impl JudgeTrace<'_> {

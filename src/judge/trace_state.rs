@@ -5,13 +5,13 @@
 
 use super::call_history::CallHistory;
 use super::citations::CitableSources;
-use super::delimiter::{Delimiter, DelimiterSecret, escape_name};
+use super::delimiter::{Delimiter, escape_name};
 use super::hidden_text;
 use super::message_parts::describe_invisible;
 use super::seen;
 use super::trace_size::TraceSize;
 use crate::handlers::JudgeRequest;
-use crate::model::{HistoryItem, ToolResponse};
+use crate::model::{HistoryItem, InstallationSecret, ToolResponse};
 use crate::tools::{SeenUrls, ToolSet};
 
 /// The state that the turns of one trace share.
@@ -62,7 +62,7 @@ impl TraceState {
         call: AnsweredCall<'_>,
         response: ToolResponse,
         prompt_delimiter: &Delimiter,
-        secret: &DelimiterSecret,
+        secret: &InstallationSecret,
     ) -> ToolResponse {
         // Errors count too, because they are part of the next request.
         self.size.add_result(&response.text);

@@ -7,6 +7,7 @@ mod calibrated;
 mod cell_name;
 mod cost;
 mod ids;
+mod installation_secret;
 mod judge;
 mod label;
 mod panel;
@@ -23,6 +24,7 @@ pub use calibrated::{CalibratedScore, ValueProbability};
 pub use cell_name::{CellName, CellNameError, CellNameRef, CellPattern};
 pub use cost::{BudgetLimits, Cost, ModelPricing, RunAndCellBudgets};
 pub use ids::{Blob, CallIx, CellIx, Digest, Millis, RunId, TurnIx, WallTime};
+pub use installation_secret::InstallationSecret;
 pub use judge::{
     ApiKeySource, JudgeConfig, JudgeTool, Prices, ProviderKind, TranscriptMode, VERDICT_SOURCES,
     VerdictMode, find_source_judge, is_loopback_url,
@@ -37,7 +39,7 @@ pub use result::{
     CellResult, Citation, Decision, Outcome, Verdict, VerdictPart, VoteCounts, decide_cells,
 };
 pub use score_bounds::{ScoreBounds, VerdictSummary};
-pub use secret_names::is_secret_name;
+pub use secret_names::{is_api_key_name, is_secret_name};
 pub use source_text::{JsonText, RawJson, SourceText, escape_pointer_step, pluralize};
 pub(crate) use tool::none_hidden;
 pub use tool::{ArgumentChange, Hop, Rejection, SUBMIT_VERDICT, ToolDeclaration, ToolResponse};

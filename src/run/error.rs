@@ -96,9 +96,9 @@ pub enum RunUsageError {
     /// The data directory is unknown.
     #[error(transparent)]
     DataDir(#[from] DataDirError),
-    /// dicta cannot read or create the secret of delimiters.
+    /// dicta cannot read or create the secret of this installation.
     #[error("{}: {why}", .path.display())]
-    DelimiterSecret {
+    InstallationSecret {
         /// The file.
         path: PathBuf,
         /// The error of the system.

@@ -9,8 +9,8 @@ use super::{CachePolicy, RunError, RunOptions, RunUsageError};
 use crate::clock::Clock;
 use crate::event::{FORMAT, ParentCause, ParentRun, Redactor, ReplayedEvidencePlan, RunHeader};
 use crate::handlers::{CancelFlag, EvalTypeRegistry};
-use crate::judge::{Budget, DelimiterSecret, EvidenceStore, JudgeEngineDeps, NoEvidence};
-use crate::model::RunId;
+use crate::judge::{Budget, EvidenceStore, JudgeEngineDeps, NoEvidence};
+use crate::model::{InstallationSecret, RunId};
 use crate::record::{CacheIndex, RunStore, new_run_id};
 use crate::run::inputs::feed::{FileFeed, ResumePoint, TranscriptFeed, TranscriptFiles};
 use crate::run::inputs::sample::{SampleSpec, SampledFeed};
@@ -26,7 +26,7 @@ use crate::run::past::verdict_cache::RecordedVerdictCache;
 use crate::run::plan::{NoPastOutcomes, PastOutcomes, RunPlan};
 use crate::tools::ToolSet;
 use crate::transcript::TranscriptError;
-use crate::workspace::{Env, Workspace, data_dir};
+use crate::workspace::{Env, Workspace, data_dir, load_or_create_installation_secret};
 
 /// The parts of a run before its start.
 pub(super) struct PreparedRun {
@@ -203,7 +203,7 @@ impl RunDraft {
                 gate: Arc::new(gate),
                 evidence: answers.clone().unwrap_or_else(|| Arc::new(NoEvidence)),
                 budget: Arc::clone(&budget),
-                secret: load_delimiter_secret(&compilation, env)?,
+                secret: load_installation_secret(&compilation, env)?,
             },
             rules_delay: options.rules_delay,
             rate_limiters: RateLimiters::new(workspace.limits.requests_per_minute),
@@ -317,18 +317,19 @@ fn check_readable(workspace: &Workspace) -> Result<(), RunError> {
     }
 }
 
-/// Returns the secret from which delimiters are derived. Created when a judge first needs it.
-fn load_delimiter_secret(
+/// Returns the secret of this installation. Created when a judge first needs it.
+fn load_installation_secret(
     compilation: &Compilation,
     env: &Env,
-) -> Result<DelimiterSecret, RunError> {
+) -> Result<InstallationSecret, RunError> {
     if compilation.needed.is_empty() {
-        // Without a judge, no prompt needs a delimiter, so the run must not write to the data directory.
-        return Ok(DelimiterSecret::new([0; 32]));
+        // Without a judge, no prompt needs a delimiter and no cell a cache key. The run must not write to the data
+        // directory.
+        return Ok(InstallationSecret::new([0; 32]));
     }
     let path = data_dir(env).map_err(RunUsageError::from)?.join("secret");
-    DelimiterSecret::load_or_create(&path)
-        .map_err(|why| RunUsageError::DelimiterSecret { path, why }.into())
+    load_or_create_installation_secret(&path)
+        .map_err(|why| RunUsageError::InstallationSecret { path, why }.into())
 }
 
 fn find_parent(

@@ -60,6 +60,12 @@ pub trait Tool: Send + Sync {
     fn digest(&self) -> Digest {
         self.decl().digest()
     }
+    /// Returns the secret values that [`Self::digest`] omits, with their names.
+    ///
+    /// They enter the cache key as a keyed digest, so a verdict on another tenant's data is never reused.
+    fn secrets_outside_digest(&self) -> Vec<(String, String)> {
+        Vec::new()
+    }
     /// Returns true if a call changes nothing. dicta then retries a transient failure once.
     fn is_read_only(&self) -> bool {
         true

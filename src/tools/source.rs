@@ -79,8 +79,13 @@ pub struct OwnToolDecl {
 /// The code that runs one tool on validated arguments.
 pub trait ToolExecutor: Send + Sync {
     /// Returns a digest of everything that determines the responses, except the declaration: statement, path, origin.
-    /// It contains no secret.
+    /// It contains no secret, because it is recorded.
     fn digest(&self) -> Digest;
+    /// Returns the secret values that [`Self::digest`] omits, with their names: passwords, tokens, tenants' keys. They
+    /// enter the cache key as a keyed digest.
+    fn secrets_outside_digest(&self) -> Vec<(String, String)> {
+        Vec::new()
+    }
     /// Returns true if a call changes nothing.
     fn is_read_only(&self) -> bool;
     /// Returns the source's own name of the tool, if the source declares tools itself. A tool without `parameters`,

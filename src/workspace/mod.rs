@@ -14,6 +14,7 @@ mod files;
 mod globs;
 mod google;
 mod init;
+mod installation_secret;
 mod judge_names;
 mod judges;
 mod label_author;
@@ -54,6 +55,7 @@ pub use google::{
     load_google_credentials,
 };
 pub use init::{InitError, init};
+pub use installation_secret::load_or_create_installation_secret;
 pub use judge_names::JudgeNames;
 pub use label_author::find_label_author;
 pub use labels::LabelPlace;

@@ -12,11 +12,11 @@ use dicta::event::{
     StoredText, ToolFact, TurnFact,
 };
 use dicta::handlers::{JudgeBackend as _, JudgeRequest, JudgedParams};
-use dicta::judge::{DelimiterSecret, JudgeEngine, JudgeEngineDeps, NoEvidence, OpenGate};
+use dicta::judge::{JudgeEngine, JudgeEngineDeps, NoEvidence, OpenGate};
 use dicta::model::{
-    CallIx, CellIx, CellResult, JudgeConfig, MessageRole, Millis, Outcome, ProviderKind, RawJson,
-    Rejection, ToolDeclaration, ToolResponse, Transcript, TranscriptMessage, TranscriptPart,
-    TurnIx,
+    CallIx, CellIx, CellResult, InstallationSecret, JudgeConfig, MessageRole, Millis, Outcome,
+    ProviderKind, RawJson, Rejection, ToolDeclaration, ToolResponse, Transcript, TranscriptMessage,
+    TranscriptPart, TurnIx,
 };
 use dicta::provider;
 use dicta::tools::{SeenUrls, Tool, ToolSet, ValidatedCall};
@@ -110,7 +110,7 @@ impl JudgeHarness {
             gate: Arc::new(OpenGate),
             evidence: Arc::new(NoEvidence),
             budget: Arc::default(),
-            secret: DelimiterSecret::new([5; 32]),
+            secret: InstallationSecret::new([5; 32]),
         };
         Self {
             server,

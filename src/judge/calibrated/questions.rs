@@ -1,10 +1,10 @@
 //! The questions of an eval to a Decisions endpoint, and the material they are about.
 
-use super::super::delimiter::DelimiterSecret;
 use super::super::parts::PartsFormat;
 use super::super::prompt::{self, JudgePrompt};
 use super::super::verdict_format::{ScoreRange, VerdictFormat};
 use crate::handlers::{JudgeRequest, VerdictPartsSpec};
+use crate::model::InstallationSecret;
 use crate::provider::ProviderError;
 use crate::provider::decisions::{AllowedAnswers, ProbabilityQuestion};
 
@@ -17,7 +17,7 @@ const MAX_LEVELS: f64 = 255.0;
 pub(in super::super) fn render_prompt(
     request: &JudgeRequest,
     base_prompt: &str,
-    secret: &DelimiterSecret,
+    secret: &InstallationSecret,
 ) -> JudgePrompt {
     prompt::render_material(
         request,

@@ -3,6 +3,7 @@
 use std::sync::Mutex;
 
 use futures_util::FutureExt as _;
+use serde_json::json;
 
 use super::*;
 use crate::event::EventKind;

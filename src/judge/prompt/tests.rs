@@ -5,12 +5,13 @@ use proptest::prelude::*;
 use super::*;
 use crate::handlers::JudgedParams;
 use crate::model::{
-    CellIx, JsonText, ToolCall, ToolResult, Transcript, TranscriptMessage, TranscriptPart,
+    CellIx, InstallationSecret, JsonText, ToolCall, ToolResult, Transcript, TranscriptMessage,
+    TranscriptPart,
 };
 
 mod reading;
 
-const SECRET: DelimiterSecret = DelimiterSecret::new([3; 32]);
+const SECRET: InstallationSecret = InstallationSecret::new([3; 32]);
 
 fn message(
     role: MessageRole<'static>,
@@ -79,7 +80,10 @@ fn beam() -> JudgeRequest {
 }
 
 /// The beginning of the digest of [`beam`]'s prompt, as before extra material and parts existed.
-const PLAIN: &str = "66a0e83fa2ecf624";
+const PLAIN: &str = "89ba246826a30f3a";
+
+/// The same while dicta masked the delimiter with a constant. No verdict of such a run may be used.
+const MASKED: &str = "66a0e83fa2ecf624";
 
 fn frame() -> PromptFrame<'static> {
     PromptFrame {
@@ -151,6 +155,7 @@ fn material_has_its_own_blocks_and_calls_can_be_hidden() {
         digest.starts_with(PLAIN),
         "the prompt of a plain eval has changed: {digest}"
     );
+    assert!(!digest.starts_with(MASKED));
 }
 
 #[test]
@@ -190,7 +195,7 @@ fn decision_settings_do_not_change_the_prompt() {
 
 #[test]
 fn installations_differ_in_the_delimiter_but_not_in_the_digest() {
-    let other = DelimiterSecret::new([4; 32]);
+    let other = InstallationSecret::new([4; 32]);
     let here = render_prompt(&beam(), &frame());
     let there = render_prompt(
         &beam(),

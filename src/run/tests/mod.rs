@@ -3,6 +3,7 @@
 mod evidence;
 mod inspect;
 mod judged;
+mod key_fields;
 mod outline;
 mod panels;
 mod plain;

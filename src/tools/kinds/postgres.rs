@@ -116,6 +116,14 @@ impl ToolExecutor for PostgresTool {
         self.query.digest(&["postgres", &at])
     }
 
+    fn secrets_outside_digest(&self) -> Vec<(String, String)> {
+        let password = self.source.config().password.clone();
+        password
+            .map(|password| ("password".to_owned(), password))
+            .into_iter()
+            .collect()
+    }
+
     fn is_read_only(&self) -> bool {
         !self.source.is_writable()
     }

@@ -121,6 +121,15 @@ impl ToolParams {
         self.bound.iter().chain(&self.template)
     }
 
+    /// Describes the rules that change a call and that the declaration for the language model does not show: where
+    /// hidden values come from, and escapes. Empty if there are none.
+    pub fn describe_undeclared_rules(&self) -> Vec<String> {
+        let undeclared = |param: &&ToolParam| param.is_hidden() || param.spec.has_escape();
+        let params = self.all_params().filter(undeclared);
+        // The debug format contains every rule, so a new one can't be forgotten here.
+        params.map(|param| format!("{param:?}")).collect()
+    }
+
     /// Iterates over the parameters under one key of the tool, in order.
     pub fn in_group<'p>(&'p self, group: &'p str) -> impl Iterator<Item = &'p ToolParam> {
         self.all_params().filter(move |param| param.group == group)

@@ -99,6 +99,12 @@ impl ConversionCx {
 }
 
 impl ValueSpec {
+    /// Returns true if texts of this type, or of its items, are escaped.
+    pub(super) fn has_escape(&self) -> bool {
+        let of_items = matches!(&self.of, ValueType::Array(items) if items.has_escape());
+        self.escape.is_some() || of_items
+    }
+
     /// Creates a type without rules.
     pub(super) fn without_rules(of: ValueType) -> Self {
         Self {

@@ -72,13 +72,28 @@ fn compute_tool_digest(definition: &ToolDefinition, claims: &VerifiedClaims) -> 
         claims.retain(|name, _| !PER_TOKEN_CLAIMS.contains(&name.as_str()));
     }
     let whom = serde_json::to_string(&whom).unwrap_or_default();
-    Digest::hash_parts([
+    // Last, because most tools have none and keep the digest that earlier recordings have.
+    let undeclared = match &definition.input {
+        ToolInput::Parameters(params) => params.describe_undeclared_rules(),
+        ToolInput::Schema(_) => Vec::new(),
+    };
+    let work = work.as_ref().map_or("", |work| work.0.as_str());
+    let (coerce, services) = (
+        [u8::from(definition.coerce)],
+        definition.auth_required.join(","),
+    );
+    let parts: [&[u8]; 5] = [
         decl.0.as_bytes(),
-        work.as_ref().map_or("", |work| work.0.as_str()).as_bytes(),
-        &[u8::from(definition.coerce)],
-        definition.auth_required.join(",").as_bytes(),
+        work.as_bytes(),
+        &coerce,
+        services.as_bytes(),
         whom.as_bytes(),
-    ])
+    ];
+    Digest::hash_parts(
+        parts
+            .into_iter()
+            .chain(undeclared.iter().map(String::as_bytes)),
+    )
 }
 
 impl Tool for FileTool {
@@ -88,6 +103,13 @@ impl Tool for FileTool {
 
     fn digest(&self) -> Digest {
         self.digest.clone()
+    }
+
+    fn secrets_outside_digest(&self) -> Vec<(String, String)> {
+        self.definition
+            .executor
+            .as_ref()
+            .map_or_else(Vec::new, |work| work.secrets_outside_digest())
     }
 
     fn is_read_only(&self) -> bool {

@@ -17,7 +17,7 @@ fn harness(kind: ProviderKind, replies: Vec<Reply>) -> JudgeHarness {
         gate: Arc::new(OpenGate),
         evidence: Arc::new(NoEvidence),
         budget: Arc::default(),
-        secret: DelimiterSecret::new([5; 32]),
+        secret: InstallationSecret::new([5; 32]),
     };
     JudgeHarness {
         server,

@@ -9,10 +9,11 @@ use dicta::event::{
     CallCx, Emitter, EventKind, MemoryBlobs, RedactedEvent, Redactor, ToolFact, TurnFact,
 };
 use dicta::handlers::{JudgeBackend as _, JudgeRequest, JudgedParams};
-use dicta::judge::{DelimiterSecret, JudgeEngine, JudgeEngineDeps, NoEvidence, OpenGate};
+use dicta::judge::{JudgeEngine, JudgeEngineDeps, NoEvidence, OpenGate};
 use dicta::model::{
-    CallIx, CellIx, JudgeConfig, MessageRole, Millis, Outcome, RawJson, Rejection, ToolDeclaration,
-    ToolResponse, Transcript, TranscriptMessage, TranscriptPart, TurnIx,
+    CallIx, CellIx, InstallationSecret, JudgeConfig, MessageRole, Millis, Outcome, RawJson,
+    Rejection, ToolDeclaration, ToolResponse, Transcript, TranscriptMessage, TranscriptPart,
+    TurnIx,
 };
 use dicta::provider;
 use dicta::tools::{SeenUrls, Tool, ToolSet, ValidatedCall};
@@ -109,7 +110,7 @@ fn engine(server: &WireServer, dialect: Dialect, clock: &FakeClock) -> JudgeEngi
         gate: Arc::new(OpenGate),
         evidence: Arc::new(NoEvidence),
         budget: Arc::default(),
-        secret: DelimiterSecret::new([5; 32]),
+        secret: InstallationSecret::new([5; 32]),
     };
     let tools = ToolSet {
         tools: vec![Arc::new(tool)],

@@ -11,11 +11,12 @@ use crate::clock::{Clock, FakeClock};
 use crate::event::{CallCx, Emitter, MemoryBlobs, Redactor};
 use crate::handlers::JudgedParams;
 use crate::model::{
-    CallIx, CellIx, ToolCall, Transcript, TranscriptMessage, TranscriptPart, TurnIx,
+    CallIx, CellIx, InstallationSecret, ToolCall, Transcript, TranscriptMessage, TranscriptPart,
+    TurnIx,
 };
 use crate::tools::{SeenUrls, ToolSet, prepare_call, transcript_tools};
 
-const SECRET: DelimiterSecret = DelimiterSecret::new([3; 32]);
+const SECRET: InstallationSecret = InstallationSecret::new([3; 32]);
 
 /// The prompt of a transcript that is read with tools.
 fn summarised(messages: Vec<TranscriptMessage<'static>>) -> JudgePrompt {

@@ -4,11 +4,11 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::request::{RequestPlan, UnmappedValues, has_dot_segment, set_header};
-use super::{HttpSource, MAX_MAX_BYTES, is_secret_name, read_text_pairs};
+use super::{HttpSource, MAX_MAX_BYTES, read_text_pairs};
 use crate::clock::BoxFuture;
 use crate::diag::yaml::MappingDecoder;
 use crate::event::CallCx;
-use crate::model::{CallIx, Digest, ToolResponse};
+use crate::model::{CallIx, Digest, ToolResponse, is_secret_name};
 use crate::net::{FetchError, GuardRule, GuardedRequest, HopRefusal, is_connection_header};
 use crate::tools::ValidatedCall;
 use crate::tools::http_response::{self, CallHopSink};
@@ -393,14 +393,13 @@ fn status_error_response(status: u16, label: &str, body: &str) -> ToolResponse {
 
 impl ToolExecutor for HttpTool {
     fn digest(&self) -> Digest {
-        // Secrets stay out of the digest: a response does not depend on them, and digests are recorded.
-        let to_part = |(name, value): &(String, String)| {
-            let value = if is_secret_name(name) {
-                ""
+        // Secrets stay out of the digest, because digests are recorded. `secrets_outside_digest` returns them.
+        let recorded_value = |name: &str, value: &str| {
+            if is_secret_name(name) {
+                String::new()
             } else {
-                value.as_str()
-            };
-            format!("{name}={value}")
+                value.to_owned()
+            }
         };
         let plan = &self.plan;
         let mut parts = vec![
@@ -415,9 +414,28 @@ impl ToolExecutor for HttpTool {
             ),
             format!("{:?}", (self.max_bytes, self.source.show_full_error)),
         ];
-        parts.extend(plan.fixed_query.iter().map(to_part));
+        for (name, value) in &plan.fixed_query {
+            // Two parts, because a parameter's name may contain `=`.
+            parts.extend([name.clone(), recorded_value(name, value)]);
+        }
+        // A header must not pass for a query parameter. Tools without such parameters keep the digest that earlier
+        // recordings have.
+        if !plan.fixed_query.is_empty() {
+            parts.push("headers".to_owned());
+        }
+        let to_part = |(name, value): &(String, String)| {
+            let value = recorded_value(name, value);
+            format!("{name}={value}")
+        };
         parts.extend(plan.headers.iter().map(to_part));
         Digest::hash_parts(parts.iter().map(String::as_bytes))
+    }
+
+    fn secrets_outside_digest(&self) -> Vec<(String, String)> {
+        let plan = &self.plan;
+        let secret = |(name, _): &&(String, String)| is_secret_name(name);
+        let sent = plan.fixed_query.iter().chain(&plan.headers);
+        sent.filter(secret).cloned().collect()
     }
 
     fn is_read_only(&self) -> bool {

@@ -21,7 +21,7 @@ use super::go_duration::parse_go_duration;
 use crate::clock::BoxFuture;
 use crate::diag::yaml::{MappingDecoder, describe_value};
 use crate::event::CallCx;
-use crate::model::{Hop, Millis};
+use crate::model::{Hop, Millis, is_secret_name};
 use crate::net::{
     AddressGuard, AddressPolicy, FetchLimits, GuardedRequest, HopObserver, HopRefusal,
     is_connection_header,
@@ -230,24 +230,6 @@ fn read_text_pairs(
         read.push((name.clone(), text));
     }
     fine.then_some(read)
-}
-
-/// Returns true if a header or parameter of this name holds a secret.
-fn is_secret_name(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    [
-        "auth",
-        "cookie",
-        "key",
-        "token",
-        "secret",
-        "passw",
-        "session",
-        "signature",
-        "credential",
-    ]
-    .iter()
-    .any(|word| name.contains(word))
 }
 
 impl HttpSource {

@@ -243,6 +243,58 @@ fn secrets_are_listed_for_redaction_and_absent_from_digest() {
 }
 
 #[test]
+fn name_that_only_contains_a_secret_word_is_in_the_digest_and_not_redacted() {
+    let of = |value: &str| {
+        let source = format!(
+            "{{baseUrl: https://a.example.com, queryParams: {{keyword: {value}, max_tokens: {value}}}, headers: {{X-Author: {value}}}}}"
+        );
+        let (source, work) = open(&source, "{method: GET, path: /}").expect("fine");
+        (
+            source.secrets(),
+            work.digest(),
+            work.secrets_outside_digest(),
+        )
+    };
+    let (secrets, digest, omitted) = of("apache-beam");
+    assert!(secrets.is_empty() && omitted.is_empty());
+    assert_ne!(digest, of("apache-flink").1);
+}
+
+#[test]
+fn digest_omits_exactly_the_secrets_that_enter_the_cache_key() {
+    let (_, work) = open(
+        "{baseUrl: https://a.example.com, headers: {Authorization: Bearer a, X-Page: p}, queryParams: {api_key: b, page: q}}",
+        "{method: GET, path: /, headers: {X-Api-Key: c}}",
+    )
+    .expect("fine");
+    let omitted = work.secrets_outside_digest();
+    let names: Vec<(&str, &str)> = omitted.iter().map(|(n, v)| (&**n, &**v)).collect();
+    assert_eq!(
+        names,
+        [
+            ("api_key", "b"),
+            ("Authorization", "Bearer a"),
+            ("X-Api-Key", "c")
+        ]
+    );
+}
+
+#[test]
+fn header_and_query_parameter_of_one_name_are_different_requests() {
+    let digest = |source: &str| {
+        let source = format!("{{baseUrl: https://a.example.com, {source}}}");
+        let (_, work) = open(&source, "{method: GET, path: /}").expect("fine");
+        work.digest()
+    };
+    let header = digest("headers: {page: q}");
+    assert_ne!(header, digest("queryParams: {page: q}"));
+    assert_ne!(
+        digest("queryParams: {'a=b': c}"),
+        digest("queryParams: {a: 'b=c'}")
+    );
+}
+
+#[test]
 fn method_or_annotation_decides_whether_tool_is_read_only() {
     for (tool, expected) in [
         ("{method: GET}", true),

@@ -50,6 +50,10 @@ impl ToolExecutor for McpTool {
         ])
     }
 
+    fn secrets_outside_digest(&self) -> Vec<(String, String)> {
+        self.server.config.secrets_outside_address()
+    }
+
     fn is_read_only(&self) -> bool {
         self.read_only
             .unwrap_or_else(|| self.server.says_read_only(&self.remote_name))

@@ -3,29 +3,7 @@
 use url::Url;
 
 use super::config::{McpAddress, McpConfig, McpEndpoint, McpProgram};
-
-/// Returns true if a setting of this name is probably secret.
-fn is_secret_name(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    [
-        "key",
-        "token",
-        "secret",
-        "passw",
-        "auth",
-        "credential",
-        "cookie",
-        "pat",
-        "dsn",
-        "session",
-    ]
-    .iter()
-    .any(|part| match *part {
-        // Excludes `PATH` and `pattern`.
-        "pat" => name == "pat" || name.ends_with("_pat"),
-        part => name.contains(part),
-    })
-}
+use crate::model::is_secret_name;
 
 impl McpConfig {
     /// Returns the texts that dicta must never record.
@@ -74,6 +52,29 @@ impl McpConfig {
         // Redact the whole header value and its token alone: either may appear in an error text.
         found.extend(tokens);
         found
+    }
+
+    /// Returns everything that the server receives and [`Self::redacted_address`] omits, with names: variables of its
+    /// environment, headers, and secret arguments and query parameters.
+    pub(super) fn secrets_outside_address(&self) -> Vec<(String, String)> {
+        match &self.address {
+            McpAddress::Program(program) => {
+                let env = program
+                    .env
+                    .iter()
+                    .map(|(name, value)| (name.clone(), value.clone()));
+                let args = program.classify_args().into_iter().zip(0_usize..);
+                let secret = args.filter(|((_, hidden), _)| *hidden);
+                env.chain(secret.map(|((arg, _), at)| (format!("argument {at}"), arg.to_owned())))
+                    .collect()
+            }
+            McpAddress::Endpoint(endpoint) => {
+                let query = endpoint.url.query_pairs();
+                let secret = query.filter(|(name, _)| is_secret_name(name));
+                let secret = secret.map(|(name, value)| (name.into_owned(), value.into_owned()));
+                endpoint.headers.iter().cloned().chain(secret).collect()
+            }
+        }
     }
 
     /// Returns the address without secrets, for people and for digests.

@@ -498,6 +498,41 @@ fn secrets_are_listed_and_never_printed() {
     assert_eq!(headers.badge(), None);
 }
 
+#[test]
+fn everything_that_the_address_omits_enters_the_cache_key() {
+    let omitted = |settings: Value| {
+        let source = source_from(settings).ok().unwrap();
+        let doc = yaml::read_document(&Arc::from("tool: read"), Path::new("tools.yaml")).unwrap();
+        let problems = DiagnosticCollector::from_doc(&doc);
+        let mut fields = MappingDecoder::new(&doc, "", &problems);
+        let input = crate::tools::source::ToolInput::default();
+        let work = source.read_tool("read", &mut fields, &input).unwrap();
+        let all = work.secrets_outside_digest();
+        all.into_iter()
+            .map(|(name, value)| format!("{name}: {value}"))
+            .collect::<Vec<_>>()
+    };
+    let program = omitted(json!({
+        "command": "server --api-key k1 --root /data --token=t1", "env": {"DB": "prod", "GITHUB_TOKEN": "t2"}
+    }));
+    assert_eq!(
+        program,
+        [
+            "DB: prod",
+            "GITHUB_TOKEN: t2",
+            "argument 1: k1",
+            "argument 4: --token=t1"
+        ]
+    );
+    let endpoint = omitted(json!({
+        "url": "https://x.example/mcp?page=1&token=t3", "headers": {"X-Tenant": "a", "Authorization": "Bearer b"}
+    }));
+    assert_eq!(
+        endpoint,
+        ["X-Tenant: a", "Authorization: Bearer b", "token: t3"]
+    );
+}
+
 /// Not a test: calls the server that `DICTA_TEST_MCP_HAND` describes (settings as JSON), to try a real one.
 #[test]
 fn by_hand() {
