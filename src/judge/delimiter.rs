@@ -28,6 +28,11 @@ impl DelimiterSecret {
         Self(bytes)
     }
 
+    /// The bytes, from which keys for other uses are derived.
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
     /// Reads the secret at `path`, or creates it there with 32 bytes and mode 0600.
     ///
     /// If two processes create it at once, one wins and both use its secret.
@@ -59,7 +64,8 @@ impl DelimiterSecret {
         }
     }
 
-    fn load(path: &Path) -> io::Result<Self> {
+    /// Reads the secret at `path`.
+    pub fn load(path: &Path) -> io::Result<Self> {
         let bytes = fs::read(path)?;
         let bytes = bytes.try_into().map_err(|_| {
             let why = format!(

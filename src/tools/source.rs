@@ -81,6 +81,10 @@ pub trait ToolExecutor: Send + Sync {
     /// Returns a digest of everything that determines the responses, except the declaration: statement, path, origin.
     /// It contains no secret.
     fn digest(&self) -> Digest;
+    /// Returns the version of the local data that a call would read now ([`crate::tools::Tool::data_version`]).
+    fn data_version(&self) -> Option<Digest> {
+        None
+    }
     /// Returns true if a call changes nothing.
     fn is_read_only(&self) -> bool;
     /// Returns the source's own name of the tool, if the source declares tools itself. A tool without `parameters`,

@@ -90,6 +90,13 @@ impl Tool for FileTool {
         self.digest.clone()
     }
 
+    fn data_version(&self) -> Option<Digest> {
+        self.definition
+            .executor
+            .as_ref()
+            .and_then(|work| work.data_version())
+    }
+
     fn is_read_only(&self) -> bool {
         self.definition
             .executor
