@@ -72,7 +72,7 @@ pub(super) struct LineParts<'l> {
     pub(super) body: &'l [u8],
     /// The hex digits of the keyed checksum.
     pub(super) mac: Option<&'l [u8]>,
-    /// Whether the checksum matches; `None` if the line has none.
+    /// `true` if the checksum matches; `None` if the line has none.
     pub(super) is_intact: Option<bool>,
 }
 

@@ -15,7 +15,7 @@ use serde::Deserialize;
 
 use super::blobs::FolderBlobs;
 use super::lines::{LineParts, LogLineKind, peek_seq_and_tag, read_line};
-use super::seal::{LogChecker, LogIntegrity, MacCheck, RecordMac};
+use super::seal::{LogChecker, LogIntegrity, LogOrigin, MacCheck, RecordMac};
 use super::{EVENTS_FILE, MAX_FACT_BYTES, RecordError, RecordedRun, RunLog, lock};
 use crate::event::{
     BlobSource, EventKind, EventTag, FORMAT, LogFormat, RunEvent, RunHeader, RunState,
@@ -200,6 +200,12 @@ impl EventReader {
             MacCheck::Valid { has_all_earlier } => has_all_earlier || !and_earlier,
             MacCheck::NotSigned | MacCheck::Absent | MacCheck::Wrong => false,
         }
+    }
+
+    /// Reports whether the record of the last event was changed after this installation wrote it.
+    pub fn is_changed_event(&self) -> bool {
+        self.checker.integrity.origin == LogOrigin::Own
+            && matches!(self.checker.last, MacCheck::Absent | MacCheck::Wrong)
     }
 
     /// Reads the remaining events.

@@ -310,6 +310,14 @@ async fn changed_result_of_this_installation_is_kept_and_reported() {
     std::fs::write(&log_path, reseal(&forged)).expect("written");
     let log = run.read_log().expect("a log");
     assert_eq!(log.events.len(), events.len(), "it stays readable");
+    let mut reader = run.events().expect("a log");
+    let mut changed = Vec::new();
+    while let Some(event) = reader.next() {
+        if reader.is_changed_event() {
+            changed.push(event.expect("readable").seq);
+        }
+    }
+    assert_eq!(changed, [2]);
     assert_eq!(
         log.warnings,
         ["line 3: it was changed after dicta recorded it; the cache does not use it"]
