@@ -47,6 +47,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("syntect", &["theme/code"]),
     ("notify", &["workspace/watch"]),
     ("zip", &["transcript"]),
+    ("crc32fast", &["record"]),
     ("clap", &["cli", "main"]),
     ("clap_complete", &["cli"]),
     ("clap_mangen", &["cli"]),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use dicta::clock::SystemClock;
 use dicta::event::{EventKind, Redactor};
 use dicta::model::CellIx;
-use dicta::record::{Recorder, StartedRecording};
+use dicta::record::{RecordKey, Recorder, StartedRecording};
 
 use crate::data;
 use crate::measure::own_cpu;
@@ -27,11 +27,13 @@ pub(crate) fn recording(dir: &Path) {
             emitter,
             mut events,
             ..
-        } = Recorder::start(
+        } = Recorder::start_with_texts(
             &dir.join("runs"),
             header,
+            &[],
             redactor,
             Arc::new(SystemClock::new()),
+            Some(RecordKey::derive(&[7; 32])),
         )
         .expect("a run");
         let reader = tokio::spawn(async move {

@@ -298,6 +298,8 @@ fn tally_newest_verdicts(workspace: &Workspace) -> Vec<EvalTally> {
     let store = RunStore {
         dir: workspace.runs.clone(),
         extra_dirs: workspace.extra_run_folders.clone(),
+        // The counts include the verdicts of other installations, so no key is needed.
+        key: None,
     };
     let (mut newest, _unreadable) =
         NewestVerdicts::read(&store.runs(), |header| header.workspace == workspace.root);

@@ -10,6 +10,7 @@ use super::error::CommandError;
 use super::workspace::{load_workspace as open_workspace, open_run_store_and_workspace};
 use crate::handlers::EvalTypeRegistry;
 use crate::record::{RecordedRun, RunStore};
+use crate::run::find_record_key;
 use crate::theme::{ColorDepth, Theme, ThemeError};
 use crate::tui::{self, OpenRequest, WorkbenchSetup};
 use crate::workspace::{self, CONFIG_FILE, Workspace};
@@ -100,6 +101,7 @@ fn resolve_path(path: &Path, cx: &CommandCx) -> Result<OpenRequest, CommandError
             let store = RunStore {
                 dir: path.to_owned(),
                 extra_dirs: Vec::new(),
+                key: find_record_key(&cx.env),
             };
             (store, around)
         } else {

@@ -12,7 +12,7 @@ use super::workspace::{note_label_problems, open_run_store, open_run_store_and_w
 use crate::compare::{self, DecisionChange};
 use crate::event::{EventKind, EventTag, RunState};
 use crate::model::{CellIx, CellPattern, Labels, Millis, Outcome, make_visible, pluralize};
-use crate::record::{LogEnding, RecordError, RecordedRun};
+use crate::record::{LogEnding, LogIntegrity, RecordError, RecordedRun};
 use crate::report::{ReportFormat, ReportRow, RowBuilder, format_judge_trace, wrap_line};
 use crate::workspace::Workspace;
 
@@ -101,6 +101,9 @@ fn format_run_line(run: &RecordedRun) -> Result<String, RecordError> {
         pluralize(summary.cells, "cell"),
         Millis(summary.duration_ms),
     );
+    if let Some(mark) = events.integrity().mark() {
+        let _infallible = write!(out, "  {mark}");
+    }
     if summary.pending > 0 {
         let _infallible = write!(out, "  {} pending", summary.pending);
     }
@@ -133,11 +136,17 @@ pub(super) fn show(
     let selected = match cell {
         None => None,
         Some(pattern) => {
-            let state = run.read_state()?;
+            let mut events = run.events()?;
+            let mut state = RunState::default();
+            for event in &mut events {
+                state.apply(&event?);
+            }
+            let (integrity, warnings) = (events.integrity(), events.warnings());
             let picked = select_cells(&state, pattern)?;
             // A single cell prints its judge trace. Other formats have no layout for a trace.
             if let ([(at, name)], ResultFormat::Human) = (&picked[..], format) {
                 let blobs = run.blobs();
+                note_integrity(&integrity, &warnings, cx);
                 cx.streams
                     .print(&format_judge_trace(name, &state.cells[at.index()], &*blobs));
                 return Ok(0);
@@ -183,9 +192,7 @@ pub(super) fn show(
         cx.streams
             .print_stderr("note: the labels are the current labels of the workspace");
     }
-    for warning in events.warnings() {
-        cx.streams.print_stderr(&format!("note: {warning}"));
-    }
+    note_integrity(&events.integrity(), &events.warnings(), cx);
     // Step: report an incomplete log.
     let letters = run.id.letters();
     match (&printed, events.ending()) {
@@ -203,6 +210,13 @@ pub(super) fn show(
         Ok(()) => Ok(0),
         // If the reader closed the pipe, the command succeeded. A full disk is an error.
         Err(error) => CommandError::output_failed("standard output", &error).map_or(Ok(0), Err),
+    }
+}
+
+/// Prints the lines of the log that were left out or changed, and the mark of the run.
+fn note_integrity(integrity: &LogIntegrity, warnings: &[String], cx: &CommandCx) {
+    for note in warnings.iter().cloned().chain(integrity.explain()) {
+        cx.streams.print_stderr(&format!("note: {note}"));
     }
 }
 
@@ -307,9 +321,9 @@ pub(super) fn compare(
 
 fn load_state(run: &RecordedRun, cx: &CommandCx) -> Result<RunState, CommandError> {
     let log = run.read_log()?;
-    for warning in &log.warnings {
+    for note in log.warnings.iter().cloned().chain(log.integrity.explain()) {
         cx.streams
-            .print_stderr(&format!("note: run {}: {warning}", run.id.letters()));
+            .print_stderr(&format!("note: run {}: {note}", run.id.letters()));
     }
     if !log
         .events

@@ -11,6 +11,7 @@ use crate::handlers::EvalTypeRegistry;
 use crate::model::pluralize;
 use crate::record::RunStore;
 use crate::rubric::NOT_CARRIED;
+use crate::run::find_record_key;
 use crate::workspace::{self, Workspace, demo};
 
 /// The loaded workspace of a command.
@@ -110,6 +111,7 @@ pub(super) fn open_run_store_and_workspace(
             let store = RunStore {
                 dir: workspace.runs.clone(),
                 extra_dirs: workspace.extra_run_folders.clone(),
+                key: find_record_key(&cx.env),
             };
             Ok((store, Some(Arc::new(workspace))))
         }
@@ -120,6 +122,7 @@ pub(super) fn open_run_store_and_workspace(
                 RunStore {
                     dir: folders.dir,
                     extra_dirs: folders.extra_dirs,
+                    key: find_record_key(&cx.env),
                 },
                 None,
             )),

@@ -199,6 +199,7 @@ impl Emitter {
             raw: answer.raw.clone(),
             content_type: answer.content_type.clone(),
             hidden: answer.hidden,
+            data_version: answer.data_version.clone(),
         }
     }
 }

@@ -55,7 +55,7 @@ use crate::model::{
 
 /// The version that this build writes. A reader rejects a newer major version, and reads a newer minor version but
 /// keeps unknown kinds as they are.
-pub const FORMAT: LogFormat = LogFormat { major: 1, minor: 3 };
+pub const FORMAT: LogFormat = LogFormat { major: 1, minor: 4 };
 
 /// A fact with its number and time, which the sequencer (also the recorder) assigns.
 #[derive(Debug, Clone, PartialEq)]

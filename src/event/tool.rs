@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{RunHeader, StoredText};
-use crate::model::{ArgumentChange, Blob, CallIx, Hop, Millis, RawJson, RunId, TurnIx};
+use crate::model::{ArgumentChange, Blob, CallIx, Digest, Hop, Millis, RawJson, RunId, TurnIx};
 
 /// The rule that rejects a call without a recorded tool response.
 pub const FROZEN_RULE: &str = "frozen";
@@ -83,6 +83,9 @@ pub struct RecordedToolResponse {
     /// The number of characters in places that a browser does not show.
     #[serde(default, skip_serializing_if = "crate::model::none_hidden")]
     pub hidden: u64,
+    /// The version of the local data that the tool read, if it has one. The verdict cache compares it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data_version: Option<Digest>,
 }
 
 /// The source of a tool response.

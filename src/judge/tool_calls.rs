@@ -421,6 +421,7 @@ pub(super) fn error_response(text: &str) -> ToolResponse {
         raw: None,
         content_type: None,
         hidden: 0,
+        data_version: None,
         transient: false,
     }
 }

@@ -71,6 +71,9 @@ pub struct ToolResponse {
     /// The number of characters that a browser would not show.
     #[serde(default, skip_serializing_if = "none_hidden")]
     pub hidden: u64,
+    /// The version of the local data that the tool read, if dicta can find out whether that data changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data_version: Option<Digest>,
     /// True for an error that another attempt may avoid: no connection, 429, 5xx, a statement's timeout. Not
     /// recorded.
     #[serde(skip)]
@@ -99,6 +102,7 @@ impl ToolResponse {
             raw: None,
             content_type: None,
             hidden: 0,
+            data_version: None,
             transient: false,
         }
     }
@@ -115,6 +119,7 @@ impl ToolResponse {
             raw: None,
             content_type: None,
             hidden: 0,
+            data_version: None,
             transient: false,
         }
     }

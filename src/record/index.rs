@@ -1,14 +1,17 @@
 //! The recorded verdicts by cache key, and the recorded tool calls of a run.
 //!
 //! Responsible for reading them from logs. Does not decide whether a verdict is still valid. Verdicts and responses
-//! that a person changed are excluded.
+//! that a person changed are excluded, and verdicts that this installation did not record or that rest on a failed tool
+//! call.
 
 use std::collections::{HashMap, HashSet};
 
 use super::recorded_plan::{PlannedCell, RecordedPlan};
+use super::seal::LogOrigin;
 use super::{RecordError, RecordedRun};
 use crate::event::{
-    EventKind, EventTag, RecordedToolResponse, RunEvent, StoredText, ToolFact, ToolResponseSource,
+    EventKind, EventTag, FROZEN_RULE, RecordedToolResponse, RunEvent, StoredText, ToolFact,
+    ToolResponseSource,
 };
 use crate::model::{CallIx, CellIx, CellResult, Digest, Outcome, RawJson, RunId, TurnIx};
 
@@ -45,6 +48,10 @@ pub struct EvidenceUsed {
     pub canonical_args: RawJson,
     /// The BLAKE3 digest of the text that the model received, as recorded.
     pub response_digest: Digest,
+    /// The version of the local data that the tool read, if it has one.
+    pub data_version: Option<Digest>,
+    /// `true` if the run used recorded responses and had none for the call. The text is then that error.
+    pub is_missing: bool,
 }
 
 /// A tool call and its response, as a run recorded it.
@@ -103,8 +110,13 @@ impl CacheIndex {
     pub fn add(&mut self, run: &RecordedRun) -> Result<(), RecordError> {
         let mut reading = RunCallReader::default();
         let (mut keys, mut results) = (HashMap::new(), Vec::new());
-        for event in run.events_with_tags(CALL_EVENT_TAGS)? {
+        let mut events = run.events_with_tags(CALL_EVENT_TAGS)?;
+        while let Some(event) = events.next() {
             let event = event?;
+            // A log of another installation, or of a version without checksums, may contain forged verdicts.
+            if events.integrity().origin != LogOrigin::Own {
+                return Ok(());
+            }
             match &event.kind {
                 EventKind::CellStarted {
                     cell,
@@ -112,26 +124,44 @@ impl CacheIndex {
                 } => {
                     keys.insert(*cell, key.clone());
                 }
-                EventKind::CellFinished { cell, result } => {
+                // Tool calls and edits have no keyed checksum of their own: that of the result includes them.
+                EventKind::CellFinished { cell, result } if events.is_own_event(true) => {
                     results.push((*cell, (**result).clone()));
                 }
+                // The plan decides which tool a recorded call belongs to.
+                EventKind::CellsPlanned { .. } if !events.is_own_event(false) => {}
                 _ => reading.apply(&event),
             }
         }
         let mut used: HashMap<CellIx, Vec<EvidenceUsed>> = HashMap::new();
+        // The tool may work again, and the next run must then ask the judge again.
+        let mut failed_cells = HashSet::new();
         for call in &reading.calls {
+            if call.response.is_error {
+                failed_cells.insert(call.cell);
+            }
             used.entry(call.cell).or_default().push(EvidenceUsed {
                 tool: call.tool.clone(),
                 tool_digest: call.tool_digest.clone(),
                 canonical_args: call.canonical_args.clone(),
                 response_digest: digest_piece(&call.response.text),
+                data_version: call.response.data_version.clone(),
+                is_missing: false,
             });
+        }
+        for (cell, missing) in reading.missing {
+            used.entry(cell).or_default().push(missing);
         }
         for (cell, result) in results {
             // Errors are not cached: the next run tries again.
             let decided = result.outcome.is_verdict() || result.outcome == Outcome::NotApplicable;
             // A person's edit must not become the judge's verdict in later runs.
-            if !decided || result.by_human || reading.edited_cells.contains(&cell) {
+            if !decided
+                || result.by_human
+                || reading.edited_cells.contains(&cell)
+                || failed_cells.contains(&cell)
+                || reading.plan.cell(cell).is_none()
+            {
                 continue;
             }
             if let Some(key) = keys.remove(&cell) {
@@ -174,6 +204,8 @@ struct RunCallReader {
     plan: RecordedPlan,
     pending: HashMap<CallKey, PendingToolCall>,
     calls: Vec<RecordedToolCall>,
+    /// The calls for which a run with recorded responses had none.
+    missing: Vec<(CellIx, EvidenceUsed)>,
     edited_cells: HashSet<CellIx>,
 }
 
@@ -192,7 +224,24 @@ struct PendingToolCall {
     canonical_args: Option<RawJson>,
 }
 
+impl PendingToolCall {
+    /// Returns the canonical arguments. Without a repair, the raw text is canonical, because a tool never runs with text
+    /// that is not JSON.
+    fn canonical_args(&self) -> Option<RawJson> {
+        let repaired = self.canonical_args.clone();
+        repaired.or_else(|| RawJson::parse(&self.raw_args).ok())
+    }
+}
+
 impl RunCallReader {
+    /// Returns the digest of a tool of a cell's judge, if the plan is known and lists the tool.
+    fn find_tool_digest(&self, cell: CellIx, tool: &str) -> Option<Digest> {
+        let judge = self.plan.cell(cell).and_then(PlannedCell::judge)?;
+        let mut tools = judge.tools.iter();
+        let (_, digest) = tools.find(|(name, _)| name == tool)?;
+        Some(digest.clone())
+    }
+
     fn apply(&mut self, event: &RunEvent) {
         match &event.kind {
             EventKind::Tool {
@@ -231,9 +280,23 @@ impl RunCallReader {
                     open.canonical_args = Some(canonical.clone());
                 }
             }
-            // A rejected call has no response that could be evidence.
-            ToolFact::Rejected { .. } => {
-                self.pending.remove(&position);
+            // A rejected call has no response that could be evidence. The rejection follows from the call itself,
+            // except if it depends on the recorded responses of that run.
+            ToolFact::Rejected { rule, text } => {
+                if let Some(open) = self.pending.remove(&position)
+                    && rule == FROZEN_RULE
+                    && let Some(canonical_args) = open.canonical_args()
+                {
+                    let missing = EvidenceUsed {
+                        tool_digest: self.find_tool_digest(position.cell, &open.tool),
+                        tool: open.tool,
+                        canonical_args,
+                        response_digest: Digest::hash_bytes(text.as_bytes()),
+                        data_version: None,
+                        is_missing: true,
+                    };
+                    self.missing.push((position.cell, missing));
+                }
             }
             ToolFact::Finished { answer, source, .. } => {
                 let Some(open) = self.pending.remove(&position) else {
@@ -248,11 +311,7 @@ impl RunCallReader {
                 if *source == ToolResponseSource::Transcript {
                     return;
                 }
-                // Without a repair, the raw text is canonical, because a tool never runs with text that is not JSON.
-                let Some(canonical) = open
-                    .canonical_args
-                    .or_else(|| RawJson::parse(&open.raw_args).ok())
-                else {
+                let Some(canonical) = open.canonical_args() else {
                     return;
                 };
                 let planned = self.plan.cell(position.cell);

@@ -1,8 +1,8 @@
-//! The lines of a log: limited in length, complete or cut off.
+//! The lines of a log: limited in length, complete or cut off, with a checksum at the end.
 //!
 //! Responsible for the layout of a line. Does not know the meaning of events.
 
-use std::io::{self, BufRead};
+use std::io::{self, BufRead, Write as _};
 
 /// The kind of a line that was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,10 +56,91 @@ pub(super) fn read_line(
     }
 }
 
+/// The beginning of a keyed checksum behind the event of a line.
+const MAC_FIELD: &[u8] = br#","mac":""#;
+/// The beginning of the checksum at the end of a line.
+const CRC_FIELD: &[u8] = br#","crc":""#;
+/// The end of a line that has a checksum.
+const LINE_END: &[u8] = br#""}"#;
+/// The number of hex digits of a checksum.
+const CRC_DIGITS: usize = 8;
+
+/// A line without its checksums.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct LineParts<'l> {
+    /// The line before its checksums, without the last brace of a line that has some.
+    pub(super) body: &'l [u8],
+    /// The hex digits of the keyed checksum.
+    pub(super) mac: Option<&'l [u8]>,
+    /// `true` if the checksum matches; `None` if the line has none.
+    pub(super) is_intact: Option<bool>,
+}
+
+impl<'l> LineParts<'l> {
+    /// Splits a line and checks its checksum. `mac_digits` is the length of a keyed checksum.
+    pub(super) fn split(line: &'l [u8], mac_digits: usize) -> Self {
+        let Some((before, digits)) = split_field(line, CRC_FIELD, LINE_END, CRC_DIGITS) else {
+            return Self {
+                body: line,
+                mac: None,
+                is_intact: None,
+            };
+        };
+        let is_intact = parse_crc(digits) == Some(crc32fast::hash(before));
+        let (body, mac) = match split_field(before, MAC_FIELD, b"\"", mac_digits) {
+            Some((body, mac)) => (body, Some(mac)),
+            None => (before, None),
+        };
+        Self {
+            body,
+            mac,
+            is_intact: Some(is_intact),
+        }
+    }
+}
+
+/// Parses lower-case hex digits, as the writer writes them. An upper-case digit is damage.
+fn parse_crc(digits: &[u8]) -> Option<u32> {
+    digits.iter().try_fold(0, |crc: u32, digit| {
+        let value = match digit {
+            b'0'..=b'9' => digit - b'0',
+            b'a'..=b'f' => digit - b'a' + 10,
+            _ => return None,
+        };
+        Some(crc << 4 | u32::from(value))
+    })
+}
+
+/// Splits a field with a value of `digits` bytes off the end of a line.
+fn split_field<'l>(
+    line: &'l [u8],
+    field: &[u8],
+    end: &[u8],
+    digits: usize,
+) -> Option<(&'l [u8], &'l [u8])> {
+    let rest = line.strip_suffix(end)?;
+    let (rest, value) = rest.split_at_checked(rest.len().checked_sub(digits)?)?;
+    Some((rest.strip_suffix(field)?, value))
+}
+
+/// Appends the checksums to the line that begins at `start` in `lines`, and ends the line.
+pub(super) fn finish_line(lines: &mut Vec<u8>, start: usize, mac: Option<impl std::fmt::Display>) {
+    if let Some(mac) = mac {
+        lines.extend_from_slice(MAC_FIELD);
+        let _a_vec_takes_all = write!(lines, "{mac}\"");
+    }
+    let crc = crc32fast::hash(&lines[start..]);
+    lines.extend_from_slice(CRC_FIELD);
+    let _a_vec_takes_all = write!(lines, "{crc:08x}");
+    lines.extend_from_slice(LINE_END);
+    lines.push(b'\n');
+}
+
 /// Returns the number and the tag of a line in the writer's own layout; `None` for any other valid spelling.
 ///
 /// A reader that wants few kinds skips the other lines without parsing them.
-pub(super) fn peek_seq_and_tag(line: &[u8]) -> Option<(u64, &str)> {
+pub(super) fn peek_seq_and_tag<'l>(parts: &LineParts<'l>) -> Option<(u64, &'l str)> {
+    let line = parts.body;
     // This is the exact layout of `LogWriter::append_line`.
     let rest = line.strip_prefix(br#"{"seq":"#)?;
     let (seq, rest) = parse_number(rest)?;
@@ -69,7 +150,7 @@ pub(super) fn peek_seq_and_tag(line: &[u8]) -> Option<(u64, &str)> {
     // Tags contain no escapes, so the next quote ends the tag.
     let end = memchr::memchr(b'"', rest)?;
     // Check that the line is whole, because a reader would skip a cut line without a warning.
-    line.ends_with(b"}}")
+    (parts.is_intact == Some(true) || line.ends_with(b"}}"))
         .then(|| std::str::from_utf8(&rest[..end]).ok())
         .flatten()
         .map(|tag| (seq, tag))
@@ -112,16 +193,48 @@ mod tests {
 
     #[test]
     fn only_complete_lines_are_peeked() {
+        let peek = |line: &[u8]| {
+            let parts = LineParts::split(line, 4);
+            peek_seq_and_tag(&parts).map(|(seq, tag)| (seq, tag.to_owned()))
+        };
         let line = br#"{"seq":12,"at":3,"kind":{"note":{"cell":null,"text":"x"}}}"#;
-        assert_eq!(peek_seq_and_tag(line), Some((12, "note")));
-        assert_eq!(peek_seq_and_tag(&line[..line.len() - 4]), None);
-        assert_eq!(
-            peek_seq_and_tag(br#"{"at":3,"seq":12,"kind":{"note":{}}}"#),
-            None
-        );
-        assert_eq!(
-            peek_seq_and_tag(br#"{"seq":,"at":3,"kind":{"note":{}}}"#),
-            None
-        );
+        let note = Some((12, "note".to_owned()));
+        assert_eq!(peek(line), note);
+        assert_eq!(peek(&line[..line.len() - 4]), None);
+        assert_eq!(peek(br#"{"at":3,"seq":12,"kind":{"note":{}}}"#), None);
+        assert_eq!(peek(br#"{"seq":,"at":3,"kind":{"note":{}}}"#), None);
+        for mac in [None, Some("beef")] {
+            let mut sealed = line[..line.len() - 1].to_vec();
+            finish_line(&mut sealed, 0, mac);
+            let sealed = sealed.strip_suffix(b"\n").expect("a line break");
+            assert_eq!(peek(sealed), note);
+            for cut in 1..sealed.len() {
+                let parts = LineParts::split(&sealed[..cut], 4);
+                assert_eq!(parts.is_intact, None, "cut at {cut}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_changed_bit_of_a_line_is_found() {
+        let body = br#"{"seq":12,"at":3,"kind":{"note":{"cell":null,"text":"x"}}"#;
+        let mut line = b"before".to_vec();
+        line.extend_from_slice(body);
+        finish_line(&mut line, 6, Some("beef"));
+        let line = line[6..].strip_suffix(b"\n").expect("a line break");
+        let expected = LineParts {
+            body,
+            mac: Some(b"beef"),
+            is_intact: Some(true),
+        };
+        assert_eq!(LineParts::split(line, 4), expected);
+        let json: serde_json::Value = serde_json::from_slice(line).expect("JSON");
+        assert_eq!(json["mac"], "beef");
+        for bit in 0..8 * line.len() {
+            let mut damaged = line.to_vec();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            let parts = LineParts::split(&damaged, 4);
+            assert_ne!(parts.is_intact, Some(true), "bit {bit}");
+        }
     }
 }

@@ -7,10 +7,14 @@
 //!
 //! ```text
 //! <time>-<4 letters>/        0700; the letters alone name the run
-//!   events.jsonl             0600; {"seq":N,"at":M,"kind":{...}} a line, the header first
+//!   events.jsonl             0600; {"seq":N,"at":M,"kind":{...},"mac":"…","crc":"…"} a line, the header first
 //!   blobs/<BLAKE3 in hex>    texts over 4 KB, each once
 //!   lock                     flock while recorded; holds the process id
 //! ```
+//! `crc` is a checksum of the line before it; a reader leaves out a line that does not match, and reports it. `mac` is
+//! a keyed checksum of the header, the plan and each result; the verdict cache uses a result only with it ([`seal`]).
+//! Logs of earlier versions (format 1.3 and before) have neither.
+//!
 //! A log without an end and with a free lock is interrupted. dicta computes everything else, such as the newest
 //! verdicts, from the runs.
 
@@ -26,6 +30,7 @@ mod reader;
 mod recorded_plan;
 mod recorder;
 mod rescore;
+mod seal;
 mod store;
 mod sync_timer;
 mod writer;
@@ -51,6 +56,7 @@ pub use recorder::{Recorder, StartedRecording};
 pub use rescore::{
     DecisionSettings, EvalDecisionSettings, PanelRules, PassFailCount, VerdictCounts,
 };
+pub use seal::{LogIntegrity, LogOrigin, RecordKey};
 pub use store::new_run_id;
 
 /// The log in a run's folder.
@@ -111,6 +117,8 @@ pub struct RunStore {
     pub dir: PathBuf,
     /// Further folders to read runs from.
     pub extra_dirs: Vec<PathBuf>,
+    /// The key of this installation; `None` if it has no secret yet. Without it, every run is of another installation.
+    pub key: Option<RecordKey>,
 }
 
 /// A run on disk.
@@ -120,6 +128,8 @@ pub struct RecordedRun {
     pub id: RunId,
     /// Its folder.
     pub dir: PathBuf,
+    /// The key of this installation, if it has one.
+    pub key: Option<RecordKey>,
 }
 
 /// A log, read completely.
@@ -127,8 +137,10 @@ pub struct RecordedRun {
 pub struct RunLog {
     /// Its events in order.
     pub events: Vec<RunEvent>,
-    /// A sentence for each line that could not be read.
+    /// A sentence for each line that could not be read or was changed.
     pub warnings: Vec<String>,
+    /// The result of the checksums.
+    pub integrity: LogIntegrity,
     /// `true` if the log has no end and no process holds the lock.
     pub interrupted: bool,
     /// `true` if the log has no end and a process holds the lock.

@@ -78,6 +78,8 @@ pub struct RecordedResult {
     pub probability: Option<f64>,
     /// The reason to doubt the verdict's text, if there is one.
     pub doubt: Option<Doubt>,
+    /// `true` if this installation recorded it and it is unchanged since.
+    pub is_own: bool,
 }
 
 impl RecordedResult {
@@ -213,7 +215,8 @@ impl NewestVerdicts {
         belongs: &impl Fn(&RunHeader) -> bool,
     ) -> Result<(), RecordError> {
         let mut reading = RunResultReader::new(run.id.clone());
-        for event in run.events_with_tags(VERDICT_EVENT_TAGS)? {
+        let mut events = run.events_with_tags(VERDICT_EVENT_TAGS)?;
+        while let Some(event) = events.next() {
             let event = event?;
             if let EventKind::RunStarted(header) = &event.kind
                 // The header is the first event, so a foreign run costs one line.
@@ -221,7 +224,7 @@ impl NewestVerdicts {
             {
                 return Ok(());
             }
-            reading.apply(&event);
+            reading.apply(&event, events.is_own_event(false));
         }
         for (name, cell) in reading.into_results() {
             match self.cells.get_mut(&name) {
@@ -252,7 +255,8 @@ struct RunResultReader {
     plan: RecordedPlan,
     keys: HashMap<CellIx, Digest>,
     edited_cells: HashSet<CellIx>,
-    results: Vec<(CellIx, CellResult)>,
+    /// The results, and whether this installation recorded them.
+    results: Vec<(CellIx, CellResult, bool)>,
     /// Each digest once, so that cells share it.
     digests: HashSet<Arc<Digest>>,
 }
@@ -269,11 +273,12 @@ impl RunResultReader {
         }
     }
 
-    fn apply(&mut self, event: &RunEvent) {
+    /// `is_own` states that this installation recorded the event and that it is unchanged.
+    fn apply(&mut self, event: &RunEvent, is_own: bool) {
         match &event.kind {
             EventKind::CellsSettled(settled) => {
                 self.results
-                    .extend(settled.iter().map(|s| (s.0, s.1.clone())));
+                    .extend(settled.iter().map(|s| (s.0, s.1.clone(), is_own)));
             }
             EventKind::CellStarted {
                 cell,
@@ -282,7 +287,7 @@ impl RunResultReader {
                 self.keys.insert(*cell, key.clone());
             }
             EventKind::CellFinished { cell, result } => {
-                self.results.push((*cell, (**result).clone()));
+                self.results.push((*cell, (**result).clone(), is_own));
             }
             EventKind::Resumed { cell, how } if how.by == "human" && how.what != "go" => {
                 self.edited_cells.insert(*cell);
@@ -295,11 +300,11 @@ impl RunResultReader {
     fn into_results(mut self) -> HashMap<String, RecordedResult> {
         let results = std::mem::take(&mut self.results);
         let mut cells = HashMap::with_capacity(results.len());
-        for (cell, result) in results {
+        for (cell, result, is_own) in results {
             // A person's edit is not a verdict of the judge.
             if !result.by_human
                 && !self.edited_cells.contains(&cell)
-                && let Some((name, recorded)) = self.name_and_result(cell, result)
+                && let Some((name, recorded)) = self.name_and_result(cell, result, is_own)
             {
                 cells.insert(name, recorded);
             }
@@ -311,6 +316,7 @@ impl RunResultReader {
         &mut self,
         cell: CellIx,
         result: CellResult,
+        is_own: bool,
     ) -> Option<(String, RecordedResult)> {
         // A cell whose plan was lost has no name and cannot be compared.
         let planned = self.plan.cell(cell)?;
@@ -340,6 +346,7 @@ impl RunResultReader {
             transcript,
             key: self.keys.remove(&cell),
             bounds: ScoreBounds::from_decision_settings(decides),
+            is_own,
         };
         Some((name, recorded))
     }

@@ -1,7 +1,8 @@
 //! The reader of event logs, one line at a time.
 //!
-//! Responsible for damaged logs: it skips a torn, foreign, non-UTF-8 or very long line, counts it, and reports its
-//! line number. Rejects only a log of a newer major version. Does not fold events, except for
+//! Responsible for damaged logs: it skips a torn, foreign, non-UTF-8 or very long line, or one whose checksum does
+//! not match, counts it, and reports its line number. Keeps an intact line that another installation wrote or changed,
+//! and reports it. Rejects only a log of a newer major version. Does not fold events, except for
 //! [`RecordedRun::read_state`].
 
 use std::fs::OpenOptions;
@@ -13,14 +14,15 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use super::blobs::FolderBlobs;
-use super::lines::{LogLineKind, peek_seq_and_tag, read_line};
+use super::lines::{LineParts, LogLineKind, peek_seq_and_tag, read_line};
+use super::seal::{LogChecker, LogIntegrity, LogOrigin, MacCheck, RecordMac};
 use super::{EVENTS_FILE, MAX_FACT_BYTES, RecordError, RecordedRun, RunLog, lock};
 use crate::event::{
     BlobSource, EventKind, EventTag, FORMAT, LogFormat, RunEvent, RunHeader, RunState,
 };
 
 /// The longest line that the writer produces: a fact and its frame.
-const MAX_LINE_BYTES: usize = MAX_FACT_BYTES + 256;
+const MAX_LINE_BYTES: usize = MAX_FACT_BYTES + 512;
 /// The number of warnings that the reader reports one by one. It only counts the others.
 const MAX_WARNINGS: usize = 20;
 
@@ -39,6 +41,8 @@ pub struct EventReader {
     next_seq: Option<u64>,
     /// `true` if the reader skipped a line since the last event, which explains a gap.
     gap_reported: bool,
+    /// The checks of the lines' checksums.
+    checker: LogChecker,
     warnings: Vec<String>,
     suppressed_warnings: u64,
     /// The number of lines that are not events.
@@ -84,7 +88,9 @@ impl RecordedRun {
                 path: path.clone(),
                 why,
             })?;
-        Ok(EventReader::new(file, path, locked, wanted))
+        let mut reader = EventReader::new(file, path, locked, wanted);
+        reader.checker = LogChecker::new(self.key.clone());
+        Ok(reader)
     }
 
     /// Calls `take` with every event in order, without keeping events.
@@ -150,6 +156,7 @@ impl EventReader {
             wanted_tags,
             next_seq: Some(0),
             gap_reported: false,
+            checker: LogChecker::new(None),
             warnings: Vec::new(),
             suppressed_warnings: 0,
             foreign_lines: 0,
@@ -181,6 +188,26 @@ impl EventReader {
         }
     }
 
+    /// Returns the result of the checksums so far. Complete after the last event.
+    pub fn integrity(&self) -> LogIntegrity {
+        self.checker.integrity
+    }
+
+    /// Reports whether this installation wrote the last event, in this run and unchanged. With `and_earlier`, also all
+    /// earlier events of its cell that are signed with it; the reader must not skip these.
+    pub(super) fn is_own_event(&self, and_earlier: bool) -> bool {
+        match self.checker.last {
+            MacCheck::Valid { has_all_earlier } => has_all_earlier || !and_earlier,
+            MacCheck::NotSigned | MacCheck::Absent | MacCheck::Wrong => false,
+        }
+    }
+
+    /// Reports whether the record of the last event was changed after this installation wrote it.
+    pub fn is_changed_event(&self) -> bool {
+        self.checker.integrity.origin == LogOrigin::Own
+            && matches!(self.checker.last, MacCheck::Absent | MacCheck::Wrong)
+    }
+
     /// Reads the remaining events.
     pub(super) fn read(mut self) -> Result<RunLog, RecordError> {
         let events: Vec<RunEvent> = (&mut self).collect::<Result<_, _>>()?;
@@ -191,6 +218,7 @@ impl EventReader {
         let ending = self.ending();
         Ok(RunLog {
             warnings: self.warnings(),
+            integrity: self.integrity(),
             events,
             interrupted: ending == LogEnding::Interrupted,
             running: ending == LogEnding::Running,
@@ -232,6 +260,7 @@ impl EventReader {
             && seq != expected
             && !self.gap_reported
         {
+            self.checker.integrity.damaged += 1;
             self.warn(format_args!(
                 "found event {seq} instead of event {expected}"
             ));
@@ -250,47 +279,87 @@ impl EventReader {
             self.skip_line("it is longer than the 16 MiB of a record");
             return Ok(None);
         }
+        // The line moves out and back, because the checks borrow both it and the reader.
+        let line = std::mem::take(&mut self.line);
+        let parsed = self.parse_event(&line, kind);
+        self.line = line;
+        parsed
+    }
+
+    fn parse_event(
+        &mut self,
+        line: &[u8],
+        kind: LogLineKind,
+    ) -> Result<Option<RunEvent>, RecordError> {
+        let parts = LineParts::split(line, RecordMac::DIGITS);
+        let damage = self.checker.explain_damage(&parts);
         // Only a complete line is skipped unread; a torn one goes through the recovery below.
         if kind == LogLineKind::Complete
+            && damage.is_none()
             && !self.wanted_tags.is_empty()
-            && let Some((seq, tag)) = peek_seq_and_tag(&self.line)
+            && let Some((seq, tag)) = peek_seq_and_tag(&parts)
             && !self.wanted_tags.iter().any(|wanted| wanted.as_str() == tag)
         {
             // The end of the log is noticed also if the caller did not ask for this event.
             self.finished |= tag == EventTag::RunFinished.as_str();
+            self.checker.apply_skipped(&parts);
             self.check_sequence(seq);
             return Ok(None);
         }
         // An old dicta must refuse a newer log as a whole and not call its lines damaged.
-        self.check_version()?;
-        match serde_json::from_slice::<RunEvent>(&self.line) {
-            Ok(event) => Ok(Some(event)),
-            Err(error) => Ok(self.recover_torn_line(kind, &error)),
+        self.check_version(line)?;
+        match (serde_json::from_slice::<RunEvent>(line), damage) {
+            (Ok(event), None) => {
+                if !self.checker.apply(&event.kind, &parts) {
+                    self.warn("it was changed after dicta recorded it; the cache does not use it");
+                }
+                Ok(Some(event))
+            }
+            (Ok(_), Some(damage)) => {
+                self.skip_damaged_line(damage);
+                Ok(None)
+            }
+            (Err(error), damage) => Ok(self.recover_torn_line(line, kind, &error, damage)),
         }
+    }
+
+    /// Skips a line that was a record, and warns.
+    fn skip_damaged_line(&mut self, why: &str) {
+        self.checker.integrity.damaged += 1;
+        self.skip_line(why);
     }
 
     /// Finds a whole event at the end of a damaged line. Another program may have appended it to a torn line.
     fn recover_torn_line(
         &mut self,
+        line: &[u8],
         kind: LogLineKind,
         error: &serde_json::Error,
+        damage: Option<&str>,
     ) -> Option<RunEvent> {
-        let inner = memchr::memmem::find_iter(&self.line, br#"{"seq":"#)
+        let inner = memchr::memmem::find_iter(line, br#"{"seq":"#)
             // At position 0 the parse has already failed.
             .filter(|at| *at > 0)
             // Each try parses the rest of the line, so a limit keeps a hostile line from taking quadratic
             // time.
             .take(8)
-            .find_map(|at| Some((at, serde_json::from_slice(&self.line[at..]).ok()?)));
-        if let Some((at, event)) = inner {
+            .find_map(|at| {
+                let parts = LineParts::split(&line[at..], RecordMac::DIGITS);
+                let is_damaged = self.checker.explain_damage(&parts).is_some();
+                let event: RunEvent = serde_json::from_slice(&line[at..]).ok()?;
+                (!is_damaged).then_some((at, parts, event))
+            });
+        if let Some((at, parts, event)) = inner {
             self.foreign_lines += 1;
             self.gap_reported = true;
+            self.checker.integrity.damaged += 1;
+            self.checker.apply(&event.kind, &parts);
             self.warn(format_args!(
                 "skipped {at} bytes of a torn record before a whole one"
             ));
             return Some(event);
         }
-        let length = self.line.len();
+        let length = line.len();
         if kind == LogLineKind::Unterminated {
             // While a run records, this is only the line that it writes.
             if !self.locked {
@@ -298,7 +367,9 @@ impl EventReader {
                     "the last record is torn, {length} bytes of it are left"
                 ));
             }
-        } else if std::str::from_utf8(&self.line).is_err() {
+        } else if let (Some(damage), true) = (damage, line.starts_with(br#"{"seq":"#)) {
+            self.skip_damaged_line(damage);
+        } else if std::str::from_utf8(line).is_err() {
             self.skip_line("it is not UTF-8");
         } else {
             self.skip_line(format_args!("it isn't an event: {error}"));
@@ -307,7 +378,7 @@ impl EventReader {
     }
 
     /// Checks the version of a header before the reader parses the rest.
-    fn check_version(&self) -> Result<(), RecordError> {
+    fn check_version(&self, line: &[u8]) -> Result<(), RecordError> {
         #[derive(Deserialize)]
         struct Probe {
             kind: Started,
@@ -325,7 +396,7 @@ impl EventReader {
             return Ok(());
         }
         // A first line without a header is reported as a damaged line instead.
-        let Ok(probe) = serde_json::from_slice::<Probe>(&self.line) else {
+        let Ok(probe) = serde_json::from_slice::<Probe>(line) else {
             return Ok(());
         };
         let major = probe.kind.run_started.format.major;

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::disk::{Disk, RealDisk};
 use super::failure::RecordingFailure;
+use super::seal::RecordKey;
 use super::writer::{StartedLog, io_error_at};
 use super::{EventStream, RecordError, lock};
 use crate::clock::Clock;
@@ -47,26 +48,28 @@ pub struct StartedRecording {
 
 impl Recorder {
     /// Creates the run's folder (0700) under `runs`, locks it, and records `header` as the first event. `header.run`
-    /// names the folder.
+    /// names the folder. Without a key, the cache can use nothing of this run.
     pub fn start(
         runs: &Path,
         header: RunHeader,
         redactor: Arc<Redactor>,
         clock: Arc<dyn Clock>,
     ) -> Result<StartedRecording, RecordError> {
-        Self::start_with_texts(runs, header, &[], redactor, clock)
+        Self::start_with_texts(runs, header, &[], redactor, clock, None)
     }
 
-    /// As [`Recorder::start`], but first stores the texts that the header names as blobs, redacted.
+    /// As [`Recorder::start`], but first stores the texts that the header names as blobs, redacted. Signs the results
+    /// with `key`.
     pub fn start_with_texts(
         runs: &Path,
         header: RunHeader,
         texts: &[&str],
         redactor: Arc<Redactor>,
         clock: Arc<dyn Clock>,
+        key: Option<RecordKey>,
     ) -> Result<StartedRecording, RecordError> {
         let disk: Arc<dyn Disk> = Arc::new(RealDisk);
-        Self::start_on_disk(&disk, runs, header, texts, redactor, clock)
+        Self::start_on_disk(&disk, runs, header, texts, redactor, clock, key)
     }
 
     /// As [`Recorder::start_with_texts`], on any file system.
@@ -77,6 +80,7 @@ impl Recorder {
         texts: &[&str],
         redactor: Arc<Redactor>,
         clock: Arc<dyn Clock>,
+        key: Option<RecordKey>,
     ) -> Result<StartedRecording, RecordError> {
         let dir = run_dir(runs, &header)?;
         disk.ensure_dir(runs).map_err(io_error_at(runs))?;
@@ -92,7 +96,7 @@ impl Recorder {
                     .map_or(Cow::Borrowed(*text), Cow::Owned)
             })
             .collect();
-        let begun = StartedLog::new(disk, &dir, runs, sealed, &texts, clock)
+        let begun = StartedLog::new(disk, &dir, runs, sealed, &texts, clock, key)
             // A folder without a header would look like a run that cannot be read.
             .inspect_err(|_| disk.remove_unused_dir(&dir))?;
         let StartedLog {

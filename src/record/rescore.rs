@@ -234,6 +234,7 @@ mod tests {
             stated,
             probability: None,
             doubt: None,
+            is_own: true,
         }
     }
 

@@ -45,6 +45,7 @@ impl RunStore {
             .map(|(id, folder)| RecordedRun {
                 dir: folder.join(&id.0),
                 id,
+                key: self.key.clone(),
             })
             // Other programs may keep folders of their own here.
             .filter(|run| run.dir.join(EVENTS_FILE).is_file())
@@ -79,7 +80,7 @@ impl RunStore {
     pub fn resolve(&self, name: &str) -> Result<RecordedRun, RecordError> {
         // A run's name never contains a slash, so this is a path.
         if name.contains('/') || name == "." || name == ".." {
-            return open_run_at(Path::new(name));
+            return self.open_run_at(Path::new(name));
         }
         if let Some(back) = name.strip_prefix('@') {
             return find_nth_newest(self.workspace_runs(), name, back);
@@ -101,7 +102,7 @@ impl RunStore {
             [one] => Ok(runs.swap_remove(one)),
             // A folder in the working directory, if no run of the store has this name.
             [] if !name.is_empty() && Path::new(name).join(EVENTS_FILE).is_file() => {
-                open_run_at(Path::new(name))
+                self.open_run_at(Path::new(name))
             }
             [] => Err(RecordError::UnknownRun(self.explain_not_found(name, &runs))),
             _ => {
@@ -128,6 +129,35 @@ impl RunStore {
             }
         }
         all
+    }
+
+    fn open_run_at(&self, path: &Path) -> Result<RecordedRun, RecordError> {
+        // The folder's real name is the run's id, also if the path ends in `.` or a link.
+        let dir = path.canonicalize().map_err(|why| RecordError::Io {
+            path: path.to_owned(),
+            why,
+        })?;
+        // The user may also name the log itself.
+        let dir = match dir.parent() {
+            Some(parent)
+                if dir.is_file() && dir.file_name().is_some_and(|name| name == EVENTS_FILE) =>
+            {
+                parent.to_owned()
+            }
+            _ => dir,
+        };
+        let name = dir.file_name().and_then(|name| name.to_str());
+        match name {
+            Some(name) if dir.join(EVENTS_FILE).is_file() => Ok(RecordedRun {
+                id: RunId(name.to_owned()),
+                dir,
+                key: self.key.clone(),
+            }),
+            _ => Err(RecordError::NotARun {
+                path: path.to_owned(),
+                why: format!("it holds no {EVENTS_FILE}"),
+            }),
+        }
     }
 
     fn explain_not_found(&self, name: &str, runs: &[RecordedRun]) -> String {
@@ -197,34 +227,6 @@ fn find_nth_newest(
     }))
 }
 
-fn open_run_at(path: &Path) -> Result<RecordedRun, RecordError> {
-    // The folder's real name is the run's id, also if the path ends in `.` or a link.
-    let dir = path.canonicalize().map_err(|why| RecordError::Io {
-        path: path.to_owned(),
-        why,
-    })?;
-    // The user may also name the log itself.
-    let dir = match dir.parent() {
-        Some(parent)
-            if dir.is_file() && dir.file_name().is_some_and(|name| name == EVENTS_FILE) =>
-        {
-            parent.to_owned()
-        }
-        _ => dir,
-    };
-    let name = dir.file_name().and_then(|name| name.to_str());
-    match name {
-        Some(name) if dir.join(EVENTS_FILE).is_file() => Ok(RecordedRun {
-            id: RunId(name.to_owned()),
-            dir,
-        }),
-        _ => Err(RecordError::NotARun {
-            path: path.to_owned(),
-            why: format!("it holds no {EVENTS_FILE}"),
-        }),
-    }
-}
-
 /// Returns the time at the beginning of a run's folder name, if there is one.
 fn parse_timestamp(id: &RunId) -> Option<&str> {
     let stamp = id.0.get(..16)?;
@@ -276,6 +278,7 @@ mod tests {
             RunStore {
                 dir: self.0.path().join("runs"),
                 extra_dirs: Vec::new(),
+                key: None,
             }
         }
 

@@ -17,6 +17,8 @@ use tokio::sync::mpsc;
 use super::blobs::BlobWriter;
 use super::disk::{Disk, LockGuard, LogFile, write_all};
 use super::failure::RecordingFailure;
+use super::lines::finish_line;
+use super::seal::{LogSigner, RecordKey};
 use super::sync_timer::SyncTimer;
 use super::{EVENTS_FILE, MAX_FACT_BYTES, RecordError, lock};
 use crate::clock::Clock;
@@ -43,6 +45,7 @@ impl StartedLog {
         header: RedactedEvent,
         texts: &[Cow<'_, str>],
         clock: Arc<dyn Clock>,
+        key: Option<RecordKey>,
     ) -> Result<Self, RecordError> {
         let path = dir.join(EVENTS_FILE);
         // Redaction replaces a header that it breaks with a note, and a log without a header cannot be read.
@@ -79,6 +82,7 @@ impl StartedLog {
             seq: 0,
             last_at: Millis(0),
             lines: Vec::with_capacity(64 << 10),
+            signer: key.map(LogSigner::new),
             unsynced: false,
             last_sync: None,
             failure,
@@ -115,6 +119,8 @@ pub(super) struct LogWriter {
     last_at: Millis,
     /// The lines to write.
     lines: Vec<u8>,
+    /// The signer of results; `None` if the installation has no secret.
+    signer: Option<LogSigner>,
     unsynced: bool,
     last_sync: Option<Millis>,
     pub(super) failure: Arc<RecordingFailure>,
@@ -198,14 +204,17 @@ impl LogWriter {
         let RedactedEvent { kind, json } = fit_to_line(envelope);
         let seq = self.seq;
         self.seq += 1;
-        self.lines.reserve(json.len() + 64);
+        self.lines.reserve(json.len() + 160);
+        let start = self.lines.len();
         let _a_vec_takes_all = write!(
             self.lines,
             r#"{{"seq":{seq},"at":{},"kind":"#,
             self.last_at.0
         );
         self.lines.extend_from_slice(json.as_bytes());
-        self.lines.extend_from_slice(b"}\n");
+        let signer = self.signer.as_mut();
+        let mac = signer.and_then(|signer| signer.sign(&kind, &self.lines[start..]));
+        finish_line(&mut self.lines, start, mac);
         events.push(RunEvent {
             seq,
             at: self.last_at,

@@ -39,6 +39,7 @@ mod plan;
 mod prepare;
 mod preview;
 mod prompts;
+mod record_key;
 pub mod robustness;
 mod start;
 
@@ -66,6 +67,7 @@ pub use plan::filter::{DecisionFilter, FilterCandidate, FilterError};
 pub(crate) use plan::filter::{FilterWord, split_words};
 pub use preview::{CostRange, JudgePreview, RunPreview, TokenEstimate, preview_run};
 pub use prompts::{RenderedPrompt, render_prompts};
+pub use record_key::find_record_key;
 pub use start::start_run;
 
 use crate::event::{ParentRun, RunTotals};

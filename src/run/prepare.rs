@@ -24,6 +24,7 @@ use crate::run::judges::{self, BuiltJudges, JudgeBuildCx};
 use crate::run::past::resume::{ResumeFeed, ResumedRun};
 use crate::run::past::verdict_cache::RecordedVerdictCache;
 use crate::run::plan::{NoPastOutcomes, PastOutcomes, RunPlan};
+use crate::run::record_key::find_record_key;
 use crate::tools::ToolSet;
 use crate::transcript::TranscriptError;
 use crate::workspace::{Env, Workspace, data_dir, load_or_create_installation_secret};
@@ -95,6 +96,7 @@ impl RunDraft {
         let store = RunStore {
             dir: workspace.runs.clone(),
             extra_dirs: workspace.extra_run_folders.clone(),
+            key: find_record_key(env),
         };
         // Step: read the old run, if this run resumes one.
         let resumed = match &options.resume {

@@ -17,6 +17,7 @@ use crate::run::execute::merge_window::MergeWindow;
 use crate::run::execute::tally::RunTally;
 use crate::run::inputs::feed::TranscriptFeed;
 use crate::run::prepare::{PreparedRun, prepare_run};
+use crate::run::record_key::find_or_create_record_key;
 use crate::workspace::{Env, Workspace};
 
 /// Starts a run in the current runtime.
@@ -61,6 +62,7 @@ pub async fn start_run(
         &texts,
         Arc::new(redactor),
         Arc::clone(&clock),
+        find_or_create_record_key(env),
     )?;
     let cancel = CancellationToken::new();
     let core = Arc::new(RunCx {

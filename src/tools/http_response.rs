@@ -62,6 +62,7 @@ pub(super) async fn read_tool_response(
         raw: Some(stored),
         content_type,
         hidden: shown.hidden_chars,
+        data_version: None,
         transient: false,
     })
 }

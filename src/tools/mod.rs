@@ -66,6 +66,12 @@ pub trait Tool: Send + Sync {
     fn secrets_outside_digest(&self) -> Vec<(String, String)> {
         Vec::new()
     }
+
+    /// Returns the version of the local data that the tool reads, if dicta can tell one version from another. The
+    /// verdict cache uses no verdict that rests on another version.
+    fn data_version(&self) -> Option<Digest> {
+        None
+    }
     /// Returns true if a call changes nothing. dicta then retries a transient failure once.
     fn is_read_only(&self) -> bool {
         true

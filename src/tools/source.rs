@@ -86,6 +86,11 @@ pub trait ToolExecutor: Send + Sync {
     fn secrets_outside_digest(&self) -> Vec<(String, String)> {
         Vec::new()
     }
+
+    /// Returns the version of the local data that a call would read now ([`crate::tools::Tool::data_version`]).
+    fn data_version(&self) -> Option<Digest> {
+        None
+    }
     /// Returns true if a call changes nothing.
     fn is_read_only(&self) -> bool;
     /// Returns the source's own name of the tool, if the source declares tools itself. A tool without `parameters`,

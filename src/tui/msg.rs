@@ -21,7 +21,7 @@ use crate::diag::Diagnostic;
 use crate::event::{EventKind, RunEvent};
 use crate::handlers::TranscriptSpan;
 use crate::model::{Blob, RunId, TranscriptRef};
-use crate::record::NewestVerdicts;
+use crate::record::{LogIntegrity, NewestVerdicts};
 use crate::run::RunPreview;
 use crate::theme::Role;
 use crate::workspace::Workspace;
@@ -156,6 +156,7 @@ pub(crate) enum Msg {
         dir: PathBuf,
         log: Result<Arc<Vec<RunEvent>>, TaskFailure>,
         warnings: Vec<String>,
+        integrity: LogIntegrity,
     },
     /// The search for available judges ended.
     JudgesFound {

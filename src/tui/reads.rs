@@ -48,8 +48,8 @@ fn search_recorded_cell(
     // The cell is folded as cell 0 of a state of its own, so memory does not grow with the run's other cells.
     let mut state = RunState::default();
     let mut found: Option<(CellIx, TranscriptRef)> = None;
-    let events = run.events().map_err(TaskFailure::new)?;
-    for (at, event) in events.enumerate() {
+    let mut events = run.events().map_err(TaskFailure::new)?;
+    for (at, event) in (&mut events).enumerate() {
         // The check takes an atomic load, but not for each event of a long log.
         if at % EVENTS_PER_CHECK == EVENTS_PER_CHECK - 1 && outdated() {
             return Ok(None);
@@ -121,6 +121,7 @@ fn search_recorded_cell(
     let header = *state
         .header
         .ok_or_else(|| TaskFailure::new(format!("the log of run {letters} has no header")))?;
+    let notes = state.notes.into_iter().map(|note| note.text);
     Ok(Some(RecordedCell {
         run: run.id.clone(),
         cell,
@@ -129,7 +130,7 @@ fn search_recorded_cell(
         state: state.cells.pop().unwrap_or_default(),
         // The state contains only this cell, so all of its notes belong to it.
         transcript,
-        notes: state.notes.into_iter().map(|note| note.text).collect(),
+        notes: notes.chain(events.integrity().explain()).collect(),
         dir: run.dir.clone(),
     }))
 }

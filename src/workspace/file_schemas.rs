@@ -132,6 +132,16 @@ pub fn event_schema() -> Value {
                     {"type": "string"},
                 ],
             },
+            "mac": {
+                "type": "string",
+                "pattern": "^[0-9a-f]{64}$",
+                "description": "On the header, the plan and results: a checksum that only the installation that recorded the run can compute.",
+            },
+            "crc": {
+                "type": "string",
+                "pattern": "^[0-9a-f]{8}$",
+                "description": "The CRC-32 of the line before `,\"crc\"`. Absent before format 1.4.",
+            },
         },
         "required": ["seq", "at", "kind"],
     })

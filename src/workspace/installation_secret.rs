@@ -13,7 +13,7 @@ use crate::model::InstallationSecret;
 ///
 /// If two processes create it at once, one wins and both use its secret.
 pub fn load_or_create_installation_secret(path: &Path) -> io::Result<InstallationSecret> {
-    match load(path) {
+    match load_installation_secret(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         // Any error except "not found" must not lead to a new secret: it would change every delimiter.
         done => return done,
@@ -35,12 +35,15 @@ pub fn load_or_create_installation_secret(path: &Path) -> io::Result<Installatio
     match file.persist_noclobber(path) {
         Ok(_) => Ok(InstallationSecret::new(bytes)),
         // Another process was faster, so use its secret.
-        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => load(path),
+        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => {
+            load_installation_secret(path)
+        }
         Err(error) => Err(error.error),
     }
 }
 
-fn load(path: &Path) -> io::Result<InstallationSecret> {
+/// Reads the secret at `path`.
+pub fn load_installation_secret(path: &Path) -> io::Result<InstallationSecret> {
     let bytes = fs::read(path)?;
     let bytes = bytes.try_into().map_err(|_| {
         let why = format!(

@@ -55,7 +55,7 @@ pub use google::{
     load_google_credentials,
 };
 pub use init::{InitError, init};
-pub use installation_secret::load_or_create_installation_secret;
+pub use installation_secret::{load_installation_secret, load_or_create_installation_secret};
 pub use judge_names::JudgeNames;
 pub use label_author::find_label_author;
 pub use labels::LabelPlace;

@@ -127,3 +127,49 @@ fn themes_command_lists_themes_and_prints_their_files() {
         "dicta: unknown theme `drak`; did you mean `dark`?\n"
     );
 }
+
+/// Returns the number of results that another run provided.
+fn cached_results(run: &std::process::Output) -> usize {
+    let rows = rows(run);
+    let results = rows.iter().filter(|row| row["type"] == "result");
+    results.filter(|row| row["cached"] == true).count()
+}
+
+#[test]
+fn changed_and_foreign_runs_are_marked_and_never_cached() {
+    let test_dir = TestDir::new();
+    test_dir.workspace(RULES, JUDGED);
+    let run = |data: &str| {
+        let data = test_dir.path().join(data);
+        let args = ["run", "-q", "--format", "jsonl"];
+        let run = test_dir.command(&args).env("DICTA_DATA_DIR", data).output();
+        run.expect("the program runs")
+    };
+    run(".data");
+    assert_eq!(cached_results(&run(".data")), 2);
+    let marks = || text(&test_dir.dicta(&["runs"]).stdout);
+    assert!(!marks().contains("damaged"), "{}", marks());
+    // The second installation shares the runs, for example through a repository.
+    assert_eq!(cached_results(&run("other")), 0);
+    assert_eq!(
+        marks().matches("recorded elsewhere").count(),
+        1,
+        "{}",
+        marks()
+    );
+
+    let logs = std::fs::read_dir(test_dir.path().join("runs")).expect("runs");
+    for log in logs.flatten().map(|run| run.path().join("events.jsonl")) {
+        let text = std::fs::read_to_string(&log).expect("a log");
+        let forged = text.replace(r#""outcome":"pass""#, r#""outcome":"fail""#);
+        assert_ne!(forged, text);
+        std::fs::write(&log, forged).expect("written");
+    }
+    assert_eq!(marks().matches("damaged").count(), 3, "{}", marks());
+    let show = test_dir.dicta(&["show", "@"]);
+    let notes = text(&show.stderr);
+    assert!(notes.contains("its checksum does not match"), "{notes}");
+    assert!(notes.contains("the log is damaged"), "{notes}");
+    let again = run(".data");
+    assert_eq!((again.status.code(), cached_results(&again)), (Some(0), 0));
+}

@@ -88,6 +88,7 @@ async fn cut_log_on_disk_is_an_interrupted_run() {
     let store = RunStore {
         dir: runs.path().to_owned(),
         extra_dirs: Vec::new(),
+        key: None,
     };
     let run = store.resolve("kvqa").expect("the letters name it");
     let log = run.read_log().expect("readable");
@@ -159,6 +160,7 @@ fn store(runs: &Path) -> RunStore {
     RunStore {
         dir: runs.to_owned(),
         extra_dirs: Vec::new(),
+        key: None,
     }
 }
 

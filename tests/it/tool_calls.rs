@@ -321,3 +321,39 @@ fn changed_statement_is_judged_again_and_an_unchanged_one_is_cached() {
     let before = server.requests().len();
     assert_eq!(asked(), before);
 }
+
+fn run_with_cache(test_dir: &TestDir) {
+    let out = test_dir.dicta(&["run", "-q"]);
+    assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
+}
+
+fn passes() -> Reply {
+    Reply::verdict(json!({"citations": [], "reasoning": "seen", "passed": true, "score": 1.0}))
+}
+
+#[test]
+fn verdict_is_cached_until_the_database_changes() {
+    let call = || Reply::raw_call("order", r#"{"id":1}"#);
+    let (test_dir, server) = test_dir(Dialect::Openai, vec![call(), passes(), call()]);
+    run_with_cache(&test_dir);
+    assert_eq!(server.requests().len(), 2);
+    run_with_cache(&test_dir);
+    assert_eq!(server.requests().len(), 2, "the file is unchanged");
+    let path = test_dir.path().join("shop.db");
+    let file = std::fs::File::options().write(true).open(path);
+    let file = file.expect("there");
+    let written = file.metadata().and_then(|meta| meta.modified());
+    let later = written.expect("a time") + std::time::Duration::from_millis(1);
+    file.set_modified(later).expect("ours");
+    run_with_cache(&test_dir);
+    assert_eq!(server.requests().len(), 4, "the judge reads the file again");
+}
+
+#[test]
+fn verdict_after_a_failed_call_is_judged_again() {
+    let call = || Reply::raw_call("fails", r#"{"text":"no JSON"}"#);
+    let (test_dir, server) = test_dir(Dialect::Openai, vec![call(), passes(), call()]);
+    run_with_cache(&test_dir);
+    run_with_cache(&test_dir);
+    assert_eq!(server.requests().len(), 4, "the tool may work now");
+}

@@ -136,9 +136,10 @@ fn tool_fact() -> impl Strategy<Value = ToolFact> {
         any::<(bool, u64, bool, u64)>(),
         option::of(blob()),
         option::of(text()),
+        option::of(digest()),
     )
         .prop_map(
-            |(text, (is_error, bytes, truncated, hidden), raw, content_type)| {
+            |(text, (is_error, bytes, truncated, hidden), raw, content_type, data_version)| {
                 RecordedToolResponse {
                     text,
                     is_error,
@@ -147,6 +148,7 @@ fn tool_fact() -> impl Strategy<Value = ToolFact> {
                     raw,
                     content_type,
                     hidden,
+                    data_version,
                 }
             },
         );

@@ -165,6 +165,7 @@ fn answer(source: ToolResponseSource, is_error: bool, took: u64) -> ToolFact {
         raw: None,
         content_type: None,
         hidden: 0,
+        data_version: None,
     };
     let elapsed = Millis(took);
     ToolFact::Finished {

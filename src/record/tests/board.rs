@@ -2,10 +2,13 @@
 
 use std::path::Path;
 
-use super::samples::{called, end, ended, planned, record, settled, started};
-use crate::event::{EventKind, GateRelease, RunHeader, ToolFact, ToolResponseSource};
+use super::reader::{reseal, seal};
+use super::samples::{
+    called, end, ended, failed, key, planned, record, rejected, settled, started,
+};
+use crate::event::{EventKind, FROZEN_RULE, GateRelease, RunHeader, ToolFact, ToolResponseSource};
 use crate::model::{CellIx, CellResult, Digest, Outcome, RawJson, RunId};
-use crate::record::{CacheIndex, EvidenceUsed, NewestVerdicts, RecordedRun, RunStore};
+use crate::record::{CacheIndex, EvidenceUsed, NewestVerdicts, RecordKey, RecordedRun, RunStore};
 
 const FIRST: &str = "20260101T000000Z-aaaa";
 const SECOND: &str = "20260102T000000Z-bbbb";
@@ -15,6 +18,7 @@ fn stored(runs: &Path) -> Vec<RecordedRun> {
     RunStore {
         dir: runs.to_owned(),
         extra_dirs: Vec::new(),
+        key: Some(key()),
     }
     .runs()
 }
@@ -147,7 +151,7 @@ async fn edited_cells_enter_neither_results_nor_cache_nor_evidence() {
     assert!(verdicts.get("u/r/plain").is_none());
     let (cache, _) = CacheIndex::read(std::slice::from_ref(&run));
     let known =
-        ["a", "b", "c", "d"].map(|key| cache.get(&Digest::hash_bytes(key.as_bytes())).is_some());
+        ["a", "b", "c", "d"].map(|name| cache.get(&Digest::hash_bytes(name.as_bytes())).is_some());
     assert_eq!(known, [true, false, false, false]);
     assert_eq!(run.recorded_calls().expect("a log"), []);
 }
@@ -210,8 +214,57 @@ async fn cache_has_the_newest_verdict_per_key_with_its_evidence() {
         tool_digest: Some(Digest::hash_bytes(b"decl")),
         canonical_args: RawJson::parse(r#"{"url":"u"}"#).expect("valid"),
         response_digest: Digest::hash_bytes(b"new page"),
+        data_version: None,
+        is_missing: false,
     };
     assert_eq!(entry.evidence, [used]);
+}
+
+#[tokio::test]
+async fn verdict_that_rests_on_a_failed_tool_call_is_not_cached() {
+    let runs = tempfile::tempdir().expect("a folder");
+    let ok = || called(1, 1, r#"{"url":"u"}"#, "page", ToolResponseSource::Live);
+    let frozen = ToolResponseSource::Frozen {
+        run: RunId(FIRST.to_owned()),
+    };
+    for (id, calls, cached) in [
+        (FIRST, [failed(1, 0, ToolResponseSource::Live), ok()], false),
+        (SECOND, [failed(1, 0, frozen), ok()], false),
+        (THIRD, [rejected(1, 0, "seen"), ok()], true),
+    ] {
+        let mut kinds = vec![planned("t", 0), started(1, id)];
+        kinds.extend(calls.into_iter().flatten());
+        kinds.extend([ended(1, Outcome::Fail), end()]);
+        record(runs.path(), id, kinds).await;
+        let (cache, _) = CacheIndex::read(&stored(runs.path()));
+        let judged = Digest::hash_bytes(id.as_bytes());
+        assert_eq!(cache.get(&judged).is_some(), cached, "{id}");
+    }
+}
+
+#[tokio::test]
+async fn call_without_recorded_response_is_evidence_of_that_lack() {
+    let runs = tempfile::tempdir().expect("a folder");
+    let mut kinds = vec![planned("t", 0), started(1, "key")];
+    kinds.extend(rejected(1, 0, FROZEN_RULE));
+    kinds.extend([ended(1, Outcome::Fail), end()]);
+    let (run, _) = record(runs.path(), FIRST, kinds).await;
+    let (cache, _) = CacheIndex::read(std::slice::from_ref(&run));
+    let entry = cache.get(&Digest::hash_bytes(b"key")).expect("judged");
+    let missing = EvidenceUsed {
+        tool: "fetch_url".to_owned(),
+        tool_digest: Some(Digest::hash_bytes(b"decl")),
+        canonical_args: RawJson::parse("{}").expect("valid"),
+        response_digest: Digest::hash_bytes(b"Error: frozen"),
+        data_version: None,
+        is_missing: true,
+    };
+    assert_eq!(entry.evidence, [missing]);
+    assert_eq!(
+        run.recorded_calls().expect("a log"),
+        [],
+        "it is no response"
+    );
 }
 
 #[tokio::test]
@@ -308,4 +361,88 @@ async fn verdict_confirmation_is_not_evidence() {
         .get(&Digest::hash_bytes(b"key"))
         .expect("judged before");
     assert_eq!(entry.evidence.len(), 1, "{:?}", entry.evidence);
+}
+
+/// Records a run with two judged cells with one tool call each, and a check. The keys are the names of the cells.
+async fn judged_twice(runs: &Path, id: &str, outcome: Outcome) -> RecordedRun {
+    let mut kinds = vec![planned("t", 0), planned("u", 2), settled(0, Outcome::Pass)];
+    for (cell, name) in [(1, "t"), (3, "u")] {
+        kinds.push(started(cell, name));
+        kinds.extend(called(cell, 0, "{}", "the page", ToolResponseSource::Live));
+        kinds.push(resumed(cell, "go"));
+        kinds.push(ended(cell, outcome));
+    }
+    kinds.push(end());
+    record(runs, id, kinds).await.0
+}
+
+#[tokio::test]
+async fn cache_uses_no_record_that_was_changed_or_written_elsewhere() {
+    let runs = tempfile::tempdir().expect("a folder");
+    let run = judged_twice(runs.path(), FIRST, Outcome::Fail).await;
+    let other = judged_twice(runs.path(), SECOND, Outcome::Pass).await;
+    let read =
+        |run: &RecordedRun| std::fs::read_to_string(run.dir.join("events.jsonl")).expect("a log");
+    let (text, other_text) = (read(&run), read(&other));
+    let lines: Vec<&str> = text.lines().collect();
+    let line_with = |from: &str, what: &str| {
+        let found = from.lines().position(|line| line.contains(what));
+        found.unwrap_or_else(|| panic!("no line has {what}"))
+    };
+    let result = line_with(&text, r#"{"cell_finished":{"cell":1"#);
+    let (plan, response) = (
+        line_with(&text, "cells_planned"),
+        line_with(&text, "the page"),
+    );
+    let edit = |old: &str, new: &str| {
+        let edited = text.replacen(old, new, 1);
+        assert_ne!(edited, text, "{old}");
+        edited
+    };
+    let without = |at: usize| {
+        let mut rest = lines.clone();
+        rest.remove(at);
+        rest.join("\n") + "\n"
+    };
+    let spliced = {
+        let mut all = lines.clone();
+        all[result] = other_text.lines().nth(result).expect("the same layout");
+        all.join("\n") + "\n"
+    };
+    let pass = edit(r#""outcome":"fail""#, r#""outcome":"pass""#);
+    let page = edit("the page", "the mage");
+    let redirected = edit(r#""fetch_url""#, r#""fetch_any""#);
+    for (what, log, expected) in [
+        ("unchanged", text.clone(), [true, true]),
+        ("a damaged result", pass.clone(), [false, true]),
+        ("a forged result", reseal(&pass), [false, true]),
+        ("a forged tool response", reseal(&page), [false, true]),
+        ("a lost tool response", without(response), [false, true]),
+        (
+            "a lost release",
+            without(line_with(&text, "resumed")),
+            [false, true],
+        ),
+        ("a lost result", without(result), [false, true]),
+        ("a lost plan", without(plan), [false, true]),
+        ("a result of another run", spliced, [false, true]),
+        ("a forged header", reseal(&redirected), [false, false]),
+        ("no keyed checksums", seal(&text), [false, false]),
+    ] {
+        std::fs::write(run.dir.join("events.jsonl"), log).expect("written");
+        let (cache, problems) = CacheIndex::read(std::slice::from_ref(&run));
+        assert_eq!(problems, [""; 0], "{what}");
+        let known =
+            ["t", "u"].map(|name| cache.get(&Digest::hash_bytes(name.as_bytes())).is_some());
+        assert_eq!(known, expected, "{what}");
+    }
+    std::fs::write(run.dir.join("events.jsonl"), &text).expect("written");
+    for foreign in [None, Some(RecordKey::derive(&[6; 32]))] {
+        let run = RecordedRun {
+            key: foreign,
+            ..run.clone()
+        };
+        let (cache, _) = CacheIndex::read(&[run]);
+        assert!(cache.is_empty());
+    }
 }

@@ -8,7 +8,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::samples::{end, ended, header, planned, settled, started};
+use super::samples::{end, ended, header, key, planned, settled, started};
 use crate::clock::{Clock, FakeClock};
 use crate::event::{EventKind, RunEvent};
 use crate::model::{Blob, Digest, Millis, Outcome};
@@ -198,7 +198,15 @@ async fn a_run_on(disk: &FaultyDisk) -> (Vec<RunEvent>, Result<(), RecordError>,
     let on: Arc<dyn Clock> = Arc::new(clock.clone());
     let runs = Path::new(RUNS);
     let on_disk: Arc<dyn Disk> = Arc::new(disk.clone());
-    let begun = Recorder::start_on_disk(&on_disk, runs, header(ID), &[], Arc::default(), on);
+    let begun = Recorder::start_on_disk(
+        &on_disk,
+        runs,
+        header(ID),
+        &[],
+        Arc::default(),
+        on,
+        Some(key()),
+    );
     let begun = match begun {
         Ok(begun) => begun,
         Err(error) => return (Vec::new(), Err(error), true),
@@ -336,6 +344,7 @@ async fn power_loss_loses_at_most_one_second() {
         &[],
         Arc::default(),
         on,
+        Some(key()),
     );
     let mut begun = begun.expect("a sound disk");
     begun.events.recv().await.expect("the header");

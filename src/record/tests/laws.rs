@@ -7,7 +7,9 @@ use crate::clock::{Clock as _, FakeClock};
 use crate::event::laws::{kind, numbered, run};
 use crate::event::{EventKind, RunEvent, RunState};
 use crate::model::Millis;
-use crate::record::{PlaybackSpeed, PlaybackStep, Player, SeekResult, play_events};
+use crate::record::{
+    LogIntegrity, LogOrigin, PlaybackSpeed, PlaybackStep, Player, SeekResult, play_events,
+};
 
 const ID: &str = "20260101T000000Z-kvqa";
 
@@ -46,6 +48,7 @@ proptest! {
         let (run, live) = block_on(record(runs.path(), ID, kinds.clone()));
         let log = run.read_log().expect("a log");
         prop_assert_eq!(&log.warnings, &Vec::<String>::new());
+        prop_assert_eq!(log.integrity, LogIntegrity { origin: LogOrigin::Own, damaged: 0, altered: 0 });
         prop_assert_eq!(&log.events, &live);
         prop_assert_eq!(live.len(), kinds.len() + 1);
         prop_assert!(live.iter().skip(1).map(|e| &e.kind).eq(&kinds));

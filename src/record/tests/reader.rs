@@ -6,6 +6,8 @@ use std::path::Path;
 use super::samples::{end, planned, record, settled};
 use crate::event::{EventKind, EventTag, RunEvent};
 use crate::model::{CellIx, Outcome};
+use crate::record::lines::{LineParts, finish_line};
+use crate::record::seal::{LogIntegrity, LogOrigin, RecordKey, RecordMac};
 use crate::record::{
     EVENTS_FILE, LogEnding, MAX_FACT_BYTES, RecordError, RecordedRun, RunLog, parse_log,
 };
@@ -28,6 +30,34 @@ async fn log_of(notes: usize) -> (Vec<u8>, Vec<RunEvent>, RecordedRun, tempfile:
     let (run, shown) = record(runs.path(), ID, kinds).await;
     let bytes = std::fs::read(run.dir.join(EVENTS_FILE)).expect("a log");
     (bytes, shown, run, runs)
+}
+
+/// Returns the lines with correct checksums and without keyed ones, as another program could write them.
+pub(super) fn seal(text: &str) -> String {
+    let mut out = Vec::new();
+    for line in text.lines() {
+        let parts = LineParts::split(line.as_bytes(), RecordMac::DIGITS);
+        let body = match parts.is_intact {
+            Some(_) => parts.body,
+            None => &line.as_bytes()[..line.len() - 1],
+        };
+        let start = out.len();
+        out.extend_from_slice(body);
+        finish_line(&mut out, start, None::<RecordMac>);
+    }
+    String::from_utf8(out).expect("text")
+}
+
+/// Returns the lines with correct checksums and with the keyed ones that they have.
+pub(super) fn reseal(text: &str) -> String {
+    let mut out = Vec::new();
+    for line in text.lines() {
+        let parts = LineParts::split(line.as_bytes(), RecordMac::DIGITS);
+        let start = out.len();
+        out.extend_from_slice(parts.body);
+        finish_line(&mut out, start, parts.mac.and_then(RecordMac::parse));
+    }
+    String::from_utf8(out).expect("text")
 }
 
 fn breaks(bytes: &[u8]) -> usize {
@@ -89,14 +119,17 @@ async fn foreign_line_is_skipped_with_a_warning() {
     let (bytes, events, ..) = log_of(1).await;
     let huge = [
         b"[\"",
-        "x".repeat(MAX_FACT_BYTES + 300).as_bytes(),
+        "x".repeat(MAX_FACT_BYTES + 600).as_bytes(),
         b"\"]\n",
     ]
     .concat();
     let deep = [&b"[".repeat(100_000)[..], b"\n"].concat();
     for (line, told) in [
         (&b"hello\n"[..], "line 2: left out: it isn't an event"),
-        (b"{\"seq\":1}\n", "line 2: left out: it isn't an event"),
+        (
+            b"{\"seq\":1}\n",
+            "line 2: left out: it has no checksum, so it is damaged",
+        ),
         (b"\xff\xfe{}\n", "line 2: left out: it is not UTF-8"),
         (b"\0\0\0\0\n", "line 2: left out: it isn't an event"),
         (&deep, "line 2: left out: it isn't an event"),
@@ -126,6 +159,15 @@ async fn damaged_byte_affects_only_its_event() {
             continue;
         };
         let line = line_of(at);
+        // No record is read with other content than it was written with.
+        for event in &log.events {
+            assert!(
+                events.contains(event),
+                "byte {at} changed event {}",
+                event.seq
+            );
+        }
+        assert!(!log.warnings.is_empty(), "byte {at} is not reported");
         // A lost line break damages the two records around it; other damage affects one record.
         let near = |event: &RunEvent| event.seq == line as u64 || event.seq == line as u64 + 1;
         for event in events.iter().filter(|event| !near(event)) {
@@ -167,7 +209,7 @@ async fn newer_major_version_is_refused_and_newer_minor_is_read() {
     let text = String::from_utf8(bytes).expect("text");
     let newer = text.replacen(r#""major":1"#, r#""shape":{},"major":2"#, 1);
     assert!(matches!(
-        read(newer),
+        read(seal(&newer)),
         Err(RecordError::NewerFormat {
             major: 2,
             known: 1,
@@ -180,13 +222,15 @@ async fn newer_major_version_is_refused_and_newer_minor_is_read() {
         Err(RecordError::NewerFormat { major: 9, .. })
     ));
 
-    let minor = text.replacen(r#""minor":1"#, r#""minor":7"#, 1).replacen(
+    let minor = text.replacen(r#""minor":4"#, r#""minor":7"#, 1).replacen(
         r#""demo":"#,
         r#""moon":"full","demo":"#,
         1,
     );
     let moon = b"{\"seq\":1,\"at\":0,\"kind\":{\"moon_rose\":{\"phase\":0.5}}}\n";
-    let log = read(with_line(minor.as_bytes(), 1, moon)).expect("readable");
+    let minor = with_line(minor.as_bytes(), 1, moon);
+    let minor = seal(std::str::from_utf8(&minor).expect("text"));
+    let log = read(minor).expect("readable");
     assert!(
         matches!(&log.events[1].kind, EventKind::Unknown(raw) if raw.get().contains("moon_rose"))
     );
@@ -204,6 +248,7 @@ async fn file_without_events_is_not_a_run() {
     let run = RecordedRun {
         id: crate::model::RunId(ID.to_owned()),
         dir: dir.path().to_owned(),
+        key: None,
     };
     assert!(matches!(run.read_log(), Err(RecordError::Io { .. })));
     std::fs::write(dir.path().join(EVENTS_FILE), "").expect("written");
@@ -234,5 +279,106 @@ async fn unwanted_tags_are_skipped_without_other_changes() {
         some.ending(),
         LogEnding::Finished,
         "the end is seen all the same"
+    );
+}
+
+#[tokio::test]
+async fn changed_result_of_this_installation_is_kept_and_reported() {
+    let (bytes, events, run, _dir) = log_of(1).await;
+    let own = LogIntegrity {
+        origin: LogOrigin::Own,
+        damaged: 0,
+        altered: 0,
+    };
+    assert_eq!(run.read_log().expect("a log").integrity, own);
+    assert_eq!((own.mark(), own.explain()), (None, None));
+    let text = String::from_utf8(bytes).expect("text");
+    let forged = text.replacen(r#""outcome":"pass""#, r#""outcome":"fail""#, 1);
+    assert_ne!(forged, text);
+    let log_path = run.dir.join(EVENTS_FILE);
+
+    std::fs::write(&log_path, &forged).expect("written");
+    let log = run.read_log().expect("a log");
+    assert_eq!(log.events, [&events[..2], &events[3..]].concat());
+    assert_eq!(
+        log.warnings,
+        ["line 3: left out: its checksum does not match, so it is damaged"]
+    );
+    assert_eq!(log.integrity, LogIntegrity { damaged: 1, ..own });
+    assert_eq!(log.integrity.mark(), Some("damaged"));
+
+    std::fs::write(&log_path, reseal(&forged)).expect("written");
+    let log = run.read_log().expect("a log");
+    assert_eq!(log.events.len(), events.len(), "it stays readable");
+    let mut reader = run.events().expect("a log");
+    let mut changed = Vec::new();
+    while let Some(event) = reader.next() {
+        if reader.is_changed_event() {
+            changed.push(event.expect("readable").seq);
+        }
+    }
+    assert_eq!(changed, [2]);
+    assert_eq!(
+        log.warnings,
+        ["line 3: it was changed after dicta recorded it; the cache does not use it"]
+    );
+    assert_eq!(log.integrity, LogIntegrity { altered: 1, ..own });
+    assert_eq!(log.integrity.mark(), Some("changed"));
+
+    // Without the keyed checksum, a result is as suspicious as with a wrong one.
+    let unsigned: Vec<String> = text
+        .lines()
+        .enumerate()
+        .map(|(at, line)| {
+            if at == 2 {
+                seal(line)
+            } else {
+                format!("{line}\n")
+            }
+        })
+        .collect();
+    std::fs::write(&log_path, unsigned.concat()).expect("written");
+    let log = run.read_log().expect("a log");
+    assert_eq!(log.integrity, LogIntegrity { altered: 1, ..own });
+}
+
+#[tokio::test]
+async fn log_of_another_installation_and_of_an_earlier_version_is_marked_and_readable() {
+    let (bytes, events, run, _dir) = log_of(1).await;
+    let text = String::from_utf8(bytes).expect("text");
+    let integrity = |text: &str, key: Option<RecordKey>| {
+        std::fs::write(run.dir.join(EVENTS_FILE), text).expect("written");
+        let run = RecordedRun { key, ..run.clone() };
+        let log = run.read_log().expect("a log");
+        assert_eq!(log.events.len(), events.len());
+        // Only a changed record is a problem; the origin is a mark.
+        assert_eq!(log.warnings.len() as u64, log.integrity.altered);
+        log.integrity
+    };
+    let other = RecordKey::derive(&[6; 32]);
+    for key in [Some(other), None] {
+        let found = integrity(&text, key);
+        assert_eq!((found.origin, found.altered), (LogOrigin::Elsewhere, 0));
+        assert_eq!(found.mark(), Some("recorded elsewhere"));
+    }
+    let found = integrity(&seal(&text), run.key.clone());
+    assert_eq!((found.origin, found.altered), (LogOrigin::Unsigned, 0));
+    // The lines as versions before 1.4 wrote them.
+    let bare: String = text
+        .lines()
+        .map(|line| {
+            let parts = LineParts::split(line.as_bytes(), RecordMac::DIGITS);
+            format!("{}}}\n", std::str::from_utf8(parts.body).expect("text"))
+        })
+        .collect();
+    let found = integrity(&bare, run.key.clone());
+    assert_eq!(found.mark(), Some("changed"), "this format has checksums");
+    let old = bare.replacen(r#""minor":4"#, r#""minor":3"#, 1);
+    let found = integrity(&old, run.key.clone());
+    assert_eq!(found.mark(), Some("earlier version"));
+    assert!(
+        found
+            .explain()
+            .is_some_and(|why| why.contains("earlier version"))
     );
 }

@@ -14,7 +14,12 @@ use crate::model::{
     CallIx, CellIx, CellResult, Digest, JudgeConfig, Millis, Outcome, ProviderKind, RunId,
     TranscriptRef, TurnIx, WallTime,
 };
-use crate::record::{RecordedRun, Recorder};
+use crate::record::{RecordKey, RecordedRun, Recorder};
+
+/// The key of the installation that records these runs.
+pub(super) fn key() -> RecordKey {
+    RecordKey::derive(&[5; 32])
+}
 
 /// A header with one rubric `r`, a check `plain` (eval 0), a judged `asked` (eval 1), and a judge `j` with a tool.
 pub(super) fn header(run: &str) -> RunHeader {
@@ -113,6 +118,33 @@ pub(super) fn tool(cell: u32, nth: u16, fact: ToolFact) -> EventKind {
     }
 }
 
+/// Returns the events of a tool call that failed.
+pub(super) fn failed(cell: u32, nth: u16, source: ToolResponseSource) -> Vec<EventKind> {
+    let mut kinds = called(cell, nth, "{}", "Error: cannot connect", source);
+    for kind in &mut kinds {
+        if let EventKind::Tool {
+            fact: ToolFact::Finished { answer, .. },
+            ..
+        } = kind
+        {
+            answer.is_error = true;
+        }
+    }
+    kinds
+}
+
+/// Returns the events of a tool call that dicta rejected by a rule.
+pub(super) fn rejected(cell: u32, nth: u16, rule: &str) -> Vec<EventKind> {
+    let mut kinds = called(cell, nth, "{}", "", ToolResponseSource::Live);
+    kinds.truncate(1);
+    let fact = ToolFact::Rejected {
+        rule: rule.to_owned(),
+        text: format!("Error: {rule}"),
+    };
+    kinds.push(tool(cell, nth, fact));
+    kinds
+}
+
 /// Returns the events of an answered tool call.
 pub(super) fn called(
     cell: u32,
@@ -137,6 +169,7 @@ pub(super) fn called(
                 raw: None,
                 content_type: None,
                 hidden: 0,
+                data_version: None,
             },
             source,
             elapsed: Millis(3),
@@ -158,7 +191,8 @@ pub(super) async fn record(
 ) -> (RecordedRun, Vec<RunEvent>) {
     let clock: Arc<dyn Clock> = Arc::new(FakeClock::new());
     let started =
-        Recorder::start(runs, header(id), Arc::default(), clock).expect("an empty folder records");
+        Recorder::start_with_texts(runs, header(id), &[], Arc::default(), clock, Some(key()))
+            .expect("an empty folder records");
     let emitter = started.emitter;
     let sent = tokio::spawn(async move {
         for kind in kinds {
@@ -174,6 +208,7 @@ pub(super) async fn record(
     let run = RecordedRun {
         id: RunId(id.to_owned()),
         dir: started.dir,
+        key: Some(key()),
     };
     (run, shown)
 }

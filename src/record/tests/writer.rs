@@ -110,6 +110,7 @@ async fn run_is_running_until_its_recorder_finishes() {
     let store = RunStore {
         dir: runs.path().to_owned(),
         extra_dirs: Vec::new(),
+        key: None,
     };
     let run = store.resolve("@").expect("the run");
     let log = run.read_log().expect("a log");
@@ -146,6 +147,7 @@ fn start_log(runs: &Path) -> usize {
     let store = RunStore {
         dir: runs.to_owned(),
         extra_dirs: Vec::new(),
+        key: None,
     };
     let run = store.resolve("@").expect("the run");
     run.read_log().expect("a log").events.len()

@@ -243,6 +243,7 @@ mod tests {
                     raw: None,
                     content_type: None,
                     hidden: 0,
+                    data_version: None,
                 },
                 source: ToolResponseSource::Live,
                 elapsed: Millis(300),

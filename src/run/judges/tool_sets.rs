@@ -23,11 +23,33 @@ const MAX_OPEN_TIME: Millis = Millis::from_secs(90);
 
 /// The digests of all tools, by name. They identify recorded tool responses.
 #[derive(Debug, Clone, Default)]
-pub(in crate::run) struct ToolDigests(HashMap<String, Vec<Digest>>);
+pub(in crate::run) struct ToolDigests {
+    by_name: HashMap<String, Vec<Digest>>,
+    /// The versions of the local data that the tools read, by the tools' digests.
+    data_versions: HashMap<Digest, Digest>,
+}
 
 impl ToolDigests {
     pub(in crate::run) fn from_sets(sets: &[ToolSet]) -> Self {
-        sets.iter().flat_map(list_tool_digests).collect()
+        let mut all: Self = sets.iter().flat_map(list_tool_digests).collect();
+        for tool in sets.iter().flat_map(|set| &set.tools) {
+            if let Some(version) = tool.data_version() {
+                all.data_versions.insert(tool.digest(), version);
+            }
+        }
+        all
+    }
+
+    /// Returns the digests with the version of the data that one tool reads.
+    #[cfg(test)]
+    pub(in crate::run) fn with_data_version(mut self, tool: Digest, version: Digest) -> Self {
+        self.data_versions.insert(tool, version);
+        self
+    }
+
+    /// Returns the version of the local data that a tool reads, if it has one.
+    pub(in crate::run) fn data_version(&self, tool: &Digest) -> Option<&Digest> {
+        self.data_versions.get(tool)
     }
 
     /// Returns the tools of a name with a recorded digest; all tools of that name if the run recorded no digest.
@@ -36,7 +58,7 @@ impl ToolDigests {
         name: &str,
         then: Option<&'d Digest>,
     ) -> impl Iterator<Item = &'d Digest> {
-        let known = self.0.get(name).map_or(&[][..], Vec::as_slice);
+        let known = self.by_name.get(name).map_or(&[][..], Vec::as_slice);
         let same = move |digest: &&Digest| then.is_none_or(|then| then == *digest);
         // Without a recorded digest, the name alone identifies the tool.
         known.iter().filter(same)
@@ -52,7 +74,10 @@ impl FromIterator<(String, Digest)> for ToolDigests {
                 known.push(digest);
             }
         }
-        Self(all)
+        Self {
+            by_name: all,
+            data_versions: HashMap::new(),
+        }
     }
 }
 

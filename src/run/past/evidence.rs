@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::event::{BlobSource, RecordedToolResponse, StoredText};
 use crate::judge::{EvidenceKey, EvidenceMissPolicy, ReplayedEvidence};
-use crate::model::ToolResponse;
+use crate::model::{Digest, ToolResponse};
 use crate::record::{RecordedRun, RunStore};
 use crate::run::judges::tool_sets::ToolDigests;
 use crate::run::{RunError, RunUsageError};
@@ -44,6 +44,8 @@ fn find_evidence_run(store: &RunStore, root: &Path, frozen: &str) -> Result<Reco
 }
 
 /// Returns the tool responses of these runs. The first run with a response to a call provides it.
+///
+/// If `miss` allows live calls, a response that rests on another version of local data is left out: the call is free.
 pub(in crate::run) fn load_replayed_evidence(
     runs: &[RecordedRun],
     tools: &ToolDigests,
@@ -52,9 +54,10 @@ pub(in crate::run) fn load_replayed_evidence(
     let Some((first, rest)) = runs.split_first() else {
         return Err(RunUsageError::NoEvidenceRun.into());
     };
-    let mut evidence = ReplayedEvidence::new(first.id.clone(), read_responses(first, tools)?, miss);
+    let mut evidence =
+        ReplayedEvidence::new(first.id.clone(), read_responses(first, tools, miss)?, miss);
     for run in rest {
-        evidence.add_run(&run.id, read_responses(run, tools)?);
+        evidence.add_run(&run.id, read_responses(run, tools, miss)?);
     }
     Ok(evidence)
 }
@@ -63,13 +66,19 @@ pub(in crate::run) fn load_replayed_evidence(
 fn read_responses(
     run: &RecordedRun,
     tools: &ToolDigests,
+    miss: EvidenceMissPolicy,
 ) -> Result<Vec<(EvidenceKey, ToolResponse)>, RunError> {
     let blobs = run.blobs();
     let mut calls = Vec::new();
     for call in run.recorded_calls()? {
         // A tool that has changed since would return something else, so its responses do not count.
         let of_then = tools.find_matching(&call.tool, call.tool_digest.as_ref());
-        let mut same = of_then.peekable();
+        let is_current = |digest: &&Digest| {
+            let version = call.response.data_version.as_ref();
+            let now = tools.data_version(digest);
+            miss != EvidenceMissPolicy::Live || now.is_none_or(|now| version == Some(now))
+        };
+        let mut same = of_then.filter(is_current).peekable();
         if same.peek().is_none() {
             continue;
         }
@@ -103,6 +112,7 @@ fn read_response(
         raw: None,
         content_type: answered.content_type.clone(),
         hidden: answered.hidden,
+        data_version: answered.data_version.clone(),
         transient: false,
     })
 }

@@ -62,9 +62,13 @@ impl ResumedRun {
         let mut plan = RecordedPlan::default();
         let mut results: HashMap<CellIx, CellResult> = HashMap::new();
         let mut is_complete = false;
-        for event in run.events_with_tags(CARRIED_EVENT_TAGS)? {
+        let mut events = run.events_with_tags(CARRIED_EVENT_TAGS)?;
+        while let Some(event) = events.next() {
             let event = event?;
             match event.kind {
+                // The new run would sign a forged result, so its cell is judged again.
+                EventKind::CellsSettled(_) | EventKind::CellFinished { .. }
+                    if events.is_changed_event() => {}
                 EventKind::CellsSettled(settled) => {
                     results.extend(settled.into_iter().map(|cell| (cell.0, cell.1)));
                 }

@@ -6,7 +6,10 @@
 //! - With **recorded** tool responses, each call must have a recorded response with the same text.
 //! - With **live** tools, a judge must still have each tool, with the same declaration and behavior. dicta doesn't
 //!   fetch the pages again, because the cache exists to avoid that. The result names the run that fetched them;
-//!   `--refresh` judges again.
+//!   `--refresh` judges again. A local database is an exception: dicta compares its version at no cost.
+//!
+//! A verdict that rests on a failed tool call is never used: the tool may work now. A call without a recorded response
+//! counts as failed, except if the current recorded responses lack it, too.
 //!
 //! Results that a person changed are never used. Results other than verdicts and `not_applicable` aren't either.
 
@@ -63,7 +66,12 @@ impl RecordedVerdictCache {
             .tools
             .find_matching(&used.tool, used.tool_digest.as_ref());
         match &self.replayed_evidence {
-            None => same.next().is_some(),
+            // A local file that changed since gives another response.
+            None => {
+                !used.is_missing
+                    && same
+                        .any(|digest| self.tools.data_version(digest) == used.data_version.as_ref())
+            }
             Some(frozen) => same.any(|digest| {
                 // No cell of this run makes the look-up, so its number is one that no cell has.
                 let key = EvidenceKey::new(&used.tool, digest, &used.canonical_args);

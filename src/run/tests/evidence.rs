@@ -16,11 +16,16 @@ use crate::model::{
     CallIx, CellIx, CellResult, Digest, JudgeConfig, Millis, Outcome, ProviderKind, RunId,
     ToolDeclaration, TranscriptRef, TurnIx, Verdict, WallTime,
 };
-use crate::record::{CacheIndex, RecordedRun, Recorder, RunStore};
+use crate::record::{CacheIndex, RecordKey, RecordedRun, Recorder, RunStore};
 use crate::run::judges::pool::VerdictCache;
 use crate::run::judges::tool_sets::ToolDigests;
 use crate::run::past::evidence::load_replayed_evidence;
 use crate::run::past::verdict_cache::RecordedVerdictCache;
+
+/// The key of the installation that records these runs.
+fn key() -> RecordKey {
+    RecordKey::derive(&[5; 32])
+}
 
 fn decl(description: &str) -> ToolDeclaration {
     ToolDeclaration {
@@ -80,11 +85,23 @@ fn header(run: &str) -> RunHeader {
 
 /// Records a run in which a judge fetched a page, read `page` and passed the cell.
 async fn record(dir: &Path, run: &str, page: &str) -> RecordedRun {
-    let started = Recorder::start(
+    record_version(dir, run, page, None).await
+}
+
+/// As [`record`], with the version of the local data that the tool read.
+async fn record_version(
+    dir: &Path,
+    run: &str,
+    page: &str,
+    data_version: Option<Digest>,
+) -> RecordedRun {
+    let started = Recorder::start_with_texts(
         dir,
         header(run),
+        &[],
         Arc::new(Redactor::default()),
         Arc::new(FakeClock::new()),
+        Some(key()),
     )
     .expect("starts");
     drop(started.events);
@@ -108,6 +125,7 @@ async fn record(dir: &Path, run: &str, page: &str) -> RecordedRun {
         raw: None,
         content_type: None,
         hidden: 0,
+        data_version,
     };
     let received = ToolFact::Received {
         id: "c".into(),
@@ -164,6 +182,7 @@ async fn record(dir: &Path, run: &str, page: &str) -> RecordedRun {
     RecordedRun {
         id: RunId(run.into()),
         dir: dir.join(run),
+        key: Some(key()),
     }
 }
 
@@ -192,6 +211,7 @@ async fn cached_verdict_is_valid_while_its_tool_responses_are() {
     let store = RunStore {
         dir: runs,
         extra_dirs: Vec::new(),
+        key: Some(key()),
     };
     let now = tools("fetches");
     let of = |run: &RecordedRun| -> Option<Arc<dyn EvidenceStore>> {
@@ -205,9 +225,9 @@ async fn cached_verdict_is_valid_while_its_tool_responses_are() {
         Vec::new(),
         EvidenceMissPolicy::Live,
     )));
-    let (key, params) = (Digest::hash_bytes(b"key"), JudgedParams::default());
+    let (judged, params) = (Digest::hash_bytes(b"key"), JudgedParams::default());
     let found =
-        |cache: RecordedVerdictCache| cache.find(&key, &params).map(|result| result.outcome);
+        |cache: RecordedVerdictCache| cache.find(&judged, &params).map(|result| result.outcome);
     for (name, cache, expected) in [
         ("live", cache(&store, "fetches", None), true),
         (
@@ -236,12 +256,64 @@ async fn cached_verdict_is_valid_while_its_tool_responses_are() {
 }
 
 #[tokio::test]
+async fn cached_verdict_is_valid_only_for_the_version_of_the_local_data() {
+    let version = |text: &str| Some(Digest::hash_bytes(text.as_bytes()));
+    for (recorded, now, frozen, valid) in [
+        (version("a"), version("a"), None, true),
+        (version("a"), version("b"), None, false),
+        (version("a"), None, None, false),
+        (None, version("a"), None, false),
+        // Recorded responses replace the file, except if dicta may read the file.
+        (
+            version("a"),
+            version("b"),
+            Some(EvidenceMissPolicy::Error),
+            true,
+        ),
+        (
+            version("a"),
+            version("b"),
+            Some(EvidenceMissPolicy::Live),
+            false,
+        ),
+        (
+            version("a"),
+            version("a"),
+            Some(EvidenceMissPolicy::Live),
+            true,
+        ),
+    ] {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let run = "20260101T000000Z-aaaa";
+        let run = record_version(dir.path(), run, "page", recorded.clone()).await;
+        let store = RunStore {
+            dir: dir.path().to_owned(),
+            extra_dirs: Vec::new(),
+            key: Some(key()),
+        };
+        let mut digests = tools("fetches");
+        if let Some(now) = now.clone() {
+            digests = digests.with_data_version(decl("fetches").digest(), now);
+        }
+        let frozen = frozen.map(|miss| {
+            let answers = load_replayed_evidence(std::slice::from_ref(&run), &digests, miss);
+            Arc::new(answers.expect("readable")) as Arc<dyn EvidenceStore>
+        });
+        let mut cache = cache(&store, "fetches", frozen);
+        cache.tools = digests;
+        let found = cache.find(&Digest::hash_bytes(b"key"), &JudgedParams::default());
+        assert_eq!(found.is_some(), valid, "{recorded:?} {now:?}");
+    }
+}
+
+#[tokio::test]
 async fn cached_verdict_uses_current_bounds_and_names_its_run() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let run = record(dir.path(), "20261121T000000Z-aaaa", "page").await;
     let store = RunStore {
         dir: dir.path().to_owned(),
         extra_dirs: Vec::new(),
+        key: Some(key()),
     };
     let cache = cache(&store, "fetches", None);
     let params = JudgedParams {

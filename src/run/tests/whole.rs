@@ -68,6 +68,7 @@ impl TestFolder {
         RunStore {
             dir: self.dir.path().join("runs"),
             extra_dirs: Vec::new(),
+            key: crate::run::find_record_key(&self.env()),
         }
     }
 

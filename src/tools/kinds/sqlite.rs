@@ -6,6 +6,7 @@
 //! again, so that calls share nothing and can run in parallel.
 
 mod authorizer;
+mod data_version;
 mod execution;
 #[cfg(test)]
 mod tests;
@@ -141,6 +142,10 @@ impl ToolExecutor for SqliteTool {
         self.query.digest(&["sqlite", &self.source.path_as_written])
     }
 
+    fn data_version(&self) -> Option<Digest> {
+        data_version::read_data_version(self.source.path.as_deref()?)
+    }
+
     fn is_read_only(&self) -> bool {
         !self.source.writable
     }
@@ -167,9 +172,16 @@ impl SqliteTool {
     ) -> Result<ToolResponse, SqlFailure> {
         let (statement, values) = self.query.prepare_statement(prepared)?;
         let query = Arc::clone(&self.query);
-        execution::run_with_connection(&self.source, cx, move |db| {
+        // Read before the statement runs: if the file changes meanwhile, the recorded version is out of date, and the
+        // judge is asked again.
+        let data_version = self.data_version();
+        let answer = execution::run_with_connection(&self.source, cx, move |db| {
             execution::query_rows(db, &statement, &query.value_names, &values, query.max_rows)
         })
-        .await
+        .await?;
+        Ok(ToolResponse {
+            data_version,
+            ..answer
+        })
     }
 }

@@ -112,6 +112,13 @@ impl Tool for FileTool {
             .map_or_else(Vec::new, |work| work.secrets_outside_digest())
     }
 
+    fn data_version(&self) -> Option<Digest> {
+        self.definition
+            .executor
+            .as_ref()
+            .and_then(|work| work.data_version())
+    }
+
     fn is_read_only(&self) -> bool {
         self.definition
             .executor

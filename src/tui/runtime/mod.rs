@@ -36,6 +36,7 @@ use crate::clock::Clock;
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{Millis, RunId};
 use crate::record::{RecordedRun, RunStore};
+use crate::run::find_record_key;
 use crate::theme;
 use crate::workspace::watch::WorkspaceWatcher;
 use crate::workspace::{Env, Workspace};
@@ -245,25 +246,28 @@ impl Runtime {
                 cell,
                 workspace,
                 dir,
-            } => self.trace_reads.submit(
-                &self.outbox,
-                // The job runs again if it gave way to a newer one, so it clones what it sends.
-                move |outdated| {
-                    let found = find_run(&run, workspace.as_deref(), dir.clone());
-                    let recorded = match found {
-                        Ok(run) => reads::read_recorded_cell(&run, &cell, outdated)?,
-                        Err(why) => Err(why),
-                    };
-                    Some(Msg::TraceRead {
+            } => {
+                let env = self.deps.env.clone();
+                self.trace_reads.submit(
+                    &self.outbox,
+                    // The job runs again if it gave way to a newer one, so it clones what it sends.
+                    move |outdated| {
+                        let found = find_run(&run, workspace.as_deref(), dir.clone(), &env);
+                        let recorded = match found {
+                            Ok(run) => reads::read_recorded_cell(&run, &cell, outdated)?,
+                            Err(why) => Err(why),
+                        };
+                        Some(Msg::TraceRead {
+                            row,
+                            recorded: recorded.map(Arc::new),
+                        })
+                    },
+                    move |why| Msg::TraceRead {
                         row,
-                        recorded: recorded.map(Arc::new),
-                    })
-                },
-                move |why| Msg::TraceRead {
-                    row,
-                    recorded: Err(why),
-                },
-            ),
+                        recorded: Err(why),
+                    },
+                )
+            }
             Effect::ReadBlob { dir, blob } => {
                 // The failure message needs its own copy, because the work takes the original.
                 let failed = blob.clone();
@@ -482,10 +486,11 @@ fn describe_join_error(error: &JoinError) -> String {
     }
 }
 
-fn run_store_for(workspace: &Workspace) -> RunStore {
+fn run_store_for(workspace: &Workspace, env: &Env) -> RunStore {
     RunStore {
         dir: workspace.runs.clone(),
         extra_dirs: workspace.extra_run_folders.clone(),
+        key: find_record_key(env),
     }
 }
 
@@ -494,15 +499,19 @@ fn find_run(
     run: &RunId,
     workspace: Option<&Workspace>,
     dir: Option<PathBuf>,
+    env: &Env,
 ) -> Result<RecordedRun, TaskFailure> {
     if let Some(dir) = dir {
         // The folder is known, as for `dicta replay DIR`; the id is only shown.
-        let id = run.clone();
-        return Ok(RecordedRun { id, dir });
+        return Ok(RecordedRun {
+            id: run.clone(),
+            dir,
+            key: find_record_key(env),
+        });
     }
     let workspace =
         workspace.ok_or_else(|| TaskFailure::new(format!("run {run} is not at hand")))?;
-    run_store_for(workspace)
+    run_store_for(workspace, env)
         .resolve(&run.0)
         .map_err(TaskFailure::new)
 }

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Runtime, WatchedFolder, find_run, run_store_for};
 use crate::model::RunId;
-use crate::record::NewestVerdicts;
+use crate::record::{LogIntegrity, NewestVerdicts};
 use crate::run;
 use crate::tui::msg::Msg;
 use crate::tui::run_order::RunOrder;
@@ -63,10 +63,11 @@ impl Runtime {
         workspace: Arc<Workspace>,
         decided_by: Arc<Workspace>,
     ) {
+        let env = self.deps.env.clone();
         self.spawn_blocking(
             move || {
                 // Runs of another workspace may be in the same folder, so they are filtered by its root.
-                let runs = run_store_for(&workspace).runs();
+                let runs = run_store_for(&workspace, &env).runs();
                 let (mut board, problems) =
                     NewestVerdicts::read(&runs, |header| header.workspace == workspace.root);
                 // A bound or a vote rule may have changed since the run.
@@ -129,24 +130,30 @@ impl Runtime {
     ) {
         // The messages of a failure name the run, so its data is copied before the work takes it.
         let failed = (run.clone(), dir.clone().unwrap_or_default());
+        let env = self.deps.env.clone();
         self.spawn_blocking(
-            move || match find_run(&run, workspace.as_deref(), dir) {
+            move || match find_run(&run, workspace.as_deref(), dir, &env) {
                 Err(why) => Msg::ReplayRead {
                     run,
                     dir: PathBuf::new(),
                     log: Err(why),
                     warnings: Vec::new(),
+                    integrity: LogIntegrity::default(),
                 },
                 Ok(found) => {
-                    let (log, warnings) = match found.read_log() {
-                        Ok(log) => (Ok(Arc::new(log.events)), log.warnings),
-                        Err(error) => (Err(TaskFailure::new(error)), Vec::new()),
+                    let (log, warnings, integrity) = match found.read_log() {
+                        Ok(log) => (Ok(Arc::new(log.events)), log.warnings, log.integrity),
+                        Err(error) => {
+                            let why = Err(TaskFailure::new(error));
+                            (why, Vec::new(), LogIntegrity::default())
+                        }
                     };
                     Msg::ReplayRead {
                         run: found.id,
                         dir: found.dir,
                         log,
                         warnings,
+                        integrity,
                     }
                 }
             },
@@ -155,6 +162,7 @@ impl Runtime {
                 dir: failed.1,
                 log: Err(why),
                 warnings: Vec::new(),
+                integrity: LogIntegrity::default(),
             },
         );
     }

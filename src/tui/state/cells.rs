@@ -150,6 +150,8 @@ pub(crate) enum StaleReason {
     Judge,
     /// The transcript changed.
     Transcript,
+    /// Another installation or an earlier version recorded the verdict, or its record was changed.
+    Origin,
 }
 
 impl StaleReason {
@@ -159,6 +161,7 @@ impl StaleReason {
             Self::Eval => "the eval changed since",
             Self::Judge => "the judge changed since",
             Self::Transcript => "the transcript changed since",
+            Self::Origin => "its record is of another installation or version, or was changed",
         }
     }
 }

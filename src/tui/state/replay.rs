@@ -31,6 +31,8 @@ pub(crate) struct ReplayState {
     pub(crate) ticket: RunTicket,
     /// The time of the recording, such as `2026-11-20 17:02`.
     pub(crate) recorded_at: String,
+    /// The mark of a log that is damaged, or that this installation did not record.
+    pub(crate) mark: Option<&'static str>,
     /// True if the log contains the end of the run. Otherwise the run was interrupted or is still recording.
     pub(crate) has_end: bool,
     /// The number of events in the visible session.
@@ -146,6 +148,7 @@ impl ReplayState {
             player: Player::new(log),
             speed: PlaybackSpeed::RECORDED,
             session: SessionView::default(),
+            mark: None,
             quits_on_leave,
             ticket,
             recorded_at,

@@ -46,6 +46,7 @@ fn recorded(
     let run = RecordedRun {
         id: RunId(run.to_owned()),
         dir: runs.join(run),
+        key: None,
     };
     let log = run.read_log().expect("a sample is readable").events;
     let cell = CellIx(2);
@@ -129,6 +130,7 @@ fn finished(
             raw: None,
             content_type: None,
             hidden: 0,
+            data_version: None,
         },
         source,
         elapsed: Millis(320),

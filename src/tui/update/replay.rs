@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::runs;
 use crate::event::{EventKind, RunEvent};
 use crate::model::{CellIx, Millis, Outcome, RunId, make_visible};
-use crate::record::{PlaybackSpeed, PlaybackStep};
+use crate::record::{LogIntegrity, LogOrigin, PlaybackSpeed, PlaybackStep};
 use crate::tui::command::UiCommand;
 use crate::tui::effect::Effect;
 use crate::tui::state::cells::{CellsEntry, RowFlip, SlotId};
@@ -84,6 +84,7 @@ pub(super) fn handle_replay_read(
     dir: PathBuf,
     log: Result<Arc<Vec<RunEvent>>, TaskFailure>,
     warnings: Vec<String>,
+    integrity: LogIntegrity,
 ) -> Vec<Effect> {
     // The settings count for one replay only.
     let opening = std::mem::take(&mut app.replay_start);
@@ -103,6 +104,15 @@ pub(super) fn handle_replay_read(
     for warning in warnings {
         app.notices.push(app.now, NoticeLevel::Warning, warning);
     }
+    if let Some(why) = integrity.explain() {
+        let level = match integrity.origin {
+            LogOrigin::EarlierVersion if integrity.altered + integrity.damaged == 0 => {
+                NoticeLevel::Info
+            }
+            _ => NoticeLevel::Warning,
+        };
+        app.notices.push(app.now, level, why);
+    }
     if let Some(label) = recording_label(&log) {
         app.notices.push(app.now, NoticeLevel::Info, label);
     }
@@ -118,6 +128,7 @@ pub(super) fn handle_replay_read(
     let ticket = app.next_ticket();
     let workspace = app.workspace().cloned().or(opening.workspace);
     let mut replay = ReplayState::new(run, dir, log, ticket, quits_on_leave, workspace.as_deref());
+    replay.mark = integrity.mark();
     // An instant replay keeps the default speed, with which the user can play it again.
     if opening.speed.factor().is_finite() {
         replay.speed = opening.speed;

@@ -88,6 +88,10 @@ fn open_items(layout: &ScreenLayout, app: &App) -> Vec<HeaderItem> {
     if let Some(replay) = &app.replay {
         items.push(header_item(0, " REPLAY ", Role::Badge));
         items.push(header_item(3, replay.run.letters().to_owned(), Role::Title));
+        if let Some(mark) = replay.mark {
+            let badge = format!(" {} ", mark.to_uppercase());
+            items.push(header_item(1, badge, Role::Badge));
+        }
         let header = app
             .runs()
             .find(&replay.run)

@@ -62,6 +62,8 @@ pub(super) struct McpProgram {
     pub(super) args: Vec<String>,
     pub(super) env: IndexMap<String, String>,
     pub(super) cwd: PathBuf,
+    /// The value of `cwd`; empty if it is absent. It is part of digests, so that they are equal on every machine.
+    pub(super) cwd_as_written: String,
 }
 
 /// A server that speaks MCP over streamable HTTP.
@@ -203,14 +205,19 @@ fn read_program(
         command = folder.join(&command).display().to_string();
     }
     words.extend(args.unwrap_or_default());
-    let cwd = match keys.value("cwd") {
-        None => folder.to_owned(),
-        Some(Value::String(path)) if !path.trim().is_empty() => folder.join(path),
+    let cwd_as_written = match keys.value("cwd") {
+        None => String::new(),
+        Some(Value::String(path)) if !path.trim().is_empty() => path,
         Some(other) => {
             let got = describe_value(&other);
             keys.report_problem("cwd", format!("cwd must be a folder (got {got})"));
-            folder.to_owned()
+            String::new()
         }
+    };
+    let cwd = if cwd_as_written.is_empty() {
+        folder.to_owned()
+    } else {
+        folder.join(&cwd_as_written)
     };
     let env = read_text_map(keys, "env");
     for name in env.keys() {
@@ -232,6 +239,7 @@ fn read_program(
         args: words,
         env: env.into_iter().collect(),
         cwd,
+        cwd_as_written,
     })
 }
 

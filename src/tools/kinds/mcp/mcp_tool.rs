@@ -7,6 +7,7 @@ use rmcp::model::{CallToolResult, ContentBlock, JsonObject, ResourceContents};
 use super::client_handler::shorten_text;
 use super::connection::McpServer;
 use super::number_limits::find_unsendable_number;
+use super::secrets::{DigestedSetting, DigestedValue};
 use crate::clock::BoxFuture;
 use crate::event::CallCx;
 use crate::model::{CallIx, Digest, RawJson, ToolResponse};
@@ -41,13 +42,19 @@ impl McpTool {
 
 impl ToolExecutor for McpTool {
     fn digest(&self) -> Digest {
+        let config = &self.server.config;
         // The address without secrets: digests are recorded.
-        let at = self.server.config.redacted_address();
-        Digest::hash_parts([
-            b"mcp".as_slice(),
-            at.as_bytes(),
-            self.remote_name.as_bytes(),
-        ])
+        let at = config.redacted_address();
+        let mut parts = vec!["mcp", at.as_str(), self.remote_name.as_str()];
+        for DigestedSetting { name, value } in config.digested_settings() {
+            parts.extend(name);
+            parts.push(match value {
+                DigestedValue::Public(value) => value,
+                // Anyone who reads a recording could test guesses of a secret against its digest.
+                DigestedValue::Secret(_) => "",
+            });
+        }
+        Digest::hash_parts(parts.into_iter().map(str::as_bytes))
     }
 
     fn secrets_outside_digest(&self) -> Vec<(String, String)> {

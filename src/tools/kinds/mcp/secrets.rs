@@ -5,6 +5,37 @@ use url::Url;
 use super::config::{McpAddress, McpConfig, McpEndpoint, McpProgram};
 use crate::model::is_secret_name;
 
+/// The headers whose values are not secret. Any other header may hold a secret, whatever its name is.
+const HARMLESS_HEADERS: [&str; 4] = ["user-agent", "accept-language", "origin", "referer"];
+
+/// A setting that changes what a server's tools return.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct DigestedSetting<'c> {
+    /// The place and the name: `env`, `TOKEN`.
+    pub(super) name: [&'c str; 2],
+    pub(super) value: DigestedValue<'c>,
+}
+
+/// The value of a setting.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum DigestedValue<'c> {
+    Public(&'c str),
+    /// A value that may be secret. A recorded digest must omit it. A digest under the installation's secret may
+    /// contain it.
+    Secret(&'c str),
+}
+
+impl<'c> DigestedSetting<'c> {
+    fn new(name: [&'c str; 2], value: &'c str, is_secret: bool) -> Self {
+        let value = if is_secret {
+            DigestedValue::Secret(value)
+        } else {
+            DigestedValue::Public(value)
+        };
+        Self { name, value }
+    }
+}
+
 impl McpConfig {
     /// Returns the texts that dicta must never record.
     pub(super) fn secrets(&self) -> Vec<String> {
@@ -23,12 +54,10 @@ impl McpConfig {
                 found
             }
             McpAddress::Endpoint(endpoint) => {
-                // Any other header may hold a secret, whatever its name is.
-                let harmless = ["user-agent", "accept-language", "origin", "referer"];
                 let headers = endpoint
                     .headers
                     .iter()
-                    .filter(|(name, _)| !harmless.iter().any(|h| h.eq_ignore_ascii_case(name)));
+                    .filter(|(name, _)| !is_harmless_header(name));
                 let query = endpoint.url.query_pairs();
                 headers
                     .map(|(_, value)| value.clone())
@@ -77,6 +106,36 @@ impl McpConfig {
         }
     }
 
+    /// Returns the settings, except the address, that change what the tools return, in a fixed order: the variables and
+    /// the folder of a program, or the headers of an endpoint.
+    pub(super) fn digested_settings(&self) -> Vec<DigestedSetting<'_>> {
+        let mut all: Vec<DigestedSetting<'_>> = match &self.address {
+            McpAddress::Program(program) => {
+                let env = program.env.iter();
+                let env = env.map(|(name, value)| {
+                    DigestedSetting::new(["env", name], value, is_secret_name(name))
+                });
+                env.chain([DigestedSetting::new(
+                    ["cwd", ""],
+                    &program.cwd_as_written,
+                    false,
+                )])
+                .collect()
+            }
+            McpAddress::Endpoint(endpoint) => {
+                let headers = endpoint.headers.iter();
+                headers
+                    .map(|(name, value)| {
+                        DigestedSetting::new(["header", name], value, !is_harmless_header(name))
+                    })
+                    .collect()
+            }
+        };
+        // The order of variables and headers changes nothing.
+        all.sort_unstable();
+        all
+    }
+
     /// Returns the address without secrets, for people and for digests.
     pub(super) fn redacted_address(&self) -> String {
         match &self.address {
@@ -98,6 +157,12 @@ impl McpConfig {
             McpAddress::Endpoint(endpoint) => redact_url(&endpoint.url),
         }
     }
+}
+
+fn is_harmless_header(name: &str) -> bool {
+    HARMLESS_HEADERS
+        .iter()
+        .any(|harmless| harmless.eq_ignore_ascii_case(name))
 }
 
 impl McpProgram {

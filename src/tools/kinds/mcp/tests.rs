@@ -533,6 +533,40 @@ fn everything_that_the_address_omits_enters_the_cache_key() {
     );
 }
 
+#[test]
+fn digest_depends_on_variables_folder_and_harmless_headers_but_on_no_secret() {
+    let digest = |settings: Value| {
+        let source = source_from(settings).ok().unwrap();
+        let text: Arc<str> = "tool: echo".into();
+        let doc = yaml::read_document(&text, Path::new("tools.yaml")).unwrap();
+        let problems = DiagnosticCollector::from_doc(&doc);
+        let mut fields = MappingDecoder::new(&doc, "", &problems);
+        let tool = source.read_tool("echo", &mut fields, &ToolInput::default());
+        tool.unwrap().digest()
+    };
+    let program = |env: Value, cwd: &str| digest(json!({"command": "x", "env": env, "cwd": cwd}));
+    let first = program(json!({"DB": "test", "MODE": "a"}), "one");
+    assert_eq!(first, program(json!({"MODE": "a", "DB": "test"}), "one"));
+    assert_ne!(first, program(json!({"DB": "prod", "MODE": "a"}), "one"));
+    assert_ne!(first, program(json!({"DB": "test"}), "one"));
+    assert_ne!(first, program(json!({"DB": "test", "MODE": "a"}), "two"));
+    assert_ne!(
+        program(json!({"A": "b"}), "."),
+        program(json!({"Ab": ""}), ".")
+    );
+    let with_token = |token: &str| program(json!({"API_TOKEN": token}), ".");
+    assert_eq!(with_token("hush-1-hush"), with_token("hush-2-hush"));
+    assert_ne!(with_token("hush-1-hush"), program(json!({}), "."));
+    let endpoint =
+        |headers: Value| digest(json!({"url": "https://x.example/", "headers": headers}));
+    let plain = endpoint(json!({}));
+    let language = |value: &str| endpoint(json!({"Accept-Language": value}));
+    assert_ne!(language("de"), language("fr"));
+    let authorized = |value: &str| endpoint(json!({"Authorization": value}));
+    assert_eq!(authorized("Bearer a"), authorized("Bearer b"));
+    assert_ne!(authorized("Bearer a"), plain);
+}
+
 /// Not a test: calls the server that `DICTA_TEST_MCP_HAND` describes (settings as JSON), to try a real one.
 #[test]
 fn by_hand() {

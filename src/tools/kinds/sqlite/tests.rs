@@ -350,6 +350,36 @@ async fn in_memory_database_evaluates_expressions() {
     assert_eq!(answer.text, "[\n  {\"sum\": 42}\n]");
 }
 
+#[tokio::test]
+async fn response_has_the_version_of_the_file_until_the_file_changes() {
+    let world = world();
+    let path = world.folder.path().join("r.db");
+    let tool = tool_of(world.source(""), "SELECT count(*) FROM releases", &[]);
+    let answer = world
+        .call("", "SELECT count(*) FROM releases", &json!({}))
+        .await;
+    let before = answer.data_version.expect("a file has a version");
+    assert_eq!(tool.data_version(), Some(before.clone()));
+    // The size stays the same, so only the time of the change differs.
+    let file = fs::File::options().write(true).open(&path).unwrap();
+    let later = file.metadata().unwrap().modified().unwrap() + std::time::Duration::from_nanos(1);
+    file.set_modified(later).unwrap();
+    let touched = tool.data_version();
+    assert_ne!(touched, Some(before));
+    // Changes may be in the write-ahead log only.
+    fs::write(world.folder.path().join("r.db-wal"), "").unwrap();
+    assert_eq!(tool.data_version(), touched, "an empty log has no changes");
+    fs::write(world.folder.path().join("r.db-wal"), "changes").unwrap();
+    assert_ne!(tool.data_version(), touched);
+    fs::remove_file(&path).unwrap();
+    assert_eq!(tool.data_version(), None);
+    let (source, _) = source_of(world.folder.path(), "database: ':memory:'");
+    assert_eq!(
+        tool_of(source.unwrap(), "SELECT 1", &[]).data_version(),
+        None
+    );
+}
+
 #[test]
 fn digest_depends_on_statement_and_file_but_not_folder() {
     let (one, two) = (world(), world());

@@ -20,6 +20,8 @@ pub(crate) struct VerdictInputs {
     pub(super) transcript: u64,
     /// True if the user called a judge that the rubrics do not name.
     pub(super) second_opinion: bool,
+    /// True if this installation did not record the verdict, or if its record was changed.
+    pub(super) is_foreign: bool,
 }
 
 impl VerdictInputs {
@@ -422,6 +424,10 @@ impl CellsState {
             if at(&known.transcript_hashes, row.transcript) != Some(origin.transcript) {
                 return Some(StaleReason::Transcript);
             }
+            // The next run decides a check again, but the cache must not answer for a judge here.
+            if origin.is_foreign && slot.judge.is_some() {
+                return Some(StaleReason::Origin);
+            }
         }
         None
     }
@@ -439,5 +445,6 @@ pub(super) fn hash_inputs(
         judge: key.judge.map_or(0, |judge| at(&names.judge_hashes, judge)),
         transcript: hash_digest(transcript),
         second_opinion: names.second_opinion,
+        is_foreign: false,
     }
 }

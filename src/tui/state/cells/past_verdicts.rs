@@ -263,6 +263,7 @@ impl CellsState {
                 judge: cell.judge.as_ref().map_or(0, |digest| hash_digest(digest)),
                 transcript: hash_digest(&cell.transcript),
                 second_opinion: false,
+                is_foreign: !cell.is_own,
             },
         }
     }

@@ -114,6 +114,7 @@ pub(crate) fn on_board(run: &str, transcript: &str, outcome: Outcome, why: &str)
         stated: None,
         probability: None,
         doubt: None,
+        is_own: true,
     }
 }
 
@@ -203,8 +204,8 @@ fn rows_outlined_after_past_verdicts_get_results() {
 }
 
 #[test]
-fn changed_input_makes_verdict_stale_with_reason() {
-    let mut cells = outlined(&["a", "b", "c"], &["x", "y?"]);
+fn changed_input_or_foreign_record_makes_verdict_stale_with_reason() {
+    let mut cells = outlined(&["a", "b", "c", "d"], &["x", "y?"]);
     let mut board = NewestVerdicts::default();
     let judge = Some(Arc::new(digest("one")));
     let base = on_board("20260101T000000Z-past", "a", Pass, "");
@@ -239,6 +240,21 @@ fn changed_input_makes_verdict_stale_with_reason() {
                 ..on_board("p", "c", Fail, "")
             },
         ),
+        (
+            "d/r/x",
+            RecordedResult {
+                is_own: false,
+                ..on_board("p", "d", Pass, "")
+            },
+        ),
+        (
+            "d/r/y~one",
+            RecordedResult {
+                judge: judge.clone(),
+                is_own: false,
+                ..on_board("p", "d", Pass, "")
+            },
+        ),
     ] {
         board.insert(name.to_owned(), cell);
     }
@@ -256,7 +272,9 @@ fn changed_input_makes_verdict_stale_with_reason() {
     );
     let other = cells.row(row(&cells, "c/r/y")).expect("a row");
     assert_eq!(other.decision.as_ref().map(|d| d.outcome), Some(Fail));
-    assert_eq!(cells.total.stale, 4);
+    assert_eq!(stale("d/r/x"), None, "each run decides it again");
+    assert_eq!(stale("d/r/y"), Some(StaleReason::Origin));
+    assert_eq!(cells.total.stale, 5);
 }
 
 #[test]

@@ -27,6 +27,7 @@ pub(crate) fn sample(name: &str) -> RecordedRun {
     RecordedRun {
         id: RunId(name.to_owned()),
         dir,
+        key: None,
     }
 }
 

@@ -452,6 +452,40 @@ fn position_can_be_typed_in_three_forms() {
     }
 }
 
+/// The checks of an intact log of this installation.
+const OWN: LogIntegrity = LogIntegrity {
+    origin: LogOrigin::Own,
+    damaged: 0,
+    altered: 0,
+};
+
+#[test]
+fn replay_of_a_damaged_or_foreign_log_is_marked() {
+    let damaged = LogIntegrity { damaged: 2, ..OWN };
+    let elsewhere = LogIntegrity {
+        origin: LogOrigin::Elsewhere,
+        ..OWN
+    };
+    let old = LogIntegrity {
+        origin: LogOrigin::EarlierVersion,
+        ..OWN
+    };
+    for (integrity, mark, level) in [
+        (damaged, "damaged", NoticeLevel::Warning),
+        (elsewhere, "recorded elsewhere", NoticeLevel::Warning),
+        (old, "earlier version", NoticeLevel::Info),
+    ] {
+        let mut app = model(OpenedItem::Recording);
+        let log = Ok(numbered(recorded_facts()));
+        let run = RunId("x-k3f9".to_owned());
+        handle_replay_read(&mut app, run, "/r".into(), log, Vec::new(), integrity);
+        assert_eq!(replay(&app).mark, Some(mark));
+        let notice = app.notices.log.first().expect("an explanation");
+        assert_eq!(Some(notice.text.clone()), integrity.explain());
+        assert_eq!(notice.level, level);
+    }
+}
+
 #[test]
 fn standalone_replay_quits_when_left() {
     let read_as = |opening| {
@@ -459,8 +493,14 @@ fn standalone_replay_quits_when_left() {
         app.replay_start = opening;
         let log = Ok(numbered(recorded_facts()));
         let run = RunId("x-k3f9".to_owned());
-        let effects =
-            handle_replay_read(&mut app, run, "/r".into(), log, vec!["line 3".to_owned()]);
+        let effects = handle_replay_read(
+            &mut app,
+            run,
+            "/r".into(),
+            log,
+            vec!["line 3".to_owned()],
+            OWN,
+        );
         assert!(effects.is_empty());
         app
     };
@@ -494,6 +534,7 @@ fn unreadable_log_opens_no_replay() {
         "/r".into(),
         Err("no such run".into()),
         Vec::new(),
+        OWN,
     );
     assert!(app.replay.is_none());
     let notice = app.notices.log.last().expect("it says so");

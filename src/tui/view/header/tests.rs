@@ -5,9 +5,10 @@ use ratatui::layout::{Rect, Size};
 
 use super::*;
 use crate::event::{CellState, EventKind, RunEvent};
-use crate::model::{CellIx, CellResult, Outcome, ProviderKind, TokenUsage};
+use crate::model::{CellIx, CellResult, Outcome, ProviderKind, RunId, TokenUsage};
 use crate::theme::Theme;
 use crate::tui::state::cells::tests::{board, keys, outline, transcript};
+use crate::tui::state::replay::ReplayState;
 use crate::tui::state::runs::RunTicket;
 
 fn row(app: &App, width: u16) -> String {
@@ -157,4 +158,26 @@ fn workspace_without_decisions_counts_cells_not_run() {
     app.saves.paused = true;
     app.saves.unjudged_saves = 2;
     assert!(row(&app, 120).contains("auto: paused, 2 skipped"));
+}
+
+#[test]
+fn replay_of_a_marked_log_has_a_badge() {
+    let mut app = demo_app();
+    let mut replay = ReplayState::new(
+        RunId("x-k3f9".to_owned()),
+        "/r".into(),
+        std::sync::Arc::default(),
+        RunTicket(1),
+        false,
+        None,
+    );
+    replay.mark = Some("recorded elsewhere");
+    app.replay = Some(replay);
+    assert!(
+        row(&app, 120).contains(" REPLAY  k3f9  RECORDED ELSEWHERE "),
+        "{}",
+        row(&app, 120)
+    );
+    app.replay.as_mut().expect("a replay").mark = None;
+    assert!(!row(&app, 120).contains("ELSEWHERE"));
 }

@@ -1,0 +1,44 @@
+//! The version of a SQLite file.
+//!
+//! Responsible for telling one state of the file from another. Does not open the file: closing it would release the
+//! locks that SQLite holds for other calls of this process.
+
+use std::ffi::OsString;
+use std::fs::Metadata;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use crate::model::Digest;
+
+/// Returns the version of the file at `path`: its inode, size and time of change, and those of its write-ahead log.
+/// Returns `None` if the file cannot be examined.
+pub(super) fn read_data_version(path: &Path) -> Option<Digest> {
+    // SQLite writes recent changes to the log and copies them into the file later.
+    let mut log = OsString::from(path);
+    log.push("-wal");
+    let file = describe_file(&std::fs::metadata(path).ok()?);
+    let log = match std::fs::metadata(&log) {
+        // SQLite creates an empty log when it opens a file to read it.
+        Ok(meta) if meta.len() == 0 => String::new(),
+        Ok(meta) => describe_file(&meta),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+        Err(_) => return None,
+    };
+    Some(Digest::hash_parts([
+        b"sqlite data version".as_slice(),
+        file.as_bytes(),
+        log.as_bytes(),
+    ]))
+}
+
+fn describe_file(meta: &Metadata) -> String {
+    format!(
+        "{} {} {} {}.{:09}",
+        meta.dev(),
+        meta.ino(),
+        meta.size(),
+        meta.mtime(),
+        meta.mtime_nsec()
+    )
+}
