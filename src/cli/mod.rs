@@ -14,6 +14,7 @@ mod judged_examples;
 mod list;
 mod map;
 mod open;
+mod output_file;
 mod prompt;
 mod replay;
 mod run;
@@ -68,9 +69,7 @@ pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            // clap prints help to standard output and exits with 0, and prints errors to standard error and exits
-            // with 2.
-            let _gone = error.print();
+            print_clap_message(&error, cx.streams);
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };
@@ -80,6 +79,48 @@ pub fn main() -> ExitCode {
             trouble.print(cx.streams);
             ExitCode::from(trouble.code)
         }
+    }
+}
+
+/// Prints an error of clap, which exits with 2, or its help, which goes to standard output and exits with 0.
+///
+/// Both repeat arguments, the program's name and variables, so a terminal gets hidden characters as visible marks.
+fn print_clap_message(error: &clap::Error, streams: Streams) {
+    if let Some(visible) = make_clap_message_visible(std::env::args_os(), error)
+        && if error.use_stderr() {
+            streams.err.terminal
+        } else {
+            streams.out.terminal
+        }
+    {
+        if error.use_stderr() {
+            streams.print_stderr(&visible);
+        } else {
+            streams.print(&visible);
+        }
+        return;
+    }
+    // Nothing is hidden, so clap prints its own colors.
+    let _gone = error.print();
+}
+
+/// Returns the message for these arguments with visible marks and without colors; `None` if nothing in it is hidden.
+fn make_clap_message_visible(
+    args: impl Iterator<Item = std::ffi::OsString>,
+    error: &clap::Error,
+) -> Option<String> {
+    // In a colored message, the escape sequences of clap and of an argument look the same. So the arguments are parsed
+    // again without colors.
+    let plain = Cli::command()
+        .styles(clap::builder::Styles::plain())
+        .try_get_matches_from(args)
+        .map_or_else(
+            |error| error.render().ansi().to_string(),
+            |_| error.render().to_string(),
+        );
+    match crate::model::make_visible(&plain, true) {
+        std::borrow::Cow::Borrowed(_) => None,
+        std::borrow::Cow::Owned(visible) => Some(visible),
     }
 }
 

@@ -14,6 +14,7 @@ mod files;
 mod globs;
 mod google;
 mod init;
+mod input_files;
 mod judge_names;
 mod judges;
 mod label_author;
@@ -54,6 +55,7 @@ pub use google::{
     load_google_credentials,
 };
 pub use init::{InitError, init};
+pub use input_files::{WorkspaceInputs, list_input_files};
 pub use judge_names::JudgeNames;
 pub use label_author::find_label_author;
 pub use labels::LabelPlace;
