@@ -1,7 +1,7 @@
 //! Files and folders that dicta writes outside of recordings.
 //!
-//! Responsible for the loss of nothing: a file is replaced in one step or not at all, an input is never an output, two
-//! processes that change one file lose no change, and private files stay private. Every module that writes a file uses
+//! Responsible for the loss of nothing. A file is replaced in one step or not at all, and an input is never an output.
+//! Two processes that change one file lose no change. Private files stay private. Every module that writes a file uses
 //! these functions; only recordings have functions of their own (`record`). Does not know what a file contains. Unix
 //! only.
 
@@ -17,6 +17,4 @@ pub use atomic_file::{
 pub use file_lock::FileLock;
 pub use input_files::InputFiles;
 pub use links::{find_foreign_link, refuse_foreign_links};
-pub use private::{
-    create_private_folder, find_private_file_problem, read_private_file, remove_expired_files,
-};
+pub use private::{create_private_folder, read_private_file, remove_expired_files};

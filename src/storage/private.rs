@@ -40,7 +40,7 @@ pub fn read_private_file(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
 }
 
 /// Returns the reason why a file may not hold a secret, with the fix.
-pub fn find_private_file_problem(meta: &Metadata) -> Option<String> {
+fn find_private_file_problem(meta: &Metadata) -> Option<String> {
     let user = rustix::process::geteuid().as_raw();
     if !meta.is_file() {
         Some("it is not a file".to_owned())

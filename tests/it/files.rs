@@ -209,7 +209,7 @@ fn outputs_reach_pipes_and_standard_output() {
 fn import_replaces_no_labels_and_no_rubric_of_a_workspace() {
     let test_dir = test_dir();
     test_dir.write("other.csv", "id,input,output,passed\na,hi,hello,pass\n");
-    let map = "id: id, input: input, output: output, labels: { passed: passed, eval: names }";
+    let map = "id: id, input: input, output: output, label: { eval: names, passed: passed }";
     let convert = |more: &[&str]| {
         let args = [&["import", "other.csv", "--map", map], more].concat();
         test_dir.dicta(&args)
