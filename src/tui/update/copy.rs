@@ -167,6 +167,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn copied_text_has_visible_marks_and_raw_text_does_not() {
+        let hostile = "a\u{1b}[201~\rq\u{9b}\n\tb\u{202e}";
+        let visible = "a␛[201~␍q‹U+009B›\n\tb‹U+202E›";
+        let copied = copy_effect("it", hostile);
+        assert!(matches!(&copied[..], [Effect::Copy { text, .. }] if text == visible));
+        let raw = copy_raw_effect("it", hostile.to_owned());
+        assert!(matches!(&raw[..], [Effect::Copy { text, .. }] if text == hostile));
+    }
+
+    #[test]
     fn hostile_name_is_quoted_as_one_word() {
         assert_eq!(quote_shell_word("beam-1/a"), "beam-1/a");
         assert_eq!(quote_shell_word("a'; rm -rf /"), r"'a'\''; rm -rf /'");
