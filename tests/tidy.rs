@@ -282,6 +282,51 @@ fn banned_problems(source: &Source) -> Vec<String> {
     problems
 }
 
+/// Calls that write, replace or create a file or folder: only `storage` has them, because it keeps old files until new
+/// ones are complete.
+const FILE_WRITES: &[&str] = &[
+    "File::create(",
+    "File::create_new(",
+    "fs::write(",
+    "fs::copy(",
+    ".persist(",
+    ".persist_noclobber(",
+    ".create_new(true)",
+    "DirBuilder::new(",
+];
+/// A recording has a disk of its own, so that tests can make its calls fail. The last file contains only helpers of tests.
+const FILE_WRITERS: &[&str] = &[
+    "src/storage/",
+    "src/record/disk.rs",
+    "src/transcript/formats/read_back.rs",
+];
+
+fn file_write_problems(source: &Source) -> Vec<String> {
+    let is_writer = FILE_WRITERS
+        .iter()
+        .any(|path| source.path.starts_with(path));
+    if is_writer || is_test_path(&source.path) {
+        return Vec::new();
+    }
+    let code = blank_tests(&source.code);
+    let mut problems = Vec::new();
+    for text in FILE_WRITES {
+        for (at, _) in code.match_indices(text) {
+            if !ends_in_word(&code[..at]) {
+                let line = line_of(&code, at);
+                problems.push(format!("{}:{line} has `{text}`", source.path));
+            }
+        }
+    }
+    problems
+}
+
+#[test]
+fn only_the_storage_module_writes_files() {
+    let problems: Vec<String> = sources().iter().flat_map(file_write_problems).collect();
+    fail_with(&problems, "files are written with `crate::storage`");
+}
+
 #[test]
 fn modules_import_only_from_lower_layers() {
     let problems: Vec<String> = sources().iter().flat_map(layer_problems).collect();

@@ -1,27 +1,29 @@
 //! `dicta import`: responsible for the conversion of transcript files to one file in the native format.
 //!
-//! Reads one transcript at a time, so memory does not grow with the files. Writes to a temporary file next to the
-//! output and renames it at the end, so no reader sees an incomplete file. A native record keeps its bytes except for
+//! Reads one transcript at a time, so memory does not grow with the files. The output is replaced at the end, so no
+//! reader sees an incomplete file. A native record keeps its bytes except for
 //! its id and line breaks.
 
-use std::fs::{self, File, Metadata};
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
-use tempfile::NamedTempFile;
 
 use super::CommandCx;
 use super::args::ImportArgs;
 use super::error::{CommandError, EXIT_USAGE};
-use super::transcript_file::open_file;
+use super::output_file::OutputFiles;
+use super::streams::Streams;
+use super::transcript_file::{find_workspace_roots, open_file};
 use super::transcript_report::CappedWarnings;
 use crate::diag::Diagnostic;
-use crate::model::{Label, SourceText, make_visible, pluralize};
+use crate::handlers::EvalTypeRegistry;
+use crate::model::{Label, SourceText, escape_invisible_json, make_visible, pluralize};
 use crate::run::TranscriptIds;
+use crate::storage::{AtomicFile, InputFiles};
 use crate::transcript::{FieldMapping, TranscriptBlock, TranscriptFile};
+use crate::workspace;
 
 /// Converts every transcript of the input files.
 pub(super) fn import(args: &ImportArgs, cx: &CommandCx) -> Result<u8, CommandError> {
@@ -35,24 +37,23 @@ pub(super) fn import(args: &ImportArgs, cx: &CommandCx) -> Result<u8, CommandErr
         .output
         .as_deref()
         .filter(|path| *path != Path::new("-"));
-    for target in [to, args.labels.as_deref()].into_iter().flatten() {
-        refuse_overwriting_input(target, &args.files)?;
-    }
-    if let (Some(to), Some(labels)) = (to, &args.labels)
-        && to == labels
-    {
-        return Err(CommandError::usage(
-            "-o and --labels name the same file; give them two",
-        ));
-    }
     // Check all inputs before writing, so that a typing error in the last name doesn't cost a long conversion.
     for path in &args.files {
         open_file(path, map.as_ref())?;
     }
     let mut sums = ImportSummary::default();
     // Open both outputs before reading, so that a wrong folder is reported at once.
-    let mut labels = ImportTarget::open(args.labels.as_deref())?;
-    let mut out = ImportTarget::open(to)?;
+    let inputs = ImportInputs::collect(args, to, cx);
+    let mut files = OutputFiles::default();
+    let mut out = ImportTarget::open("-o", to, &inputs.of_output, &mut files, cx.streams)?;
+    let labels_path = args.labels.as_deref();
+    let mut labels = ImportTarget::open(
+        "--labels",
+        labels_path,
+        &inputs.of_labels,
+        &mut files,
+        cx.streams,
+    )?;
     // Ids must be unique over all input files, because they end up in one file.
     let mut ids = TranscriptIds::default();
     for path in &args.files {
@@ -246,41 +247,66 @@ fn to_native_line(native: &[u8], id: &str) -> Vec<u8> {
     line
 }
 
-/// The destination of the lines: a temporary file that replaces the output at the end, or standard output.
+/// The files that the outputs must not replace.
+struct ImportInputs {
+    of_output: InputFiles,
+    of_labels: InputFiles,
+}
+
+impl ImportInputs {
+    /// Collects the inputs of this command and of the workspaces around the outputs.
+    ///
+    /// An import may replace an earlier one, so `-o` may name a transcript file of a workspace. Labels are the work of
+    /// people, so `--labels` may name only a file that does not exist or that no workspace reads.
+    fn collect(args: &ImportArgs, to: Option<&Path>, cx: &CommandCx) -> Self {
+        let mut of_output: InputFiles = args.files.iter().cloned().collect();
+        let mut of_labels = of_output.clone();
+        let outputs = [to, args.labels.as_deref()].into_iter().flatten();
+        let mut roots: Vec<PathBuf> = outputs.flat_map(find_workspace_roots).collect();
+        roots.sort();
+        roots.dedup();
+        for root in roots {
+            let registry = EvalTypeRegistry::builtin();
+            let found = workspace::list_input_files(&root, &cx.env, &registry);
+            of_labels.extend(found.transcripts);
+            of_labels.extend(found.others.iter().filter(|path| path.exists()).cloned());
+            of_output.extend(found.others);
+        }
+        Self {
+            of_output,
+            of_labels,
+        }
+    }
+}
+
+/// The destination of the lines: a file that is replaced at the end, or standard output.
 enum TargetWriter {
-    File(BufWriter<NamedTempFile>, PathBuf),
+    File(BufWriter<AtomicFile>),
     Out(BufWriter<io::Stdout>),
 }
 
 struct ImportTarget {
     writer: TargetWriter,
     name: String,
+    /// True if a terminal shows the lines, so that hidden characters must be escaped.
+    is_terminal: bool,
     /// True after the reader closed standard output; then further lines are skipped.
     is_reader_gone: bool,
 }
 
 impl ImportTarget {
-    fn open(path: Option<&Path>) -> Result<Self, CommandError> {
+    fn open(
+        option: &str,
+        path: Option<&Path>,
+        inputs: &InputFiles,
+        files: &mut OutputFiles,
+        streams: Streams,
+    ) -> Result<Self, CommandError> {
         let to = match path {
             None => TargetWriter::Out(BufWriter::with_capacity(1 << 16, io::stdout())),
             Some(path) => {
-                if path.is_dir() {
-                    let path = path.display();
-                    return Err(CommandError::usage(format!(
-                        "{path} is a folder; name a file in it"
-                    )));
-                }
-                // If the output is a symbolic link, dicta replaces its target and keeps the link.
-                let place = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-                let folder = place
-                    .parent()
-                    .filter(|folder| !folder.as_os_str().is_empty());
-                // In the same folder as the output, because a rename works only within one file system.
-                let temp = tempfile::Builder::new()
-                    .prefix(".dicta-import")
-                    .tempfile_in(folder.unwrap_or(Path::new(".")))
-                    .map_err(|error| CommandError::usage(format!("{}: {error}", path.display())))?;
-                TargetWriter::File(BufWriter::with_capacity(1 << 20, temp), place)
+                let file = files.open(option, path, inputs)?;
+                TargetWriter::File(BufWriter::with_capacity(1 << 20, file))
             }
         };
         Ok(Self {
@@ -288,13 +314,21 @@ impl ImportTarget {
             name: path.map_or("standard output".to_owned(), |path| {
                 path.display().to_string()
             }),
+            is_terminal: path.is_none() && streams.out.terminal,
             is_reader_gone: false,
         })
     }
 
     fn write_line(&mut self, line: &[u8]) -> Result<(), CommandError> {
+        let escaped;
+        let line = if self.is_terminal {
+            escaped = escape_invisible_json(&String::from_utf8_lossy(line)).into_owned();
+            escaped.as_bytes()
+        } else {
+            line
+        };
         let to: &mut dyn Write = match &mut self.writer {
-            TargetWriter::File(to, _) => to,
+            TargetWriter::File(to) => to,
             TargetWriter::Out(to) => to,
         };
         let written = to.write_all(line).and_then(|()| to.write_all(b"\n"));
@@ -308,25 +342,11 @@ impl ImportTarget {
                 let flushed = to.flush();
                 self.check_written(flushed)
             }
-            TargetWriter::File(to, place) => {
-                // One closure collects the errors of all steps for one message.
-                let put = || -> io::Result<()> {
-                    let temp = to.into_inner().map_err(io::IntoInnerError::into_error)?;
-                    // A temporary file is readable by its owner only. The output gets the permissions of the old
-                    // file, or of a new one.
-                    let mode = fs::metadata(&place).map_or(None, |meta| Some(meta.permissions()));
-                    let mode = match mode {
-                        Some(mode) => mode,
-                        None => new_file_permissions(&place)?,
-                    };
-                    temp.as_file().set_permissions(mode)?;
-                    // Without this, a power failure after the rename could leave an empty file.
-                    temp.as_file().sync_all()?;
-                    temp.persist(&place).map_err(|error| error.error)?;
-                    Ok(())
-                };
-                put().map_err(|error| CommandError::write_failed(&name, &error))
-            }
+            TargetWriter::File(to) => to
+                .into_inner()
+                .map_err(io::IntoInnerError::into_error)
+                .and_then(|mut file| file.finish())
+                .map_err(|error| CommandError::write_failed(&name, &error)),
         }
     }
 
@@ -340,35 +360,5 @@ impl ImportTarget {
             Err(error) => Err(CommandError::write_failed(&self.name, &error)),
             Ok(()) => Ok(()),
         }
-    }
-}
-
-/// Returns the permissions of a file created now under the user's umask.
-fn new_file_permissions(place: &Path) -> io::Result<fs::Permissions> {
-    // Creating the file is the only way to learn the umask without changing it; the rename replaces the file.
-    let file = File::create_new(place)?;
-    Ok(file.metadata()?.permissions())
-}
-
-/// Refuses to overwrite an input file, under any of its names.
-fn refuse_overwriting_input(target: &Path, files: &[PathBuf]) -> Result<(), CommandError> {
-    // Device and inode identify a file under symbolic and hard links.
-    let same = |a: &Metadata, b: &Metadata| (a.dev(), a.ino()) == (b.dev(), b.ino());
-    // A file that does not exist yet cannot be an input.
-    let Ok(target_meta) = fs::metadata(target) else {
-        return Ok(());
-    };
-    let is_input = |file: &&PathBuf| fs::metadata(file).is_ok_and(|meta| same(&meta, &target_meta));
-    match files.iter().find(is_input) {
-        None => Ok(()),
-        Some(file) => Err(CommandError::usage(format!(
-            "{} is {}; choose another output file",
-            target.display(),
-            if target == file.as_path() {
-                "an input".to_owned()
-            } else {
-                format!("the input {}", file.display())
-            }
-        ))),
     }
 }

@@ -16,6 +16,7 @@ mod judged_examples;
 mod list;
 mod map;
 mod open;
+mod output_file;
 mod prompt;
 mod replay;
 mod run;
@@ -64,11 +65,10 @@ pub fn main() -> ExitCode {
     let cli = match help::parse(std::env::args_os()) {
         Ok(cli) => cli,
         Err(error) => {
-            // clap prints help to standard output and exits with 0, and prints errors to standard error and exits
-            // with 2.
-            let _gone = error.print();
+            let streams = Streams::from_process(&env, ColorArg::Auto);
+            print_clap_message(&error, streams);
             if let Some(hint) = help::hint_for(&error) {
-                Streams::from_process(&env, ColorArg::Auto).print_stderr(&format!("  {hint}"));
+                streams.print_stderr(&format!("  {hint}"));
             }
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
@@ -95,6 +95,48 @@ fn enter_directory(cli: &Cli) -> Result<(), CommandError> {
     };
     std::env::set_current_dir(directory)
         .map_err(|error| CommandError::usage(format!("-C {}: {error}", directory.display())))
+}
+
+/// Prints an error of clap, which exits with 2, or its help, which goes to standard output and exits with 0.
+///
+/// Both repeat arguments, the program's name and variables, so a terminal gets hidden characters as visible marks.
+fn print_clap_message(error: &clap::Error, streams: Streams) {
+    if let Some(visible) = make_clap_message_visible(std::env::args_os(), error)
+        && if error.use_stderr() {
+            streams.err.terminal
+        } else {
+            streams.out.terminal
+        }
+    {
+        if error.use_stderr() {
+            streams.print_stderr(&visible);
+        } else {
+            streams.print(&visible);
+        }
+        return;
+    }
+    // Nothing is hidden, so clap prints its own colors.
+    let _gone = error.print();
+}
+
+/// Returns the message for these arguments with visible marks and without colors; `None` if nothing in it is hidden.
+fn make_clap_message_visible(
+    args: impl Iterator<Item = std::ffi::OsString>,
+    error: &clap::Error,
+) -> Option<String> {
+    // In a colored message, the escape sequences of clap and of an argument look the same. So the arguments are parsed
+    // again without colors.
+    let plain = help::build_command()
+        .styles(clap::builder::Styles::plain())
+        .try_get_matches_from(args)
+        .map_or_else(
+            |error| error.render().ansi().to_string(),
+            |_| error.render().to_string(),
+        );
+    match crate::model::make_visible(&plain, true) {
+        std::borrow::Cow::Borrowed(_) => None,
+        std::borrow::Cow::Owned(visible) => Some(visible),
+    }
 }
 
 fn dispatch(cli: Cli, cx: &CommandCx) -> Result<u8, CommandError> {

@@ -4,7 +4,6 @@
 use std::collections::HashSet;
 use std::convert::Infallible;
 use std::fmt::Write as _;
-use std::fs::File;
 use std::io;
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -13,6 +12,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::args::{MissPolicyArg, ResultFormat, RunArgs};
 use super::error::{CommandError, EXIT_USAGE};
+use super::output_file::OutputFiles;
 use super::workspace::{CommandWorkspace, check_labels, load_workspace};
 use super::{CommandCx, build_runtime};
 use crate::diag::{Diagnostic, has_errors};
@@ -29,8 +29,9 @@ use crate::run::{
     self, CachePolicy, DecisionFilter, JudgePreview, RunError, RunHandle, RunOptions, RunPreview,
     SampleSpec,
 };
-use crate::workspace;
+use crate::storage::{AtomicFile, InputFiles};
 use crate::workspace::lint::{EvalTally, lint_same_verdict};
+use crate::workspace::{self, Workspace};
 
 const NOTHING_SELECTED: &str =
     "no cells selected: no eval applies to these transcripts, or the filter excludes all cells";
@@ -71,8 +72,7 @@ pub(super) fn run(args: &RunArgs, cx: &CommandCx) -> Result<u8, CommandError> {
         return Ok(0);
     }
     // Step: open the outputs before the run, so that a wrong `-o` costs nothing.
-    let labels = Labels::new(opened.workspace.labels.iter().cloned());
-    let mut printer = RunPrinter::new(args, labels, cx)?;
+    let mut printer = RunPrinter::new(args, &opened.workspace, cx)?;
     if is_whole(args) {
         // The ids are needed only to find labels without a transcript.
         printer.seen_transcripts = Some(HashSet::new());
@@ -351,19 +351,36 @@ struct RunPrinter {
     seen_transcripts: Option<HashSet<String>>,
     outputs: Vec<ResultOutput>,
     narrator: Option<Narrator<io::BufWriter<io::Stderr>>>,
+    /// True after the first result. Before, the old files of `-o` stay.
+    has_results: bool,
 }
 
 struct ResultOutput {
     /// The file, or None for standard output.
-    path: Option<std::path::PathBuf>,
+    file: Option<OutputFile>,
     /// None after a write failed, because the reader closed the pipe or the disk is full. The run goes on, because
     /// its recording is separate.
     writer: Option<Box<dyn ReportWriter>>,
     error: Option<io::Error>,
 }
 
+/// A file that receives results.
+struct OutputFile {
+    path: std::path::PathBuf,
+    content: AtomicFile,
+    /// True if the format writes each result at once, so that the file is useful before the run ends.
+    is_streamed: bool,
+}
+
 impl RunPrinter {
-    fn new(args: &RunArgs, labels: Labels, cx: &CommandCx) -> Result<Self, CommandError> {
+    fn new(args: &RunArgs, workspace: &Workspace, cx: &CommandCx) -> Result<Self, CommandError> {
+        let inputs = workspace.input_files(&cx.env);
+        let inputs: InputFiles = inputs
+            .transcripts
+            .into_iter()
+            .chain(inputs.others)
+            .collect();
+        let mut files = OutputFiles::default();
         let format = ReportFormat::from(args.format);
         // If both streams are terminals, the narrator and the results share the screen.
         let style = TextStyle {
@@ -372,7 +389,7 @@ impl RunPrinter {
         };
         let stdout = format.writer(Box::new(io::stdout()), style);
         let mut outputs = vec![ResultOutput {
-            path: None,
+            file: None,
             writer: Some(stdout),
             error: None,
         }];
@@ -383,12 +400,18 @@ impl RunPrinter {
                     "-o {path}: unknown file extension; use .jsonl, .xml, .md or .txt"
                 ))
             })?;
-            // Create the file now: a missing folder must not be found after the run.
-            let file = File::create(path)
+            // Start the file now: a missing folder must not be found after the run.
+            let content = files.open("-o", path, &inputs)?;
+            let file = content
+                .try_clone_file()
                 .map_err(|error| CommandError::usage(format!("-o {}: {error}", path.display())))?;
             let writer = Some(format.writer(Box::new(file), TextStyle::default()));
             outputs.push(ResultOutput {
-                path: Some(path.clone()),
+                file: Some(OutputFile {
+                    path: path.clone(),
+                    content,
+                    is_streamed: matches!(format, ReportFormat::Jsonl | ReportFormat::Human),
+                }),
                 writer,
                 error: None,
             });
@@ -401,10 +424,11 @@ impl RunPrinter {
             )
         });
         Ok(Self {
-            rows: RowBuilder::with_labels(labels),
+            rows: RowBuilder::with_labels(Labels::new(workspace.labels.iter().cloned())),
             outputs,
             narrator,
             seen_transcripts: None,
+            has_results: false,
         })
     }
 
@@ -414,6 +438,7 @@ impl RunPrinter {
             seen_transcripts: seen,
             outputs,
             narrator,
+            has_results,
         } = self;
         for event in events {
             if let (Some(seen), EventKind::CellsPlanned { transcript, .. }) =
@@ -429,6 +454,7 @@ impl RunPrinter {
             }
             // The closure cannot fail, because each output keeps its own error.
             let Ok(()) = rows.apply(event, &mut |row| {
+                *has_results |= matches!(row, ReportRow::Result(_));
                 write_row(outputs, row);
                 Ok::<(), Infallible>(())
             });
@@ -448,22 +474,30 @@ impl RunPrinter {
     fn flush(&mut self) {
         for output in &mut self.outputs {
             output.write(|writer| writer.flush());
+            if self.has_results {
+                output.publish(false);
+            }
         }
     }
 
     /// Finishes all outputs. Returns the summary, and an error if an output is incomplete.
     fn finish(mut self) -> (RunSummary, Result<(), CommandError>) {
-        let outputs = &mut self.outputs;
+        let (outputs, has_results) = (&mut self.outputs, &mut self.has_results);
         let Ok(summary) = self.rows.finish(&mut |row| {
+            *has_results |= matches!(row, ReportRow::Result(_));
             write_row(outputs, row);
             Ok::<(), Infallible>(())
         });
         for output in outputs.iter_mut() {
             output.write(|writer| writer.finish());
+            // An incomplete file after a failed write must not replace a complete one.
+            if *has_results && output.error.is_none() {
+                output.publish(true);
+            }
         }
         let trouble = self.outputs.iter().find_map(|output| {
-            let to = match &output.path {
-                Some(path) => format!("-o {}", path.display()),
+            let to = match &output.file {
+                Some(file) => format!("-o {}", file.path.display()),
                 None => "standard output".to_owned(),
             };
             CommandError::output_failed(&to, output.error.as_ref()?)
@@ -480,6 +514,22 @@ fn write_row(outputs: &mut [ResultOutput], row: &ReportRow<'_>) {
 }
 
 impl ResultOutput {
+    /// Replaces the file of `-o` by the results so far: a streamed one from the first result on, any other at the end.
+    fn publish(&mut self, is_end: bool) {
+        let Some(file) = &mut self.file else {
+            return;
+        };
+        let published = match (is_end, file.is_streamed) {
+            (true, _) => file.content.finish(),
+            (false, true) => file.content.publish(),
+            (false, false) => Ok(()),
+        };
+        if let Err(error) = published {
+            self.error.get_or_insert(error);
+            self.writer = None;
+        }
+    }
+
     fn write(&mut self, operation: impl FnOnce(&mut dyn ReportWriter) -> io::Result<()>) {
         let Some(writer) = &mut self.writer else {
             return;

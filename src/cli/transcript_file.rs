@@ -34,6 +34,20 @@ pub(super) fn explain_unreadable(error: &TranscriptError) -> CommandError {
     }
 }
 
+/// Returns the folders of the workspace around a file and of the one around the current folder, in this order.
+pub(super) fn find_workspace_roots(path: &Path) -> Vec<PathBuf> {
+    let absolute_path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let here = std::env::current_dir().ok();
+    let mut roots: Vec<PathBuf> = Vec::new();
+    for from in [absolute_path.parent().map(Path::to_owned), here]
+        .into_iter()
+        .flatten()
+    {
+        roots.extend(workspace::find_workspace_root(&from).filter(|root| !roots.contains(root)));
+    }
+    roots
+}
+
 /// Returns the field mapping of a file, from the workspace around the file, else from the one around the current
 /// folder.
 pub(super) fn find_field_map(path: &Path) -> Result<Option<Arc<FieldMapping>>, Vec<Diagnostic>> {
@@ -47,16 +61,8 @@ pub(super) fn find_field_map(path: &Path) -> Result<Option<Arc<FieldMapping>>, V
         names.push(folder.join(name));
     }
     names.extend(absolute_path.canonicalize());
-    // Step: the workspaces to search. The file's own workspace comes first.
-    let here = std::env::current_dir().ok();
-    let mut roots: Vec<PathBuf> = Vec::new();
-    for from in [absolute_path.parent().map(Path::to_owned), here]
-        .into_iter()
-        .flatten()
-    {
-        roots.extend(workspace::find_workspace_root(&from).filter(|root| !roots.contains(root)));
-    }
-    for root in roots {
+    // Step: the workspaces to search.
+    for root in find_workspace_roots(&absolute_path) {
         let maps = workspace::read_field_maps(&root, &Env::from_process())?;
         let found = names.iter().find_map(|name| maps.0.get(name));
         if let Some(found) = found {

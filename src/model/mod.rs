@@ -47,4 +47,4 @@ pub use transcript::{
     MessageRole, SourceVerdict, ToolCall, ToolResult, Transcript, TranscriptMessage,
     TranscriptPart, TranscriptRef,
 };
-pub use visible::{count_invisible, is_invisible, make_visible};
+pub use visible::{count_invisible, escape_invisible_json, is_invisible, make_visible};

@@ -345,7 +345,8 @@ pub(super) fn check_raw_text(text: &str) -> Result<(), HopRefusal> {
         if c == '\\' {
             return refuse("backslash".to_owned());
         }
-        if is_invisible_in_url(c) {
+        // IDNA drops some of these, and people see none of them.
+        if crate::model::is_invisible(c) {
             return refuse(format!("invisible character U+{code:04X}"));
         }
     }
@@ -366,12 +367,6 @@ pub(super) fn check_raw_text(text: &str) -> Result<(), HopRefusal> {
         }
     }
     Ok(())
-}
-
-/// Returns `true` for characters that IDNA drops or that people do not see. The list is longer than that of the
-/// terminal, because a URL needs none of them.
-fn is_invisible_in_url(c: char) -> bool {
-    crate::model::is_invisible(c) || matches!(c, '\u{fe0f}' | '\u{fff0}'..='\u{fff8}')
 }
 
 /// Returns `true` if the authority of a full or scheme-relative URL contains an `@`. Parsing drops an empty user

@@ -9,6 +9,8 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+use crate::storage;
+
 /// An append-only file.
 pub(super) trait LogFile: Send {
     /// Writes a part of the bytes, as write(2). Returns their number.
@@ -22,7 +24,8 @@ pub(super) trait LockGuard: Send {}
 
 /// A file system.
 pub(super) trait Disk: Send + Sync + Debug {
-    /// Creates a folder and its parents, if missing. Rejects a folder that any user may write to.
+    /// Creates a folder and its parents, if missing. Rejects a folder that any user may write to, or that is behind
+    /// a link of another user.
     fn ensure_dir(&self, path: &Path) -> io::Result<()>;
     /// Creates a folder that must not exist.
     fn create_dir(&self, path: &Path) -> io::Result<()>;
@@ -95,7 +98,8 @@ const STICKY_BIT: u32 = 0o1000;
 
 impl Disk for RealDisk {
     fn ensure_dir(&self, path: &Path) -> io::Result<()> {
-        DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+        storage::refuse_foreign_links(path)?;
+        storage::create_private_folder(path)?;
         // The folder may have existed before with other permissions.
         let mode = std::fs::metadata(path)?.mode();
         if mode & WORLD_WRITABLE != 0 && mode & STICKY_BIT == 0 {

@@ -11,6 +11,7 @@ use super::{EVENTS_FILE, RecordError, RecordedRun, RunStore, lock};
 use crate::clock::Clock;
 use crate::diag::find_nearest;
 use crate::model::RunId;
+use crate::storage;
 
 /// The number of candidates that the error about an ambiguous name lists.
 const MAX_CANDIDATES: usize = 8;
@@ -117,6 +118,10 @@ impl RunStore {
         let mut seen = HashSet::new();
         let mut all = Vec::new();
         for folder in std::iter::once(&self.dir).chain(&self.extra_dirs) {
+            // Recordings determine verdicts, so another user must not choose their folder.
+            if storage::find_foreign_link(folder).is_some() {
+                continue;
+            }
             // A missing folder contains no runs.
             for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
                 if let Ok(name) = entry.file_name().into_string()

@@ -4,7 +4,6 @@
 //! `skip_serializing_if`; later versions may add fields and never rename one.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use serde::{Serialize, Serializer};
@@ -14,7 +13,7 @@ use super::stats::{JudgeLine, ToolLine, UsageLine};
 use super::{DecisionRow, ReportRow, ReportWriter, ResultRow, RubricRow, RunSummary};
 use crate::model::{
     ArgumentChange, CalibratedScore, Citation, Doubt, Outcome, RunId, VerdictPart, VoteCounts,
-    VoteShare, is_invisible,
+    VoteShare, escape_invisible_json,
 };
 
 /// Writes JSON lines.
@@ -44,28 +43,11 @@ impl<'w> JsonlReportWriter<'w> {
         if self.terminal
             && let Ok(text) = std::str::from_utf8(&self.line)
         {
-            let safe = escape_json(text);
+            let safe = escape_invisible_json(text);
             return self.out.write_all(safe.as_bytes());
         }
         self.out.write_all(&self.line)
     }
-}
-
-/// Escapes the characters that a terminal executes or hides. JSON itself escapes only C0 controls.
-fn escape_json(json: &str) -> String {
-    let mut out = String::with_capacity(json.len());
-    for c in json.chars() {
-        if c == '\u{7F}' || is_invisible(c) {
-            // A JSON escape holds one UTF-16 unit, so larger code points need two.
-            let mut units = [0; 2];
-            for unit in c.encode_utf16(&mut units) {
-                let _infallible = write!(out, "\\u{unit:04x}");
-            }
-        } else {
-            out.push(c);
-        }
-    }
-    out
 }
 
 impl ReportWriter for JsonlReportWriter<'_> {

@@ -42,27 +42,41 @@ impl<'w> MarkdownReportWriter<'w> {
     }
 }
 
-/// Escapes a text for a table cell: one line, without active Markdown or HTML.
-fn escape_table_cell(text: &str) -> String {
-    let mut out = String::new();
-    let mut at_line_start = false;
-    for c in make_visible(text.trim_end(), true).chars() {
-        at_line_start = c == '\n' || (at_line_start && c == ' ');
-        match c {
-            '\n' => out.push_str("<br>"),
-            // Markdown drops leading spaces, but they align the columns of a diff.
-            ' ' if at_line_start => out.push_str("&nbsp;"),
-            '|' | '\\' | '`' | '*' | '_' | '[' | ']' => {
-                out.push('\\');
-                out.push(c);
-            }
-            // Markdown passes HTML through, so escape it.
-            '<' => out.push_str("&lt;"),
-            '&' => out.push_str("&amp;"),
-            c => out.push(c),
-        }
+/// Formats a text as code spans, one for each line, for a table cell or a list item.
+///
+/// A forge makes names, addresses, issue numbers and HTML of a text active, and no escape prevents all of that. In a
+/// code span nothing is active. A code span cannot contain every text of a table cell, so a pipe is between two spans.
+fn format_as_code(text: &str) -> String {
+    let visible = make_visible(text.trim_end(), true);
+    let lines: Vec<String> = visible.split('\n').map(format_line_as_code).collect();
+    lines.join("<br>")
+}
+
+fn format_line_as_code(line: &str) -> String {
+    // Forges remove spaces at the start of a line; no-break spaces keep the columns of a diff aligned.
+    let indent = line.len() - line.trim_start_matches(' ').len();
+    let line = format!("{}{}", "\u{a0}".repeat(indent), &line[indent..]);
+    let spans: Vec<String> = line
+        .replace('\t', " ")
+        .split('|')
+        .map(format_code_span)
+        .collect();
+    spans.join("\\|")
+}
+
+fn format_code_span(text: &str) -> String {
+    if text.is_empty() {
+        return String::new();
     }
-    out
+    // The fence is longer than every run of backticks in the text (CommonMark 6.1).
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest + 1);
+    let touches_fence = text.starts_with('`') || text.ends_with('`');
+    let is_trimmed =
+        text.starts_with(' ') && text.ends_with(' ') && !text.trim_matches(' ').is_empty();
+    // A reader removes one space at both ends, except from a span of spaces.
+    let pad = if touches_fence || is_trimmed { " " } else { "" };
+    format!("{fence}{pad}{text}{pad}{fence}")
 }
 
 impl ReportWriter for MarkdownReportWriter<'_> {
@@ -86,8 +100,8 @@ impl ReportWriter for MarkdownReportWriter<'_> {
                     "| {} {} | {} | {} |",
                     outcome.symbol(),
                     describe_outcome(outcome),
-                    escape_table_cell(&name),
-                    escape_table_cell(&append_flags(why, row.result.verdict.as_deref()))
+                    format_as_code(&name),
+                    format_as_code(&append_flags(why, row.result.verdict.as_deref()))
                 ));
                 Ok(())
             }
@@ -106,8 +120,8 @@ impl ReportWriter for MarkdownReportWriter<'_> {
                     "| {} {} | {} | {} |",
                     outcome.symbol(),
                     describe_outcome(outcome),
-                    escape_table_cell(&name),
-                    escape_table_cell(&flags)
+                    format_as_code(&name),
+                    format_as_code(&flags)
                 ));
                 Ok(())
             }
@@ -123,8 +137,8 @@ impl ReportWriter for MarkdownReportWriter<'_> {
                         "| {} {} | {} | {} |",
                         outcome.symbol(),
                         describe_outcome(outcome),
-                        escape_table_cell(&row.name.to_string()),
-                        escape_table_cell(&describe_panel_decision(ruling, &row.judges))
+                        format_as_code(&row.name.to_string()),
+                        format_as_code(&describe_panel_decision(ruling, &row.judges))
                     ));
                 }
                 Ok(())
@@ -151,7 +165,7 @@ impl ReportWriter for MarkdownReportWriter<'_> {
                     writeln!(self.out, "| pending cells | {} |", summary.pending)?;
                 }
                 for stop in summary.budgets.iter().filter(|stop| stop.hard) {
-                    let stop = escape_table_cell(&stop.to_string());
+                    let stop = format_as_code(&stop.to_string());
                     let run = &summary.run;
                     writeln!(
                         self.out,
@@ -161,11 +175,11 @@ impl ReportWriter for MarkdownReportWriter<'_> {
                 // The agreement with labels, and the statistics.
                 for (at, line) in format_label_lines(summary).iter().enumerate() {
                     let gap = if at == 0 { "\nAgainst labels:\n\n" } else { "" };
-                    writeln!(self.out, "{gap}- {}", escape_table_cell(line))?;
+                    writeln!(self.out, "{gap}- {}", format_as_code(line))?;
                 }
                 for (at, line) in self.stats.iter().enumerate() {
                     let gap = if at == 0 { "\n" } else { "" };
-                    writeln!(self.out, "{gap}- {}", escape_table_cell(line))?;
+                    writeln!(self.out, "{gap}- {}", format_as_code(line))?;
                 }
                 // The tables of panel decisions, failures and flags.
                 if !self.panel_decisions.is_empty() {
@@ -216,13 +230,77 @@ impl ReportWriter for MarkdownReportWriter<'_> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
     fn table_cell_keeps_leading_spaces() {
         assert_eq!(
-            escape_table_cell("x y\n- a\n  b c"),
-            "x y<br>- a<br>&nbsp;&nbsp;b c"
+            format_as_code("x y\n- a\n  b c"),
+            "`x y`<br>`- a`<br>`\u{a0}\u{a0}b c`"
         );
+    }
+
+    #[test]
+    fn forge_activates_nothing_of_a_text() {
+        for (text, code) in [
+            ("ping @octocat in #1", "`ping @octocat in #1`"),
+            (
+                "http://a.test ~~no~~ <img src=x> &amp;",
+                "`http://a.test ~~no~~ <img src=x> &amp;`",
+            ),
+            ("a|b", "`a`\\|`b`"),
+            ("a\\|@b", "`a\\`\\|`@b`"),
+            ("|", "\\|"),
+            ("`@a`", "`` `@a` ``"),
+            ("x``@a", "```x``@a```"),
+            ("@a ` ", "`` @a ` ``"),
+            ("", ""),
+        ] {
+            assert_eq!(format_as_code(text), code, "{text:?}");
+        }
+    }
+
+    proptest! {
+        /// Reads the result as a forge does: nothing but separators is outside of code spans, and the spans hold the
+        /// text.
+        #[test]
+        fn text_is_inside_code_spans(text in "[ab`|@<~\\\\ ]{0,20}") {
+            let cell = format_as_code(&text);
+            let mut rest = cell.as_str();
+            let mut read = String::new();
+            while !rest.is_empty() {
+                if let Some(next) = rest.strip_prefix("\\|") {
+                    read.push('|');
+                    rest = next;
+                    continue;
+                }
+                let fence = rest.len() - rest.trim_start_matches('`').len();
+                prop_assert!(fence > 0, "{cell:?}");
+                let inside = &rest[fence..];
+                // A span ends at the first run of backticks of the same length.
+                let mut at = 0;
+                let end = loop {
+                    let Some(start) = inside[at..].find('`') else {
+                        return Err(TestCaseError::fail(format!("open span: {cell:?}")));
+                    };
+                    let run = inside[at + start..].len()
+                        - inside[at + start..].trim_start_matches('`').len();
+                    if run == fence {
+                        break at + start;
+                    }
+                    at += start + run;
+                };
+                let span = &inside[..end];
+                prop_assert!(!span.contains('|'), "{cell:?}");
+                let is_padded = span.starts_with(' ') && span.ends_with(' ') && !span.trim_matches(' ').is_empty();
+                read.push_str(if is_padded { &span[1..span.len() - 1] } else { span });
+                rest = &inside[end + fence..];
+            }
+            let indent = |text: &str| text.replace('\u{a0}', " ");
+            let read = indent(&read);
+            prop_assert_eq!(read.trim_matches(' '), text.trim_end().trim_matches(' '));
+        }
     }
 }

@@ -3,7 +3,7 @@
 //! Responsible for what [`super::kinds`] implements and [`super::toolbox`] reads, so that neither imports the other's
 //! types. Does not read files or open connections.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::params::ToolParams;
@@ -26,6 +26,10 @@ pub trait ToolSource: Send + Sync {
     /// Returns true if a tool of the source may change data.
     fn is_writable(&self) -> bool {
         false
+    }
+    /// Returns the files that the source reads. No output of dicta may replace them.
+    fn input_files(&self) -> Vec<PathBuf> {
+        Vec::new()
     }
     /// Returns the texts that dicta must never record, such as passwords.
     fn secrets(&self) -> Vec<String> {

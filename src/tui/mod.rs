@@ -150,6 +150,7 @@ pub fn run_workbench(setup: WorkbenchSetup) -> Result<WorkbenchExit, WorkbenchEr
 }
 
 async fn run_event_loop(setup: WorkbenchSetup) -> Result<WorkbenchExit, WorkbenchError> {
+    runtime::remove_expired_copies(&setup.env, &*setup.clock);
     let deps = Arc::new(RuntimeDeps {
         env: setup.env,
         clock: setup.clock,

@@ -11,6 +11,7 @@ use rust_embed::RustEmbed;
 use thiserror::Error;
 
 use crate::model::Digest;
+use crate::storage;
 
 /// The name of the file next to the workspace folder that marks the parent folder as an unpacked demo.
 const MARKER_FILE: &str = ".dicta-demo";
@@ -115,7 +116,7 @@ fn unpack_files(
         path: path.to_owned(),
         source,
     };
-    create_private_folder(data_dir).map_err(|error| fail(data_dir, error))?;
+    storage::create_private_folder(data_dir).map_err(|error| fail(data_dir, error))?;
     // The folder gets its name last, so that an interrupted unpacking leaves no half demo behind.
     let temp = tempfile::Builder::new()
         .prefix(".demo-")
@@ -125,30 +126,24 @@ fn unpack_files(
         let path = temp.path().join(name);
         let parent = path.parent().unwrap_or(temp.path());
         fs::create_dir_all(parent)
-            .and_then(|()| fs::write(&path, bytes))
+            .and_then(|()| storage::create_new_file(&path, bytes))
             .map_err(|error| fail(&path, error))?;
     }
     let marker_path = temp.path().join(MARKER_FILE);
     // The marker is the last file; a folder that has it is complete.
-    fs::write(&marker_path, &digest_files(files).0).map_err(|error| fail(&marker_path, error))?;
+    storage::create_new_file(&marker_path, digest_files(files).0.as_bytes())
+        .map_err(|error| fail(&marker_path, error))?;
     match fs::rename(temp.path(), &folder) {
         Ok(()) => {
             // The folder has been renamed, so there is nothing left to delete.
             let _moved = temp.keep();
+            storage::sync_folder(data_dir).map_err(|error| fail(data_dir, error))?;
             Ok(workspace)
         }
         // Another process was faster; it unpacked the same content.
         Err(_) if folder.join(MARKER_FILE).is_file() => Ok(workspace),
         Err(error) => Err(fail(&folder, error)),
     }
-}
-
-fn create_private_folder(path: &Path) -> std::io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt as _;
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path)
 }
 
 /// Returns the folder with the demo's recorded runs, if `root` is an unpacked demo.

@@ -160,7 +160,10 @@ pub fn find_google_credentials_source(judge: &JudgeConfig, env: &Env) -> Option<
 
 /// Returns the credentials file and the source that names it. A file that is named counts even if it does not exist;
 /// gcloud's own file counts only if it exists.
-fn find_credentials_file(named: Option<&Path>, env: &Env) -> Option<(PathBuf, &'static str)> {
+pub(super) fn find_credentials_file(
+    named: Option<&Path>,
+    env: &Env,
+) -> Option<(PathBuf, &'static str)> {
     const VARIABLE: &str = "GOOGLE_APPLICATION_CREDENTIALS";
     if let Some(path) = named {
         return Some((path.to_owned(), "credentials_file"));

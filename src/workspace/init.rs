@@ -1,10 +1,11 @@
 //! `dicta init`: a small workspace that runs at once, with a check that passes and one that fails.
 
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
+
+use crate::storage;
 
 /// The files of a new workspace: path and text.
 const STARTER_FILES: &[(&str, &str)] = &[
@@ -60,9 +61,7 @@ pub fn init(dir: &Path) -> Result<Vec<PathBuf>, InitError> {
         };
         fs::create_dir_all(path.parent().unwrap_or(dir)).map_err(fail)?;
         // Another process may create the file after the check above, so the call itself must refuse.
-        fs::File::create_new(&path)
-            .and_then(|mut file| file.write_all(text.as_bytes()))
-            .map_err(fail)?;
+        storage::create_new_file(&path, text.as_bytes()).map_err(fail)?;
         written.push(path);
     }
     Ok(written)

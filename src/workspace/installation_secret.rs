@@ -3,11 +3,11 @@
 //! Responsible for reading and creating it. [`InstallationSecret`] computes what dicta derives from it.
 
 use std::fs;
-use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::DirBuilderExt as _;
+use std::io::{self, Read as _};
 use std::path::Path;
 
 use crate::model::InstallationSecret;
+use crate::storage;
 
 /// Reads the secret at `path`, or creates it there with 32 bytes and mode 0600.
 ///
@@ -18,33 +18,24 @@ pub fn load_or_create_installation_secret(path: &Path) -> io::Result<Installatio
         // Any error except "not found" must not lead to a new secret: it would change every delimiter.
         done => return done,
     }
-    let folder = path.parent().unwrap_or(Path::new("."));
-    // If dicta creates the folder, only its user can read it, whatever the umask.
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(folder)?;
+    storage::create_private_folder(path.parent().unwrap_or(Path::new(".")))?;
     let mut bytes = [0; 32];
     // The system's random source; no crate is necessary for 32 bytes.
     fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    // Temporary files have mode 0600, and linking one into place never overwrites another process's file.
-    let mut file = tempfile::NamedTempFile::new_in(folder)?;
-    file.write_all(&bytes)?;
-    // Write the bytes to disk first: a crash must not leave an empty secret under its final name.
-    file.as_file().sync_all()?;
-    match file.persist_noclobber(path) {
-        Ok(_) => Ok(InstallationSecret::new(bytes)),
+    match storage::create_private_file(path, &bytes) {
+        Ok(()) => Ok(InstallationSecret::new(bytes)),
         // Another process was faster, so use its secret.
-        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             load_installation_secret(path)
         }
-        Err(error) => Err(error.error),
+        Err(error) => Err(error),
     }
 }
 
 /// Reads the secret at `path`.
 pub fn load_installation_secret(path: &Path) -> io::Result<InstallationSecret> {
-    let bytes = fs::read(path)?;
+    // One byte more than a secret has shows that the file is not one.
+    let bytes = storage::read_private_file(path, 33)?;
     let bytes = bytes.try_into().map_err(|_| {
         let why = format!(
             "{}: expected 32 bytes; delete the file, and dicta creates a new secret",
@@ -74,7 +65,17 @@ mod tests {
         assert_eq!(mode & 0o777, 0o600);
         let folder = fs::metadata(dir.path().join("deep")).expect("there");
         assert_eq!(folder.permissions().mode() & 0o777, 0o700);
+        // With the secret, others could close a block of a prompt, so a file that they can read is not a secret.
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("mode");
+        let why = load_or_create_installation_secret(&path).expect_err("readable");
+        assert!(why.to_string().contains("chmod 600"), "{why}");
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink(&path, &link).expect("linked");
+        let why = load_or_create_installation_secret(&link).expect_err("a link");
+        assert!(why.to_string().contains("symbolic link"), "{why}");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("mode");
         fs::write(&path, "short").expect("written");
-        assert!(load_or_create_installation_secret(&path).is_err());
+        let why = load_or_create_installation_secret(&path).expect_err("short");
+        assert!(why.to_string().contains("expected 32 bytes"), "{why}");
     }
 }

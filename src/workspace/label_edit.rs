@@ -1,7 +1,8 @@
 //! Changes to a label file, one line at a time.
 //!
-//! Responsible for writing labels. It reads the current file, adds, replaces or removes one line, and renames a new
-//! file over the old one. Readers never see half a file, and changes by other programs stay. All other lines, their
+//! Responsible for writing labels. It locks the file, reads it, adds, replaces or removes one line, and renames a new
+//! file over the old one. Readers never see half a file, and changes by other programs stay, also by programs that
+//! take no lock. All other lines, their
 //! order and their line ends stay, also lines that dicta cannot read. Does not check that a label matches an eval.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -11,6 +12,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 use crate::model::Label;
+use crate::storage::{AtomicFile, FileLock};
 
 /// The maximum size of a label file that dicta changes, in bytes. The reader of labels has the same limit.
 const MAX_FILE_BYTES: u64 = 64 << 20;
@@ -114,10 +116,15 @@ pub fn edit_labels_file(
         path: path.to_owned(),
         source,
     };
-    // What a link points to is changed, not the link.
-    let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     for _ in 0..MAX_WRITE_TRIES {
-        let before = read_if_exists(&real).map_err(fail)?;
+        // A label that is put creates the file; any other change of a missing file fails below.
+        let is_put = matches!(change, LabelFileEdit::Put(_));
+        let lock = if is_put || path.exists() {
+            Some(FileLock::acquire(path).map_err(fail)?)
+        } else {
+            None
+        };
+        let before = read_if_exists(path).map_err(fail)?;
         let edited =
             apply_edit(before.as_deref().unwrap_or_default(), change).map_err(|source| {
                 LabelEditError::Line {
@@ -125,12 +132,16 @@ pub fn edit_labels_file(
                     source,
                 }
             })?;
-        let new = write_temp_file(&real, &edited.text).map_err(fail)?;
+        let mut new = AtomicFile::create(path).map_err(fail)?;
+        new.write_all(&edited.text).map_err(fail)?;
         // Another program wrote the file meanwhile; start again from its text, so that its change is not lost.
-        if read_if_exists(&real).map_err(fail)? != before {
+        // The lock is held until the end of this iteration.
+        if lock.as_ref().is_some_and(|lock| !lock.is_current())
+            || read_if_exists(path).map_err(fail)? != before
+        {
             continue;
         }
-        new.persist(&real).map_err(|error| fail(error.error))?;
+        new.finish().map_err(fail)?;
         return Ok(LabelEditResult {
             label: edited.label,
             undo: edited.undo,
@@ -153,30 +164,6 @@ fn read_if_exists(path: &Path) -> std::io::Result<Option<Vec<u8>>> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }
-}
-
-/// Creates a temporary file in the same folder, so that a rename can replace the label file. It has the permissions
-/// of the existing file.
-fn write_temp_file(path: &Path, text: &[u8]) -> std::io::Result<tempfile::NamedTempFile> {
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
-    let folder: PathBuf = folder.unwrap_or(Path::new(".")).to_owned();
-    let mut new = tempfile::Builder::new()
-        .prefix(".labels-")
-        .suffix(".tmp")
-        // A temporary file has the permissions of a secret by default. A new label file gets those of any new file.
-        .make_in(folder, |name| {
-            let mut options = std::fs::OpenOptions::new();
-            options.write(true).create_new(true).open(name)
-        })?;
-    if let Ok(old) = std::fs::metadata(path) {
-        new.as_file().set_permissions(old.permissions())?;
-    }
-    new.write_all(text)?;
-    // Without the sync, a crash after the rename could leave an empty file.
-    new.as_file().sync_all()?;
-    Ok(new)
 }
 
 struct EditedLabels {

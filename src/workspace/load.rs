@@ -25,6 +25,7 @@ use crate::diag::{Diagnostic, Severity, has_errors, mask_secrets, replace_source
 use crate::model::{JudgeConfig, ProviderKind};
 use crate::net::{Resolver, SystemResolver};
 use crate::rubric::{self, EvalTypeCatalog, Rubric};
+use crate::storage;
 use crate::tools::toolbox::Toolbox;
 
 /// Loads the workspace in `root` (a folder with a dicta.yaml).
@@ -229,12 +230,18 @@ impl WorkspaceLoader<'_> {
 
     fn read_runs_folder(&self, fields: &mut MappingDecoder<'_>) -> PathBuf {
         let written = fields.text("runs");
-        run_folders::resolve_runs_folder(written.as_deref(), self.root, self.env).unwrap_or_else(
-            |why| {
+        match run_folders::resolve_runs_folder(written.as_deref(), self.root, self.env) {
+            Ok(folder) => {
+                if let (Some(_), Err(why)) = (written, storage::refuse_foreign_links(&folder)) {
+                    fields.error("runs", "value", why.to_string());
+                }
+                folder
+            }
+            Err(why) => {
                 fields.error_at_mapping("runs", format!("{why}, or say `runs:` in this file"));
                 PathBuf::new()
-            },
-        )
+            }
+        }
     }
 
     /// Makes a path to a run absolute. A run's name stays as written.

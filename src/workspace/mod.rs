@@ -14,6 +14,7 @@ mod files;
 mod globs;
 mod google;
 mod init;
+mod input_files;
 mod installation_secret;
 mod judge_names;
 mod judges;
@@ -55,6 +56,7 @@ pub use google::{
     load_google_credentials,
 };
 pub use init::{InitError, init};
+pub use input_files::{WorkspaceInputs, list_input_files};
 pub use installation_secret::{load_installation_secret, load_or_create_installation_secret};
 pub use judge_names::JudgeNames;
 pub use label_author::find_label_author;

@@ -12,7 +12,7 @@ mod source_verdicts;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::fs;
-use std::io::{ErrorKind, Write as _};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
@@ -20,6 +20,7 @@ use thiserror::Error;
 use self::source_verdicts::SourceVerdictTally;
 use super::files;
 use crate::model::{MessageRole, Transcript, TranscriptPart};
+use crate::storage;
 use crate::transcript::{MappingGuess, TranscriptError, TranscriptFile, guess_mapping};
 
 /// The maximum number of records that dicta reads to find out the file's content.
@@ -141,9 +142,7 @@ fn create_free_folder(parent: &Path, file: &Path) -> Result<PathBuf, ScaffoldErr
 }
 
 fn write_new_file(path: &Path, text: &str) -> Result<(), ScaffoldError> {
-    fs::File::create_new(path)
-        .and_then(|mut file| file.write_all(text.as_bytes()))
-        .map_err(|error| io_error(path, error))
+    storage::create_new_file(path, text.as_bytes()).map_err(|error| io_error(path, error))
 }
 
 fn io_error(path: &Path, source: std::io::Error) -> ScaffoldError {

@@ -12,6 +12,7 @@ mod connect;
 mod crash;
 mod evidence;
 mod fetch;
+mod files;
 mod imported_openai;
 mod judge_wire;
 mod labels;

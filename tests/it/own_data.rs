@@ -212,19 +212,19 @@ fn import_names_unreadable_files_and_overwrites_nothing() {
         ),
         (
             &["import", "good.jsonl", "-o", "good.jsonl"],
-            "good.jsonl is an input; choose another output file",
+            "-o good.jsonl: this is good.jsonl, which dicta reads; choose another output file",
         ),
         (
             &["import", "good.jsonl", "-o", "link.jsonl"],
-            "link.jsonl is the input good.jsonl",
+            "-o link.jsonl: this is good.jsonl, which dicta reads",
         ),
         (
             &["import", "good.jsonl", "-o", "folder"],
-            "folder is a folder",
+            "-o folder: it is a folder",
         ),
         (
             &["import", "good.jsonl", "-o", "x", "--labels", "x"],
-            "name the same file",
+            "--labels x: another option names the same file",
         ),
     ] {
         let refused = test_dir.dicta(args);

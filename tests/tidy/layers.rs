@@ -4,6 +4,7 @@
 pub(crate) const LAYERS: &[(&str, &[&str])] = &[
     ("model", &[]),
     ("query", &[]),
+    ("storage", &[]),
     ("diag", &["model"]),
     ("clock", &["model"]),
     ("schema", &["model", "diag"]),
@@ -26,7 +27,7 @@ pub(crate) const LAYERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("judge", UP_TO_HANDLERS),
-    ("record", &["model", "event", "clock", "diag"]),
+    ("record", &["model", "event", "clock", "diag", "storage"]),
     ("workspace", UP_TO_HANDLERS),
     ("run", UP_TO_WORKSPACE),
     ("compare", &["model", "event", "record"]),
@@ -39,6 +40,7 @@ pub(crate) const LAYERS: &[(&str, &[&str])] = &[
 const UP_TO_HANDLERS: &[&str] = &[
     "model",
     "query",
+    "storage",
     "diag",
     "clock",
     "schema",
@@ -54,6 +56,7 @@ const UP_TO_HANDLERS: &[&str] = &[
 const UP_TO_WORKSPACE: &[&str] = &[
     "model",
     "query",
+    "storage",
     "diag",
     "clock",
     "schema",
@@ -72,6 +75,7 @@ const UP_TO_WORKSPACE: &[&str] = &[
 const UP_TO_REPORT_AND_THEME: &[&str] = &[
     "model",
     "query",
+    "storage",
     "diag",
     "clock",
     "schema",
@@ -94,6 +98,7 @@ const UP_TO_REPORT_AND_THEME: &[&str] = &[
 const UP_TO_TUI: &[&str] = &[
     "model",
     "query",
+    "storage",
     "diag",
     "clock",
     "schema",

@@ -21,7 +21,6 @@ mod report;
 
 use std::collections::HashMap;
 use std::io::Write as _;
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -37,6 +36,7 @@ use crate::event::{RunHeader, RunState};
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{CellIx, CellName, CellResult, ProviderKind, RunId, TokenUsage};
 use crate::rubric::{Eval, Rubric, Selector, Trigger};
+use crate::storage;
 use crate::workspace::{Env, Workspace, data_dir};
 
 /// The largest number of cells per base answer: two, and a third if they disagree.
@@ -342,11 +342,8 @@ impl RobustnessTest {
     }
 
     fn write_transcripts(&self, cases: &[RobustnessCase]) -> std::io::Result<NamedTempFile> {
-        std::fs::DirBuilder::new()
-            .recursive(true)
-            // The transcripts may be confidential, so only the owner may read the folder.
-            .mode(0o700)
-            .create(&self.folder)?;
+        // The transcripts may be confidential, so only the owner may read the folder.
+        storage::create_private_folder(&self.folder)?;
         // A case under several evals is one transcript.
         let mut records: IndexMap<&str, (&RobustnessCase, Vec<String>)> = IndexMap::new();
         for case in cases {

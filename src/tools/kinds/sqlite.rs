@@ -82,6 +82,10 @@ impl ToolSource for SqliteSource {
         self.writable
     }
 
+    fn input_files(&self) -> Vec<PathBuf> {
+        self.path.iter().cloned().collect()
+    }
+
     fn read_tool(
         self: Arc<Self>,
         name: &str,

@@ -25,7 +25,7 @@ use super::{SeenUrls, Tool, ValidatedCall, check_schema};
 use crate::clock::BoxFuture;
 use crate::event::CallCx;
 use crate::model::{
-    CallIx, Digest, RawJson, Rejection, ToolDeclaration, ToolResponse, is_invisible,
+    CallIx, Digest, RawJson, Rejection, ToolDeclaration, ToolResponse, escape_invisible_json,
 };
 use crate::schema::CompiledSchema;
 
@@ -151,24 +151,7 @@ fn quote_preview(text: &str, max: usize) -> String {
 
 /// Returns a JSON string without invisible characters.
 fn to_visible_json_string(text: &str) -> String {
-    let json = Value::from(text).to_string();
-    // Most texts contain no invisible character.
-    if !json.chars().any(is_invisible) {
-        return json;
-    }
-    let mut out = String::with_capacity(json.len() + 16);
-    for c in json.chars() {
-        if is_invisible(c) {
-            // JSON escapes are UTF-16 units.
-            let mut units = [0; 2];
-            for unit in c.encode_utf16(&mut units) {
-                let _infallible = write!(out, "\\u{unit:04x}");
-            }
-        } else {
-            out.push(c);
-        }
-    }
-    out
+    escape_invisible_json(&Value::from(text).to_string()).into_owned()
 }
 
 /// Returns true if a transcript tool has this name.

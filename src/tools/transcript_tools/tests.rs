@@ -5,7 +5,7 @@ use tokio_util::sync::CancellationToken;
 use super::*;
 use crate::clock::{Clock, FakeClock};
 use crate::event::{Emitter, MemoryBlobs, RedactedEvent, Redactor};
-use crate::model::{CellIx, TurnIx};
+use crate::model::{CellIx, TurnIx, is_invisible};
 use crate::tools::{PreparedCall, ToolSet, prepare_call};
 
 fn leaf(message: usize, label: &str, text: &str) -> MessagePart {

@@ -31,6 +31,6 @@ fn narrow_scope_has_priority_over_global() {
         [CommandScope::Global].into_iter(),
         &parse_chords("y").expect("keys"),
     );
-    assert_eq!(rest.len(), 4);
+    assert_eq!(rest.len(), 5);
     assert_eq!(rest[0].0, "v");
 }

@@ -10,7 +10,7 @@ mod newest_first;
 mod runs;
 mod workspaces;
 
-pub(crate) use clipboard::MAX_CLIPBOARD_BYTES;
+pub(crate) use clipboard::{MAX_CLIPBOARD_BYTES, remove_expired_copies};
 
 use std::collections::HashMap;
 use std::path::PathBuf;

@@ -280,3 +280,19 @@ fn hostile_server_error_shows_only_escaped_characters() {
     app.keys("L");
     other.show(app.buffer(), "the log");
 }
+
+#[test]
+fn copied_text_has_visible_marks_unless_raw_text_is_requested() {
+    let server = Server::new(|_| verdict());
+    let mut app = hostile(&server);
+    app.keys("y n y c 5 y v 6 y m y r").settle();
+    let copied = &app.event_loop.screen.copied;
+    assert_eq!(copied.len(), 5);
+    let (raw, visible) = copied.split_last().expect("five texts");
+    let hides = |c: char| c != '\n' && c != '\t' && (c.is_control() || is_invisible(c));
+    for text in visible {
+        assert!(!text.chars().any(hides), "{text:?}");
+    }
+    assert!(visible[3].contains("‹U+202E›"), "{:?}", visible[3]);
+    assert!(raw.contains("\u{1b}[201~\rq"), "{raw:?}");
+}

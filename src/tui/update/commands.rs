@@ -85,6 +85,7 @@ fn dispatch_command(app: &mut App, command: UiCommand) -> Vec<Effect> {
         UiCommand::Raw => focus::toggle_raw(app),
         UiCommand::Source => focus::show_source(app),
         UiCommand::CopyValue => copy::copy_pane_text(app),
+        UiCommand::CopyRaw => copy::copy_raw_pane_text(app),
         UiCommand::CopyMessage => copy::copy_message(app),
         UiCommand::CopyName => copy::copy_cell_name(app),
         UiCommand::CopyCommand => copy::copy_command_line(app),

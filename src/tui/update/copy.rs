@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::notices::push_info;
-use crate::model::is_invisible;
+use crate::model::{is_invisible, make_visible};
 use crate::tui::content;
 use crate::tui::effect::Effect;
 use crate::tui::state::App;
@@ -13,13 +13,37 @@ use crate::tui::state::pane::Pane;
 /// The largest text in bytes. No terminal accepts more.
 const MAX_COPY_BYTES: usize = 4 << 20;
 
-fn copy_effect(what: impl Into<String>, text: String) -> Vec<Effect> {
+/// Copies a text with visible marks: a terminal obeys the control characters of a pasted text, and a reader does not
+/// see hidden ones.
+fn copy_effect(what: impl Into<String>, text: &str) -> Vec<Effect> {
+    let text = make_visible(text, true).into_owned();
+    copy_raw_effect(what, text)
+}
+
+/// Copies a text unchanged.
+fn copy_raw_effect(what: impl Into<String>, text: String) -> Vec<Effect> {
     let what = what.into();
     vec![Effect::Copy { what, text }]
 }
 
 /// Copies the text of the focused pane; in the cells pane, the text of the verdict.
 pub(super) fn copy_pane_text(app: &mut App) -> Vec<Effect> {
+    match read_pane_text(app) {
+        Ok((pane, text)) => copy_effect(pane.title(), &text),
+        Err(why) => push_info(app, why),
+    }
+}
+
+/// Copies the same text as [`copy_pane_text`], unchanged.
+pub(super) fn copy_raw_pane_text(app: &mut App) -> Vec<Effect> {
+    match read_pane_text(app) {
+        Ok((pane, text)) => copy_raw_effect(format!("{}, raw", pane.title()), text),
+        Err(why) => push_info(app, why),
+    }
+}
+
+/// Returns the text of the focused pane, or the reason why it cannot be copied.
+fn read_pane_text(app: &App) -> Result<(Pane, String), &'static str> {
     // Rows of the cells pane have no text to copy.
     let pane = if app.ui.focus == Pane::Cells {
         Pane::Verdict
@@ -27,24 +51,16 @@ pub(super) fn copy_pane_text(app: &mut App) -> Vec<Effect> {
         app.ui.focus
     };
     let mut text = String::new();
-    let mut fits = true;
-    // The source borrows the app, so it ends before the notice.
-    {
-        let source = content::pane_source_for_copy(app, pane);
-        for at in 0..source.len() {
-            let block = source.block(at);
-            if text.len() + block.text.len() > MAX_COPY_BYTES {
-                fits = false;
-                break;
-            }
-            text.push_str(&block.text);
-            text.push('\n');
+    let source = content::pane_source_for_copy(app, pane);
+    for at in 0..source.len() {
+        let block = source.block(at);
+        if text.len() + block.text.len() > MAX_COPY_BYTES {
+            return Err("this text is too large for a clipboard");
         }
+        text.push_str(&block.text);
+        text.push('\n');
     }
-    if !fits {
-        return push_info(app, "this text is too large for a clipboard");
-    }
-    copy_effect(pane.title(), text)
+    Ok((pane, text))
 }
 
 /// Copies the message at the top of the transcript pane.
@@ -62,7 +78,8 @@ pub(super) fn copy_message(app: &mut App) -> Vec<Effect> {
     let Some(message) = doc.pieces.get(top).map(|piece| piece.message as usize) else {
         return push_info(app, "this transcript has no message");
     };
-    copy_effect(format!("message {message}"), doc.message_text(message))
+    let text = doc.message_text(message);
+    copy_effect(format!("message {message}"), &text)
 }
 
 /// Copies the name of the focused cell.
@@ -72,7 +89,7 @@ pub(super) fn copy_cell_name(app: &mut App) -> Vec<Effect> {
         .selected_row()
         .and_then(|row| cells.decision_name(row));
     name.map_or_else(Vec::new, |name| {
-        copy_effect("the cell's name", name.to_string())
+        copy_effect("the cell's name", &name.to_string())
     })
 }
 
@@ -107,7 +124,7 @@ pub(super) fn copy_command_line(app: &mut App) -> Vec<Effect> {
             return push_info(app, "no workspace is open, so no command does the same");
         }
     };
-    copy_effect("the command", command)
+    copy_effect("the command", &command)
 }
 
 /// Quotes one word of a filter.
@@ -148,6 +165,16 @@ fn quote_shell_word(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn copied_text_has_visible_marks_and_raw_text_does_not() {
+        let hostile = "a\u{1b}[201~\rq\u{9b}\n\tb\u{202e}";
+        let visible = "a␛[201~␍q‹U+009B›\n\tb‹U+202E›";
+        let copied = copy_effect("it", hostile);
+        assert!(matches!(&copied[..], [Effect::Copy { text, .. }] if text == visible));
+        let raw = copy_raw_effect("it", hostile.to_owned());
+        assert!(matches!(&raw[..], [Effect::Copy { text, .. }] if text == hostile));
+    }
 
     #[test]
     fn hostile_name_is_quoted_as_one_word() {

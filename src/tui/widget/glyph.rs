@@ -137,10 +137,7 @@ impl<'a> Iterator for GlyphUnits<'a> {
 /// few marks. In a symbol with two bases, a terminal without clusters would keep the second when the first is
 /// overwritten.
 fn whole_cluster_width(cluster: &str) -> Option<usize> {
-    if cluster
-        .chars()
-        .any(|c| c.is_control() || is_invisible(c) || c == PICTURE_SELECTOR)
-    {
+    if cluster.chars().any(|c| c.is_control() || is_invisible(c)) {
         return None;
     }
     let mut chars = cluster.chars();
@@ -176,7 +173,7 @@ fn split_cluster(start: usize, cluster: &str, out: &mut Vec<GlyphUnit<'_>>) {
             continue;
         }
         let width = char_width(c);
-        let display = if c.is_control() || is_invisible(c) || c == PICTURE_SELECTOR {
+        let display = if c.is_control() || is_invisible(c) {
             UnitDisplay::Mark(mark_for_char(c))
         } else if width > 0 {
             marks = 0;
@@ -198,10 +195,7 @@ fn split_cluster(start: usize, cluster: &str, out: &mut Vec<GlyphUnit<'_>>) {
             // Surplus marks (Zalgo text) would overlap the rows above and below.
             let mut surplus = 1_usize;
             while let Some((_, next)) = chars.next_if(|(_, next)| {
-                char_width(*next) == 0
-                    && !is_invisible(*next)
-                    && !next.is_control()
-                    && *next != PICTURE_SELECTOR
+                char_width(*next) == 0 && !is_invisible(*next) && !next.is_control()
             }) {
                 surplus += 1;
                 at.end += next.len_utf8();

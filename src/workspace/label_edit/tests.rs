@@ -129,3 +129,47 @@ fn label_file_is_replaced_through_its_link_and_keeps_permissions() {
     let nowhere = edit_labels_file(&dir.path().join("no/labels.jsonl"), &put("a"));
     assert!(nowhere.is_err());
 }
+
+#[test]
+fn labels_of_concurrent_writers_are_all_kept() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let path = dir.path().join("labels.jsonl");
+    // Each change opens the file again, so threads exclude each other as processes do.
+    std::thread::scope(|scope| {
+        for writer in 0..4 {
+            let path = &path;
+            scope.spawn(move || {
+                for number in 0..25 {
+                    let put = label(&format!("{writer}-{number}"), Some(true), "ann");
+                    edit_labels_file(path, &LabelFileEdit::Put(put)).expect("written");
+                }
+            });
+        }
+    });
+    let text = std::fs::read_to_string(&path).expect("read");
+    let mut transcripts: Vec<String> = text
+        .lines()
+        .map(|line| {
+            serde_json::from_str::<Label>(line)
+                .expect("a label")
+                .transcript
+        })
+        .collect();
+    transcripts.sort();
+    transcripts.dedup();
+    assert_eq!(transcripts.len(), 100);
+    let left = std::fs::read_dir(dir.path()).expect("entries").count();
+    assert_eq!(left, 1, "no temporary file is left");
+}
+
+#[test]
+fn change_of_a_missing_file_creates_none() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let path = dir.path().join("labels.jsonl");
+    let failed = edit_labels_file(&path, &remove("t"));
+    assert!(
+        matches!(failed, Err(LabelEditError::Line { .. })),
+        "{failed:?}"
+    );
+    assert!(!path.exists());
+}

@@ -161,3 +161,89 @@ fn closed_terminal_ends_the_workbench() {
         assert_eq!(ended.code, 129);
     }
 }
+
+#[test]
+fn two_workbenches_that_label_into_one_file_lose_no_label() {
+    const COUNT: usize = 20;
+    let shared = tempfile::tempdir().expect("a folder");
+    let labels = shared.path().join("labels.jsonl");
+    std::fs::write(&labels, "").expect("written");
+    let start = |name: &str| {
+        let root = shared.path().join(name);
+        std::fs::create_dir(&root).expect("made");
+        let lines = (0..COUNT).map(|at| {
+            format!(
+                r#"{{"id":"{name}-{at:02}","messages":[{{"role":"user","content":"x"}},{{"role":"assistant","content":"y"}}]}}"#
+            ) + "\n"
+        });
+        for (file, text) in [
+            ("t.jsonl", lines.collect::<String>()),
+            (
+                "r.yaml",
+                "id: r\nevals:\n  - { id: e, type: contains, params: { patterns: [y] } }\n"
+                    .to_owned(),
+            ),
+            (
+                "dicta.yaml",
+                "transcripts: [t.jsonl]\nrubrics: [r.yaml]\nruns: runs\nlabels: ../labels.jsonl\n"
+                    .to_owned(),
+            ),
+        ] {
+            std::fs::write(root.join(file), text).expect("written");
+        }
+        let mut pty = Pty::with(&["open", root.to_str().expect("a path")], |_| {});
+        pty.until_shown(&format!("{name}-{:02}", COUNT - 1));
+        pty
+    };
+    let (mut one, mut two) = (start("one"), start("two"));
+    let keys = "pj".repeat(COUNT);
+    one.type_in(&keys);
+    two.type_in(&keys);
+    one.type_in("q");
+    two.type_in("q");
+    assert_eq!(one.ended().code, 0);
+    assert_eq!(two.ended().code, 0);
+    let text = std::fs::read_to_string(&labels).expect("read");
+    let transcripts: std::collections::BTreeSet<String> = text
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("a label"))
+        .map(|label| label["transcript"].as_str().expect("an id").to_owned())
+        .collect();
+    assert_eq!(transcripts.len(), 2 * COUNT, "{text}");
+}
+
+#[test]
+fn hidden_characters_of_arguments_do_not_reach_the_terminal() {
+    let osc = "\u{1b}]52;c;cm0gLXJmIH4K\u{7}";
+    for args in [
+        vec!["import".to_owned(), format!("--Z{osc}.jsonl")],
+        vec![format!("fo\u{1b}[31mo\u{9b}\u{202e}")],
+        vec!["run".to_owned(), "--format".to_owned(), osc.to_owned()],
+        vec!["run".to_owned(), "--limit".to_owned(), osc.to_owned()],
+        vec!["schema".to_owned(), osc.to_owned()],
+        vec!["completions".to_owned(), osc.to_owned()],
+    ] {
+        let words: Vec<&str> = args.iter().map(String::as_str).collect();
+        let mut pty = Pty::start(&words);
+        assert_eq!(pty.ended().code, 2, "{args:?}");
+        let written = String::from_utf8_lossy(&pty.written).into_owned();
+        assert!(written.contains('␛'), "{args:?}: {written:?}");
+        for hidden in ["\u{1b}]52", "\u{1b}[31m", "\u{9b}", "\u{202e}", "\u{7}"] {
+            assert!(!written.contains(hidden), "{args:?}: {written:?}");
+        }
+    }
+}
+
+#[test]
+fn imported_record_does_not_reach_the_terminal_raw() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let path = dir.path().join("t.jsonl");
+    let record =
+        "{\"id\":\"a\",\"messages\":[{\"role\":\"user\",\"content\":\"\u{9b}31m\u{202e}\"}]}\n";
+    std::fs::write(&path, record).expect("written");
+    let mut pty = Pty::start(&["import", path.to_str().expect("a path")]);
+    assert_eq!(pty.ended().code, 0);
+    let written = String::from_utf8_lossy(&pty.written).into_owned();
+    assert!(written.contains(r"\u009b31m\u202e"), "{written:?}");
+    assert!(!written.contains(['\u{9b}', '\u{202e}']), "{written:?}");
+}

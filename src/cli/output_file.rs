@@ -1,0 +1,64 @@
+//! The files that options such as `-o` name: responsible for refusing a file that dicta reads.
+
+use std::path::{Path, PathBuf};
+
+use super::error::CommandError;
+use crate::storage::{AtomicFile, InputFiles};
+
+/// The log in a run's folder.
+const EVENTS_FILE: &str = "events.jsonl";
+
+/// The output files of one command.
+#[derive(Debug, Default)]
+pub(super) struct OutputFiles {
+    outputs: InputFiles,
+}
+
+impl OutputFiles {
+    /// Starts the file that an option names. It replaces an existing file only when its content is published.
+    ///
+    /// The error names the option. A file of `inputs`, a file of a recorded run, and a file of another option are
+    /// refused, under any of their names.
+    pub(super) fn open(
+        &mut self,
+        option: &str,
+        path: &Path,
+        inputs: &InputFiles,
+    ) -> Result<AtomicFile, CommandError> {
+        let refuse = |why: &str| {
+            let path = path.display();
+            Err(CommandError::usage(format!(
+                "{option} {path}: {why}; choose another output file"
+            )))
+        };
+        if let Some(input) = inputs.find(path) {
+            return refuse(&format!("this is {}, which dicta reads", input.display()));
+        }
+        if self.outputs.find(path).is_some() {
+            return refuse("another option names the same file");
+        }
+        if is_in_recording(path) {
+            return refuse("this file belongs to a recorded run");
+        }
+        let file = AtomicFile::create(path).map_err(|error| {
+            CommandError::usage(format!("{option} {}: {error}", path.display()))
+        })?;
+        self.outputs.insert(path);
+        Ok(file)
+    }
+}
+
+/// Returns true for a file in the folder of a recorded run, or in a folder inside it.
+fn is_in_recording(path: &Path) -> bool {
+    let folder = || path.parent()?.canonicalize().ok();
+    let place: Option<PathBuf> = path.canonicalize().ok().or_else(|| {
+        // The name of a missing file does not matter, because only its folders are checked.
+        Some(folder()?.join("new"))
+    });
+    place.is_some_and(|place| {
+        let folders = place.ancestors().skip(1).take(2);
+        folders
+            .into_iter()
+            .any(|folder| folder.join(EVENTS_FILE).is_file())
+    })
+}

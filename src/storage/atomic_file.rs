@@ -1,0 +1,338 @@
+//! A file that replaces another one in one step.
+
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::os::fd::AsFd as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use tempfile::TempPath;
+
+use super::links::{LinkTarget, follow_links};
+
+/// The mode of a file that only the user may read.
+const PRIVATE: u32 = 0o600;
+/// The mode of any new file, before the umask.
+const PUBLIC: u32 = 0o666;
+
+/// A new content for a file. Until [`Self::publish`], readers of the file see the old content; dropping this value
+/// keeps the old file.
+///
+/// A link stays, and the file that it names is replaced. Pipes, devices and standard output are written directly.
+#[derive(Debug)]
+pub struct AtomicFile {
+    file: File,
+    /// The temporary file and its final name; `None` after publication, and for a pipe or device.
+    unpublished: Option<(TempPath, PathBuf)>,
+    is_new: bool,
+}
+
+impl AtomicFile {
+    /// Starts a new content for the file `path`, which need not exist. The temporary file is in the same folder,
+    /// because a rename works only within one file system.
+    pub fn create(path: &Path) -> io::Result<Self> {
+        let target = match follow_links(path)? {
+            LinkTarget::Path(target) => target,
+            // A second open file at position 0 would overwrite what this process already wrote.
+            LinkTarget::StandardOutput => {
+                return Ok(Self::direct(
+                    io::stdout().as_fd().try_clone_to_owned()?.into(),
+                ));
+            }
+            LinkTarget::StandardError => {
+                return Ok(Self::direct(
+                    io::stderr().as_fd().try_clone_to_owned()?.into(),
+                ));
+            }
+            LinkTarget::OpenFile(path) => {
+                return Ok(Self::direct(OpenOptions::new().append(true).open(path)?));
+            }
+        };
+        let old = match fs::metadata(&target) {
+            Ok(meta) if meta.is_dir() => {
+                let why = "it is a folder; name a file in it";
+                return Err(io::Error::new(io::ErrorKind::IsADirectory, why));
+            }
+            Ok(meta) if !meta.is_file() => {
+                return Ok(Self::direct(OpenOptions::new().write(true).open(&target)?));
+            }
+            Ok(meta) => {
+                // A rename needs no permission for the file itself, so a write-protected file is refused here.
+                drop(OpenOptions::new().write(true).open(&target)?);
+                Some(meta)
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(error),
+        };
+        // The old file may be private, so its replacement is private until it has the old mode.
+        let mode = if old.is_some() { PRIVATE } else { PUBLIC };
+        let (file, temp) = create_temp_file(&target, mode)?;
+        if let Some(old) = &old {
+            copy_owner_and_mode(&file, old)?;
+        }
+        Ok(Self {
+            file,
+            unpublished: Some((temp, target)),
+            is_new: false,
+        })
+    }
+
+    /// Starts the content of a file that must not exist. Publication fails if another process creates it before.
+    fn create_new(path: &Path, mode: u32) -> io::Result<Self> {
+        let (file, temp) = create_temp_file(path, mode)?;
+        Ok(Self {
+            file,
+            unpublished: Some((temp, path.to_owned())),
+            is_new: true,
+        })
+    }
+
+    fn direct(file: File) -> Self {
+        Self {
+            file,
+            unpublished: None,
+            is_new: false,
+        }
+    }
+
+    /// Returns another handle for writing to the same content.
+    pub fn try_clone_file(&self) -> io::Result<File> {
+        self.file.try_clone()
+    }
+
+    /// Replaces the file by the content so far. Later writes go to the same file. Returns once the content and the
+    /// name survive a loss of power. Does nothing after the first call.
+    pub fn publish(&mut self) -> io::Result<()> {
+        let Some((temp, target)) = self.unpublished.take() else {
+            return Ok(());
+        };
+        // Without this sync, a crash after the rename could leave an empty file.
+        self.file.sync_all()?;
+        if self.is_new {
+            temp.persist_noclobber(&target)
+        } else {
+            temp.persist(&target)
+        }
+        .map_err(|error| error.error)?;
+        sync_folder(parent_folder(&target))
+    }
+
+    /// Publishes the whole content. Returns once it survives a loss of power.
+    pub fn finish(&mut self) -> io::Result<()> {
+        if self.unpublished.is_some() {
+            return self.publish();
+        }
+        match self.file.sync_all() {
+            // Pipes and devices cannot be synced.
+            Err(error) if is_unsyncable(&error) => Ok(()),
+            done => done,
+        }
+    }
+}
+
+impl Write for AtomicFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+/// Writes a whole file in one step. An existing file is replaced.
+pub fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    write_whole(AtomicFile::create(path)?, bytes)
+}
+
+/// Writes a whole file in one step. An existing file, also a broken link, is an error.
+pub fn create_new_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    write_whole(AtomicFile::create_new(path, PUBLIC)?, bytes)
+}
+
+/// Writes a whole file with mode 0600 in one step. An existing file, also a broken link, is an error.
+pub fn create_private_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    write_whole(AtomicFile::create_new(path, PRIVATE)?, bytes)
+}
+
+fn write_whole(mut file: AtomicFile, bytes: &[u8]) -> io::Result<()> {
+    file.write_all(bytes)?;
+    file.finish()
+}
+
+/// Returns once the names in a folder survive a loss of power.
+pub fn sync_folder(folder: &Path) -> io::Result<()> {
+    match File::open(folder)?.sync_all() {
+        // Some file systems have no sync of folders. They keep the order of operations, or nothing helps.
+        Err(error) if is_unsyncable(&error) => Ok(()),
+        done => done,
+    }
+}
+
+fn is_unsyncable(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let code = error.raw_os_error().map(Errno::from_raw_os_error);
+    matches!(
+        code,
+        Some(Errno::INVAL | Errno::ROFS | Errno::NOTSUP | Errno::BADF)
+    )
+}
+
+fn parent_folder(path: &Path) -> &Path {
+    path.parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
+}
+
+fn create_temp_file(target: &Path, mode: u32) -> io::Result<(File, TempPath)> {
+    let named = tempfile::Builder::new()
+        // Globs skip hidden files, so a temporary file is never an input.
+        .prefix(".dicta-")
+        .suffix(".tmp")
+        .make_in(parent_folder(target), |name| {
+            OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .mode(mode)
+                .open(name)
+        })?;
+    Ok(named.into_parts())
+}
+
+/// Gives a file the mode of the file that it replaces, and its owner and group if that is possible.
+fn copy_owner_and_mode(file: &File, old: &fs::Metadata) -> io::Result<()> {
+    let new = file.metadata()?;
+    let mut mode = old.mode() & 0o7777;
+    if (old.uid(), old.gid()) != (new.uid(), new.gid())
+        && std::os::unix::fs::fchown(file, Some(old.uid()), Some(old.gid())).is_err()
+        && std::os::unix::fs::fchown(file, None, Some(old.gid())).is_err()
+        && old.gid() != new.gid()
+    {
+        // The file now belongs to another group, which must not get the rights of the old one.
+        mode &= !0o070 | (mode & 0o007) << 3;
+    }
+    file.set_permissions(Permissions::from_mode(mode))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn list(dir: &Path) -> Vec<String> {
+        let entries = fs::read_dir(dir).expect("entries");
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.expect("an entry").file_name())
+            .map(|name| name.to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn dropped_content_keeps_the_old_file_and_leaves_nothing() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("report.md");
+        fs::write(&path, "old").expect("written");
+        let mut file = AtomicFile::create(&path).expect("begun");
+        file.write_all(b"half").expect("written");
+        assert_eq!(fs::read_to_string(&path).expect("read"), "old");
+        drop(file);
+        assert_eq!(fs::read_to_string(&path).expect("read"), "old");
+        assert_eq!(list(dir.path()), ["report.md"]);
+    }
+
+    #[test]
+    fn replaced_file_keeps_its_mode_and_its_link() {
+        let dir = tempfile::tempdir().expect("a folder");
+        fs::create_dir(dir.path().join("real")).expect("made");
+        let real = dir.path().join("real/report.md");
+        fs::write(&real, "old").expect("written");
+        fs::set_permissions(&real, Permissions::from_mode(0o640)).expect("mode");
+        let link = dir.path().join("link.md");
+        symlink("real/report.md", &link).expect("linked");
+        replace_file(&link, b"new").expect("written");
+        assert!(link.is_symlink());
+        assert_eq!(fs::read_to_string(&real).expect("read"), "new");
+        let mode = fs::metadata(&real).expect("there").mode();
+        assert_eq!(mode & 0o777, 0o640);
+        assert_eq!(list(dir.path()), ["link.md", "real"]);
+        assert_eq!(list(&dir.path().join("real")), ["report.md"]);
+    }
+
+    #[test]
+    fn new_file_has_the_mode_of_any_new_file() {
+        let dir = tempfile::tempdir().expect("a folder");
+        fs::write(dir.path().join("plain"), "").expect("written");
+        replace_file(&dir.path().join("atomic"), b"x").expect("written");
+        create_new_file(&dir.path().join("new"), b"x").expect("written");
+        create_private_file(&dir.path().join("private"), b"x").expect("written");
+        let mode = |name: &str| fs::metadata(dir.path().join(name)).expect("there").mode();
+        assert_eq!(mode("atomic"), mode("plain"));
+        assert_eq!(mode("new"), mode("plain"));
+        assert_eq!(mode("private") & 0o777, 0o600);
+    }
+
+    #[test]
+    fn writes_after_publication_reach_the_file() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("out.jsonl");
+        let mut file = AtomicFile::create(&path).expect("begun");
+        file.write_all(b"one\n").expect("written");
+        assert!(!path.exists());
+        file.publish().expect("published");
+        file.write_all(b"two\n").expect("written");
+        assert_eq!(fs::read_to_string(&path).expect("read"), "one\ntwo\n");
+        file.finish().expect("finished");
+        assert_eq!(list(dir.path()), ["out.jsonl"]);
+    }
+
+    #[test]
+    fn new_file_never_replaces_another_one() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("dicta.yaml");
+        let mut file = AtomicFile::create_new(&path, PUBLIC).expect("begun");
+        file.write_all(b"new").expect("written");
+        fs::write(&path, "of another process").expect("written");
+        let error = file.finish().expect_err("it exists");
+        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(
+            fs::read_to_string(&path).expect("read"),
+            "of another process"
+        );
+        assert_eq!(list(dir.path()), ["dicta.yaml"]);
+    }
+
+    #[test]
+    fn pipe_is_written_directly_and_stays_a_pipe() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&path).status();
+        assert!(made.expect("mkfifo ran").success());
+        let reader = {
+            let path = path.clone();
+            std::thread::spawn(move || {
+                let mut text = String::new();
+                File::open(path)
+                    .and_then(|mut file| file.read_to_string(&mut text))
+                    .expect("read");
+                text
+            })
+        };
+        replace_file(&path, b"through").expect("written");
+        assert_eq!(reader.join().expect("no panic"), "through");
+        assert!(!fs::metadata(&path).expect("there").is_file());
+        replace_file(Path::new("/dev/null"), b"nowhere").expect("written");
+    }
+
+    #[test]
+    fn folder_is_refused() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let why = AtomicFile::create(dir.path())
+            .expect_err("a folder")
+            .to_string();
+        assert!(why.contains("name a file in it"), "{why}");
+    }
+}

@@ -1,0 +1,20 @@
+//! Files and folders that dicta writes outside of recordings.
+//!
+//! Responsible for the loss of nothing. A file is replaced in one step or not at all, and an input is never an output.
+//! Two processes that change one file lose no change. Private files stay private. Every module that writes a file uses
+//! these functions; only recordings have functions of their own (`record`). Does not know what a file contains. Unix
+//! only.
+
+mod atomic_file;
+mod file_lock;
+mod input_files;
+mod links;
+mod private;
+
+pub use atomic_file::{
+    AtomicFile, create_new_file, create_private_file, replace_file, sync_folder,
+};
+pub use file_lock::FileLock;
+pub use input_files::InputFiles;
+pub use links::{find_foreign_link, refuse_foreign_links};
+pub use private::{create_private_folder, read_private_file, remove_expired_files};

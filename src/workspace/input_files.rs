@@ -1,0 +1,106 @@
+//! The files that a workspace reads, which no output may replace.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::{CONFIG_FILE, Env, Workspace, files, globs, google, load, run_folders};
+use crate::diag::yaml;
+use crate::model::ApiKeySource;
+use crate::rubric::EvalTypeCatalog;
+
+/// The files that a workspace reads.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WorkspaceInputs {
+    /// The transcript files. `dicta import` may replace one.
+    pub transcripts: Vec<PathBuf>,
+    /// All other files: dicta.yaml, rubrics, labels, tools, databases, keys.
+    pub others: Vec<PathBuf>,
+}
+
+impl Workspace {
+    /// Returns the files that the workspace reads, as absolute paths. Some of them may not exist.
+    pub fn input_files(&self, env: &Env) -> WorkspaceInputs {
+        let texts = self.files.iter().map(|(path, _)| self.root.join(path));
+        let keys = self.judges.values().filter_map(|judge| match &judge.key {
+            ApiKeySource::File(path) => Some(path.clone()),
+            ApiKeySource::Google(named) => {
+                Some(google::find_credentials_file(named.as_deref(), env)?.0)
+            }
+            _ => None,
+        });
+        let sources = self.tools.sources.values();
+        let databases = sources
+            .chain(self.tools.inline_servers.values())
+            .flat_map(|source| source.input_files());
+        WorkspaceInputs {
+            transcripts: self.transcripts.clone(),
+            others: texts
+                .chain(keys)
+                .chain(databases)
+                .chain(self.labels_file.clone())
+                .collect(),
+        }
+    }
+}
+
+/// Returns the files that the workspace in `root` reads. If it does not load, returns dicta.yaml and every file that a
+/// text in it names.
+pub fn list_input_files(root: &Path, env: &Env, catalog: &dyn EvalTypeCatalog) -> WorkspaceInputs {
+    if let Ok(workspace) = load(root, env, catalog) {
+        return workspace.input_files(env);
+    }
+    let root = run_folders::canonical_root(root);
+    let config = root.join(CONFIG_FILE);
+    let mut inputs = WorkspaceInputs::default();
+    let text = files::read_text(&config, yaml::MAX_BYTES as u64).ok();
+    if let Some(text) = text
+        && let Ok(doc) = yaml::read_document(&text, Path::new(CONFIG_FILE))
+    {
+        let mut pending = vec![&doc.value];
+        while let Some(value) = pending.pop() {
+            match value {
+                Value::String(written) => {
+                    let found = globs::expand_from_home(&root, written, env);
+                    inputs.others.extend(found.unwrap_or_default().files);
+                }
+                Value::Array(items) => pending.extend(items),
+                Value::Object(map) => pending.extend(map.values()),
+                _ => {}
+            }
+        }
+    }
+    inputs.others.push(config);
+    inputs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::handlers::EvalTypeRegistry;
+
+    #[test]
+    fn broken_workspace_still_lists_the_files_that_it_names() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let root = dir.path().canonicalize().expect("a path");
+        std::fs::create_dir(root.join("rubrics")).expect("made");
+        for (name, text) in [
+            (
+                CONFIG_FILE,
+                "transcripts: [a.jsonl]\nrubrics: [rubrics/*.yaml]\nlabels: l.jsonl\nunknown: 1\n",
+            ),
+            ("a.jsonl", ""),
+            ("l.jsonl", ""),
+            ("rubrics/r.yaml", "evals: {"),
+        ] {
+            std::fs::write(root.join(name), text).expect("written");
+        }
+        let listed = list_input_files(&root, &Env::default(), &EvalTypeRegistry::builtin());
+        for name in [CONFIG_FILE, "a.jsonl", "l.jsonl", "rubrics/r.yaml"] {
+            assert!(
+                listed.others.contains(&root.join(name)),
+                "{name}: {listed:?}"
+            );
+        }
+    }
+}

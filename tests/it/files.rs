@@ -1,0 +1,249 @@
+//! No output replaces a file that dicta reads, and no failure loses an old output.
+
+use std::fs;
+use std::io::Read as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::Path;
+
+use crate::cli::{NAMES_A_RELEASE, TestDir, text};
+
+const LABELS: &str = "{\"transcript\":\"one\",\"eval\":\"names\",\"passed\":true}\n";
+const TOOLS: &str = "kind: source\nname: db\ntype: sqlite\ndatabase: facts.db\n";
+
+/// A workspace with a file of each kind that dicta reads.
+fn test_dir() -> TestDir {
+    let test_dir = TestDir::new();
+    test_dir.workspace(
+        "labels: labels.jsonl\ntools: [tools.yaml]\njudges:\n  m: { provider: openai, model: m, api_key_file: key.txt }\n",
+        NAMES_A_RELEASE,
+    );
+    test_dir.write("labels.jsonl", LABELS);
+    test_dir.write("tools.yaml", TOOLS);
+    test_dir.write("facts.db", "");
+    let key = test_dir.write("key.txt", "sk-1\n");
+    fs::set_permissions(key, fs::Permissions::from_mode(0o600)).expect("mode");
+    test_dir
+}
+
+fn list(dir: &Path) -> Vec<String> {
+    let entries = fs::read_dir(dir).expect("entries");
+    let mut names: Vec<String> = entries
+        .map(|entry| entry.expect("an entry").file_name())
+        .map(|name| name.to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn run_output_never_replaces_a_file_that_dicta_reads() {
+    let test_dir = test_dir();
+    let recorded = test_dir.dicta(&["run", "-q"]);
+    assert_eq!(
+        recorded.status.code(),
+        Some(1),
+        "{}",
+        text(&recorded.stderr)
+    );
+    let run = list(&test_dir.path().join("runs")).remove(0);
+    for input in [
+        "t.jsonl",
+        "labels.jsonl",
+        "dicta.yaml",
+        "r.yaml",
+        "tools.yaml",
+        "facts.db",
+        "key.txt",
+    ] {
+        let name = input.replace('.', "-");
+        // The extension decides the format, so the input gets names that dicta accepts.
+        symlink(input, test_dir.path().join(format!("soft-{name}.jsonl"))).expect("linked");
+        fs::hard_link(
+            test_dir.path().join(input),
+            test_dir.path().join(format!("hard-{name}.md")),
+        )
+        .expect("linked");
+        let before = fs::read(test_dir.path().join(input)).expect("read");
+        for output in [format!("soft-{name}.jsonl"), format!("hard-{name}.md")] {
+            let refused = test_dir.dicta(&["run", "-o", &output]);
+            let stderr_text = text(&refused.stderr);
+            assert_eq!(refused.status.code(), Some(2), "{output}: {stderr_text}");
+            assert!(
+                stderr_text.contains("which dicta reads"),
+                "{output}: {stderr_text}"
+            );
+            let after = fs::read(test_dir.path().join(input)).expect("read");
+            assert_eq!(after, before, "{output}");
+        }
+    }
+    for (output, why) in [
+        ("t.jsonl".to_owned(), "which dicta reads"),
+        (
+            format!("runs/{run}/events.jsonl"),
+            "belongs to a recorded run",
+        ),
+        (
+            format!("runs/{run}/blobs/new.txt"),
+            "belongs to a recorded run",
+        ),
+    ] {
+        let refused = test_dir.dicta(&["run", "-o", &output]);
+        let stderr_text = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(2), "{output}: {stderr_text}");
+        assert!(stderr_text.contains(why), "{output}: {stderr_text}");
+    }
+    let twice = test_dir.dicta(&["run", "-o", "a.md", "-o", "./a.md"]);
+    assert_eq!(twice.status.code(), Some(2));
+    assert!(
+        text(&twice.stderr).contains("another option names the same file"),
+        "{}",
+        text(&twice.stderr)
+    );
+    assert_eq!(
+        list(&test_dir.path().join("runs")),
+        [run],
+        "no run was started"
+    );
+}
+
+#[test]
+fn missing_labels_file_is_not_an_output_of_a_run() {
+    let test_dir = TestDir::new();
+    test_dir.workspace("", NAMES_A_RELEASE);
+    let refused = test_dir.dicta(&["run", "-o", "labels.jsonl"]);
+    assert_eq!(refused.status.code(), Some(2), "{}", text(&refused.stderr));
+    assert!(!test_dir.path().join("labels.jsonl").exists());
+}
+
+#[test]
+fn run_without_results_keeps_the_old_report() {
+    let test_dir = test_dir();
+    for report in ["rep.md", "rep.xml", "rep.jsonl", "rep.txt"] {
+        let path = test_dir.write(report, "the old report");
+        for args in [
+            ["run", "--judge", "nosuch", "-o", report],
+            ["run", "--where", "transcript:none", "-o", report],
+        ] {
+            let failed = test_dir.dicta(&args);
+            assert_eq!(
+                failed.status.code(),
+                Some(2),
+                "{args:?}: {}",
+                text(&failed.stderr)
+            );
+            let kept = fs::read_to_string(&path).expect("read");
+            assert_eq!(kept, "the old report", "{args:?}");
+        }
+    }
+    let left: Vec<String> = list(test_dir.path());
+    assert!(!left.iter().any(|name| name.ends_with(".tmp")), "{left:?}");
+}
+
+#[test]
+fn report_is_replaced_through_its_link_and_keeps_its_mode() {
+    let test_dir = test_dir();
+    for report in ["rep.md", "rep.xml", "rep.jsonl", "rep.txt"] {
+        let real = test_dir.write(&format!("reports/{report}"), "the old report");
+        fs::set_permissions(&real, fs::Permissions::from_mode(0o640)).expect("mode");
+        symlink(format!("reports/{report}"), test_dir.path().join(report)).expect("linked");
+        let run = test_dir.dicta(&["run", "-q", "-o", report]);
+        assert_eq!(run.status.code(), Some(1), "{}", text(&run.stderr));
+        assert!(test_dir.path().join(report).is_symlink());
+        let new = fs::read_to_string(&real).expect("read");
+        assert!(
+            new.contains("two/r/names") || new.contains("names"),
+            "{new}"
+        );
+        assert!(!new.contains("the old report"), "{new}");
+        let mode = fs::metadata(&real).expect("there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o640);
+    }
+    let mut reports = list(&test_dir.path().join("reports"));
+    reports.sort();
+    assert_eq!(reports, ["rep.jsonl", "rep.md", "rep.txt", "rep.xml"]);
+}
+
+#[test]
+fn outputs_reach_pipes_and_standard_output() {
+    let test_dir = test_dir();
+    let pipe = test_dir.path().join("pipe.jsonl");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.expect("mkfifo ran").success());
+    let reader = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || {
+            let mut lines = String::new();
+            fs::File::open(pipe)
+                .and_then(|mut file| file.read_to_string(&mut lines))
+                .expect("read");
+            lines
+        }
+    });
+    let run = test_dir.dicta(&["run", "-q", "-o", "pipe.jsonl"]);
+    assert_eq!(run.status.code(), Some(1), "{}", text(&run.stderr));
+    let lines = reader.join().expect("no panic");
+    assert!(lines.contains("\"type\":\"summary\""), "{lines}");
+    // The tests' standard output is a pipe; `>` in a shell makes it a file, whose earlier lines must stay.
+    symlink("/dev/stdout", test_dir.path().join("out.jsonl")).expect("linked");
+    let shown = test_dir.dicta(&["import", "t.jsonl", "-o", "out.jsonl"]);
+    assert_eq!(shown.status.code(), Some(0), "{}", text(&shown.stderr));
+    assert_eq!(text(&shown.stdout).lines().count(), 2);
+    let file = fs::File::options()
+        .append(true)
+        .create(true)
+        .open(test_dir.path().join("log.txt"))
+        .expect("a file");
+    fs::write(test_dir.path().join("log.txt"), "first\n").expect("written");
+    let appended = test_dir
+        .command(&["import", "t.jsonl", "-o", "/dev/stdout"])
+        .stdout(file)
+        .status()
+        .expect("it ran");
+    assert_eq!(appended.code(), Some(0));
+    let log = fs::read_to_string(test_dir.path().join("log.txt")).expect("read");
+    assert!(log.starts_with("first\n{\"id\":\"one\""), "{log}");
+    assert_eq!(log.lines().count(), 3);
+}
+
+#[test]
+fn import_replaces_no_labels_and_no_rubric_of_a_workspace() {
+    let test_dir = test_dir();
+    test_dir.write("other.csv", "id,input,output,passed\na,hi,hello,pass\n");
+    let map = "id: id, input: input, output: output, label: { eval: names, passed: passed }";
+    let convert = |more: &[&str]| {
+        let args = [&["import", "other.csv", "--map", map], more].concat();
+        test_dir.dicta(&args)
+    };
+    for (more, why) in [
+        (
+            ["-o", "x.jsonl", "--labels", "labels.jsonl"],
+            "labels.jsonl, which dicta reads",
+        ),
+        (
+            ["-o", "x.jsonl", "--labels", "t.jsonl"],
+            "t.jsonl, which dicta reads",
+        ),
+        (
+            ["-o", "r.yaml", "--labels", "y.jsonl"],
+            "r.yaml, which dicta reads",
+        ),
+        (
+            ["-o", "labels.jsonl", "--labels", "y.jsonl"],
+            "labels.jsonl, which dicta reads",
+        ),
+    ] {
+        let refused = convert(&more);
+        let stderr_text = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(2), "{more:?}: {stderr_text}");
+        assert!(stderr_text.contains(why), "{more:?}: {stderr_text}");
+    }
+    let kept = fs::read_to_string(test_dir.path().join("labels.jsonl")).expect("read");
+    assert_eq!(kept, LABELS);
+    // A later import of the same source replaces its own transcripts.
+    let again = convert(&["-o", "t.jsonl"]);
+    assert_eq!(again.status.code(), Some(0), "{}", text(&again.stderr));
+    // A workspace that does not load keeps its files, too.
+    test_dir.write("r.yaml", "evals: {");
+    let refused = convert(&["-o", "x.jsonl", "--labels", "labels.jsonl"]);
+    assert_eq!(refused.status.code(), Some(2), "{}", text(&refused.stderr));
+}
