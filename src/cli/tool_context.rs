@@ -55,6 +55,8 @@ impl ToolContext {
             Some(root) => workspace::load_tools(&root, &cx.env, &resolver),
             None => (Arc::default(), Vec::new()),
         };
+        // Also the notes and errors of a call may repeat a secret.
+        cx.streams.add_secrets(&toolbox.secrets);
         let deps = ToolDeps {
             host_overrides: resolve,
             toolbox,

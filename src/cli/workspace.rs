@@ -10,6 +10,7 @@ use crate::handlers::EvalTypeRegistry;
 use crate::model::pluralize;
 use crate::record::RunStore;
 use crate::rubric::NOT_CARRIED;
+use crate::run::collect_secrets;
 use crate::workspace::{self, Workspace, demo};
 
 /// The loaded workspace of a command.
@@ -90,6 +91,8 @@ pub(super) fn load_workspace(
     let (root, fallback) = find_root(path, cx)?;
     let workspace = workspace::load(&root, &cx.env, &EvalTypeRegistry::builtin())
         .map_err(CommandError::from_diagnostics)?;
+    cx.streams
+        .add_secrets(&collect_secrets(&workspace, &cx.env));
     Ok(CommandWorkspace {
         workspace: Arc::new(workspace),
         is_demo_fallback: fallback,
@@ -113,6 +116,8 @@ pub(super) fn open_run_store_and_workspace(
     let (root, _) = find_root(path, cx)?;
     match workspace::load(&root, &cx.env, &EvalTypeRegistry::builtin()) {
         Ok(workspace) => {
+            cx.streams
+                .add_secrets(&collect_secrets(&workspace, &cx.env));
             let store = RunStore {
                 dir: workspace.runs.clone(),
                 extra_dirs: workspace.extra_run_folders.clone(),

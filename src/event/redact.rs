@@ -16,6 +16,9 @@ pub const REDACTED: &str = "[redacted]";
 /// The shortest secret. Shorter texts would match ordinary words.
 const MIN_SECRET_LEN: usize = 6;
 
+/// The mark at which dicta cuts long texts.
+const CUT_MARK: char = '…';
+
 /// The known secrets of a run, and their replacement.
 ///
 /// Finds raw, JSON-escaped, percent-encoded, hexadecimal and base64 spellings. Some servers escape `/` as `\/` or
@@ -78,16 +81,23 @@ impl Redactor {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the text without secrets; `None` if it contains none.
+    /// Returns the text without secrets; `None` if it contains none. The beginning of a secret before `…` counts as
+    /// one, because dicta cuts some texts of servers before it redacts them.
     pub fn redact(&self, text: &str) -> Option<String> {
         let known = self.read_known();
         let find = known.matcher.as_ref()?;
-        find.is_match(text)
-            .then(|| find.replace_all(text, &vec![REDACTED; known.spellings.len()]))
+        let clean = find
+            .is_match(text)
+            .then(|| find.replace_all(text, &vec![REDACTED; known.spellings.len()]));
+        let without_cuts = known.redact_cut_secrets(clean.as_deref().unwrap_or(text));
+        without_cuts.or(clean)
     }
 
     /// As [`Redactor::redact`], for bytes.
     pub fn redact_bytes(&self, bytes: &[u8]) -> Option<Vec<u8>> {
+        if let Ok(text) = std::str::from_utf8(bytes) {
+            return self.redact(text).map(String::into_bytes);
+        }
         let known = self.read_known();
         let find = known.matcher.as_ref()?;
         find.is_match(bytes).then(|| {
@@ -151,6 +161,23 @@ impl KnownSecrets {
             .build(&self.spellings)
             .expect("a few needles always build");
         self.matcher = Some(find);
+    }
+
+    /// Removes beginnings of secrets before `…`; `None` if there are none.
+    fn redact_cut_secrets(&self, text: &str) -> Option<String> {
+        let mut clean = String::new();
+        let (mut copied, mut from) = (0, 0);
+        for (cut, mark) in text.match_indices(CUT_MARK) {
+            // Each part is searched once, so many marks cost no more than one.
+            let open = from + self.find_open_spelling(&text[from..cut], 0);
+            from = cut + mark.len();
+            if cut - open >= MIN_SECRET_LEN {
+                clean.push_str(&text[copied..open]);
+                clean.push_str(REDACTED);
+                copied = cut;
+            }
+        }
+        (copied > 0).then(|| clean + &text[copied..])
     }
 
     /// Returns the first position from which the rest of the text is the beginning of a longer spelling; the end of
@@ -297,6 +324,21 @@ mod tests {
         out.push_str(&stream.push(&redactor, " sk-abc123"));
         out.push_str(&stream.finish(&redactor));
         assert_eq!(out, "key [redacted]. [redacted]");
+    }
+
+    #[test]
+    fn beginning_of_a_secret_before_a_cut_is_redacted() {
+        let redactor = Redactor::new([KEY]);
+        for (text, expected) in [
+            (
+                "401: bad key sk-live-47…; … sk-live-…",
+                "401: bad key [redacted]…; … [redacted]…",
+            ),
+            ("a c2stbGl2ZS00Nz… b", "a [redacted]… b"),
+        ] {
+            assert_eq!(redactor.redact(text).as_deref(), Some(expected));
+        }
+        assert_eq!(redactor.redact("sk-li… sk-live-47 …"), None);
     }
 
     #[test]
