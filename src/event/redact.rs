@@ -16,8 +16,8 @@ pub const REDACTED: &str = "[redacted]";
 /// The shortest secret. Shorter texts would match ordinary words.
 const MIN_SECRET_LEN: usize = 6;
 
-/// The mark at which dicta cuts long texts.
-const CUT_MARK: char = '…';
+/// The marks with which dicta ends texts that it cut, also inside JSON.
+const CUT_MARKS: [&str; 3] = ["…", "\n\n[truncated at ", "\\n\\n[truncated at "];
 
 /// The known secrets of a run, and their replacement.
 ///
@@ -82,7 +82,7 @@ impl Redactor {
     }
 
     /// Returns the text without secrets; `None` if it contains none. The beginning of a secret before `…` counts as
-    /// one, because dicta cuts some texts of servers before it redacts them.
+    /// one, because dicta cuts some texts of servers before it redacts them. The same applies to other marks of a cut.
     pub fn redact(&self, text: &str) -> Option<String> {
         let known = self.read_known();
         let find = known.matcher.as_ref()?;
@@ -163,11 +163,14 @@ impl KnownSecrets {
         self.matcher = Some(find);
     }
 
-    /// Removes beginnings of secrets before `…`; `None` if there are none.
+    /// Removes beginnings of secrets before the mark of a cut; `None` if there are none.
     fn redact_cut_secrets(&self, text: &str) -> Option<String> {
         let mut clean = String::new();
         let (mut copied, mut from) = (0, 0);
-        for (cut, mark) in text.match_indices(CUT_MARK) {
+        let marks = CUT_MARKS.iter().flat_map(|mark| text.match_indices(*mark));
+        let mut marks: Vec<(usize, &str)> = marks.collect();
+        marks.sort_unstable();
+        for (cut, mark) in marks {
             // Each part is searched once, so many marks cost no more than one.
             let open = from + self.find_open_spelling(&text[from..cut], 0);
             from = cut + mark.len();
@@ -335,6 +338,10 @@ mod tests {
                 "401: bad key [redacted]…; … [redacted]…",
             ),
             ("a c2stbGl2ZS00Nz… b", "a [redacted]… b"),
+            (
+                "page sk-live-47\n\n[truncated at 15 bytes]",
+                "page [redacted]\n\n[truncated at 15 bytes]",
+            ),
         ] {
             assert_eq!(redactor.redact(text).as_deref(), Some(expected));
         }

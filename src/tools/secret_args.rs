@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use crate::model::MIN_UNNAMED_SECRET_LEN;
+
 /// Returns the range of the secret in an argument: after `--token=`, `API_KEY=` or `Authorization:`, or the password
 /// of a URL.
 ///
@@ -25,6 +27,24 @@ pub(super) fn find_argument_secret(
     find_url_password(arg)
 }
 
+/// Returns the secrets in an argument: what [`find_argument_secret`] finds, and its parts between equals signs. A server
+/// may repeat one part of `TOKEN=name=abc`.
+pub(super) fn list_argument_secrets(
+    arg: &str,
+    is_secret_name: impl Fn(&str) -> bool,
+) -> Vec<String> {
+    let Some(range) = find_argument_secret(arg, is_secret_name) else {
+        return Vec::new();
+    };
+    let whole = &arg[range];
+    let parts = whole.split('=').filter(|part| part.len() < whole.len());
+    let parts = parts.filter(|part| part.len() >= MIN_UNNAMED_SECRET_LEN);
+    std::iter::once(whole)
+        .chain(parts)
+        .map(str::to_owned)
+        .collect()
+}
+
 /// Returns the range of the password in a URL, or of its user if it has no password.
 pub(super) fn find_url_password(text: &str) -> Option<Range<usize>> {
     let start = text.find("://")? + "://".len();
@@ -44,6 +64,18 @@ pub(super) fn find_url_password(text: &str) -> Option<Range<usize>> {
 mod tests {
     use super::*;
     use crate::model::is_secret_name;
+
+    #[test]
+    fn parts_of_an_assigned_value_are_secrets_too() {
+        let list = |arg| list_argument_secrets(arg, is_secret_name).join("|");
+        assert_eq!(
+            list("TOKEN=b=hush-hush=="),
+            "b=hush-hush==|hush-hush",
+            "short parts are words"
+        );
+        assert_eq!(list("--token=hush-hush"), "hush-hush");
+        assert_eq!(list("A=b"), "");
+    }
 
     #[test]
     fn secret_of_an_argument_keeps_its_equals_signs() {

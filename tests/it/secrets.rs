@@ -325,7 +325,7 @@ fn forty_planted_secrets_appear_nowhere() {
         &["prompt", "one/r/by-x~x"],
         &["prompt", "one/r/by-m~m"],
         &["prompt", "--key", "one/r/by-x~x"],
-        &["prompt", "one/r/by-house~house"],
+        &["prompt", "one/r/by-x", "--judge", "house"],
     ] {
         dicta(args);
     }
@@ -339,6 +339,10 @@ fn forty_planted_secrets_appear_nowhere() {
     };
     assert!(redacted(&files) > 3, "servers repeated them in recordings");
     assert!(redacted(&all) > 5, "and in outputs");
+    let is_prompt = |place: &str| place.starts_with("[\"prompt\"") && place.ends_with("stdout");
+    let prompts = all.iter().filter(|(place, _)| is_prompt(place));
+    let prompts: Vec<(String, String)> = prompts.cloned().collect();
+    assert_eq!(redacted(&prompts), 2, "of `extra_body` and `base_prompt`");
     assert!(
         files
             .iter()

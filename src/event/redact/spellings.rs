@@ -17,14 +17,24 @@ pub(super) fn list_spellings(secret: &str) -> Vec<String> {
         by_char(&escape_unicode),
         encode_query(secret),
         by_char(&|c| as_is(c, &escape_percent)),
-        encode_hex(secret.as_bytes()),
     ];
-    for standard in encode_base64_alignments(secret.as_bytes()) {
-        let url = standard.replace('+', "-").replace('/', "_");
-        // The standard alphabet contains characters that JSON and URL writers escape.
-        spellings.push(standard.replace('/', "\\/"));
-        spellings.push(encode_query(&standard));
-        spellings.extend([standard, url]);
+    // Servers also encode whole requests, in which the secret is part of a JSON text or a URL.
+    let mut written = vec![
+        spellings[0].clone(),
+        spellings[1].clone(),
+        encode_query(secret),
+    ];
+    written.sort_unstable();
+    written.dedup();
+    for text in written {
+        spellings.push(encode_hex(text.as_bytes()));
+        for standard in encode_base64_alignments(text.as_bytes()) {
+            let url = standard.replace('+', "-").replace('/', "_");
+            // The standard alphabet contains characters that JSON and URL writers escape.
+            spellings.push(standard.replace('/', "\\/"));
+            spellings.push(encode_query(&standard));
+            spellings.extend([standard, url]);
+        }
     }
     // A text that contains the secret may be escaped again before it leaves, so add that spelling.
     let escaped: Vec<String> = spellings.iter().map(|text| escape_json(text)).collect();

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::model::{MIN_UNNAMED_SECRET_LEN, escape_pointer_step, is_secret_name};
-use crate::tools::secret_args::{find_argument_secret, find_url_password};
+use crate::tools::secret_args::{find_url_password, list_argument_secrets};
 
 /// A value of a file that contains secrets.
 pub(super) struct FoundSecret {
@@ -89,8 +89,8 @@ fn is_secret_key(key: &str) -> bool {
     is_secret_name(key) && !names_a_place
 }
 
-fn find_argument_text(text: &str) -> Option<String> {
-    find_argument_secret(text, is_secret_key).map(|part| text[part].to_owned())
+fn find_argument_texts(text: &str) -> Vec<String> {
+    list_argument_secrets(text, is_secret_key)
 }
 
 fn find_secrets_in_text(text: &str, key: Option<&str>) -> Vec<String> {
@@ -102,18 +102,18 @@ fn find_secrets_in_text(text: &str, key: Option<&str>) -> Vec<String> {
         secrets.extend(last_word.filter(|word| *word != text).map(str::to_owned));
     }
     match key {
-        Some("args") => secrets.extend(find_argument_text(text)),
+        Some("args") => secrets.extend(find_argument_texts(text)),
         // A command without `args` is split at blanks.
         Some("command") => {
             let words: Vec<&str> = text.split_whitespace().collect();
-            secrets.extend(words.iter().filter_map(|word| find_argument_text(word)));
+            secrets.extend(words.iter().flat_map(|word| find_argument_texts(word)));
             let values = words.windows(2).filter(|pair| {
                 let (flag, value) = (pair[0], pair[1]);
                 flag.starts_with('-') && is_secret_key(flag) && !value.starts_with('-')
             });
             secrets.extend(values.map(|pair| pair[1].to_owned()));
         }
-        _ if text.starts_with('-') => secrets.extend(find_argument_text(text)),
+        _ if text.starts_with('-') => secrets.extend(find_argument_texts(text)),
         _ => secrets.extend(find_url_password(text).map(|part| text[part].to_owned())),
     }
     secrets.retain(|secret| !secret.trim().is_empty());

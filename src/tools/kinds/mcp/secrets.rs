@@ -5,7 +5,7 @@ use std::ops::Range;
 use url::Url;
 
 use super::config::{McpAddress, McpConfig, McpEndpoint, McpProgram};
-use crate::tools::secret_args::find_argument_secret;
+use crate::tools::secret_args::{find_argument_secret, list_argument_secrets};
 
 /// Returns true if a setting of this name is probably secret.
 fn is_secret_name(name: &str) -> bool {
@@ -38,8 +38,13 @@ impl McpConfig {
             McpAddress::Program(program) => {
                 let mut found: Vec<String> = program.env.iter().filter_map(named).collect();
                 // The part after the first `=` of `--token=abc` is the secret, not the whole argument.
-                let args = program.classify_args().into_iter();
-                found.extend(args.filter_map(|(arg, secret)| Some(arg[secret?].to_owned())));
+                for (arg, secret) in program.classify_args() {
+                    let assigned = list_argument_secrets(arg, is_secret_name);
+                    if assigned.is_empty() {
+                        found.extend(secret.map(|secret| arg[secret].to_owned()));
+                    }
+                    found.extend(assigned);
+                }
                 found
             }
             McpAddress::Endpoint(endpoint) => {
