@@ -360,3 +360,25 @@ impl DeltaCoalescer<'_> {
         self.flush().await;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secret_that_equals_a_key_is_redacted_in_texts_alone() {
+        let fact = |text: &str| EventKind::Turn {
+            cell: CellIx(1),
+            turn: TurnIx(0),
+            fact: TurnFact::Delta {
+                attempt: 1,
+                part: DeltaPart::Text,
+                text: text.to_owned(),
+            },
+        };
+        let redactor = Redactor::new(["attempt"]);
+        let event = RedactedEvent::from_kind(fact("one attempt"), &redactor);
+        assert_eq!(event.kind, fact("one [redacted]"));
+        assert_eq!(EventKind::from_json(&event.json).ok(), Some(event.kind));
+    }
+}

@@ -186,7 +186,7 @@ impl KnownSecrets {
     /// Returns the first position from which the rest of the text is the beginning of a longer spelling; the end of
     /// the text if there is none.
     fn find_open_spelling(&self, text: &str, from: usize) -> usize {
-        // A whole spelling is no beginning, so one byte less than the longest is enough.
+        // A whole spelling does not count, so one byte less than the longest is enough.
         let tail_start = from.max((text.len() + 1).saturating_sub(self.longest));
         let tail = text.as_bytes()[tail_start..].to_ascii_lowercase();
         let open = (0..tail.len()).find(|at| {

@@ -495,7 +495,10 @@ fn secrets_are_listed_and_never_printed() {
     }))
     .ok()
     .unwrap();
-    assert_eq!(assigned.secrets(), ["c2VjcmV0==", "b=c", "d=", "hush-5"]);
+    assert_eq!(
+        assigned.secrets(),
+        ["c2VjcmV0==", "c2VjcmV0", "b=c", "d=", "hush-5"]
+    );
     assert_eq!(
         assigned.badge().unwrap(),
         "small: runs `docker run -e API_KEY=… TOKEN=… --env=PASSWORD=… postgres://me:…@h/db`, which the guard does not bind"
