@@ -3,12 +3,17 @@
 
 use std::io::{self, Write};
 use std::os::fd::AsFd;
+use std::sync::LazyLock;
 
 use super::args::ColorArg;
 use crate::diag::{Diagnostic, render};
+use crate::event::Redactor;
 use crate::model::make_visible;
 use crate::report::{TextStyle, wrap_line};
 use crate::workspace::Env;
+
+/// The secrets of the loaded workspaces. Static, because the process has one standard output.
+static SECRETS: LazyLock<Redactor> = LazyLock::new(Redactor::default);
 
 /// Standard output and error, with the style of each.
 #[derive(Debug, Clone, Copy)]
@@ -41,8 +46,15 @@ impl Streams {
         }
     }
 
+    /// Adds texts that no later output shows. The last barrier for secrets: recordings and reports contain none.
+    pub(super) fn add_secrets(self, secrets: &[String]) {
+        SECRETS.add_secrets(secrets.iter().map(String::as_str));
+    }
+
     /// Writes to standard output. Ignores errors, because a closed pipe is normal and nothing is left to report to.
     pub(super) fn print(self, text: &str) {
+        let clean = SECRETS.redact(text);
+        let text = clean.as_deref().unwrap_or(text);
         let visible = if self.out.terminal {
             make_visible(text, true)
         } else {
@@ -54,6 +66,8 @@ impl Streams {
 
     /// Writes lines to standard error, wrapped at the terminal's width.
     pub(super) fn print_stderr(self, text: &str) {
+        let clean = SECRETS.redact(text);
+        let text = clean.as_deref().unwrap_or(text);
         let visible = if self.err.terminal {
             make_visible(text, true)
         } else {
@@ -74,8 +88,9 @@ impl Streams {
             self.err.width
         };
         let text = render(diagnostics, self.err.color, width);
+        let clean = SECRETS.redact(&text);
         let mut err = io::stderr().lock();
-        let _gone = err.write_all(text.as_bytes());
+        let _gone = err.write_all(clean.unwrap_or(text).as_bytes());
     }
 }
 

@@ -11,8 +11,10 @@ use super::CommandCx;
 use super::error::CommandError;
 use crate::diag::Diagnostic;
 use crate::event::{CallCx, Emitter, EventKind, MemoryBlobs, RedactedEvent, Redactor, ToolFact};
+use crate::handlers::EvalTypeRegistry;
 use crate::model::{CellIx, Hop, TurnIx};
 use crate::net::{HostOverride, OverridingResolver, Resolver, SystemResolver, parse_resolve_entry};
+use crate::run::collect_secrets;
 use crate::tools::toolbox::Toolbox;
 use crate::tools::{ToolDeps, ToolErrors, ToolSet, open_single_tool};
 use crate::workspace;
@@ -51,10 +53,20 @@ impl ToolContext {
                 .ok()
                 .and_then(|here| workspace::find_workspace_root(&here)),
         };
+        // A server that a tool and a judge share may repeat the judge's key. An invalid workspace has no judges.
+        let registry = EvalTypeRegistry::builtin();
+        let loaded = root
+            .as_ref()
+            .map(|root| workspace::load(root, &cx.env, &registry));
+        if let Some(Ok(workspace)) = &loaded {
+            cx.streams.add_secrets(&collect_secrets(workspace, &cx.env));
+        }
         let (toolbox, problems) = match root {
             Some(root) => workspace::load_tools(&root, &cx.env, &resolver),
             None => (Arc::default(), Vec::new()),
         };
+        // Also the notes and errors of a call may repeat a secret.
+        cx.streams.add_secrets(&toolbox.secrets);
         let deps = ToolDeps {
             host_overrides: resolve,
             toolbox,

@@ -11,7 +11,7 @@ use crate::handlers::EvalTypeRegistry;
 use crate::model::pluralize;
 use crate::record::RunStore;
 use crate::rubric::NOT_CARRIED;
-use crate::run::find_record_key;
+use crate::run::{collect_secrets, find_record_key};
 use crate::workspace::{self, Workspace, demo};
 
 /// The loaded workspace of a command.
@@ -86,6 +86,8 @@ pub(super) fn load_workspace(
     let root = find_root(path, cx)?;
     let workspace = workspace::load(&root, &cx.env, &EvalTypeRegistry::builtin())
         .map_err(CommandError::from_diagnostics)?;
+    cx.streams
+        .add_secrets(&collect_secrets(&workspace, &cx.env));
     Ok(CommandWorkspace {
         workspace: Arc::new(workspace),
     })
@@ -108,6 +110,8 @@ pub(super) fn open_run_store_and_workspace(
     let root = find_root(path, cx)?;
     match workspace::load(&root, &cx.env, &EvalTypeRegistry::builtin()) {
         Ok(workspace) => {
+            cx.streams
+                .add_secrets(&collect_secrets(&workspace, &cx.env));
             let store = RunStore {
                 dir: workspace.runs.clone(),
                 extra_dirs: workspace.extra_run_folders.clone(),

@@ -86,6 +86,8 @@ impl RedactedEvent {
             Some(clean) => {
                 if let Ok(kind) = EventKind::from_json(&clean) {
                     Self { kind, json: clean }
+                } else if let Some(read) = redact_texts(&json, redactor) {
+                    read
                 } else {
                     let text =
                         "a fact was withheld: it held a secret in an unexpected place".to_owned();
@@ -98,6 +100,31 @@ impl RedactedEvent {
                 }
             }
         }
+    }
+}
+
+/// Redacts a fact whose keys or fixed words contain a secret: only in its texts, as far as it stays a fact.
+///
+/// A short header value may be equal to a key of the format, such as `judge`.
+fn redact_texts(json: &str, redactor: &Redactor) -> Option<RedactedEvent> {
+    let mut value: serde_json::Value = serde_json::from_str(json).ok()?;
+    redact_strings(&mut value, redactor);
+    let json = value.to_string();
+    let kind = EventKind::from_json(&json).ok()?;
+    Some(RedactedEvent { kind, json })
+}
+
+fn redact_strings(value: &mut serde_json::Value, redactor: &Redactor) {
+    use serde_json::Value;
+    match value {
+        Value::String(text) => {
+            if let Some(clean) = redactor.redact(text) {
+                *text = clean;
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|v| redact_strings(v, redactor)),
+        Value::Object(map) => map.values_mut().for_each(|v| redact_strings(v, redactor)),
+        _ => {}
     }
 }
 
@@ -328,9 +355,31 @@ impl DeltaCoalescer<'_> {
     pub async fn finish(mut self) {
         // At the end of the stream, a held back beginning of a secret cannot become a secret any more.
         for buffer in &mut self.buffers {
-            let rest = buffer.redactor.finish();
+            let rest = buffer.redactor.finish(&self.cx.out.redactor);
             buffer.ready.push_str(&rest);
         }
         self.flush().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secret_that_equals_a_key_is_redacted_in_texts_alone() {
+        let fact = |text: &str| EventKind::Turn {
+            cell: CellIx(1),
+            turn: TurnIx(0),
+            fact: TurnFact::Delta {
+                attempt: 1,
+                part: DeltaPart::Text,
+                text: text.to_owned(),
+            },
+        };
+        let redactor = Redactor::new(["attempt"]);
+        let event = RedactedEvent::from_kind(fact("one attempt"), &redactor);
+        assert_eq!(event.kind, fact("one [redacted]"));
+        assert_eq!(EventKind::from_json(&event.json).ok(), Some(event.kind));
     }
 }

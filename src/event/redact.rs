@@ -2,10 +2,13 @@
 //!
 //! Responsible for finding secrets in all their spellings. Does not decide which texts are secret.
 
-use std::fmt::Write as _;
+mod spellings;
+
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
-use aho_corasick::{AhoCorasick, MatchKind};
+use aho_corasick::{AhoCorasick, Input, MatchKind};
+
+use spellings::list_spellings;
 
 /// The text that replaces a secret.
 pub const REDACTED: &str = "[redacted]";
@@ -13,10 +16,13 @@ pub const REDACTED: &str = "[redacted]";
 /// The shortest secret. Shorter texts would match ordinary words.
 const MIN_SECRET_LEN: usize = 6;
 
+/// The marks with which dicta ends texts that it cut, also inside JSON.
+const CUT_MARKS: [&str; 3] = ["…", "\n\n[truncated at ", "\\n\\n[truncated at "];
+
 /// The known secrets of a run, and their replacement.
 ///
-/// Finds raw, JSON-escaped and percent-encoded spellings. Some servers escape `/` as `\/` or `\u002f`, and some put
-/// JSON inside a JSON string. ASCII case does not matter, so `%2F` and `%2f` are equal.
+/// Finds raw, JSON-escaped, percent-encoded, hexadecimal and base64 spellings. Some servers escape `/` as `\/` or
+/// `\u002f`, and some put JSON inside a JSON string. ASCII case does not matter, so `%2F` and `%2f` are equal.
 ///
 /// A secret may become known during the run, such as a fetched token: pass it to [`Redactor::add_secrets`] before it is
 /// used.
@@ -27,8 +33,13 @@ pub struct Redactor(RwLock<KnownSecrets>);
 #[derive(Default)]
 struct KnownSecrets {
     secrets: Vec<String>,
-    matcher: Option<AhoCorasick>,
+    /// The spellings in lower case, sorted, so that a search finds the spellings that begin with a text.
     spellings: Vec<String>,
+    /// The first bytes of the spellings. Most bytes of a text begin no spelling.
+    first_bytes: Vec<u8>,
+    /// The length of the longest spelling.
+    longest: usize,
+    matcher: Option<AhoCorasick>,
 }
 
 impl std::fmt::Debug for Redactor {
@@ -70,16 +81,23 @@ impl Redactor {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the text without secrets; `None` if it contains none.
+    /// Returns the text without secrets; `None` if it contains none. The beginning of a secret before `…` counts as
+    /// one, because dicta cuts some texts of servers before it redacts them. The same applies to other marks of a cut.
     pub fn redact(&self, text: &str) -> Option<String> {
         let known = self.read_known();
         let find = known.matcher.as_ref()?;
-        find.is_match(text)
-            .then(|| find.replace_all(text, &vec![REDACTED; known.spellings.len()]))
+        let clean = find
+            .is_match(text)
+            .then(|| find.replace_all(text, &vec![REDACTED; known.spellings.len()]));
+        let without_cuts = known.redact_cut_secrets(clean.as_deref().unwrap_or(text));
+        without_cuts.or(clean)
     }
 
     /// As [`Redactor::redact`], for bytes.
     pub fn redact_bytes(&self, bytes: &[u8]) -> Option<Vec<u8>> {
+        if let Ok(text) = std::str::from_utf8(bytes) {
+            return self.redact(text).map(String::into_bytes);
+        }
         let known = self.read_known();
         let find = known.matcher.as_ref()?;
         find.is_match(bytes).then(|| {
@@ -91,22 +109,32 @@ impl Redactor {
         self.read_known().matcher.is_none()
     }
 
-    /// Returns the number of bytes at the end of `text` that could be the beginning of a secret.
-    fn partial_secret_len(&self, text: &str) -> usize {
-        let mut longest = 0;
-        for needle in &self.read_known().spellings {
-            // Longer beginnings first: the first hit for a needle is its longest.
-            for len in (longest + 1..needle.len().min(text.len() + 1)).rev() {
-                if needle.is_char_boundary(len)
-                    && text.is_char_boundary(text.len() - len)
-                    && text[text.len() - len..].eq_ignore_ascii_case(&needle[..len])
-                {
-                    longest = len;
-                    break;
+    /// Moves the beginning of a stream's text to the result, without secrets. Leaves the end of the text in place if
+    /// it could be the beginning of a secret.
+    fn take_safe_text(&self, text: &mut String) -> String {
+        let known = self.read_known();
+        let Some(find) = &known.matcher else {
+            return std::mem::take(text);
+        };
+        let mut safe = String::with_capacity(text.len());
+        let mut from = 0;
+        loop {
+            let open = known.find_open_spelling(text, from);
+            let found = find.find(Input::new(text.as_str()).span(from..text.len()));
+            match found {
+                // At or after `open`, a longer spelling may begin, so such a match is not final.
+                Some(found) if found.start() < open => {
+                    safe.push_str(&text[from..found.start()]);
+                    safe.push_str(REDACTED);
+                    from = found.end();
+                }
+                _ => {
+                    safe.push_str(&text[from..open]);
+                    text.drain(..open);
+                    return safe;
                 }
             }
         }
-        longest
     }
 }
 
@@ -114,15 +142,17 @@ impl KnownSecrets {
     fn add_secrets(&mut self, secrets: &[&str]) {
         for secret in secrets {
             self.secrets.push((*secret).to_owned());
-            for spelling in secret_spellings(secret) {
-                // A text that contains the secret may be escaped again before it leaves, so add that spelling.
-                for needle in [escape_json(&spelling), spelling] {
-                    if !self.spellings.contains(&needle) {
-                        self.spellings.push(needle);
-                    }
-                }
-            }
+            self.spellings.extend(list_spellings(secret));
         }
+        // The matcher ignores ASCII case, so spellings that differ only in case are one.
+        for spelling in &mut self.spellings {
+            spelling.make_ascii_lowercase();
+        }
+        self.spellings.sort_unstable();
+        self.spellings.dedup();
+        self.first_bytes = self.spellings.iter().map(|s| s.as_bytes()[0]).collect();
+        self.first_bytes.dedup();
+        self.longest = self.spellings.iter().map(String::len).max().unwrap_or(0);
         // The matcher cannot be extended, so it is built again with all spellings.
         let find = AhoCorasick::builder()
             // One spelling may contain another; the longest match leaves no rest of a secret.
@@ -132,52 +162,50 @@ impl KnownSecrets {
             .expect("a few needles always build");
         self.matcher = Some(find);
     }
-}
 
-/// Returns a secret in all spellings of JSON and URL writers.
-fn secret_spellings(secret: &str) -> [String; 7] {
-    let by_char = |spell: &dyn Fn(char) -> String| secret.chars().map(spell).collect::<String>();
-    let plain = |c: char| c.is_ascii_alphanumeric();
-    let as_is = |c: char, other: &dyn Fn(char) -> String| {
-        if plain(c) { c.to_string() } else { other(c) }
-    };
-    [
-        secret.to_owned(),
-        escape_json(secret),
-        escape_json(secret).replace('/', "\\/"),
-        by_char(&|c| as_is(c, &escape_unicode)),
-        by_char(&escape_unicode),
-        url::form_urlencoded::byte_serialize(secret.as_bytes()).collect(),
-        by_char(&|c| as_is(c, &escape_percent)),
-    ]
-}
-
-/// Returns a text as it appears inside a JSON string.
-fn escape_json(text: &str) -> String {
-    // The first and last bytes are the quotes.
-    let quoted = serde_json::Value::from(text).to_string();
-    quoted[1..quoted.len() - 1].to_owned()
-}
-
-fn escape_unicode(c: char) -> String {
-    let mut out = String::new();
-    // JSON escapes characters above U+FFFF as two UTF-16 units.
-    for unit in c.encode_utf16(&mut [0; 2]) {
-        let _infallible = write!(out, "\\u{unit:04x}");
+    /// Removes beginnings of secrets before the mark of a cut; `None` if there are none.
+    fn redact_cut_secrets(&self, text: &str) -> Option<String> {
+        let mut clean = String::new();
+        let (mut copied, mut from) = (0, 0);
+        let marks = CUT_MARKS.iter().flat_map(|mark| text.match_indices(*mark));
+        let mut marks: Vec<(usize, &str)> = marks.collect();
+        marks.sort_unstable();
+        for (cut, mark) in marks {
+            // Each part is searched once, so many marks cost no more than one.
+            let open = from + self.find_open_spelling(&text[from..cut], 0);
+            from = cut + mark.len();
+            if cut - open >= MIN_SECRET_LEN {
+                clean.push_str(&text[copied..open]);
+                clean.push_str(REDACTED);
+                copied = cut;
+            }
+        }
+        (copied > 0).then(|| clean + &text[copied..])
     }
-    out
-}
 
-fn escape_percent(c: char) -> String {
-    let mut out = String::new();
-    for byte in c.encode_utf8(&mut [0; 4]).bytes() {
-        let _infallible = write!(out, "%{byte:02X}");
+    /// Returns the first position from which the rest of the text is the beginning of a longer spelling; the end of
+    /// the text if there is none.
+    fn find_open_spelling(&self, text: &str, from: usize) -> usize {
+        // A whole spelling does not count, so one byte less than the longest is enough.
+        let tail_start = from.max((text.len() + 1).saturating_sub(self.longest));
+        let tail = text.as_bytes()[tail_start..].to_ascii_lowercase();
+        let open = (0..tail.len()).find(|at| {
+            // Spellings begin at a character boundary, so a match of the first byte is at one too.
+            let rest = &tail[*at..];
+            if self.first_bytes.binary_search(&rest[0]).is_err() {
+                return false;
+            }
+            // Longer spellings with this beginning follow it in the order.
+            let after = self.spellings.partition_point(|s| s.as_bytes() <= rest);
+            let next = self.spellings.get(after);
+            next.is_some_and(|spelling| spelling.as_bytes().starts_with(rest))
+        });
+        open.map_or(text.len(), |at| tail_start + at)
     }
-    out
 }
 
 /// Redacts a stream whose secrets may be split between chunks. It holds back text that could be the beginning of a
-/// secret.
+/// secret, so that the result does not depend on the chunks.
 #[derive(Debug, Default)]
 pub struct StreamRedactor {
     pending: String,
@@ -191,17 +219,14 @@ impl StreamRedactor {
             return chunk.to_owned();
         }
         self.pending.push_str(chunk);
-        let clean = redactor
-            .redact(&self.pending)
-            .unwrap_or_else(|| std::mem::take(&mut self.pending));
-        let keep = redactor.partial_secret_len(&clean);
-        clean[clean.len() - keep..].clone_into(&mut self.pending);
-        clean[..clean.len() - keep].to_owned()
+        redactor.take_safe_text(&mut self.pending)
     }
 
-    /// Returns the text that was held back, at the end of the stream.
-    pub fn finish(&mut self) -> String {
-        std::mem::take(&mut self.pending)
+    /// Returns the text that was held back, at the end of the stream, without secrets.
+    pub fn finish(&mut self, redactor: &Redactor) -> String {
+        let rest = std::mem::take(&mut self.pending);
+        // A shorter secret that is the beginning of a longer one is held back too.
+        redactor.redact(&rest).unwrap_or(rest)
     }
 }
 
@@ -256,6 +281,74 @@ mod tests {
     }
 
     #[test]
+    fn hex_and_base64_spellings_are_redacted_at_every_alignment() {
+        let secret = "sk/live?4711~ab>";
+        let redactor = Redactor::new([secret]);
+        let hex: String = secret.bytes().map(|b| format!("{b:02x}")).collect();
+        let upper = hex.to_ascii_uppercase();
+        for text in [hex.as_str(), upper.as_str()] {
+            assert_eq!(
+                redactor.redact(&format!("<{text}>")).as_deref(),
+                Some("<[redacted]>")
+            );
+        }
+        for before in ["", "a", "ab", "abc", "user:"] {
+            for after in ["", "z", "zz", "zzz"] {
+                let whole = format!("{before}{secret}{after}");
+                let standard = spellings::encode_base64(whole.as_bytes());
+                let url = standard.replace('+', "-").replace('/', "_");
+                let escaped = standard.replace('/', "\\/");
+                let percent: String =
+                    url::form_urlencoded::byte_serialize(standard.as_bytes()).collect();
+                for text in [standard, url, escaped, percent] {
+                    let clean = redactor.redact(&text).unwrap_or_else(|| panic!("{text}"));
+                    let rest = clean.replace(REDACTED, "");
+                    // At most one character on each side also depends on the neighbor's bits.
+                    assert!(
+                        rest.len()
+                            <= before.len().div_ceil(3) * 4 + 4 + after.len().div_ceil(3) * 4,
+                        "{text} {clean}"
+                    );
+                    let middle = &text[text.len() / 2 - 4..text.len() / 2 + 4];
+                    assert!(!clean.contains(middle), "{text} {clean}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn secret_that_begins_another_secret_leaves_no_rest_of_it() {
+        let redactor = Redactor::new(["sk-abc123", "sk-abc123-and-more"]);
+        let mut stream = StreamRedactor::default();
+        let mut out = stream.push(&redactor, "key sk-abc123");
+        assert_eq!(out, "key ", "the longer secret may follow");
+        out.push_str(&stream.push(&redactor, "-and-mo"));
+        out.push_str(&stream.push(&redactor, "re."));
+        out.push_str(&stream.push(&redactor, " sk-abc123"));
+        out.push_str(&stream.finish(&redactor));
+        assert_eq!(out, "key [redacted]. [redacted]");
+    }
+
+    #[test]
+    fn beginning_of_a_secret_before_a_cut_is_redacted() {
+        let redactor = Redactor::new([KEY]);
+        for (text, expected) in [
+            (
+                "401: bad key sk-live-47…; … sk-live-…",
+                "401: bad key [redacted]…; … [redacted]…",
+            ),
+            ("a c2stbGl2ZS00Nz… b", "a [redacted]… b"),
+            (
+                "page sk-live-47\n\n[truncated at 15 bytes]",
+                "page [redacted]\n\n[truncated at 15 bytes]",
+            ),
+        ] {
+            assert_eq!(redactor.redact(text).as_deref(), Some(expected));
+        }
+        assert_eq!(redactor.redact("sk-li… sk-live-47 …"), None);
+    }
+
+    #[test]
     fn short_texts_are_not_secrets() {
         assert_eq!(Redactor::new(["abc", ""]).redact("abcabc"), None);
     }
@@ -285,9 +378,40 @@ mod tests {
                 out.push_str(&stream.push(&redactor, &whole[from..cut]));
                 from = cut;
             }
-            out.push_str(&stream.finish());
+            out.push_str(&stream.finish(&redactor));
             prop_assert!(!out.contains(KEY));
             prop_assert_eq!(out, redactor.redact(&whole).expect("a hit"));
+        }
+
+        #[test]
+        fn stream_in_any_chunks_equals_the_redacted_whole(
+            secrets in prop::collection::vec("[ab]{6,9}|[ab]{6}é[ab]{0,3}", 1..4),
+            text in "[abABé=]{0,80}",
+            cuts in prop::collection::vec(0usize..90, 0..12),
+        ) {
+            // Two letters make secrets that begin, end and contain each other.
+            let redactor = Redactor::new(secrets.iter().map(String::as_str));
+            let mut cuts: Vec<usize> = cuts.into_iter().filter(|c| text.is_char_boundary(*c)).collect();
+            cuts.sort_unstable();
+            cuts.push(text.len());
+            let (mut stream, mut out, mut from) = (StreamRedactor::default(), String::new(), 0);
+            for cut in cuts {
+                out.push_str(&stream.push(&redactor, &text[from..cut]));
+                from = cut;
+            }
+            out.push_str(&stream.finish(&redactor));
+            prop_assert_eq!(out, redactor.redact(&text).unwrap_or(text));
+        }
+
+        #[test]
+        fn stream_holds_back_less_than_the_longest_spelling(text in "[abAB=]{0,200}") {
+            let redactor = Redactor::new(["abbaab", "babbab-more"]);
+            let longest = redactor.read_known().longest;
+            let mut stream = StreamRedactor::default();
+            for at in 0..text.len() {
+                stream.push(&redactor, &text[at..=at]);
+                prop_assert!(stream.pending.len() < longest);
+            }
         }
     }
 }

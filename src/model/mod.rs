@@ -6,6 +6,7 @@
 mod calibrated;
 mod cell_name;
 mod cost;
+
 mod ids;
 mod installation_secret;
 mod judge;
@@ -15,6 +16,7 @@ mod reply;
 mod result;
 mod score_bounds;
 mod secret_names;
+mod secret_values;
 mod source_text;
 mod tool;
 mod transcript;
@@ -40,6 +42,7 @@ pub use result::{
 };
 pub use score_bounds::{ScoreBounds, VerdictSummary};
 pub use secret_names::{is_api_key_name, is_secret_name};
+pub use secret_values::{MIN_UNNAMED_SECRET_LEN, find_body_secrets, list_header_secrets};
 pub use source_text::{JsonText, RawJson, SourceText, escape_pointer_step, pluralize};
 pub(crate) use tool::none_hidden;
 pub use tool::{ArgumentChange, Hop, Rejection, SUBMIT_VERDICT, ToolDeclaration, ToolResponse};

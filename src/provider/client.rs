@@ -34,6 +34,9 @@ const WHOLE: Millis = Millis(15 * 60_000);
 /// The longest time until a reply that isn't streamed begins.
 const DOCUMENT_FIRST_BYTE_TIMEOUT: Millis = Millis(10 * 60_000);
 
+/// The most bytes of a frame that an error quotes before the client cuts it; far more than it keeps.
+const MAX_QUOTED_BYTES: usize = 64 << 10;
+
 /// The differences between wire protocols.
 pub(super) trait Dialect: Send + Sync {
     /// The URL for requests.
@@ -548,7 +551,10 @@ pub(super) fn truncated_error(why: impl Into<String>) -> ProviderError {
 
 /// Returns the error of a frame that is not JSON, or is JSON of another protocol.
 pub(super) fn malformed_error(what: &str, text: &str) -> ProviderError {
-    ProviderError::Malformed(format!("{what}: `{}`", server_error::truncate_text(text)))
+    // The client removes secrets and then cuts the text to its final length. A cut to that length here could leave the
+    // beginning of a secret.
+    let text = &text[..text.floor_char_boundary(MAX_QUOTED_BYTES)];
+    ProviderError::Malformed(format!("{what}: `{text}`"))
 }
 
 /// Returns the error of a stream that ended without `end_mark`: another protocol, nothing at all, or a cut.

@@ -61,6 +61,7 @@ pub use error::{RunError, RunUsageError, TranscriptSourceError};
 pub use examples::{ExampleCheck, ExampleCheckFilter};
 pub use inputs::sample::SampleSpec;
 pub(crate) use inputs::snapshot::judge_digest;
+pub use judges::collect_secrets;
 pub use outline::outline_run;
 pub use past::rescore::{collect_decision_settings, collect_panel_rules};
 pub use plan::filter::{DecisionFilter, FilterCandidate, FilterError};

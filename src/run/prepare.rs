@@ -214,12 +214,8 @@ impl RunDraft {
             cell_names: &names,
             sending,
         };
-        // Collect the secrets of all judges, also of those that this run does not need.
-        let redactor = Redactor::new(
-            judges::collect_secrets(&compilation, env, &options.tools.toolbox)
-                .iter()
-                .map(String::as_str),
-        );
+        let secrets = judges::collect_secrets(&workspace, env);
+        let redactor = Redactor::new(secrets.iter().map(String::as_str));
         let BuiltJudges {
             slots: judge_slots,
             specs,

@@ -21,6 +21,7 @@ mod prepare;
 mod remote_decl;
 mod repair;
 mod resolve;
+mod secret_args;
 mod seen_urls;
 pub mod source;
 mod token_claims;

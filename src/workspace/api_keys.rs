@@ -10,10 +10,13 @@ use serde_json::Value;
 use thiserror::Error;
 
 use super::files::{self, TextFileError};
-use super::{Env, google};
+use super::{CONFIG_FILE, Env, google};
 use crate::diag::SECRET_KEYS;
-use crate::diag::yaml::YamlDoc;
-use crate::model::{ApiKeySource, JudgeConfig, escape_pointer_step};
+use crate::diag::yaml::{self, YamlDoc};
+use crate::event::REDACTED;
+use crate::model::{
+    ApiKeySource, JudgeConfig, escape_pointer_step, find_body_secrets, list_header_secrets,
+};
 
 /// The maximum size of a key file, in bytes. A key is one line, so a larger file is not a key file.
 const MAX_KEY_FILE: u64 = 64 << 10;
@@ -167,14 +170,7 @@ pub(super) fn mask_secrets(doc: &YamlDoc, source: &str) -> Arc<str> {
         {
             secret.push(format!("{at}/api_key_env"));
         }
-        // A header often holds a key, and its name does not show which one does.
-        if let Some(Value::Object(headers)) = judge.get("headers") {
-            secret.extend(
-                headers
-                    .keys()
-                    .map(|key| format!("{at}/headers/{}", escape_pointer_step(key))),
-            );
-        }
+        secret.extend(find_setting_secrets(judge, &at, |_, _| true));
         for pointer in secret {
             for byte in bytes
                 .get_mut(doc.span(&pointer).bytes)
@@ -191,6 +187,65 @@ pub(super) fn mask_secrets(doc: &YamlDoc, source: &str) -> Arc<str> {
     // The parser's spans begin and end between characters. If one does not, show nothing, because the text may
     // contain a key.
     String::from_utf8(bytes).map_or_else(|_| Arc::from(""), Arc::from)
+}
+
+/// Returns the JSON pointers of a judge's headers that `is_secret` selects, and of the secrets in its request body.
+fn find_setting_secrets(
+    judge: &serde_json::Map<String, Value>,
+    at: &str,
+    is_secret: impl Fn(&str, &str) -> bool,
+) -> Vec<String> {
+    let headers = judge.get("headers").and_then(Value::as_object);
+    // A header often holds a key, and its name does not show which one does.
+    let headers = headers.into_iter().flatten().filter(|(name, value)| {
+        let text = value.as_str().unwrap_or_default();
+        is_secret(name, text)
+    });
+    let mut found: Vec<String> = headers
+        .map(|(name, _)| format!("{at}/headers/{}", escape_pointer_step(name)))
+        .collect();
+    if let Some(body) = judge.get("extra_body") {
+        let secrets = find_body_secrets(body).into_iter();
+        found.extend(secrets.map(|pointer| format!("{at}/extra_body{pointer}")));
+    }
+    found
+}
+
+/// Returns the text of dicta.yaml without the headers and body secrets of judges, however the YAML spells them.
+pub(super) fn mask_config_for_recording(text: &Arc<str>) -> Arc<str> {
+    // A text that can't be parsed has no known secrets; the run's redactor checks it as well.
+    let Ok(doc) = yaml::read_document(text, Path::new(CONFIG_FILE)) else {
+        return Arc::clone(text);
+    };
+    let mut ranges = Vec::new();
+    let judges = doc.value.get("judges").and_then(Value::as_object);
+    for (name, judge) in judges.into_iter().flatten() {
+        let at = format!("/judges/{}", escape_pointer_step(name));
+        let secret = |name: &str, value: &str| !list_header_secrets(name, value).is_empty();
+        let found = judge
+            .as_object()
+            .map(|judge| find_setting_secrets(judge, &at, secret));
+        ranges.extend(
+            found
+                .into_iter()
+                .flatten()
+                .map(|pointer| doc.span(&pointer).bytes),
+        );
+    }
+    ranges.sort_by_key(|range| std::cmp::Reverse(range.start));
+    // Two judges may share an anchor, which has one place.
+    ranges.dedup();
+    let mut masked = text.to_string();
+    for range in ranges {
+        let Some(written) = masked.get(range.clone()) else {
+            continue;
+        };
+        // The place of a block of text ends at the next key. The indentation of that key stays, so that a resumed run
+        // can read the text again.
+        let end = range.start + written.trim_end().len();
+        masked.replace_range(range.start..end, &format!("'{REDACTED}'"));
+    }
+    masked.into()
 }
 
 #[cfg(test)]
@@ -248,5 +303,30 @@ mod tests {
         assert!(error.ends_with("(mode 644): chmod 600 it"), "{error}");
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).expect("mode");
         assert_eq!(read_key(&file, &Env::default()), Ok(Some("sk-1".into())));
+    }
+
+    #[test]
+    fn recorded_config_has_no_headers_and_body_secrets_in_any_spelling() {
+        let text = r#"transcripts: [t.jsonl]
+judges:
+  one:
+    provider: openai
+    headers: {X-Portal: "hush-\x41-hush", Accept: application/json, X-B: hush-b-hush}
+    extra_body:
+      api_key: >-
+        hush-c
+        hush
+      user: me
+  two: judges/x.yaml
+"#;
+        let masked = mask_config_for_recording(&Arc::from(text));
+        assert!(!masked.contains("hush"), "{masked}");
+        let doc = yaml::read_document(&masked, Path::new(CONFIG_FILE)).expect("valid YAML");
+        let one = &doc.value["judges"]["one"];
+        assert_eq!(one["headers"]["Accept"], "application/json");
+        assert_eq!(one["headers"]["X-Portal"], REDACTED);
+        assert_eq!(one["extra_body"]["user"], "me");
+        assert_eq!(doc.value["judges"]["two"], "judges/x.yaml");
+        assert_eq!(mask_config_for_recording(&masked), masked);
     }
 }

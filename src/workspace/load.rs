@@ -22,6 +22,7 @@ use crate::diag::yaml::{
     self, DiagnosticCollector, MAX_BYTES, MappingDecoder, YamlDoc, describe_value,
 };
 use crate::diag::{Diagnostic, Severity, has_errors, mask_secrets, replace_sources};
+use crate::event::Redactor;
 use crate::model::{JudgeConfig, ProviderKind};
 use crate::net::{Resolver, SystemResolver};
 use crate::rubric::{self, EvalTypeCatalog, Rubric};
@@ -77,6 +78,7 @@ pub(super) fn load_with_referenced_files(
         referenced: Vec::new(),
         problems: Vec::new(),
         toolbox: &toolbox,
+        secrets: Vec::new(),
         resolver: &resolver,
     };
     let workspace = loader.read_workspace(&doc);
@@ -130,6 +132,8 @@ struct WorkspaceLoader<'l> {
     problems: Vec<Diagnostic>,
     /// The declarations of the tools files, and the servers that judges declare themselves.
     toolbox: &'l RefCell<Arc<Toolbox>>,
+    /// The values of variables in model configs.
+    secrets: Vec<String>,
     resolver: &'l Arc<dyn Resolver>,
 }
 
@@ -213,6 +217,7 @@ impl WorkspaceLoader<'_> {
             rubrics,
             judges,
             tools: self.toolbox.take(),
+            secrets: std::mem::take(&mut self.secrets),
             judge,
             labels: found.labels,
             label_places: found.places,
@@ -345,7 +350,9 @@ impl WorkspaceLoader<'_> {
         };
         config.source = masked;
         let config_problems = DiagnosticCollector::from_doc(&config);
-        model_config::expand_env_variables(&mut config, self.env, &config_problems);
+        let values = model_config::expand_env_variables(&mut config, self.env, &config_problems);
+        let redactor = Redactor::new(values.iter().map(String::as_str));
+        self.secrets.extend(values);
         let cx = JudgeCx {
             root: self.root,
             env: self.env,
@@ -353,7 +360,14 @@ impl WorkspaceLoader<'_> {
             resolver: self.resolver,
         };
         let judge = model_config::read_model_config(&config, name, &config_problems, &cx);
-        self.problems.extend(config_problems.into_sorted());
+        let found = config_problems.into_sorted().into_iter();
+        self.problems.extend(found.map(|mut problem| {
+            // A message may quote the value of a variable.
+            if let Some(clean) = redactor.redact(&problem.message) {
+                problem.message = clean;
+            }
+            problem
+        }));
         Ok(judge)
     }
 

@@ -114,6 +114,8 @@ pub struct Workspace {
     pub judges: IndexMap<String, JudgeConfig>,
     /// The declarations of the tools files.
     pub tools: Arc<Toolbox>,
+    /// The values of variables in model configs. dicta records and shows none of them.
+    pub secrets: Vec<String>,
     /// The default judge.
     pub judge: Option<String>,
     /// People's labels.

@@ -15,7 +15,11 @@ use super::google::{EVALBENCH_PROJECT, EVALBENCH_REGION};
 use super::judges::{self, JudgeCx};
 use super::{Env, Workspace, paths};
 use crate::diag::yaml::{self, DiagnosticCollector, MappingDecoder, YamlDoc};
-use crate::model::{ApiKeySource, JudgeConfig, Millis, ProviderKind, escape_pointer_step};
+use crate::model::{
+    ApiKeySource, JudgeConfig, MIN_UNNAMED_SECRET_LEN, Millis, ProviderKind, escape_pointer_step,
+    is_secret_name,
+};
+use crate::tools::toolbox::is_public_variable;
 
 const KNOWN_KEYS: &[&str] = &[
     "generator",
@@ -52,14 +56,42 @@ const UNDER_TEST: &[&str] = &[
     "data_engineering_agent",
 ];
 
-/// Replaces `${VAR}` with the environment's values. Reports variables that are not set.
-pub(super) fn expand_env_variables(doc: &mut YamlDoc, env: &Env, problems: &DiagnosticCollector) {
+/// The keys whose values dicta shows and records: a model, a place, and numbers. A variable in another key, such as
+/// `base_prompt`, may hold a secret.
+const PUBLIC_KEYS: &[&str] = &[
+    "generator",
+    "vertex_model",
+    "gcp_project_id",
+    "gcp_region",
+    "execs_per_minute",
+    "max_attempts",
+    "max_tokens",
+    "prompt_timeout_seconds",
+];
+
+/// Replaces `${VAR}` with the environment's values. Reports variables that are not set. Returns the values that may be
+/// secrets.
+pub(super) fn expand_env_variables(
+    doc: &mut YamlDoc,
+    env: &Env,
+    problems: &DiagnosticCollector,
+) -> Vec<String> {
     let mut value = std::mem::take(&mut doc.value);
-    expand_value(&mut value, "", env, &mut |at, name| {
-        let message = format!("${{{name}}} is not set in the environment");
-        problems.error(doc.span(at), "variable", message);
+    let mut secrets = Vec::new();
+    expand_value(&mut value, "", env, &mut |at, name, value| {
+        let Some(value) = value else {
+            let message = format!("${{{name}}} is not set in the environment");
+            problems.error(doc.span(at), "variable", message);
+            return;
+        };
+        let key = at.trim_start_matches('/');
+        let unnamed = !PUBLIC_KEYS.contains(&key) && value.len() >= MIN_UNNAMED_SECRET_LEN;
+        if !is_public_variable(name, value) && (unnamed || is_secret_name(name)) {
+            secrets.push(value.to_owned());
+        }
     });
     doc.value = value;
+    secrets
 }
 
 /// Allows the judge to open addresses that do not occur in the transcript, as evalbench does. The protection against
@@ -73,10 +105,13 @@ fn allow_unseen_urls(judge: &mut JudgeConfig) {
     }
 }
 
-fn expand_value(value: &mut Value, at: &str, env: &Env, unset: &mut dyn FnMut(&str, &str)) {
+/// Receives the pointer of a value, the name of a variable in it, and the variable's value if it is set.
+type OnVariable<'a> = dyn FnMut(&str, &str, Option<&str>) + 'a;
+
+fn expand_value(value: &mut Value, at: &str, env: &Env, seen: &mut OnVariable<'_>) {
     match value {
         Value::String(text) if text.contains("${") => {
-            let filled = expand_text(text, env, &mut |name| unset(at, name));
+            let filled = expand_text(text, env, &mut |name, value| seen(at, name, value));
             // A value that is only a variable gets the variable's type: a number if the variable holds one.
             let alone = text.starts_with("${") && text.find('}') == Some(text.len() - 1);
             let number = filled.parse::<i64>().ok().filter(|_| alone);
@@ -84,7 +119,7 @@ fn expand_value(value: &mut Value, at: &str, env: &Env, unset: &mut dyn FnMut(&s
         }
         Value::Array(items) => {
             for (index, item) in items.iter_mut().enumerate() {
-                expand_value(item, &format!("{at}/{index}"), env, unset);
+                expand_value(item, &format!("{at}/{index}"), env, seen);
             }
         }
         Value::Object(map) => {
@@ -93,7 +128,7 @@ fn expand_value(value: &mut Value, at: &str, env: &Env, unset: &mut dyn FnMut(&s
                     item,
                     &format!("{at}/{}", escape_pointer_step(key)),
                     env,
-                    unset,
+                    seen,
                 );
             }
         }
@@ -101,7 +136,7 @@ fn expand_value(value: &mut Value, at: &str, env: &Env, unset: &mut dyn FnMut(&s
     }
 }
 
-fn expand_text(text: &str, env: &Env, unset: &mut dyn FnMut(&str)) -> String {
+fn expand_text(text: &str, env: &Env, seen: &mut dyn FnMut(&str, Option<&str>)) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
@@ -111,10 +146,9 @@ fn expand_text(text: &str, env: &Env, unset: &mut dyn FnMut(&str)) -> String {
             !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
         };
         if let Some(name) = name.filter(|name| is_name(name)) {
-            match env.get(name) {
-                Some(value) => out.push_str(value),
-                None => unset(name),
-            }
+            let value = env.get(name);
+            seen(name, value);
+            out.push_str(value.unwrap_or_default());
             rest = &after[name.len() + 1..];
         } else {
             out.push_str("${");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{CONFIG_FILE, Env, Workspace, files, globs, paths, run_folders};
+use super::{CONFIG_FILE, Env, Workspace, api_keys, files, globs, paths, run_folders};
 use crate::diag::yaml::{
     self, DiagnosticCollector, MAX_BYTES, MappingDecoder, YamlDoc, describe_value,
 };
@@ -226,7 +226,7 @@ pub fn parse_tools_file(
 }
 
 impl Workspace {
-    /// Returns the files as a run records them, without the secrets in tools files.
+    /// Returns the files as a run records them, without the secrets in tools files and in dicta.yaml.
     pub fn masked_files(&self) -> Vec<(PathBuf, Arc<str>)> {
         // The toolbox has masked texts of its files, because it knows which values are secrets.
         let starred = |path: &PathBuf| {
@@ -238,10 +238,12 @@ impl Workspace {
         self.files
             .iter()
             .map(|(path, text)| {
-                (
-                    path.clone(),
-                    starred(path).unwrap_or_else(|| Arc::clone(text)),
-                )
+                let masked = if path == Path::new(CONFIG_FILE) {
+                    Some(api_keys::mask_config_for_recording(text))
+                } else {
+                    starred(path)
+                };
+                (path.clone(), masked.unwrap_or_else(|| Arc::clone(text)))
             })
             .collect()
     }

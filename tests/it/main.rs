@@ -27,6 +27,8 @@ mod results;
 mod rubrics;
 mod saves;
 mod screen;
+#[cfg(all(unix, feature = "mcp", feature = "postgres"))]
+mod secrets;
 mod selftest;
 mod tool_calls;
 mod tools_yaml;

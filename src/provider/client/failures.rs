@@ -119,7 +119,13 @@ impl ProviderClient {
         // The first header in the list that is present, so the order is by preference.
         let id = REQUEST_ID_HEADERS.iter().find_map(|name| header(name));
         exchange_info.exchange.request_id = id
-            .map(|id| self.redact(&id.chars().take(MAX_REQUEST_ID).collect::<String>()))
+            // Redacted before the cut, which could leave the beginning of a secret.
+            .map(|id| {
+                self.redact(id)
+                    .chars()
+                    .take(MAX_REQUEST_ID)
+                    .collect::<String>()
+            })
             .filter(|id| !id.is_empty());
         exchange_info.should_retry = match header("x-should-retry") {
             Some("true") => Some(true),

@@ -23,14 +23,13 @@ use crate::clock::Clock;
 use crate::event::{DroppedSetting, JudgeSpec, TablePrices};
 use crate::handlers::JudgeBackend;
 use crate::judge::{JudgeEngine, JudgeEngineDeps, rules};
-use crate::model::{JudgeConfig, Millis, ProviderKind, is_secret_name};
+use crate::model::{JudgeConfig, Millis, ProviderKind, find_body_secrets, list_header_secrets};
 use crate::provider::{self, Provider, google_auth::GoogleTokens};
 use crate::record::RunStore;
 use crate::run::inputs::snapshot::{Compilation, judge_digest};
 use crate::run::{RunError, RunUsageError};
 use crate::tools::ToolSet;
-use crate::tools::toolbox::Toolbox;
-use crate::workspace::{Env, load_google_credentials, resolve_key};
+use crate::workspace::{Env, Workspace, load_google_credentials, resolve_key};
 
 /// The dependencies of judges.
 pub(in crate::run) struct JudgeBuildCx<'p> {
@@ -55,26 +54,27 @@ pub(in crate::run) struct BuiltJudges {
     pub(in crate::run) specs: Vec<JudgeSpec>,
 }
 
-/// Returns the texts that must never be recorded: keys, header values that look like keys, and the secrets of tools
-/// files.
-pub(in crate::run) fn collect_secrets(
-    compilation: &Compilation,
-    env: &Env,
-    toolbox: &Toolbox,
-) -> Vec<String> {
-    // A missing key adds no secret. Building the judge reports it.
-    let mut secrets = toolbox.secrets.clone();
-    for config in &compilation.judges {
+/// Returns the texts that dicta must never record or show: the keys, header values and body secrets of all judges,
+/// the variables in model configs, and the secrets of tools files.
+pub fn collect_secrets(workspace: &Workspace, env: &Env) -> Vec<String> {
+    let mut secrets = workspace.tools.secrets.clone();
+    secrets.extend(workspace.secrets.iter().cloned());
+    // Also the judges that a run does not need: the header and the snapshots contain their settings.
+    for config in workspace.judges.values() {
+        // A missing key adds no secret. Building the judge reports it.
         secrets.extend(resolve_key(config, env).ok().flatten());
         if let Ok(Some(credentials)) = load_google_credentials(config, env) {
             secrets.extend(credentials.secrets().into_iter().map(str::to_owned));
         }
-        for (name, value) in &config.headers {
-            if is_secret_name(name) {
-                // In `Bearer x`, only the part after the scheme is secret.
-                let secret_part = value.split_whitespace().next_back().unwrap_or(value);
-                secrets.extend([value.clone(), secret_part.to_owned()]);
-            }
+        let headers = config.headers.iter();
+        secrets.extend(headers.flat_map(|(name, value)| list_header_secrets(name, value)));
+        if let Some(body) = &config.extra_body {
+            let found = find_body_secrets(body);
+            let values = found.iter().filter_map(|at| body.pointer(at));
+            secrets.extend(values.map(|value| {
+                let text = value.as_str().map(str::to_owned);
+                text.unwrap_or_else(|| value.to_string())
+            }));
         }
     }
     secrets

@@ -100,7 +100,7 @@ pub(in crate::run) async fn open_tool_sets(
     frozen: bool,
 ) -> Result<(Vec<ToolSet>, Vec<String>), RunError> {
     // Judges open their tools at the same time, because a slow server would delay the others.
-    let (cx, mut facts) = discarding_cx(clock);
+    let (cx, mut facts) = discarding_cx(clock, &deps.toolbox.secrets);
     let opening = compilation.judges.iter().zip(0_u32..).map(|(config, ix)| {
         let needed = compilation.needed.contains(&ix);
         let cx = &cx;
@@ -136,7 +136,11 @@ pub(in crate::run) async fn open_tool_sets(
     for opened in all {
         match opened {
             Ok(set) => sets.push(set),
-            Err(all) => problems.extend(all),
+            // The reason of a failure may quote a server, which may repeat a secret.
+            Err(all) => problems.extend(all.into_iter().map(|why| {
+                let clean = cx.out.redactor().redact(&why);
+                clean.unwrap_or(why)
+            })),
         }
     }
     if problems.is_empty() {
@@ -227,13 +231,16 @@ fn is_built_in_judge(config: &JudgeConfig) -> bool {
 }
 
 /// Returns a context that discards facts, because no run exists while tools open.
-fn discarding_cx(clock: &Arc<dyn Clock>) -> (CallCx, mpsc::Receiver<RedactedEvent>) {
+fn discarding_cx(
+    clock: &Arc<dyn Clock>,
+    secrets: &[String],
+) -> (CallCx, mpsc::Receiver<RedactedEvent>) {
     let (to, facts) = mpsc::channel(64);
     let cx = CallCx {
         out: Emitter::new(
             to,
             Arc::new(MemoryBlobs::default()),
-            Arc::new(Redactor::default()),
+            Arc::new(Redactor::new(secrets.iter().map(String::as_str))),
         ),
         clock: Arc::clone(clock),
         cancel: CancellationToken::new(),

@@ -63,6 +63,7 @@ pub(super) fn workspace(root: &Path, rubrics: &[&str]) -> Workspace {
         labels_file: None,
         runs: root.join("runs"),
         tools: std::sync::Arc::default(),
+        secrets: Vec::new(),
         extra_run_folders: Vec::new(),
         replayed_evidence_run: None,
         allow_scripts: false,

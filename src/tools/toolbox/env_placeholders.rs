@@ -7,12 +7,24 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::diag::{Diagnostic, SourceSpan, mask_secrets};
-use crate::model::is_secret_name;
+use crate::model::{MIN_UNNAMED_SECRET_LEN, is_secret_name};
 
 /// The length below which a value is not replaced in messages, because it would match ordinary words.
 const MIN_NAMED_SECRET_LEN: usize = 4;
-/// The length from which any value of the environment counts as a possible secret, whatever its variable is called.
-const MIN_SECRET_LEN: usize = 8;
+/// Variables that describe the user's account and system. Their values occur in ordinary paths and texts.
+const PUBLIC_VARIABLES: &[&str] = &[
+    "EDITOR", "HOME", "HOSTNAME", "LANG", "LANGUAGE", "LOGNAME", "OLDPWD", "PATH", "PWD", "SHELL",
+    "TERM", "TMPDIR", "TZ", "USER",
+];
+
+/// Returns true if the value of a variable is certainly not a secret: a variable of the system, or the path of an
+/// existing file or folder.
+pub fn is_public_variable(name: &str, value: &str) -> bool {
+    PUBLIC_VARIABLES.contains(&name)
+        || name.starts_with("LC_")
+        || name.starts_with("XDG_")
+        || (value.starts_with('/') && std::path::Path::new(value).exists())
+}
 
 /// A file with the environment's values in it.
 #[derive(Debug)]
@@ -282,6 +294,19 @@ impl SubstitutedFile {
         let holes = self.placeholders.iter();
         holes
             .filter(|hole| hole.is_set() && is_secret_name(&hole.name))
+            .filter(|hole| !is_public_variable(&hole.name, &hole.value))
+            .map(|hole| hole.value.as_str())
+    }
+
+    /// Returns the values of the environment in a part of the original that may be secrets, whatever their variables
+    /// are called.
+    pub(super) fn possible_secrets_in(&self, part: &Range<usize>) -> impl Iterator<Item = &str> {
+        let holes = self.placeholders.iter().filter(move |hole| {
+            part.start <= hole.original_range.start && hole.original_range.end <= part.end
+        });
+        holes
+            .filter(|hole| hole.from_env && hole.value.len() >= MIN_UNNAMED_SECRET_LEN)
+            .filter(|hole| !is_public_variable(&hole.name, &hole.value))
             .map(|hole| hole.value.as_str())
     }
 
@@ -323,13 +348,13 @@ impl SubstitutedPlaceholder {
 
     fn may_be_secret(&self) -> bool {
         let by_name = is_secret_name(&self.name) && self.value.len() >= MIN_NAMED_SECRET_LEN;
-        (by_name && self.is_set()) || (self.from_env && self.value.len() >= MIN_SECRET_LEN)
+        (by_name && self.is_set()) || (self.from_env && self.value.len() >= MIN_UNNAMED_SECRET_LEN)
     }
 }
 
 /// Replaces a value in a text, also if only its beginning is left, because messages cut what they show.
 fn replace_value(text: &str, value: &str, name: &str) -> String {
-    let least = value.len().min(MIN_SECRET_LEN);
+    let least = value.len().min(MIN_UNNAMED_SECRET_LEN);
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(c) = rest.chars().next() {

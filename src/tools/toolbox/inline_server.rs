@@ -54,6 +54,7 @@ impl Toolbox {
             problems,
             moved_pointers: vec![(String::new(), at.to_owned())],
             substituted_files: Vec::new(),
+            secrets: Vec::new(),
         };
         // dicta.yaml is shared and recorded, so a secret in it would spread.
         for FoundSecret { pointer, .. } in secrets::find_secrets(&written) {
@@ -67,8 +68,10 @@ impl Toolbox {
         let SettingsSubstitution {
             moved_pointers: pairs,
             substituted_files: fillings,
+            secrets: env_secrets,
             ..
         } = filling;
+        self.secrets.extend(env_secrets);
         // The substituted document keeps the places of dicta.yaml for messages.
         let made = doc.with_value(filled, pairs);
         // Substituted values are secrets by their position, whatever the names of their variables are.
@@ -129,6 +132,8 @@ struct SettingsSubstitution<'a> {
     problems: &'a DiagnosticCollector,
     moved_pointers: Vec<(String, String)>,
     substituted_files: Vec<SubstitutedFile>,
+    /// The values of the environment that may be secrets.
+    secrets: Vec<String>,
 }
 
 impl SettingsSubstitution<'_> {
@@ -158,6 +163,11 @@ impl SettingsSubstitution<'_> {
                         .error(self.doc.span(&home), "variable", message);
                 }
                 let value = filled.text.to_string();
+                let whole = 0..text.len();
+                for part in filled.possible_secrets_in(&whole) {
+                    self.secrets
+                        .extend(secrets::find_env_secrets(pointer, &value, part));
+                }
                 self.substituted_files.push(filled);
                 value.into()
             }

@@ -29,6 +29,7 @@ use indexmap::IndexMap;
 use super::auth::AuthService;
 use super::source::{ToolDefinition, ToolSource};
 
+pub use env_placeholders::is_public_variable;
 pub use file_tool::FileTool;
 pub use inline_server::{ALLOW_SETTING, INLINE_SERVER};
 pub use toolbox_reader::{ToolboxCx, is_tools_file, read_toolbox};

@@ -110,6 +110,14 @@ impl ToolboxReader {
                         starred.push(doc.span(&found.pointer).bytes);
                         self.keep_secrets(found.secrets.into_iter());
                     }
+                    // A value of the environment may be a secret, whatever the names of its key and variable are.
+                    for (pointer, text) in secrets::list_scalars(&doc.value) {
+                        let part = doc.span(&pointer).bytes;
+                        for value in filled.possible_secrets_in(&part) {
+                            let found = secrets::find_env_secrets(&pointer, &text, value);
+                            self.keep_secrets(found.into_iter());
+                        }
+                    }
                 }
                 // Messages quote the source, so secrets are masked before the entries are read.
                 masked_source = filled

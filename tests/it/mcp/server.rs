@@ -20,6 +20,7 @@ pub(super) fn answer(kind: &str, message: &Value) -> Option<Value> {
             {"name": "where", "inputSchema": any},
             {"name": "hang", "inputSchema": any},
             {"name": "huge", "inputSchema": any},
+            {"name": "leak", "inputSchema": any},
         ]}),
         "tools/call" => {
             let tool_result = match message["params"]["name"].as_str()? {
@@ -28,6 +29,13 @@ pub(super) fn answer(kind: &str, message: &Value) -> Option<Value> {
                     let names: Vec<String> = std::env::vars().map(|(name, _)| name).collect();
                     let here = std::env::current_dir().ok()?;
                     format!("{}\n{}", here.display(), names.join(" "))
+                }
+                "leak" => {
+                    let vars = std::env::vars().map(|(name, value)| format!("{name}={value}\n"));
+                    let mut vars: Vec<String> = vars.collect();
+                    // Arguments come first, as a mark of where the environment begins.
+                    vars.sort_by_key(|line| !line.starts_with("LEAK="));
+                    format!("{}END-OF-ENVIRONMENT", vars.concat())
                 }
                 "huge" => "x".repeat(2 << 20),
                 _ => return None,

@@ -11,6 +11,28 @@ use rustix::process::{Signal, kill_process};
 /// The demo's first screen.
 const FIRST: &str = "names-a-version";
 
+/// Runs the evals of a workspace in the workbench, opens what there is to open, and returns all that it wrote.
+#[cfg(all(feature = "mcp", feature = "postgres"))]
+pub(crate) fn run_and_browse(workspace: &std::path::Path, env: &[(String, String)]) -> String {
+    let mut pty = Pty::with(&[], |command| {
+        command.cwd(workspace);
+        for (name, value) in env {
+            command.env(name, value);
+        }
+    });
+    pty.until_shown("by-m").type_in("R").until_run();
+    let mut seen = pty.contents();
+    // Into a judge trace, and along its panes.
+    pty.type_in("\r").until_shown("verdict");
+    seen.push_str(&pty.contents());
+    for key in ["\t", "j", " ", "\t", "j", "\t", "j", "]", "\t"] {
+        pty.type_in(key);
+    }
+    kill_process(pty.id(), Signal::TERM).expect("sent");
+    pty.ended();
+    seen + &pty.contents() + &String::from_utf8_lossy(&pty.written)
+}
+
 fn assert_restored(pty: &Pty, modes: &str) {
     assert!(!pty.alternate(), "the normal screen is back");
     assert!(!pty.cursor_hidden(), "the cursor is back");

@@ -99,11 +99,14 @@ impl McpServer {
     fn qualify_failure(&self, mut failure: McpFailure) -> McpFailure {
         // The server's text is untrusted: control characters and its length must not disturb a terminal.
         let mut text = make_visible(&failure.text, false).into_owned();
+        // Redact before the cut, which could leave the beginning of a secret.
+        if let Some(clean) = self.redactor.redact(&text) {
+            text = clean;
+        }
         if text.len() > MAX_ERROR {
             text.truncate(text.floor_char_boundary(MAX_ERROR));
             text.push('…');
         }
-        let text = self.redactor.redact(&text).unwrap_or(text);
         failure.text = format!("MCP server `{}`: {text}", self.name);
         failure
     }

@@ -1,9 +1,12 @@
 //! The secrets in a server's settings, and the display of settings without them.
 
+use std::ops::Range;
+
 use url::Url;
 
 use super::config::{McpAddress, McpConfig, McpEndpoint, McpProgram};
 use crate::model::is_secret_name;
+use crate::tools::secret_args::{find_argument_secret, list_argument_secrets};
 
 /// The headers whose values are not secret. Any other header may hold a secret, whatever its name is.
 const HARMLESS_HEADERS: [&str; 4] = ["user-agent", "accept-language", "origin", "referer"];
@@ -43,14 +46,14 @@ impl McpConfig {
         let mut found: Vec<String> = match &self.address {
             McpAddress::Program(program) => {
                 let mut found: Vec<String> = program.env.iter().filter_map(named).collect();
-                // The part after `=` of `--token=abc` is the secret, not the whole argument.
-                found.extend(
-                    program
-                        .classify_args()
-                        .into_iter()
-                        .filter(|(_, hidden)| *hidden)
-                        .map(|(arg, _)| arg.rsplit('=').next().unwrap_or_default().to_owned()),
-                );
+                // The part after the first `=` of `--token=abc` is the secret, not the whole argument.
+                for (arg, secret) in program.classify_args() {
+                    let assigned = list_argument_secrets(arg, is_secret_name);
+                    if assigned.is_empty() {
+                        found.extend(secret.map(|secret| arg[secret].to_owned()));
+                    }
+                    found.extend(assigned);
+                }
                 found
             }
             McpAddress::Endpoint(endpoint) => {
@@ -93,7 +96,7 @@ impl McpConfig {
                     .iter()
                     .map(|(name, value)| (name.clone(), value.clone()));
                 let args = program.classify_args().into_iter().zip(0_usize..);
-                let secret = args.filter(|((_, hidden), _)| *hidden);
+                let secret = args.filter(|((_, secret), _)| secret.is_some());
                 env.chain(secret.map(|((arg, _), at)| (format!("argument {at}"), arg.to_owned())))
                     .collect()
             }
@@ -141,15 +144,15 @@ impl McpConfig {
         match &self.address {
             McpAddress::Program(program) => {
                 let mut text = program.command.clone();
-                for (arg, hidden) in program.classify_args() {
+                for (arg, secret) in program.classify_args() {
                     text.push(' ');
-                    match (hidden, arg.split_once('=')) {
-                        (false, _) => text.push_str(arg),
-                        (true, Some((name, _))) => {
-                            text.push_str(name);
-                            text.push_str("=…");
+                    match secret {
+                        None => text.push_str(arg),
+                        Some(secret) => {
+                            text.push_str(&arg[..secret.start]);
+                            text.push('…');
+                            text.push_str(&arg[secret.end..]);
                         }
-                        (true, None) => text.push('…'),
                     }
                 }
                 text
@@ -166,22 +169,20 @@ fn is_harmless_header(name: &str) -> bool {
 }
 
 impl McpProgram {
-    /// Returns the arguments and marks those with a secret: `--token=…`, or the argument after `--token`.
-    fn classify_args(&self) -> Vec<(&str, bool)> {
+    /// Returns the arguments, each with the range of its secret: in `--token=…`, or the argument after `--token`.
+    fn classify_args(&self) -> Vec<(&str, Option<Range<usize>>)> {
         let mut follows = false;
         let mut all = Vec::with_capacity(self.args.len());
         for arg in &self.args {
             // `--token abc` is a flag and its value; `TOKEN=abc` is an assignment without a dash.
             let flag = arg.starts_with('-');
-            let (name, value) = arg
-                .split_once('=')
-                .map_or((arg.as_str(), None), |(n, v)| (n, Some(v)));
-            let secret = is_secret_name(name) && (flag || value.is_some());
-            all.push((
-                arg.as_str(),
-                (follows && !flag) || (secret && value.is_some()),
-            ));
-            follows = secret && flag && value.is_none();
+            let secret = if follows && !flag {
+                Some(0..arg.len())
+            } else {
+                find_argument_secret(arg, is_secret_name)
+            };
+            follows = flag && !arg.contains('=') && is_secret_name(arg);
+            all.push((arg.as_str(), secret));
         }
         all
     }

@@ -107,9 +107,19 @@ impl ProcessNotes {
         if !inner.stray_stdout.is_empty() {
             description.push_str("; its standard output holds what is no message: ");
             description.push_str(&to_visible_line(&inner.stray_stdout));
+            // The mark by which a redactor recognizes a cut secret.
+            if inner.stray_stdout.len() >= MAX_STRAY_BYTES {
+                description.push('…');
+            }
         }
         if !inner.stderr_tail.is_empty() {
-            let bytes: Vec<u8> = inner.stderr_tail.iter().copied().collect();
+            let mut bytes: Vec<u8> = inner.stderr_tail.iter().copied().collect();
+            // The first word may be the end of a secret, which no redactor recognizes.
+            if bytes.len() == STDERR_TAIL_BYTES
+                && let Some(blank) = bytes.iter().position(u8::is_ascii_whitespace)
+            {
+                bytes.drain(..blank);
+            }
             description.push_str("; its last words: ");
             description.push_str(&to_visible_line(&bytes));
         }

@@ -489,6 +489,20 @@ fn secrets_are_listed_and_never_printed() {
     let mut secrets = secret.secrets();
     secrets.sort();
     assert_eq!(secrets, ["hush-1-hush", "hush-2-hush", "hush-3-hush"]);
+    let assigned = source_from(json!({
+        "command": "docker",
+        "args": ["run", "-e", "API_KEY=c2VjcmV0==", "TOKEN=b=c", "--env=PASSWORD=d=", "postgres://me:hush-5@h/db"]
+    }))
+    .ok()
+    .unwrap();
+    assert_eq!(
+        assigned.secrets(),
+        ["c2VjcmV0==", "c2VjcmV0", "b=c", "d=", "hush-5"]
+    );
+    assert_eq!(
+        assigned.badge().unwrap(),
+        "small: runs `docker run -e API_KEY=… TOKEN=… --env=PASSWORD=… postgres://me:…@h/db`, which the guard does not bind"
+    );
     let headers = source_from(
         json!({"url": "https://x.example/mcp", "headers": {"Authorization": "Bearer hush-4-hush"}}),
     )

@@ -105,3 +105,20 @@ fn snippets_contain_placeholders_and_no_secrets() {
     let secrets: Vec<&str> = filled.secrets().collect();
     assert_eq!(secrets, ["hunter2-é", "sk-1"]);
 }
+
+#[test]
+fn long_values_of_the_environment_may_be_secrets_except_public_ones() {
+    let here = std::env::temp_dir().display().to_string() + "/.";
+    let lookup = |name: &str| match name {
+        "HOME" => Some("/home/somebody".to_owned()),
+        "FOLDER" => Some(here.clone()),
+        "SIG" => Some("no-name-1".to_owned()),
+        "MODE" => Some("strict".to_owned()),
+        _ => None,
+    };
+    let text = "${HOME} ${FOLDER} ${SIG} ${MODE} ${NONE:default-value}";
+    let (filled, _) = substitute_env(&Arc::from(text), &lookup);
+    let found: Vec<&str> = filled.possible_secrets_in(&(0..text.len())).collect();
+    assert_eq!(found, ["no-name-1"]);
+    assert_eq!(filled.possible_secrets_in(&(0..10)).count(), 0);
+}

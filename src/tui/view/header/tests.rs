@@ -39,6 +39,7 @@ fn demo_app() -> App {
         labels_file: None,
         runs: "/w/runs".into(),
         tools: std::sync::Arc::default(),
+        secrets: Vec::new(),
         extra_run_folders: Vec::new(),
         replayed_evidence_run: None,
         allow_scripts: false,

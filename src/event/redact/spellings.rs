@@ -1,0 +1,105 @@
+//! The spellings of a secret: the texts in which programs and servers may repeat it.
+
+use std::fmt::Write as _;
+
+/// Returns a secret in all spellings of JSON, URL, hexadecimal and base64 writers.
+pub(super) fn list_spellings(secret: &str) -> Vec<String> {
+    let by_char = |spell: &dyn Fn(char) -> String| secret.chars().map(spell).collect::<String>();
+    let plain = |c: char| c.is_ascii_alphanumeric();
+    let as_is = |c: char, other: &dyn Fn(char) -> String| {
+        if plain(c) { c.to_string() } else { other(c) }
+    };
+    let mut spellings = vec![
+        secret.to_owned(),
+        escape_json(secret),
+        escape_json(secret).replace('/', "\\/"),
+        by_char(&|c| as_is(c, &escape_unicode)),
+        by_char(&escape_unicode),
+        encode_query(secret),
+        by_char(&|c| as_is(c, &escape_percent)),
+    ];
+    // Servers also encode whole requests, in which the secret is part of a JSON text or a URL.
+    let mut written = vec![
+        spellings[0].clone(),
+        spellings[1].clone(),
+        encode_query(secret),
+    ];
+    written.sort_unstable();
+    written.dedup();
+    for text in written {
+        spellings.push(encode_hex(text.as_bytes()));
+        for standard in encode_base64_alignments(text.as_bytes()) {
+            let url = standard.replace('+', "-").replace('/', "_");
+            // The standard alphabet contains characters that JSON and URL writers escape.
+            spellings.push(standard.replace('/', "\\/"));
+            spellings.push(encode_query(&standard));
+            spellings.extend([standard, url]);
+        }
+    }
+    // A text that contains the secret may be escaped again before it leaves, so add that spelling.
+    let escaped: Vec<String> = spellings.iter().map(|text| escape_json(text)).collect();
+    spellings.extend(escaped);
+    spellings
+}
+
+/// Returns a text as it appears inside a JSON string.
+fn escape_json(text: &str) -> String {
+    // The first and last bytes are the quotes.
+    let quoted = serde_json::Value::from(text).to_string();
+    quoted[1..quoted.len() - 1].to_owned()
+}
+
+fn encode_query(text: &str) -> String {
+    url::form_urlencoded::byte_serialize(text.as_bytes()).collect()
+}
+
+fn escape_unicode(c: char) -> String {
+    let mut out = String::new();
+    // JSON escapes characters above U+FFFF as two UTF-16 units.
+    for unit in c.encode_utf16(&mut [0; 2]) {
+        let _infallible = write!(out, "\\u{unit:04x}");
+    }
+    out
+}
+
+fn escape_percent(c: char) -> String {
+    let mut out = String::new();
+    for byte in c.encode_utf8(&mut [0; 4]).bytes() {
+        let _infallible = write!(out, "%{byte:02X}");
+    }
+    out
+}
+
+fn encode_hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut out, byte| {
+        let _infallible = write!(out, "{byte:02x}");
+        out
+    })
+}
+
+/// Returns the base64 characters that depend on these bytes alone, if 0, 1 or 2 bytes of a group come before them.
+fn encode_base64_alignments(bytes: &[u8]) -> [String; 3] {
+    [0, 1, 2].map(|before| {
+        let mut padded = vec![0; before];
+        padded.extend_from_slice(bytes);
+        let encoded = encode_base64(&padded);
+        // A character has 6 bits. The first and last may share bits with other bytes, so they are not compared.
+        encoded[(before * 8).div_ceil(6)..padded.len() * 8 / 6].to_owned()
+    })
+}
+
+/// Encodes bytes in the standard base64 alphabet, without padding.
+pub(super) fn encode_base64(bytes: &[u8]) -> String {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for group in bytes.chunks(3) {
+        let (mut bits, characters) = (0_u32, group.len() + 1);
+        for at in 0..3 {
+            bits = bits << 8 | u32::from(group.get(at).copied().unwrap_or(0));
+        }
+        for at in 0..characters {
+            out.push(char::from(ALPHABET[(bits >> (18 - 6 * at)) as usize & 63]));
+        }
+    }
+    out
+}
