@@ -401,10 +401,13 @@ impl JudgeBackend for JudgeEngine {
 
 /// Returns a tool's contribution to the cache key: its digest, and the rules on its calls if it has any.
 fn describe_tool_identity(tool: &dyn Tool) -> Value {
-    match (tool.prerequisites(), tool.max_calls()) {
+    match (tool.prerequisites(), tool.max_calls(), tool.call_rule()) {
         // A tool without rules keeps the form that earlier recordings have in their keys.
-        ([], None) => json!(tool.digest()),
-        (after, most) => json!({"tool": tool.digest(), "after": after, "max_calls": most}),
+        ([], None, None) => json!(tool.digest()),
+        (after, most, None) => json!({"tool": tool.digest(), "after": after, "max_calls": most}),
+        (after, most, Some(rule)) => {
+            json!({"tool": tool.digest(), "after": after, "max_calls": most, "rule": rule})
+        }
     }
 }
 
