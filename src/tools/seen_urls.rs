@@ -67,17 +67,20 @@ impl SeenUrls {
 
     /// Adds the URLs of a text, also those without a scheme.
     fn add_urls(&mut self, text: &str) {
-        let ends = |c: char| {
-            c.is_whitespace()
-                || c.is_control()
-                || matches!(
-                    c,
-                    '"' | '\'' | '<' | '>' | '`' | '\\' | '|' | '^' | '{' | '}'
-                )
-        };
-        let words = text.split(ends).flat_map(split_url_list);
-        for word in words.filter(|word| word.contains('.') || word.contains("://")) {
-            let mut rest = word;
+        let mut start = 0;
+        for (at, c) in text.char_indices() {
+            if ends_word(text, at, c) {
+                self.add_word(&text[start..at]);
+                start = at + c.len_utf8();
+            }
+        }
+        self.add_word(&text[start..]);
+    }
+
+    fn add_word(&mut self, word: &str) {
+        let parts = split_url_list(word);
+        for part in parts.filter(|part| part.contains('.') || part.contains("://")) {
+            let mut rest = part;
             for _ in 0..MAX_URLS_PER_WORD {
                 let Some(at) = rest.find("://") else { break };
                 let scheme = rest[..at].len()
@@ -90,7 +93,7 @@ impl SeenUrls {
                 }
                 rest = &rest[at + 3..];
             }
-            self.add_url_without_scheme(word);
+            self.add_url_without_scheme(part);
         }
     }
 
@@ -117,7 +120,8 @@ impl SeenUrls {
         }
     }
 
-    fn add_url(&mut self, text: &str) {
+    /// Adds a text that is one URL.
+    pub fn add_url(&mut self, text: &str) {
         let Ok(url) = Url::parse(text) else { return };
         if let Some(host) = url.host() {
             self.hosts.insert(normalize_host(&host));
@@ -133,6 +137,21 @@ impl SeenUrls {
     /// Returns true if the URL occurred as the same request; a fragment is never sent.
     pub fn has_url(&self, text: &str) -> bool {
         Url::parse(text).is_ok_and(|url| self.urls.contains(&normalize_url(url)))
+    }
+}
+
+/// Returns true if the character at `at` can't be part of a URL in a text. An apostrophe can: `/wiki/Rubik's_Cube`.
+fn ends_word(text: &str, at: usize, c: char) -> bool {
+    match c {
+        '\'' => {
+            let before = text[..at].chars().next_back();
+            let after = text[at + 1..].chars().next();
+            ![before, after]
+                .iter()
+                .all(|c| c.is_some_and(char::is_alphanumeric))
+        }
+        '"' | '<' | '>' | '`' | '\\' | '|' | '^' | '{' | '}' => true,
+        c => c.is_whitespace() || c.is_control(),
     }
 }
 
@@ -294,7 +313,8 @@ mod tests {
             "See beam.apache.org, (docs.example.org/guide?x=1), [api](api.example.org/v1) or ann@mail.example. ",
             "http://plain.example/a http://port.example:80/b ",
             r#"{"url":"https:\/\/json.example\/a","next":"https://go.example/a?x=1\u0026y=2"}"#,
-            " <a href=\"https://html.example/a?x=1&amp;y=2\"> https://one.example/a,https://two.example/b,c"
+            " <a href=\"https://html.example/a?x=1&amp;y=2\"> https://one.example/a,https://two.example/b,c",
+            " 'https://wiki.example/Rubik's_Cube'"
         ));
         for url in [
             "https://beam.apache.org",
@@ -308,6 +328,7 @@ mod tests {
             "https://html.example/a?x=1&y=2",
             "https://one.example/a",
             "https://two.example/b,c",
+            "https://wiki.example/Rubik's_Cube",
         ] {
             assert!(seen.has_url(url), "{url} of {:?}", seen.urls);
         }

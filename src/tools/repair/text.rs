@@ -137,12 +137,12 @@ impl JsonRepairer<'_> {
 
     /// Returns true if the quote at the cursor may belong to the last text. Then the brackets before it do, too.
     pub(super) fn continues_last_text(&self) -> bool {
+        if self.last_text_end == 0 || QuoteStyle::parse_opening(self.rest()).is_none() {
+            return false;
+        }
         let between = &self.text[self.last_text_end.min(self.at)..self.at];
         let is_outside = |c: char| is_blank(c) || is_comma(c) || matches!(c, '}' | ']');
-        self.last_text_end > 0
-            && between.contains(['}', ']'])
-            && between.chars().all(is_outside)
-            && QuoteStyle::parse_opening(self.rest()).is_some()
+        between.chars().all(is_outside) && between.contains(['}', ']'])
     }
 
     /// Removes brackets from the end of an unended text if they match the open brackets.
