@@ -11,6 +11,7 @@ use super::workspace::load_workspace;
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{ApiKeySource, JudgeConfig, ProviderKind, VERDICT_SOURCES};
 use crate::rubric;
+use crate::tools;
 use crate::workspace;
 
 /// Prints the judges of the workspace.
@@ -58,18 +59,25 @@ pub(super) fn list_judges(place: &WorkspaceArgs, cx: &CommandCx) -> Result<u8, C
                 format!("Google credentials from {from}")
             }
         };
-        let tools: Vec<&str> = judge.tools.iter().map(|t| t.name.as_str()).collect();
-        let tools = if tools.is_empty() {
+        let tool_names: Vec<&str> = judge.tools.iter().map(|t| t.name.as_str()).collect();
+        let tool_list = if tool_names.is_empty() {
             "no tools".to_owned()
         } else {
-            format!("tools {}", tools.join(", "))
+            format!("tools {}", tool_names.join(", "))
         };
         let price = format_price(judge);
         let _infallible = writeln!(
             out,
-            "    {key} · {tools} · at most {} turns · {price}\n",
+            "    {key} · {tool_list} · at most {} turns · {price}",
             judge.max_turns
         );
+        if let Some(rule) = tools::loosened_seen_rule(&judge.tools) {
+            let _infallible = writeln!(
+                out,
+                "    ! fetch_url with `{rule}`: the judge may fetch addresses that it writes itself"
+            );
+        }
+        out.push('\n');
     }
     let more: Vec<&str> = VERDICT_SOURCES
         .into_iter()

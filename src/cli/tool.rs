@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde::Serialize;
+use serde_json::{Map, Value};
 
 use super::args::{ListFormat, ToolArgs};
 use super::error::CommandError;
@@ -100,6 +101,12 @@ async fn run_tool_call(
         seen.add_text(&args.json);
         if let Ok(arguments) = parse_arguments(&args.name, &args.json) {
             seen.add_text(arguments.canonical.get());
+            // Each text as a whole: a URL may contain characters that end it in a text.
+            let values: Map<String, Value> =
+                serde_json::from_str(arguments.canonical.get()).unwrap_or_default();
+            for text in values.values().filter_map(Value::as_str) {
+                seen.add_url(text);
+            }
         }
         let started = call_cx.clock.now();
         let mut prepared = prepare_call_catching_panics(&set, &args.name, &args.json, &seen);

@@ -138,6 +138,16 @@ fn render_templates(
     }
 }
 
+/// Checks each text of a system prompt that comes from the metadata.
+fn check_texts(value: &Value) -> Result<(), &'static str> {
+    match value {
+        Value::String(text) => template::check_system_prompt_value(text),
+        Value::Array(items) => items.iter().try_for_each(check_texts),
+        Value::Object(map) => map.values().try_for_each(check_texts),
+        _ => Ok(()),
+    }
+}
+
 /// Returns `true` if any text of the params has variables.
 pub(super) fn has_variables(value: &Value) -> bool {
     match value {
@@ -162,9 +172,15 @@ impl DeferredParams {
                 }
                 continue;
             };
-            *value = subject.metadata(path).cloned().ok_or_else(|| {
+            let filled = subject.metadata(path).cloned().ok_or_else(|| {
                 format!("{name} comes from metadata.{path}, which this transcript does not have")
             })?;
+            // The same rule as for `{{ metadata.x }}`: the transcript's author wrote the whole value.
+            if name == UNFRAMED_PARAM {
+                check_texts(&filled)
+                    .map_err(|why| format!("{name} comes from metadata.{path}: {why}"))?;
+            }
+            *value = filled;
         }
         // Metadata can have any type, so the filled params are checked against the schema again.
         let errors = self.schema.errors(&params);

@@ -190,6 +190,7 @@ fn describe_tool(tool: &dyn Tool) -> Value {
         // These decide which calls run, and so what the judge reads.
         "after": tool.prerequisites(),
         "max_calls": tool.max_calls(),
+        "rule": tool.call_rule(),
         "read_only": tool.is_read_only(),
         "cached": tool.is_cached(),
     })

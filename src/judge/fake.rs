@@ -144,6 +144,8 @@ impl Provider for Script {
 pub(super) enum FakeToolBehavior {
     Echo,
     Fail,
+    /// Fails with this text, as a server wrote it.
+    FailWith(&'static str),
     Panic,
     Hang,
     /// Responds once this many calls run, the first of them last; an error if they never do.
@@ -271,6 +273,7 @@ impl Tool for FakeTool {
                     ToolResponse::ok(format!("page of {}", prepared.values.get()))
                 }
                 FakeToolBehavior::Fail => ToolResponse::error("HTTP 404 fetching it"),
+                FakeToolBehavior::FailWith(text) => ToolResponse::error(text),
                 FakeToolBehavior::Panic => panic!("boom"),
                 FakeToolBehavior::Flaky(times) => match self.ran.lock().expect("no panic").len() {
                     ran if ran <= times => ToolResponse::error("HTTP 503 fetching it").transient(),

@@ -60,8 +60,8 @@ fn describe_in_transcript(request: &JudgeRequest) -> Option<String> {
     })
 }
 
-/// Describes the hidden text of a tool response that is cited as `fetch N`.
-pub(super) fn describe_in_page(number: usize, answer: &ToolResponse) -> Option<String> {
+/// Describes the hidden text of a tool response. `source` names the response: `fetch 1`, `an error of search`.
+pub(super) fn describe_in_response(source: &str, answer: &ToolResponse) -> Option<String> {
     let unseen = match count_invisible(&answer.text) {
         0 => None,
         n => Some(format_invisible_count(n)),
@@ -75,7 +75,7 @@ pub(super) fn describe_in_page(number: usize, answer: &ToolResponse) -> Option<S
         )),
     };
     let both: Vec<String> = unseen.into_iter().chain(unshown).collect();
-    (!both.is_empty()).then(|| format!("fetch {number} holds {}", both.join(", and ")))
+    (!both.is_empty()).then(|| format!("{source} holds {}", both.join(", and ")))
 }
 
 /// Formats a count as `1 character` or `31 characters`.

@@ -22,6 +22,8 @@ use crate::tools::{
 pub(super) struct FinishedToolCall {
     /// The response for the model.
     pub(super) response: ToolResponse,
+    /// `true` if the call started. Otherwise dicta wrote the response itself.
+    pub(super) started: bool,
     /// The arguments in canonical form; `None` if they can't be parsed.
     pub(super) canonical: Option<RawJson>,
     /// The cell's result, if the cell ends here: a person ended it, or a recorded response is missing.
@@ -85,6 +87,7 @@ impl ToolCallRunner<'_> {
             self.turn_calls.set_status(ix, ToolCallStatus::NeverRan);
             return FinishedToolCall {
                 response: error_response(text),
+                started: false,
                 canonical: parse_arguments(&call.name, &call.raw)
                     .ok()
                     .map(|arguments| arguments.canonical),
@@ -103,6 +106,7 @@ impl ToolCallRunner<'_> {
         self.turn_calls.set_status(ix, end.status);
         FinishedToolCall {
             response: end.response,
+            started: end.status != ToolCallStatus::NeverRan,
             canonical,
             cell_end: end.cell_end,
         }

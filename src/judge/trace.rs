@@ -525,6 +525,7 @@ impl JudgeTrace<'_> {
                 tool: &call.name,
                 arguments: &call.raw,
                 reads_transcript: tool.is_some_and(|tool| tool.reads_transcript()),
+                started: done.started,
             };
             let delimiter = &self.setup.prompt.delimiter;
             answers.push(state.format_for_model(call, done.response, delimiter, self.secret));

@@ -204,7 +204,8 @@ fn build_environment<'s>(placement: TextPlacement) -> Environment<'s> {
     env.set_formatter(move |out, _, value| {
         let text = format_value(value);
         if placement == TextPlacement::SystemPrompt {
-            check_single_line(&text).map_err(|why| Error::new(ErrorKind::InvalidOperation, why))?;
+            check_system_prompt_value(&text)
+                .map_err(|why| Error::new(ErrorKind::InvalidOperation, why))?;
         }
         out.write_str(&text)
             .map_err(|_| Error::new(ErrorKind::WriteFailure, "too long"))
@@ -266,7 +267,8 @@ fn format_value(value: &Value) -> String {
     }
 }
 
-fn check_single_line(text: &str) -> Result<(), &'static str> {
+/// Checks a value of the transcript's author that a system prompt contains. The error is a sentence.
+pub fn check_system_prompt_value(text: &str) -> Result<(), &'static str> {
     // A line break could end the instruction and begin one of the transcript's author.
     if text.chars().any(char::is_control) || crate::model::make_visible(text, false) != text {
         return Err("a value in a system_prompt must be one line, without hidden characters");

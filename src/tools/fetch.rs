@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::json;
 use url::Url;
 
-use super::fetch_config::{FetchUrlConfig, SeenRule};
+use super::fetch_config::{FETCH_URL, FetchUrlConfig, SeenRule};
 use super::http_response::{self, CallHopSink};
 use super::{SeenUrls, Tool, ValidatedCall, check_schema};
 use crate::clock::BoxFuture;
@@ -18,9 +18,6 @@ use crate::net::{
     AddressGuard, FetchError, FetchLimits, GuardRule, HopRefusal, Resolver, normalize_host,
 };
 use crate::schema::CompiledSchema;
-
-/// The tool's name.
-pub const FETCH_URL: &str = "fetch_url";
 
 /// Returns the tool's declaration.
 pub(super) fn fetch_url_decl() -> ToolDeclaration {
@@ -126,12 +123,13 @@ impl FetchUrl {
         };
         let text = match self.config.seen_rule {
             SeenRule::Host if !seen.has_host(&host) => format!(
-                "Error: refusing to fetch '{host}' (no transcript, rubric or fetched page names this host); \
-                 fetch_url's setting `seen: off` would admit it"
+                "Error: refusing to fetch '{host}' (no transcript, rubric or fetched page names this host); allowed are \
+                 addresses on hosts that these name; fetch_url's setting `seen: off` would admit it"
             ),
             SeenRule::Url if !seen.has_url(url) => format!(
-                "Error: refusing to fetch {url} (no transcript, rubric or fetched page names this URL); \
-                 fetch_url's setting `seen: {}` would admit it",
+                "Error: refusing to fetch {url} (no transcript, rubric or fetched page names this URL); allowed are only \
+                 addresses that appear there, copied without a change of path or query; fetch_url's setting `seen: {}` \
+                 would admit it",
                 // The strictest setting that would allow the URL.
                 if seen.has_host(&host) { "host" } else { "off" }
             ),
@@ -153,10 +151,19 @@ impl Tool for FetchUrl {
         Some(self.config.max_calls)
     }
 
+    fn call_rule(&self) -> Option<&'static str> {
+        Some(self.config.seen_rule.as_str())
+    }
+
     fn badge(&self) -> Option<String> {
-        self.guard
+        let seen = self.config.seen_rule.warning().map(str::to_owned);
+        let warnings: Vec<String> = self
+            .guard
             .policy_warning()
-            .map(|badge| format!("fetch_url: {badge}"))
+            .into_iter()
+            .chain(seen)
+            .collect();
+        (!warnings.is_empty()).then(|| format!("fetch_url: {}", warnings.join("; ")))
     }
 
     fn prepare(&self, canonical: &RawJson, seen: &SeenUrls) -> Result<ValidatedCall, Rejection> {
@@ -226,5 +233,75 @@ fn explain_refusal(url: &str, refusal: &HopRefusal) -> String {
                 rule.as_str()
             )
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::net::SystemResolver;
+
+    fn tool(settings: &serde_json::Value) -> FetchUrl {
+        let entry = JudgeTool {
+            name: FETCH_URL.to_owned(),
+            settings: serde_json::from_value(settings.clone()).expect("settings"),
+        };
+        FetchUrl::new(&entry, Arc::new(SystemResolver)).expect("valid settings")
+    }
+
+    fn seen() -> SeenUrls {
+        let mut seen = SeenUrls::default();
+        seen.add_text("See https://docs.example/guide?v=2 and files.example.");
+        seen
+    }
+
+    fn prepare(tool: &FetchUrl, url: &str) -> Result<(), Rejection> {
+        let arguments = RawJson::from_serializable(&json!({"url": url})).expect("JSON");
+        tool.prepare(&arguments, &seen()).map(|_| ())
+    }
+
+    #[test]
+    fn by_default_only_addresses_that_the_judge_has_read_may_be_opened() {
+        let tool = tool(&json!({}));
+        for url in [
+            "https://docs.example/guide?v=2",
+            "https://docs.example/guide?v=2#part",
+            "https://files.example/",
+        ] {
+            prepare(&tool, url).unwrap_or_else(|why| panic!("{}", why.text));
+        }
+        let composed = (0..100).map(|n| match n % 4 {
+            0 => format!("https://docs.example/guide?v=2&secret={n}"),
+            1 => format!("https://docs.example/{n}"),
+            2 => format!("https://s{n}.docs.example/guide?v=2"),
+            _ => format!("https://evil.example/?q={n}"),
+        });
+        for url in composed {
+            let why = prepare(&tool, &url).expect_err(&url);
+            assert_eq!(why.rule, "seen");
+            let part = "allowed are only addresses that appear there, copied without a change";
+            assert!(why.text.contains(part), "{}", why.text);
+        }
+    }
+
+    #[test]
+    fn looser_seen_rule_is_a_setting_with_a_badge_and_another_call_rule() {
+        let (url, host) = (tool(&json!({})), tool(&json!({"seen": "host"})));
+        prepare(&host, "https://docs.example/other?q=1").expect("its host was read");
+        let why = prepare(&host, "https://evil.example/").expect_err("not read");
+        let part = "allowed are addresses on hosts that these name";
+        assert!(why.text.contains(part), "{}", why.text);
+        assert_eq!(url.badge(), None);
+        let badge = host.badge().expect("a badge");
+        assert!(badge.starts_with("fetch_url: `seen: host`"), "{badge}");
+        let off = tool(&json!({"seen": "off", "allow_hosts": ["wiki.corp"]}));
+        let badge = off.badge().expect("a badge");
+        assert!(
+            badge.contains("wiki.corp") && badge.contains("`seen: off`"),
+            "{badge}"
+        );
+        assert_ne!(url.call_rule(), host.call_rule());
+        // A recorded response is the same page under each rule.
+        assert_eq!(url.digest(), host.digest());
     }
 }

@@ -6,18 +6,64 @@ use indexmap::IndexMap;
 use serde_json::Value;
 
 use crate::diag::find_nearest;
-use crate::model::Millis;
+use crate::model::{JudgeTool, Millis};
 use crate::net::{AddressPolicy, HostRule};
+
+/// The tool's name.
+pub const FETCH_URL: &str = "fetch_url";
 
 /// The seen rule: the URLs that a judge may open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SeenRule {
-    /// URLs whose host occurs in the transcript, the rubric or a fetched page.
-    Host,
-    /// URLs that occur there.
+    /// URLs that occur in the transcript, the rubric or a fetched page. The default, because a URL that a model writes can
+    /// carry text to its server.
     Url,
+    /// URLs whose host occurs there.
+    Host,
     /// All URLs.
     Off,
+}
+
+impl SeenRule {
+    /// Returns the value in files.
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Url => "url",
+            Self::Host => "host",
+            Self::Off => "off",
+        }
+    }
+
+    fn parse(value: &Value) -> Option<Self> {
+        match value {
+            // YAML 1.1 readers convert a bare `off` to false.
+            Value::Bool(false) => Some(Self::Off),
+            Value::String(text) => [Self::Url, Self::Host, Self::Off]
+                .into_iter()
+                .find(|rule| rule.as_str() == text),
+            _ => None,
+        }
+    }
+
+    /// Returns a warning if the rule allows URLs that a model writes.
+    pub(super) const fn warning(self) -> Option<&'static str> {
+        match self {
+            Self::Url => None,
+            Self::Host => Some(
+                "`seen: host`: the judge may write any path and query of a host that it has seen",
+            ),
+            Self::Off => Some("`seen: off`: the judge may open any public address"),
+        }
+    }
+}
+
+/// Returns the loosened seen rule of a judge's `fetch_url` as written, such as `seen: host`. `None` if no such setting
+/// exists.
+pub fn loosened_seen_rule(tools: &[JudgeTool]) -> Option<String> {
+    let fetch = tools.iter().find(|tool| tool.name == FETCH_URL)?;
+    let rule = SeenRule::parse(fetch.settings.get("seen")?)?;
+    rule.warning()?;
+    Some(format!("seen: {}", rule.as_str()))
 }
 
 /// The settings of `fetch_url`.
@@ -41,7 +87,7 @@ impl Default for FetchUrlConfig {
             max_bytes: 50_000,
             timeout: Millis::from_secs(10),
             policy: AddressPolicy::default(),
-            seen_rule: SeenRule::Host,
+            seen_rule: SeenRule::Url,
             ca_file: None,
             max_calls: 20,
         }
@@ -88,13 +134,9 @@ impl FetchUrlConfig {
                 },
                 "allow_hosts" => read.policy.allow = parse_host_rules(key, value, &mut problems),
                 "deny_hosts" => read.policy.deny = parse_host_rules(key, value, &mut problems),
-                "seen" => match value {
-                    Value::String(s) if s == "host" => read.seen_rule = SeenRule::Host,
-                    Value::String(s) if s == "url" => read.seen_rule = SeenRule::Url,
-                    Value::String(s) if s == "off" => read.seen_rule = SeenRule::Off,
-                    // YAML 1.1 readers convert a bare `off` to false.
-                    Value::Bool(false) => read.seen_rule = SeenRule::Off,
-                    _ => problems.push(bad("host, url or off")),
+                "seen" => match SeenRule::parse(value) {
+                    Some(rule) => read.seen_rule = rule,
+                    None => problems.push(bad("url, host or off")),
                 },
                 "ca_file" => match value.as_str().filter(|s| !s.is_empty()) {
                     Some(path) => read.ca_file = Some(path.into()),
@@ -154,12 +196,12 @@ mod tests {
         let plain = read(serde_json::json!({})).unwrap();
         assert_eq!(
             (plain.max_bytes, plain.timeout, plain.seen_rule),
-            (50_000, Millis(10_000), SeenRule::Host)
+            (50_000, Millis(10_000), SeenRule::Url)
         );
-        let set = read(serde_json::json!({"max_bytes": 10, "timeout_s": 1.5, "seen": "url", "allow_hosts": ["127.0.0.1:8443"], "deny_hosts": ["a.b"], "ca_file": "ca.pem"})).unwrap();
+        let set = read(serde_json::json!({"max_bytes": 10, "timeout_s": 1.5, "seen": "host", "allow_hosts": ["127.0.0.1:8443"], "deny_hosts": ["a.b"], "ca_file": "ca.pem"})).unwrap();
         assert_eq!(
             (set.max_bytes, set.timeout, set.seen_rule),
-            (10, Millis(1500), SeenRule::Url)
+            (10, Millis(1500), SeenRule::Host)
         );
         assert_eq!(
             set.policy.allow,
@@ -171,6 +213,25 @@ mod tests {
     }
 
     #[test]
+    fn only_a_loosened_seen_rule_is_named() {
+        let tool = |settings: Value| {
+            let settings = serde_json::from_value(settings).unwrap();
+            let name = FETCH_URL.to_owned();
+            [JudgeTool { name, settings }]
+        };
+        for (settings, expected) in [
+            (serde_json::json!({}), None),
+            (serde_json::json!({"seen": "url"}), None),
+            (serde_json::json!({"seen": "host"}), Some("seen: host")),
+            (serde_json::json!({"seen": "off"}), Some("seen: off")),
+            (serde_json::json!({"seen": false}), Some("seen: off")),
+        ] {
+            assert_eq!(loosened_seen_rule(&tool(settings)).as_deref(), expected);
+        }
+        assert_eq!(loosened_seen_rule(&[]), None);
+    }
+
+    #[test]
     fn all_setting_problems_are_reported_with_suggestions() {
         let problems = read(serde_json::json!({"timeout": 3, "max_bytes": 0, "seen": "maybe", "allow_hosts": "a.b", "deny_hosts": ["https://x", 3], "zzz": 1})).unwrap_err();
         assert_eq!(
@@ -178,7 +239,7 @@ mod tests {
             [
                 "fetch_url: unknown setting `timeout`; did you mean `timeout_s`?",
                 "fetch_url: max_bytes must be a number of bytes from 1 to 2097152 (got 0)",
-                "fetch_url: seen must be host, url or off (got \"maybe\")",
+                "fetch_url: seen must be url, host or off (got \"maybe\")",
                 "fetch_url: allow_hosts must be a list of hosts (got \"a.b\")",
                 "fetch_url: deny_hosts: `https://x` is not a host (a URL, a pattern or a path is not allowed here); write `host` or `host:port`",
                 "fetch_url: deny_hosts must hold hosts as text (got 3)",

@@ -40,7 +40,8 @@ use crate::model::{
 
 pub use auth::{AuthCx, AuthService, VerifiedClaims, verify_auth_services};
 pub use error::{ProbeError, ToolError, ToolErrors};
-pub use fetch::{FETCH_URL, FetchUrl};
+pub use fetch::FetchUrl;
+pub use fetch_config::{FETCH_URL, loosened_seen_rule};
 pub use json::canonical_sorted_digest;
 pub(crate) use json::pretty_print_json;
 pub(crate) use page_text::find_hidden_ranges;
@@ -84,6 +85,11 @@ pub trait Tool: Send + Sync {
     /// Returns the names of the tools that must have succeeded earlier in the judge trace.
     fn prerequisites(&self) -> &[String] {
         &[]
+    }
+    /// Returns the rule by which `prepare` rejects calls, if settings change it. It is part of cache keys. It is not part
+    /// of the keys of recorded tool responses, because a rejected call has none.
+    fn call_rule(&self) -> Option<&'static str> {
+        None
     }
     /// Returns the number of calls that one judge trace may make, if it is limited.
     fn max_calls(&self) -> Option<u32> {

@@ -1,5 +1,10 @@
 //! The seen rule: which hosts and URLs occur in what a judge has read.
+//!
+//! A URL counts in each way in which texts write it: with and without a scheme, between brackets, in escaped JSON and in
+//! escaped HTML. `http` and `https` count as the same, because `fetch_url` opens only `https`. Path and query must be the
+//! same: what a model adds to them is a message of the model.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use url::{Host, Url};
@@ -9,13 +14,17 @@ use crate::net::normalize_host;
 /// The length limit of a URL in bytes. The address guard refuses longer ones.
 const MAX_URL: usize = 2048;
 
+/// The most URLs that one word may contain. Without it, a word of nested URLs would need memory for the square of its
+/// length.
+const MAX_URLS_PER_WORD: usize = 8;
+
 /// The hosts and URLs that occur in the transcript, the rubric and tool responses. `fetch_url` may open only these by
 /// default.
 #[derive(Debug, Clone, Default)]
 pub struct SeenUrls {
     /// Host names in lower case, as a URL parser normalizes them.
     pub hosts: HashSet<String>,
-    /// URLs as written, and as a URL parser writes them.
+    /// URLs as a URL parser writes them, with `https` and without fragment.
     pub urls: HashSet<String>,
 }
 
@@ -25,6 +34,9 @@ impl SeenUrls {
     /// Is generous about the end of a name. The rule must prevent invented hosts, not hosts that a text contains.
     pub fn add_text(&mut self, text: &str) {
         self.add_urls(text);
+        if let Cow::Owned(plain) = unescape_text(text) {
+            self.add_urls(&plain);
+        }
         // A host may appear without a scheme, as in `docs.example.org`.
         for word in text.split(|c: char| !(c.is_alphanumeric() || matches!(c, '-' | '.' | '_'))) {
             let word = word.trim_matches(['.', '-', '_']);
@@ -53,42 +65,68 @@ impl SeenUrls {
         self.urls.extend(new);
     }
 
+    /// Adds the URLs of a text, also those without a scheme.
     fn add_urls(&mut self, text: &str) {
-        let mut rest = text;
-        while let Some(at) = rest.find("://") {
-            let scheme = rest[..at].len()
-                - rest[..at]
-                    .trim_end_matches(|c: char| c.is_ascii_alphanumeric())
-                    .len();
-            let from = &rest[at - scheme..];
-            let ends = |c: char| {
-                c.is_whitespace()
-                    || c.is_control()
-                    || matches!(
-                        c,
-                        '"' | '\'' | '<' | '>' | '`' | '\\' | '|' | '^' | '{' | '}'
-                    )
-            };
-            let candidate = &from[..from.find(ends).unwrap_or(from.len())];
-            let scheme = candidate.get(..scheme).unwrap_or_default();
-            let is_web =
-                scheme.eq_ignore_ascii_case("https") || scheme.eq_ignore_ascii_case("http");
-            if is_web && candidate.len() <= MAX_URL {
-                // Both forms: the last character may belong to the URL or to the sentence.
-                self.add_url(candidate);
-                self.add_url(without_trailing_punctuation(candidate));
+        let mut start = 0;
+        for (at, c) in text.char_indices() {
+            if ends_word(text, at, c) {
+                self.add_word(&text[start..at]);
+                start = at + c.len_utf8();
             }
-            rest = &rest[at + 3..];
+        }
+        self.add_word(&text[start..]);
+    }
+
+    fn add_word(&mut self, word: &str) {
+        let parts = split_url_list(word);
+        for part in parts.filter(|part| part.contains('.') || part.contains("://")) {
+            let mut rest = part;
+            for _ in 0..MAX_URLS_PER_WORD {
+                let Some(at) = rest.find("://") else { break };
+                let scheme = rest[..at].len()
+                    - rest[..at]
+                        .trim_end_matches(|c: char| c.is_ascii_alphanumeric())
+                        .len();
+                let (scheme, candidate) = (&rest[at - scheme..at], &rest[at - scheme..]);
+                if scheme.eq_ignore_ascii_case("https") || scheme.eq_ignore_ascii_case("http") {
+                    self.add_candidate(candidate);
+                }
+                rest = &rest[at + 3..];
+            }
+            self.add_url_without_scheme(part);
         }
     }
 
-    fn add_url(&mut self, text: &str) {
+    /// Adds `docs.example.org/guide`, also behind an opening bracket or in a Markdown link.
+    fn add_url_without_scheme(&mut self, word: &str) {
+        let start = word.rfind("](").map_or(word, |at| &word[at + 2..]);
+        let start = start.trim_start_matches(|c: char| !c.is_alphanumeric());
+        let host = &start[..start.find(['/', '?', '#', ':']).unwrap_or(start.len())];
+        let name = without_trailing_punctuation(host);
+        // An e-mail address is not the address of a page.
+        let is_plain = name
+            .chars()
+            .all(|c| c.is_alphanumeric() || matches!(c, '-' | '.' | '_'));
+        if is_plain && is_host_like(name) {
+            self.add_candidate(&format!("https://{start}"));
+        }
+    }
+
+    fn add_candidate(&mut self, candidate: &str) {
+        if candidate.len() <= MAX_URL {
+            // Both forms: the last character may belong to the URL or to the sentence.
+            self.add_url(candidate);
+            self.add_url(without_trailing_punctuation(candidate));
+        }
+    }
+
+    /// Adds a text that is one URL.
+    pub fn add_url(&mut self, text: &str) {
         let Ok(url) = Url::parse(text) else { return };
         if let Some(host) = url.host() {
             self.hosts.insert(normalize_host(&host));
         }
-        self.urls.insert(text.to_owned());
-        self.urls.insert(without_fragment(url));
+        self.urls.insert(normalize_url(url));
     }
 
     /// Returns true if the host occurred. A text that is not a URL has no host; the address guard then reports it.
@@ -96,16 +134,76 @@ impl SeenUrls {
         self.hosts.contains(host)
     }
 
-    /// Returns true if the URL occurred as written, or as the same request; a fragment is never sent.
+    /// Returns true if the URL occurred as the same request; a fragment is never sent.
     pub fn has_url(&self, text: &str) -> bool {
-        self.urls.contains(text)
-            || Url::parse(text).is_ok_and(|url| self.urls.contains(&without_fragment(url)))
+        Url::parse(text).is_ok_and(|url| self.urls.contains(&normalize_url(url)))
     }
 }
 
-fn without_fragment(mut url: Url) -> String {
+/// Returns true if the character at `at` can't be part of a URL in a text. An apostrophe can: `/wiki/Rubik's_Cube`.
+fn ends_word(text: &str, at: usize, c: char) -> bool {
+    match c {
+        '\'' => {
+            let before = text[..at].chars().next_back();
+            let after = text[at + 1..].chars().next();
+            ![before, after]
+                .iter()
+                .all(|c| c.is_some_and(char::is_alphanumeric))
+        }
+        '"' | '<' | '>' | '`' | '\\' | '|' | '^' | '{' | '}' => true,
+        c => c.is_whitespace() || c.is_control(),
+    }
+}
+
+fn normalize_url(mut url: Url) -> String {
     url.set_fragment(None);
+    if url.scheme() == "http" {
+        // Both are schemes of the web, so the change is always allowed.
+        let _allowed = url.set_scheme("https");
+    }
     url.into()
+}
+
+/// Splits `https://a.example,https://b.example`. A comma alone may belong to a URL.
+fn split_url_list(word: &str) -> impl Iterator<Item = &str> {
+    let mut rest = Some(word);
+    std::iter::from_fn(move || {
+        let word = rest?;
+        let at = word.match_indices([',', ';']).map(|(at, _)| at);
+        let end = at.into_iter().find(|at| word[at + 1..].starts_with("http"));
+        rest = end.map(|at| &word[at + 1..]);
+        Some(end.map_or(word, |at| &word[..at]))
+    })
+}
+
+/// Decodes the escapes of JSON and HTML that can occur in a URL: `\/`, `\u0026`, `&amp;`.
+///
+/// Transcripts contain the JSON of tool calls and the source of pages. A judge reads them and writes the plain URL.
+fn unescape_text(text: &str) -> Cow<'_, str> {
+    if !text.contains("\\/") && !text.contains("\\u00") && !text.contains("&amp;") {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(['\\', '&']) {
+        out.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let unit = rest.strip_prefix("\\u00").and_then(|hex| hex.get(..2));
+        let decoded = unit.and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        let (plain, length) = if let Some(byte) = decoded.filter(u8::is_ascii_graphic) {
+            (char::from(byte), 6)
+        } else if rest.starts_with("\\/") {
+            ('/', 2)
+        } else if rest.starts_with("&amp;") {
+            ('&', 5)
+        } else {
+            (char::from(rest.as_bytes()[0]), 1)
+        };
+        out.push(plain);
+        rest = &rest[length..];
+    }
+    out.push_str(rest);
+    Cow::Owned(out)
 }
 
 /// Removes punctuation that ends a sentence but may also end a URL: `(see https://a.example/b).`
@@ -207,6 +305,52 @@ mod tests {
         ] {
             assert!(!seen.has_url(no), "{no}");
         }
+    }
+
+    #[test]
+    fn urls_are_found_without_scheme_in_escaped_json_and_in_html() {
+        let seen = seen(concat!(
+            "See beam.apache.org, (docs.example.org/guide?x=1), [api](api.example.org/v1) or ann@mail.example. ",
+            "http://plain.example/a http://port.example:80/b ",
+            r#"{"url":"https:\/\/json.example\/a","next":"https://go.example/a?x=1\u0026y=2"}"#,
+            " <a href=\"https://html.example/a?x=1&amp;y=2\"> https://one.example/a,https://two.example/b,c",
+            " 'https://wiki.example/Rubik's_Cube'"
+        ));
+        for url in [
+            "https://beam.apache.org",
+            "https://beam.apache.org/",
+            "https://docs.example.org/guide?x=1",
+            "https://api.example.org/v1",
+            "https://plain.example/a",
+            "https://port.example/b",
+            "https://json.example/a",
+            "https://go.example/a?x=1&y=2",
+            "https://html.example/a?x=1&y=2",
+            "https://one.example/a",
+            "https://two.example/b,c",
+            "https://wiki.example/Rubik's_Cube",
+        ] {
+            assert!(seen.has_url(url), "{url} of {:?}", seen.urls);
+        }
+        for no in [
+            "https://beam.apache.org/releases",
+            "https://docs.example.org/guide",
+            "https://docs.example.org/guide?x=1&leak=2",
+            "https://mail.example/",
+            "https://api.example.org/",
+        ] {
+            assert!(!seen.has_url(no), "{no}");
+        }
+    }
+
+    #[test]
+    fn word_of_nested_urls_takes_memory_in_proportion_to_its_length() {
+        let nested = "https://a.example/".repeat(100);
+        let words: Vec<String> = (0..100).map(|n| format!("{nested}{n}.")).collect();
+        let text = words.join(" ");
+        let urls = seen(&text).urls;
+        let bytes: usize = urls.iter().map(String::len).sum();
+        assert!(urls.len() >= 100 && bytes < 20 * text.len(), "{bytes}");
     }
 
     #[test]

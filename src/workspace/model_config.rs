@@ -94,17 +94,6 @@ pub(super) fn expand_env_variables(
     secrets
 }
 
-/// Allows the judge to open addresses that do not occur in the transcript, as evalbench does. The protection against
-/// private addresses stays.
-fn allow_unseen_urls(judge: &mut JudgeConfig) {
-    let fetches = judge.tools.iter_mut().filter(|t| t.name == "fetch_url");
-    for tool in fetches {
-        let seen = tool.settings.entry("seen".to_owned());
-        // A setting in the file takes precedence.
-        seen.or_insert_with(|| "off".into());
-    }
-}
-
 /// Receives the pointer of a value, the name of a variable in it, and the variable's value if it is set.
 type OnVariable<'a> = dyn FnMut(&str, &str, Option<&str>) + 'a;
 
@@ -203,7 +192,6 @@ pub(super) fn read_model_config(
     }
     // The remaining keys are limits and the keys that dicta does not use.
     judge.max_attempts = read_attempts(&mut fields);
-    allow_unseen_urls(&mut judge);
     let limit = |x: f64| x > 0.0 && x <= 86_400.0;
     if let Some(secs) = fields.number("prompt_timeout_seconds", "more than 0", limit) {
         judge.timeout = Millis::from_secs_f64(secs);

@@ -43,6 +43,47 @@ fn tools_command_lists_provider_names_and_judges() {
 }
 
 #[test]
+fn judges_and_tools_commands_mark_a_loosened_seen_rule() {
+    let mark = |settings: &str| {
+        let test_dir = TestDir::new();
+        let tools = format!("tools: [{{ fetch_url: {settings} }}]");
+        test_dir.workspace(
+            &format!("judges:\n  reader: {{ provider: openai, base_url: http://127.0.0.1:9/v1, model: m, {tools} }}\n"),
+            "  - { id: a, type: contains, params: { patterns: [x] } }\n",
+        );
+        let output = test_dir.dicta(&["judges"]);
+        assert_eq!(output.status.code(), Some(0));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    for loose in ["host", "off"] {
+        let text = mark(&format!("{{ seen: '{loose}' }}"));
+        assert!(
+            text.contains(&format!("! fetch_url with `seen: {loose}`")),
+            "{text}"
+        );
+    }
+    for strict in ["{ seen: url }", "{ max_bytes: 10 }"] {
+        let text = mark(strict);
+        assert!(!text.contains("! fetch_url"), "{text}");
+    }
+}
+
+#[test]
+fn address_of_the_users_own_argument_is_not_refused_by_the_seen_rule() {
+    let test_dir = TestDir::new();
+    for url in [
+        "https://127.0.0.1/a?x={1}|'b'",
+        "https://127.0.0.1/\\u0061?x=1",
+    ] {
+        let arguments = format!("{{\"url\": \"{url}\"}}");
+        let output = test_dir.dicta(&["tool", "fetch_url", &arguments, "--format", "json"]);
+        let report = json(&output.stdout);
+        // The address guard refuses loopback after the seen rule.
+        assert_eq!(report["outcome"], "error", "{report}");
+    }
+}
+
+#[test]
 fn rejected_call_shows_its_rule_and_arguments() {
     let test_dir = TestDir::new();
     let output = test_dir.dicta(&["tool", "fetch_url", r#"{ "url": 5 }"#, "--format", "json"]);

@@ -409,6 +409,12 @@ async fn failed_login_shows_no_secret() {
             tcp("db.test", json!({"sslmode": "verify-full"})),
             Err("certificate"),
         ),
+        // A remote host without `sslmode` is verified.
+        (
+            tcp("db.test", json!({"sslrootcert": server.ca_file()})),
+            Ok("true"),
+        ),
+        (tcp("db.test", json!({})), Err("or set `sslmode`")),
     ] {
         let source = self::source(&server, &keys);
         let encrypted = "SELECT ssl AS x FROM pg_stat_ssl WHERE pid = pg_backend_pid()";

@@ -239,3 +239,20 @@ async fn an_eval_with_a_model_of_its_own_asks_that_model() {
     let (result, _) = fixture.judge(&small).await;
     assert_eq!(result.outcome, Outcome::JudgeError);
 }
+
+#[test]
+fn seen_rule_is_in_the_cache_key_also_without_a_setting() {
+    let identity = |settings: serde_json::Value| {
+        let entry = crate::model::JudgeTool {
+            name: crate::tools::FETCH_URL.to_owned(),
+            settings: serde_json::from_value(settings).expect("settings"),
+        };
+        let resolver = Arc::new(crate::net::SystemResolver);
+        let tool = crate::tools::FetchUrl::new(&entry, resolver).expect("valid settings");
+        describe_tool_identity(&tool)
+    };
+    let default = identity(serde_json::json!({}));
+    assert_eq!(default["rule"], "url");
+    assert_eq!(default, identity(serde_json::json!({"seen": "url"})));
+    assert_ne!(default, identity(serde_json::json!({"seen": "host"})));
+}

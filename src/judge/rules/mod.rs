@@ -362,7 +362,7 @@ fn collect_pages(results: &[RulesToolResult]) -> Vec<FetchedPage> {
             continue;
         };
         let content = if asked.is_error {
-            Err(asked.result.trim_start_matches("Error: ").to_owned())
+            Err(error_text(&asked.result))
         } else {
             Ok(PageContent {
                 number,
@@ -372,6 +372,13 @@ fn collect_pages(results: &[RulesToolResult]) -> Vec<FetchedPage> {
         pages.push(FetchedPage { url, content });
     }
     pages
+}
+
+/// Returns the text of an error, without dicta's sentence and the delimiting lines around it.
+fn error_text(result: &str) -> String {
+    let block = result.find("\n<<<").map_or(result, |at| &result[at + 1..]);
+    let text = strip_delimiters(block).trim_end_matches('\n');
+    text.trim_start_matches("Error: ").to_owned()
 }
 
 /// Removes the delimiting lines of a tool response.

@@ -5,6 +5,7 @@
 //! toolbox's behavior differs from its documentation, this module follows the documentation.
 
 mod bind;
+mod body_template;
 mod cross_checks;
 mod escape;
 mod lint;
@@ -21,6 +22,7 @@ use super::json::JsonNode;
 use crate::diag::yaml::MappingDecoder;
 use crate::model::{ArgumentChange, RawJson};
 
+pub use body_template::BodyTemplate;
 pub use template::{KnownName, Template};
 pub use value_spec::{ScalarType, ValueSpec, ValueType};
 

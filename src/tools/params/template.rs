@@ -2,7 +2,7 @@
 //!
 //! The path and body of a request also support `{{json .name}}`. Anything else is an error when the file is read, so
 //! that no call fails because of a template. Values are inserted verbatim, because rules and `escape` were applied
-//! before.
+//! before. [`super::BodyTemplate`] escapes the values inside the texts of a JSON body.
 
 use super::value_filter::{format_go_number, truncate_value_text};
 use super::{ToolParam, ToolParams, ValueSpec, ValueType};
@@ -17,13 +17,13 @@ pub struct Template {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum TemplatePiece {
+pub(super) enum TemplatePiece {
     Plain(String),
     Insert { name: String, how: InsertFormat },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum InsertFormat {
+pub(super) enum InsertFormat {
     /// A text as it is, a number or boolean as Go prints it.
     Plain,
     /// The texts of a list, joined with `, `.
@@ -69,6 +69,25 @@ impl Template {
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.pieces.iter().filter_map(|piece| match piece {
             TemplatePiece::Insert { name, .. } => Some(name.as_str()),
+            TemplatePiece::Plain(_) => None,
+        })
+    }
+
+    /// Returns true if the template has text other than blanks around its values.
+    pub(super) fn has_plain_text(&self) -> bool {
+        let plain = |piece: &TemplatePiece| matches!(piece, TemplatePiece::Plain(text) if !text.trim().is_empty());
+        self.pieces.iter().any(plain)
+    }
+
+    /// Returns the parts of the template in order.
+    pub(super) fn pieces(&self) -> &[TemplatePiece] {
+        &self.pieces
+    }
+
+    /// Iterates over the inserted names and their formats in order, with repetitions.
+    pub(super) fn inserts(&self) -> impl Iterator<Item = (&str, InsertFormat)> {
+        self.pieces.iter().filter_map(|piece| match piece {
+            TemplatePiece::Insert { name, how } => Some((name.as_str(), *how)),
             TemplatePiece::Plain(_) => None,
         })
     }

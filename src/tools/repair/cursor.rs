@@ -31,6 +31,10 @@ pub(super) struct JsonRepairer<'t> {
     /// True if no `"""` or `'''` follows. It keeps the search from running again.
     pub(super) no_triple_quote_ahead: bool,
     pub(super) last_newline: usize,
+    /// The position behind the last text whose closing quote was found; 0 if there is none.
+    pub(super) last_text_end: usize,
+    /// The reason why the first ambiguous text has another reading.
+    pub(super) second_reading: Option<String>,
 }
 
 impl<'t> JsonRepairer<'t> {
@@ -46,6 +50,8 @@ impl<'t> JsonRepairer<'t> {
             has_duplicate_keys: false,
             no_triple_quote_ahead: false,
             last_newline: text.rfind('\n').unwrap_or(0),
+            last_text_end: 0,
+            second_reading: None,
         }
     }
 

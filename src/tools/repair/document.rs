@@ -162,6 +162,12 @@ impl JsonRepairer<'_> {
                 self.skip_blanks();
             }
             let behind = self.at;
+            // `{"code": "x"; }"}`: the text may go on until the last quote.
+            if self.continues_last_text() && ends_with_closing_bracket(self.rest()) {
+                return Err(format!(
+                    "a text can end before the brackets at byte {behind} or after them; write \\\" for a quote inside a text"
+                ));
+            }
             let more = self.seek_object();
             let between = if more {
                 &self.text[behind..self.at]
@@ -208,6 +214,11 @@ fn sorted_keys(node: &JsonNode) -> Option<Vec<String>> {
     let mut keys: Vec<String> = pairs.iter().map(|(key, _)| key.clone()).collect();
     keys.sort();
     Some(keys)
+}
+
+fn ends_with_closing_bracket(text: &str) -> bool {
+    text.trim_end_matches(|c| is_blank(c) || c == '`')
+        .ends_with(['}', ']'])
 }
 
 fn ends_with_closing_brace(text: &str) -> bool {

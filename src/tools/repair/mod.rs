@@ -7,7 +7,7 @@
 //! `cases/*.txt`, the table of inputs and outputs.
 //!
 //! Does not guess. A missing value becomes the empty text, which is recorded. Two objects with different keys, a list
-//! that contains keys, and prose without an object are errors. The result is strict JSON without NaN. Only after a
+//! that contains keys, prose without an object, and quotes with two readings are errors. The result is strict JSON without NaN. Only after a
 //! repair, texts are trimmed and empty texts and nulls are removed from lists, as livekit does. Each such step is
 //! recorded.
 //!
@@ -23,6 +23,7 @@ mod bare_word;
 mod clean;
 mod cursor;
 mod document;
+mod inner_quotes;
 mod quote_style;
 mod repair_log;
 mod text;
@@ -62,7 +63,13 @@ pub(super) fn repair_json(raw: &str) -> Result<RepairedJson, String> {
     }
     // Only now: the two cases above need no guess, and the lenient parser would change more than they do.
     let mut repairer = JsonRepairer::new(raw);
-    match repairer.read_document() {
+    let read = repairer.read_document();
+    // Whichever reading it takes, the other one could be meant.
+    let read = match repairer.second_reading.take() {
+        Some(reason) => Err(reason),
+        None => read,
+    };
+    match read {
         Ok(node) => Ok(RepairedJson {
             node,
             was_truncated: repairer.was_truncated,

@@ -193,6 +193,31 @@ proptest! {
     }
 
     #[test]
+    fn quoted_word_in_a_text_is_kept_whole_or_the_call_is_rejected(
+        before in "([a-z5 ;,(){}\\[\\]=+.]{0,8}[ (=])?",
+        word in "[a-z]([a-z5 ;,(){}\\[\\]=+.]{0,8}[a-z5;})\\]])?",
+        behind in "([ ;,(){}\\[\\]=+.][a-z5 ;,(){}\\[\\]=+.]{0,8})?",
+        tail in prop::sample::select(vec!["", ", \"n\": 1", ", n: 1", ",", "; \"n\": [\"x\"]"]),
+        place in 0..3_u8,
+    ) {
+        let text = format!("{before}\"{word}\"{behind}");
+        let raw = match place {
+            0 => format!("{{\"k\": \"{text}\"{tail}}}"),
+            1 => format!("{{\"k\": [\"{text}\", \"y\"]{tail}}}"),
+            _ => format!("{{\"o\": {{\"k\": \"{text}\"{tail}}}}}"),
+        };
+        if let Ok(read) = parse_arguments("t", &raw) {
+            let read: serde_json::Value = serde_json::from_str(read.canonical.get()).expect("JSON");
+            let kept = match place {
+                0 => &read["k"],
+                1 => &read["k"][0],
+                _ => &read["o"]["k"],
+            };
+            prop_assert_eq!(kept.as_str(), Some(text.trim()), "{}", raw);
+        }
+    }
+
+    #[test]
     fn valid_json_is_not_changed(value in json()) {
         holds(&value.to_string());
         holds(&serde_json::json!({"a": value}).to_string());

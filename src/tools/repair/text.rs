@@ -1,12 +1,14 @@
 //! Quoted texts: their end, their escapes, and texts joined with `+`.
 //!
-//! A quote ends its text if the text after it can follow a text. Otherwise the quote belongs to the text.
+//! A quote ends its text if the text after it can follow a text. Otherwise the quote belongs to the text. If the quotes
+//! inside a text have another reading ([`super::inner_quotes`]), the call is rejected.
 
 use super::cursor::{
     JsonRepairer, OpenBracket, blank_len, is_blank, is_colon, is_comma, is_comment, is_end,
     starts_with_bare_item, starts_with_bare_key, starts_with_key_and_colon, starts_with_last_key,
     starts_with_quoted_item, starts_with_quoted_key, take_bytes, token_len,
 };
+use super::inner_quotes::{InnerQuote, InnerQuotes, explain_second_reading};
 use super::quote_style::QuoteStyle;
 use super::repair_log::RepairKind;
 
@@ -48,8 +50,11 @@ impl JsonRepairer<'_> {
         self.at += length;
         let from = self.at;
         let mut out = String::new();
+        let mut inner_quotes = InnerQuotes::default();
         loop {
             let Some(c) = self.peek() else {
+                let reason = inner_quotes.find_second_reading_of_cut_text();
+                self.set_second_reading(from, place, reason);
                 self.was_truncated = true;
                 self.log_repair(RepairKind::CutText);
                 self.give_back_brackets(&mut out);
@@ -59,17 +64,37 @@ impl JsonRepairer<'_> {
             // The quote counts as the end only if what follows could follow a text in JSON.
             if let Some(length) = quote.closing_len(self.rest(), before) {
                 if matches!(quote, QuoteStyle::Triple(_)) || self.is_closing_quote(length, place) {
+                    let reason = inner_quotes.find_second_reading(self.at);
+                    self.set_second_reading(from, place, reason);
                     self.at += length;
+                    self.last_text_end = self.at;
                     return out;
                 }
                 if place == TextPosition::Value && self.ends_before_next_key(&mut out) {
+                    let reason = inner_quotes.find_second_reading(self.at);
+                    self.set_second_reading(from, place, reason);
                     self.log_repair(RepairKind::EndQuote);
                     return out;
                 }
                 self.log_repair(RepairKind::InnerQuote);
+                inner_quotes.add(InnerQuote {
+                    before,
+                    after: self.rest()[length..].chars().next(),
+                    end: self.at + length,
+                    is_escaped: false,
+                });
                 out.push_str(&self.rest()[..length]);
                 self.at += length;
             } else if c == '\\' {
+                let escaped = &self.rest()[1..];
+                if let Some(length) = quote.closing_len(escaped, None) {
+                    inner_quotes.add(InnerQuote {
+                        before,
+                        after: escaped[length..].chars().next(),
+                        end: self.at + 1 + length,
+                        is_escaped: true,
+                    });
+                }
                 self.read_escape(&mut out);
             } else {
                 // JSON does not allow raw control characters, but models write line breaks.
@@ -97,6 +122,27 @@ impl JsonRepairer<'_> {
             }
         }
         QuoteStyle::parse_opening(rest)
+    }
+
+    /// Records that the text at `start` has another reading, for the first such text.
+    fn set_second_reading(&mut self, start: usize, place: TextPosition, reason: Option<String>) {
+        // A text around the whole document must contain valid JSON, so its readings don't matter.
+        if place == TextPosition::Top {
+            return;
+        }
+        if let (None, Some(reason)) = (&self.second_reading, reason) {
+            self.second_reading = Some(explain_second_reading(start, &reason));
+        }
+    }
+
+    /// Returns true if the quote at the cursor may belong to the last text. Then the brackets before it do, too.
+    pub(super) fn continues_last_text(&self) -> bool {
+        if self.last_text_end == 0 || QuoteStyle::parse_opening(self.rest()).is_none() {
+            return false;
+        }
+        let between = &self.text[self.last_text_end.min(self.at)..self.at];
+        let is_outside = |c: char| is_blank(c) || is_comma(c) || matches!(c, '}' | ']');
+        between.chars().all(is_outside) && between.contains(['}', ']'])
     }
 
     /// Removes brackets from the end of an unended text if they match the open brackets.
@@ -304,6 +350,13 @@ impl JsonRepairer<'_> {
                     self.log_repair(RepairKind::EndQuote);
                     self.at = from + at;
                     return Some(self.text[from..self.at].to_owned());
+                }
+                // `""query""`: the key may be empty, or its quotes stand twice.
+                if behind.starts_with(|c: char| c.is_alphabetic() || c == '_')
+                    || QuoteStyle::parse_opening(behind).is_some()
+                {
+                    let reason = "more of the key follows its closing quote".to_owned();
+                    self.set_second_reading(from, TextPosition::Value, Some(reason));
                 }
                 self.at += length;
                 return Some(out);

@@ -305,7 +305,16 @@ impl JsonRepairer<'_> {
             }
             self.log_repair(RepairKind::MissingColon);
         }
+        let from = self.at;
+        let is_bare = !self.rest().starts_with(['{', '['])
+            && QuoteStyle::parse_opening(self.rest()).is_none();
         let value = self.read_value(TextPosition::Value)?;
+        // `{"say" now": 1}`: the key may be longer.
+        if !colon && is_bare && self.text[from..self.at].contains('"') {
+            return Err(format!(
+                "the key before byte {from} can end at two quotes; write \\\" for a quote inside a text"
+            ));
+        }
         Ok(self.clean_node(value))
     }
 
@@ -424,6 +433,12 @@ impl JsonRepairer<'_> {
                 return Err("an array holds a key".to_owned());
             }
             if seen > 0 && commas == 0 {
+                if self.continues_last_text() && self.text[..self.at].ends_with(['}', ']']) {
+                    return Err(format!(
+                        "a text can end before the brackets at byte {} or after them; write \\\" for a quote inside a text",
+                        self.at
+                    ));
+                }
                 self.log_repair(RepairKind::MissingComma);
             }
             seen += 1;

@@ -3,6 +3,7 @@
 use super::{ContentCx, empty_row, explain_no_cell, styled_line};
 use crate::event::TurnState;
 use crate::theme::{CodeLanguage, Role};
+use crate::tools::loosened_seen_rule;
 use crate::tui::state::judge_trace::{RequestState, find_shown_turn};
 use crate::tui::state::readable_request::ReadableRequest;
 use crate::tui::state::shown_cell::{ShownCell, TraceAvailability, resolve_shown_cell};
@@ -41,7 +42,9 @@ pub(super) fn build_source<'a>(cx: &mut ContentCx<'a>) -> Box<dyn TextSource + '
                 ));
                 return Box::new(head);
             }
-            Box::new(format_prompt(head, request))
+            let judge = shown.judge_spec();
+            let seen = judge.and_then(|judge| loosened_seen_rule(&judge.config.tools));
+            Box::new(format_prompt(head, request, seen))
         }
         RequestState::Failed(key, why) if key.turn == at => {
             head.push(TextBlock::new("dicta can't read the prompt", Role::Error));
@@ -97,6 +100,7 @@ fn failed_attempts(turn: &TurnState) -> impl Iterator<Item = TextBlock<'_>> {
 fn format_prompt<'a>(
     mut head: Vec<TextBlock<'a>>,
     request: &'a ReadableRequest,
+    seen_rule: Option<String>,
 ) -> PromptSource<'a> {
     if !request.settings.is_empty() {
         head.push(TextBlock::new(request.settings.as_str(), Role::Muted));
@@ -107,9 +111,13 @@ fn format_prompt<'a>(
             .iter()
             .map(|tool| tool.name.as_str())
             .collect();
+        let badge = seen_rule.map_or_else(String::new, |rule| format!(" {rule} "));
+        let gap = if badge.is_empty() { "" } else { " " };
         head.push(styled_line([
             ("tools: ", Role::Muted),
             (names.join(", ").as_str(), Role::Tool),
+            (gap, Role::Muted),
+            (badge.as_str(), Role::Badge),
         ]));
     }
     // Each turn sends all earlier items again, so the pane only counts them.

@@ -3,8 +3,9 @@
 
 use std::borrow::Cow;
 
-use crate::model::{Cost, Millis};
+use crate::model::{Cost, JudgeConfig, Millis};
 use crate::theme::{Glyphs, Role};
+use crate::tools::loosened_seen_rule;
 use crate::tui::state::cells::RowCounts;
 use crate::tui::state::pane::ScreenLayout;
 use crate::tui::state::runs::{RunStage, TrackedRun, format_bill};
@@ -100,6 +101,9 @@ fn open_items(layout: &ScreenLayout, app: &App) -> Vec<HeaderItem> {
             if header.demo {
                 items.push(header_item(0, " DEMO ", Role::Badge));
             }
+            items.extend(seen_rule_item(
+                header.judges.iter().map(|judge| &judge.config),
+            ));
             // Otherwise the bar of the replay shows the date.
             if layout.replay.is_empty() {
                 items.push(header_item(
@@ -116,6 +120,7 @@ fn open_items(layout: &ScreenLayout, app: &App) -> Vec<HeaderItem> {
             if workspace.is_demo {
                 items.push(header_item(0, " DEMO ", Role::Badge));
             }
+            items.extend(seen_rule_item(workspace.judges.values()));
             if app.live_session.cells.blind {
                 items.push(header_item(0, " BLIND ", Role::Badge));
             }
@@ -148,6 +153,14 @@ fn open_items(layout: &ScreenLayout, app: &App) -> Vec<HeaderItem> {
         OpenedItem::Recording => {}
     }
     items
+}
+
+/// Returns the badge of a workspace with a judge that may fetch URLs which a model writes.
+fn seen_rule_item<'a>(judges: impl Iterator<Item = &'a JudgeConfig>) -> Option<HeaderItem> {
+    // `seen: off` allows more than `seen: host`, and comes later in the alphabet.
+    let rules = judges.filter_map(|judge| loosened_seen_rule(&judge.tools));
+    let loosest = rules.max()?;
+    Some(header_item(0, format!(" {loosest} "), Role::Badge))
 }
 
 /// Returns the item on missed examples; the row of problems names them.

@@ -47,7 +47,8 @@ fn evalbench_model_config_loads_unchanged() {
         location: Some("us-central1".to_owned()),
         tools: vec![JudgeTool {
             name: "fetch_url".to_owned(),
-            settings: IndexMap::from([("seen".to_owned(), "off".into())]),
+            // Without a setting in the file, the strictest seen rule applies.
+            settings: IndexMap::new(),
         }],
         requests_per_minute: Some(5),
         max_attempts: Some(3),

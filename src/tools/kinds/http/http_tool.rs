@@ -12,7 +12,7 @@ use crate::model::{CallIx, Digest, ToolResponse, is_secret_name};
 use crate::net::{FetchError, GuardRule, GuardedRequest, HopRefusal, is_connection_header};
 use crate::tools::ValidatedCall;
 use crate::tools::http_response::{self, CallHopSink};
-use crate::tools::params::{KnownName, REQUEST_PARAM_KEYS, Template, ValueSpec};
+use crate::tools::params::{BodyTemplate, KnownName, REQUEST_PARAM_KEYS, Template, ValueSpec};
 use crate::tools::source::{ToolExecutor, ToolInput, ToolSource as _};
 
 const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
@@ -61,8 +61,13 @@ pub(super) fn read_http_tool(
     let path = read_path(fields, &path, known);
     let request_body = match fields.text_or_empty("requestBody") {
         None => Some(None),
-        Some(text) => match Template::parse_request(&text, known) {
-            Ok(template) => Some(Some(template)),
+        Some(text) => match BodyTemplate::parse(&text, known) {
+            Ok(body) => {
+                for message in body.lint(known) {
+                    fields.warning("requestBody", "template", message);
+                }
+                Some(Some(body))
+            }
             Err(why) => {
                 fields.error("requestBody", "template", format!("requestBody: {why}"));
                 None
@@ -220,7 +225,8 @@ fn check_value_targets(
             bad(key, format!("{key}: `{name}` is declared twice"));
         }
     }
-    let body_names: Vec<&str> = plan.request_body.iter().flat_map(Template::names).collect();
+    let body_template = plan.request_body.as_ref().map(BodyTemplate::template);
+    let body_names: Vec<&str> = body_template.iter().flat_map(|t| t.names()).collect();
     for name in in_path
         .iter()
         .filter(|name| !plan.path.names().any(|n| n == name.as_str()))
@@ -402,18 +408,27 @@ impl ToolExecutor for HttpTool {
             }
         };
         let plan = &self.plan;
+        let body_template = plan.request_body.as_ref().map(BodyTemplate::template);
         let mut parts = vec![
             "http".to_owned(),
             plan.method.clone(),
             plan.base.to_string(),
             // The debug format of the template contains its structure, so a changed path changes the digest.
-            format!("{:?}", (&plan.path, &plan.request_body, plan.unmapped)),
+            format!("{:?}", (&plan.path, body_template, plan.unmapped)),
             format!(
                 "{:?}",
                 (&plan.query_params, &plan.body, &plan.header_params)
             ),
             format!("{:?}", (self.max_bytes, self.source.show_full_error)),
         ];
+        // Earlier versions did not escape these values, so their tool responses belong to another tool.
+        if plan
+            .request_body
+            .as_ref()
+            .is_some_and(BodyTemplate::escapes_texts)
+        {
+            parts.push("texts of the body are escaped".to_owned());
+        }
         for (name, value) in &plan.fixed_query {
             // Two parts, because a parameter's name may contain `=`.
             parts.extend([name.clone(), recorded_value(name, value)]);

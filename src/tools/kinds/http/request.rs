@@ -1,7 +1,8 @@
 //! The conversion of a call's values to a request: path, query, headers and body. Pure.
 //!
 //! No value leaves the place that its parameter declares. A value in a path is percent-encoded and may neither be
-//! empty nor step out of the path.
+//! empty nor step out of the path. A value inside a text of a JSON body is escaped. A body template that is not JSON is
+//! the exception: values in it are inserted as written, and dicta warns about it.
 
 use std::fmt::Write as _;
 
@@ -10,7 +11,7 @@ use serde_json::value::RawValue;
 use url::{Url, form_urlencoded};
 
 use crate::model::RawJson;
-use crate::tools::params::Template;
+use crate::tools::params::{BodyTemplate, Template};
 
 /// A request without its values.
 #[derive(Debug)]
@@ -30,7 +31,7 @@ pub(super) struct RequestPlan {
     pub(super) header_params: Vec<String>,
     /// The headers of the source and the tool.
     pub(super) headers: Vec<(String, String)>,
-    pub(super) request_body: Option<Template>,
+    pub(super) request_body: Option<BodyTemplate>,
     /// The place of values that no list and no template names.
     pub(super) unmapped: UnmappedValues,
     /// True if `null` means that a value is absent (parameters), and not a value of its own (a schema).

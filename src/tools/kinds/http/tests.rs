@@ -119,6 +119,18 @@ fn toolbox_example_loads_and_builds_its_documented_request() {
 }
 
 #[test]
+fn argument_inside_a_text_of_the_body_adds_no_field() {
+    let tool = r#"{method: POST, requestBody: '{"q": "{{.q}}", "role": "reader"}'}"#;
+    let values = r#"{"q": "x\", \"role\": \"admin\", \"y\": \"z"}"#;
+    let built = built(API, tool, &schema(), values).expect("built");
+    let body: serde_json::Value = serde_json::from_str(&built.body.expect("a body")).expect("JSON");
+    assert_eq!(
+        body,
+        serde_json::json!({"q": "x\", \"role\": \"admin\", \"y\": \"z", "role": "reader"})
+    );
+}
+
+#[test]
 fn values_without_parameter_lists_become_json_body_or_query() {
     let given = r#"{"id": 7, "name": "a b", "tags": ["x", "y"], "no": null, "deep": {"a": 1.50}}"#;
     let parameters = "[{name: id}, {name: name}, {name: tags}, {name: no}, {name: deep}]";
@@ -460,6 +472,22 @@ fn a_tool_whose_values_have_no_place_is_an_error() {
             Some(expected),
             "{tool}: {messages:?}"
         );
+    }
+    for (body, expected) in [
+        (
+            "q={{.q}}&role=reader",
+            Some("requestBody: the body is not JSON"),
+        ),
+        ("{\"q\": {{.q}}}", Some("write `{{json .q}}`")),
+        ("{\"q\": \"{{.q}}\", \"role\": \"reader\"}", None),
+    ] {
+        let tool = format!("{{method: POST, requestBody: '{body}'}}");
+        let messages = open_with(API, &tool, &schema()).map(|_| ()).err();
+        let first = messages.as_ref().and_then(|all| all.first());
+        match expected {
+            Some(part) => assert!(first.is_some_and(|m| m.contains(part)), "{messages:?}"),
+            None => assert_eq!(first, None),
+        }
     }
     let messages = open_with(API, "{method: GET, queryParams: [{name: q}]}", &schema()).map(|_| ());
     assert_eq!(

@@ -1,5 +1,9 @@
 //! The keys of a `postgres` source: server, user, and connection security.
+//!
+//! Without `sslmode`, dicta verifies the certificate of a remote host. libpq's default, `prefer`, accepts any certificate
+//! and then sends a password in clear text if the server asks for it. On this machine, that default stays.
 
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -20,6 +24,8 @@ pub(super) struct PostgresConfig {
     pub(super) password: Option<String>,
     pub(super) database: String,
     pub(super) tls: TlsPolicy,
+    /// True if the source doesn't set `sslmode`, so that dicta chose [`Self::tls`].
+    pub(super) is_default_tls: bool,
     /// The time limit of name lookup, TCP, TLS and login together.
     pub(super) connect_timeout: Millis,
     pub(super) application_name: String,
@@ -48,7 +54,8 @@ pub(super) enum TlsPolicy {
     Prefer,
     /// TLS with any certificate.
     Require,
-    /// TLS with a certificate for this host, from an authority of the system or of this file.
+    /// TLS with a certificate for this host, from an authority of the system or of this file. The default for a remote
+    /// host.
     Verified(Option<PathBuf>),
 }
 
@@ -78,10 +85,16 @@ impl PostgresConfig {
         let database = fields.text("database");
         let writable = fields.boolean("writable").unwrap_or(false);
         let timeout = read_timeout(fields);
-        let mut more = QueryParamsConfig::default();
-        if let Some(params) = fields.mapping("queryParams") {
-            more = QueryParamsConfig::read(params, folder)?;
-        }
+        // A missing host is an error already.
+        let default_mode = if host.as_deref().is_none_or(is_on_this_machine) {
+            SslModeSetting::Prefer
+        } else {
+            SslModeSetting::VerifyFull
+        };
+        let more = match fields.mapping("queryParams") {
+            Some(params) => QueryParamsConfig::read(params, folder, default_mode)?,
+            None => QueryParamsConfig::new(default_mode),
+        };
         let host = host?;
         // A socket file needs no TLS: its data does not leave the machine.
         let tls = if host.starts_with('/') {
@@ -97,6 +110,7 @@ impl PostgresConfig {
             password: password.filter(|password| !password.is_empty()),
             database: database?,
             tls,
+            is_default_tls: more.is_default_tls,
             connect_timeout: more.connect_timeout,
             application_name: more.application_name,
             options: more.options,
@@ -125,6 +139,16 @@ impl PostgresConfig {
     }
 }
 
+/// Returns true for a socket folder, `localhost` and loopback addresses. The data then does not leave the machine.
+fn is_on_this_machine(host: &str) -> bool {
+    let name = host.trim_start_matches('[').trim_end_matches([']', '.']);
+    host.starts_with('/')
+        || name.eq_ignore_ascii_case("localhost")
+        || name
+            .parse::<IpAddr>()
+            .is_ok_and(|address| address.to_canonical().is_loopback())
+}
+
 /// Reads the port; the toolbox allows a text or a number.
 fn read_port(fields: &mut MappingDecoder<'_>) -> Option<u16> {
     let Some(written) = fields.value("port") else {
@@ -150,25 +174,33 @@ fn read_port(fields: &mut MappingDecoder<'_>) -> Option<u16> {
 /// The content of `queryParams`.
 struct QueryParamsConfig {
     tls: TlsPolicy,
+    is_default_tls: bool,
     connect_timeout: Millis,
     application_name: String,
     options: Vec<String>,
 }
 
-impl Default for QueryParamsConfig {
-    fn default() -> Self {
+impl QueryParamsConfig {
+    fn new(default_mode: SslModeSetting) -> Self {
         Self {
-            tls: TlsPolicy::Prefer,
+            tls: match default_mode {
+                SslModeSetting::VerifyFull => TlsPolicy::Verified(None),
+                _ => TlsPolicy::Prefer,
+            },
+            is_default_tls: true,
             connect_timeout: DEFAULT_CONNECT_TIMEOUT,
             application_name: "dicta".to_owned(),
             options: Vec::new(),
         }
     }
-}
 
-impl QueryParamsConfig {
-    fn read(mut fields: MappingDecoder<'_>, folder: &Path) -> Option<Self> {
-        let mut more = Self::default();
+    fn read(
+        mut fields: MappingDecoder<'_>,
+        folder: &Path,
+        default_mode: SslModeSetting,
+    ) -> Option<Self> {
+        let mut more = Self::new(default_mode);
+        more.is_default_tls = !fields.has("sslmode");
         let sslmode = fields.choice("sslmode", SSL_MODES);
         let roots = fields.text("sslrootcert").map(|path| folder.join(path));
         if let Some(name) = fields.text("application_name") {
@@ -198,7 +230,7 @@ impl QueryParamsConfig {
             let why = "the time of a statement is the source's `timeout`";
             fields.error_at_key("statement_timeout", "unknown-key", why);
         }
-        let tls = match sslmode.unwrap_or(SslModeSetting::Prefer) {
+        let tls = match sslmode.unwrap_or(default_mode) {
             SslModeSetting::Disable => Some(TlsPolicy::Off),
             SslModeSetting::Prefer => Some(TlsPolicy::Prefer),
             SslModeSetting::Require => Some(TlsPolicy::Require),
@@ -240,4 +272,65 @@ fn parse_seconds(written: &Value) -> Option<Millis> {
 /// Escapes spaces and backslashes for the server's command line.
 fn escape_option(value: &str) -> String {
     value.replace('\\', "\\\\").replace(' ', "\\ ")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::diag::yaml::{DiagnosticCollector, read_document};
+
+    fn read_tls(host: &str, params: &Value) -> TlsPolicy {
+        let keys = json!({"host": host, "user": "u", "database": "d", "queryParams": params});
+        let text = keys.to_string().into();
+        let doc = read_document(&text, Path::new("tools.yaml")).expect("JSON is YAML");
+        let problems = DiagnosticCollector::from_doc(&doc);
+        let mut fields = MappingDecoder::new(&doc, "", &problems);
+        let config = PostgresConfig::read(&mut fields, Path::new("/w")).expect("valid keys");
+        config.tls
+    }
+
+    #[test]
+    fn remote_host_is_verified_unless_the_source_sets_sslmode() {
+        let verified = TlsPolicy::Verified(None);
+        for remote in [
+            "db.example",
+            "10.0.0.7",
+            "192.168.1.5",
+            "2001:db8::7",
+            "localhost.example",
+            "127.0.0.1.example",
+        ] {
+            assert_eq!(read_tls(remote, &json!({})), verified, "{remote}");
+            for (mode, expected) in [
+                ("prefer", TlsPolicy::Prefer),
+                ("require", TlsPolicy::Require),
+                ("disable", TlsPolicy::Off),
+            ] {
+                let params = json!({"sslmode": mode});
+                assert_eq!(read_tls(remote, &params), expected, "{remote} {mode}");
+            }
+        }
+        let roots = json!({"sslrootcert": "ca.pem", "application_name": "x"});
+        let expected = TlsPolicy::Verified(Some("/w/ca.pem".into()));
+        assert_eq!(read_tls("db.example", &roots), expected);
+    }
+
+    #[test]
+    fn loopback_host_and_socket_keep_the_default_of_libpq() {
+        for local in [
+            "localhost",
+            "LOCALHOST.",
+            "127.0.0.1",
+            "127.9.9.9",
+            "::1",
+            "::ffff:127.0.0.1",
+        ] {
+            assert_eq!(read_tls(local, &json!({})), TlsPolicy::Prefer, "{local}");
+        }
+        assert_eq!(read_tls("/var/run/postgresql", &json!({})), TlsPolicy::Off);
+        let verify = json!({"sslmode": "verify-full"});
+        assert_eq!(read_tls("localhost", &verify), TlsPolicy::Verified(None));
+    }
 }

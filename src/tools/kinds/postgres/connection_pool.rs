@@ -255,7 +255,19 @@ impl PostgresPool {
                     )
                 })
             });
-            return PostgresConnectError::new(self.redact_password(&why), passing);
+            // The user did not ask for the check, so the message names the setting that changes it.
+            let hint = if passing || !self.config.is_default_tls {
+                ""
+            } else {
+                match self.config.tls {
+                    TlsPolicy::Verified(_) => {
+                        "; for a remote host dicta uses `sslmode: verify-full`: name the authority in `sslrootcert`, or set `sslmode`"
+                    }
+                    _ => "",
+                }
+            };
+            let why = self.redact_password(&why) + hint;
+            return PostgresConnectError::new(why, passing);
         };
         let code = db.code().code();
         PostgresConnectError {

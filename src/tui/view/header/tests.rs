@@ -113,6 +113,32 @@ fn stats_with_cost(usd: Option<f64>) -> crate::event::RunStats {
 }
 
 #[test]
+fn loosened_seen_rule_of_any_judge_has_a_badge_at_every_width() {
+    let with = |settings: &[&str]| {
+        let mut app = demo_app();
+        let OpenedItem::Workspace(workspace) = &mut app.opened else {
+            panic!("a workspace is open");
+        };
+        let workspace = std::sync::Arc::make_mut(workspace);
+        for (nth, seen) in settings.iter().enumerate() {
+            let mut judge = JudgeConfig::new(format!("j{nth}"), ProviderKind::Openai);
+            let settings = indexmap::IndexMap::from([("seen".to_owned(), (*seen).into())]);
+            let name = "fetch_url".to_owned();
+            judge.tools = vec![crate::model::JudgeTool { name, settings }];
+            workspace.judges.insert(judge.name.clone(), judge);
+        }
+        app
+    };
+    for width in [40, 80, 200] {
+        let shown = row(&with(&["url", "host"]), width);
+        assert!(shown.contains(" seen: host "), "{shown}");
+        let shown = row(&with(&["off", "host"]), width);
+        assert!(shown.contains(" seen: off "), "{shown}");
+        assert!(!row(&with(&["url"]), width).contains("seen"));
+    }
+}
+
+#[test]
 fn least_important_items_are_left_out_and_badges_stay() {
     let app = demo_app();
     assert_eq!(

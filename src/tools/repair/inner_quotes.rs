@@ -1,0 +1,97 @@
+//! The quotes inside one text, and whether the end of the text is certain.
+//!
+//! A model that does not escape the quotes inside a text writes them in pairs: `say "hi" now`. The rule: a text has one
+//! reading if every inner quote that opens a word has its partner before the text ends. Otherwise the quote that seems to
+//! end the text may be that partner, and the call is rejected. A quote directly behind the opening quote or before the
+//! closing one may also be the same quote written twice.
+
+use std::fmt::Write as _;
+
+/// The quotes inside a text so far.
+#[derive(Debug, Default)]
+pub(super) struct InnerQuotes {
+    /// The open pairs. True if the model escaped the opening quote, so that it certainly belongs to the text.
+    open: Vec<bool>,
+    /// The number of quotes that belong to no pair, such as that of `5" disk`.
+    single_count: usize,
+    /// True while the pair that opens at the beginning of the text is open.
+    is_first_pair_open: bool,
+    /// The position behind the quote that closed the pair at the beginning of the text.
+    first_pair_end: Option<usize>,
+    /// The position behind the last unescaped quote.
+    last_end: Option<usize>,
+}
+
+/// A quote inside a text.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct InnerQuote {
+    /// The character before the quote; `None` at the beginning of the text.
+    pub(super) before: Option<char>,
+    /// The character after the quote.
+    pub(super) after: Option<char>,
+    /// The position behind the quote.
+    pub(super) end: usize,
+    pub(super) is_escaped: bool,
+}
+
+impl InnerQuote {
+    /// Returns true if the quote opens a word. `in_pair` is true inside a pair, where the quote may also close it.
+    fn opens(&self, in_pair: bool) -> bool {
+        if in_pair {
+            let begins = |c: char| c.is_whitespace() || matches!(c, '(' | '[' | '{' | '=');
+            return self.before.is_none_or(begins) && self.after.is_some_and(char::is_alphanumeric);
+        }
+        !self.before.is_some_and(char::is_alphanumeric)
+            && self.after.is_some_and(|c| !c.is_whitespace())
+    }
+}
+
+impl InnerQuotes {
+    /// Adds a quote that belongs to the text.
+    pub(super) fn add(&mut self, quote: InnerQuote) {
+        if !quote.is_escaped {
+            self.last_end = Some(quote.end);
+        }
+        if quote.opens(!self.open.is_empty()) {
+            self.is_first_pair_open |= quote.before.is_none() && !quote.is_escaped;
+            self.open.push(quote.is_escaped);
+        } else if self.open.pop().is_some() {
+            if self.open.is_empty() && std::mem::take(&mut self.is_first_pair_open) {
+                self.first_pair_end = Some(quote.end);
+            }
+        } else if !quote.is_escaped {
+            self.single_count += 1;
+        }
+    }
+
+    /// Returns the reason why a quote at `end` may not be the end of the text.
+    pub(super) fn find_second_reading(&self, end: usize) -> Option<String> {
+        let is_doubled = self.last_end == Some(end);
+        let reason = if self.open.contains(&false) {
+            "a quote inside it has no partner, so that quote or the next one may end it"
+        } else if is_doubled && self.first_pair_end == Some(end) {
+            "its quotes stand twice, and they may belong to it or not"
+        } else if is_doubled && self.single_count % 2 == 1 {
+            "its last quote stands twice, and it may belong to it or not"
+        } else {
+            return None;
+        };
+        Some(reason.to_owned())
+    }
+
+    /// Returns the reason why a text that the input cuts may have ended earlier.
+    pub(super) fn find_second_reading_of_cut_text(&self) -> Option<String> {
+        (self.single_count % 2 == 1)
+            .then(|| "a quote inside it may end it, or the text is cut off".to_owned())
+    }
+}
+
+/// Formats the reason for the model, with the way to write the call unambiguously.
+pub(super) fn explain_second_reading(start: usize, reason: &str) -> String {
+    let mut out = String::new();
+    let _infallible = write!(
+        out,
+        "the text at byte {start} can be read in two ways: {reason}; write \\\" for a quote inside a text"
+    );
+    out
+}
