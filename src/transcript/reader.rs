@@ -23,6 +23,9 @@ use crate::model::{Label, Transcript};
 /// The number of kinds of unknown records with a count of their own. Further kinds share one count.
 const MAX_UNKNOWN_KINDS: usize = 64;
 
+/// The limit on the transcripts of one record together, in bytes.
+const MAX_EXPANDED_RECORD: usize = 2 * MAX_RECORD;
+
 /// A reader of one format.
 pub(super) trait TranscriptReader: fmt::Debug + Send {
     /// Returns the next transcripts, or `None` at the end.
@@ -63,6 +66,8 @@ pub(super) trait TranscriptReader: fmt::Debug + Send {
 pub(super) struct TranscriptSink {
     block: TranscriptBlock,
     span: RecordSpan,
+    /// The offset in `block` of the first transcript of the record.
+    record_start: usize,
     tally: ReadTally,
 }
 
@@ -77,18 +82,30 @@ impl TranscriptSink {
                 part: 0,
                 number: 0,
             },
+            record_start: 0,
             tally,
         }
     }
 
     /// Sets the location of the transcripts that follow.
     pub(super) fn set_span(&mut self, span: RecordSpan) {
+        if span.offset != self.span.offset {
+            self.record_start = self.block.bytes.len();
+        }
         self.span = span;
     }
 
     /// Adds a transcript. An empty id becomes the default id.
+    ///
+    /// The transcripts of one record may repeat its texts, so a small record could fill the memory. Therefore the sink
+    /// only counts the transcripts after the first [`MAX_EXPANDED_RECORD`] bytes.
     pub(super) fn push_transcript(&mut self, transcript: &Transcript<'_>) {
         let start = self.block.bytes.len();
+        if start - self.record_start > MAX_EXPANDED_RECORD {
+            self.count_unknown("a transcript of a record that is too large");
+            self.span.part += 1;
+            return;
+        }
         write_native(transcript, &mut self.block.bytes);
         self.push_record(start, None);
     }
@@ -139,6 +156,12 @@ impl TranscriptSink {
         }
     }
 
+    /// Returns true if a transcript or fault has this index in its record.
+    pub(super) fn has_part(&self, part: u32) -> bool {
+        let records = &self.block.records;
+        records.iter().any(|record| record.span.part == part)
+    }
+
     /// Returns the number of transcripts and faults.
     pub(super) fn record_count(&self) -> usize {
         self.block.records.len()
@@ -172,7 +195,7 @@ impl TranscriptSink {
             }) => Err(source.unknown_error(why)),
             // The file changed after it was indexed.
             None => Err(source.unknown_error(format!(
-                "it no longer holds the transcript that stood at byte {}",
+                "the file changed: it has no transcript at byte {} any more; open it again",
                 span.offset
             ))),
         }
