@@ -23,9 +23,6 @@ use crate::model::{Label, Transcript};
 /// The number of kinds of unknown records with a count of their own. Further kinds share one count.
 const MAX_UNKNOWN_KINDS: usize = 64;
 
-/// The limit on the transcripts of one record together, in bytes.
-const MAX_EXPANDED_RECORD: usize = 2 * MAX_RECORD;
-
 /// A reader of one format.
 pub(super) trait TranscriptReader: fmt::Debug + Send {
     /// Returns the next transcripts, or `None` at the end.
@@ -68,6 +65,8 @@ pub(super) struct TranscriptSink {
     span: RecordSpan,
     /// The offset in `block` of the first transcript of the record.
     record_start: usize,
+    /// The limit on the transcripts of one record together, in bytes.
+    max_record_bytes: usize,
     tally: ReadTally,
 }
 
@@ -83,6 +82,8 @@ impl TranscriptSink {
                 number: 0,
             },
             record_start: 0,
+            // More than any real record, whose branches repeat its beginning.
+            max_record_bytes: 2 * MAX_RECORD,
             tally,
         }
     }
@@ -98,10 +99,10 @@ impl TranscriptSink {
     /// Adds a transcript. An empty id becomes the default id.
     ///
     /// The transcripts of one record may repeat its texts, so a small record could fill the memory. Therefore the sink
-    /// only counts the transcripts after the first [`MAX_EXPANDED_RECORD`] bytes.
+    /// only counts the transcripts above its limit.
     pub(super) fn push_transcript(&mut self, transcript: &Transcript<'_>) {
         let start = self.block.bytes.len();
-        if start - self.record_start > MAX_EXPANDED_RECORD {
+        if start - self.record_start > self.max_record_bytes {
             self.count_unknown("a transcript of a record that is too large");
             self.span.part += 1;
             return;
@@ -476,5 +477,38 @@ impl<S: SessionParser> TranscriptReader for PerSessionReader<S> {
 
     fn tally(&self) -> Option<&ReadTally> {
         Some(&self.tally)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::SourceText;
+
+    #[test]
+    fn transcripts_of_one_record_have_a_limit_together() {
+        let transcript = Transcript {
+            id: SourceText::from("x".repeat(60)),
+            ..Transcript::default()
+        };
+        let mut sink = TranscriptSink::new(ReadTally::default());
+        sink.max_record_bytes = 100;
+        for offset in [7, 900] {
+            sink.set_span(RecordSpan {
+                offset,
+                len: 1,
+                part: 0,
+                number: 0,
+            });
+            for _ in 0..5 {
+                sink.push_transcript(&transcript);
+            }
+        }
+        let (block, tally) = sink.finish();
+        assert_eq!(block.records.len(), 4, "two of each record");
+        assert_eq!(
+            tally.unknown["a transcript of a record that is too large"],
+            6
+        );
     }
 }
