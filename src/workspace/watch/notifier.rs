@@ -5,6 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use indexmap::IndexSet;
 use notify::event::{AccessKind, AccessMode, EventKind, RemoveKind};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
 use tokio::sync::Notify;
@@ -20,7 +21,7 @@ pub(super) struct FileChanges {
     /// True if events may be missing or a full check was requested.
     pub(super) everything: bool,
     /// Watched folders that no longer exist.
-    pub(super) removed_folders: Vec<PathBuf>,
+    pub(super) removed_folders: IndexSet<PathBuf>,
 }
 
 /// The place where the system's notifications arrive.
@@ -65,16 +66,13 @@ impl ChangeInbox {
         );
         self.update_changes(|heard| {
             if removed {
+                // This set stays complete, because each of the folders needs a new watch.
                 heard.removed_folders.extend(event.paths.iter().cloned());
             }
             heard.paths.extend(event.paths);
             if rescan || heard.paths.len() > MAX_PATHS {
                 heard.paths.clear();
                 heard.everything = true;
-            }
-            if heard.removed_folders.len() > MAX_PATHS {
-                // The list of removed folders stays complete, because each of them needs a new watch.
-                heard.removed_folders.dedup();
             }
         });
     }
@@ -159,5 +157,27 @@ fn explain_error(error: notify::Error) -> String {
         }
         notify::ErrorKind::Io(io) => io.to_string(),
         other => format!("{other:?}").to_lowercase(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_removed_folder_is_remembered_once() {
+        let inbox = ChangeInbox::default();
+        for n in 0..3 * MAX_PATHS {
+            let removed = notify::Event::new(EventKind::Remove(RemoveKind::Folder));
+            inbox.add_event(Ok(removed.add_path(format!("/w/{}", n % 2).into())));
+        }
+        let changes = inbox.take();
+        assert!(changes.everything);
+        let removed: Vec<&Path> = changes
+            .removed_folders
+            .iter()
+            .map(PathBuf::as_path)
+            .collect();
+        assert_eq!(removed, [Path::new("/w/0"), Path::new("/w/1")]);
     }
 }
