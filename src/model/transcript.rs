@@ -119,7 +119,7 @@ pub struct ToolResult<'a> {
 }
 
 /// The location of a transcript, from which dicta reads it again.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TranscriptRef {
     /// The transcript's id, made unique over the workspace.
     pub id: String,

@@ -4,6 +4,7 @@
 //! cells have results. This is safe because a run plans further repeats before the result that makes them necessary
 //! (see `run`).
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
 use indexmap::IndexMap;
@@ -204,6 +205,8 @@ pub struct RowBuilder {
     header: Option<Box<RunHeader>>,
     /// The transcripts with cells that are not yet printed, in plan order.
     incomplete: BTreeMap<u64, IncompleteTranscript>,
+    /// The numbers of these transcripts by record. If an early transcript is slow, there are many of them.
+    numbers_by_record: HashMap<TranscriptRef, u64>,
     /// The planned ranges of cells by their first number: the count, the transcript in `incomplete`, and the offset
     /// in its cells.
     ranges: BTreeMap<CellIx, PlannedCellRange>,
@@ -229,6 +232,8 @@ struct IncompleteTranscript {
     source: TranscriptRef,
     cells: Vec<RowCell>,
     missing_results: usize,
+    /// The first cells of its ranges in [`RowBuilder::ranges`].
+    first_cells: Vec<CellIx>,
 }
 
 /// A planned cell and its result, once it has one.
@@ -357,16 +362,13 @@ impl RowBuilder {
     }
 
     fn add_planned_cells(&mut self, transcript: &TranscriptRef, first: CellIx, keys: &[CellKey]) {
-        // Later repeats of a transcript have new numbers. The search is short, because few transcripts are
-        // incomplete.
-        let known = self
-            .incomplete
-            .iter()
-            .find(|(_, open)| open.source == *transcript)
-            .map(|(place, _)| *place);
+        // Later repeats of a transcript have new cell numbers.
+        let known = self.numbers_by_record.get(transcript).copied();
         let place = known.unwrap_or_else(|| {
             self.summary.transcripts += 1;
             self.last_transcript_no += 1;
+            self.numbers_by_record
+                .insert(transcript.clone(), self.last_transcript_no);
             self.last_transcript_no
         });
         let open = self
@@ -376,7 +378,9 @@ impl RowBuilder {
                 source: transcript.clone(),
                 cells: Vec::with_capacity(keys.len()),
                 missing_results: 0,
+                first_cells: Vec::new(),
             });
+        open.first_cells.push(first);
         self.ranges.insert(
             first,
             PlannedCellRange {
@@ -444,7 +448,15 @@ impl RowBuilder {
             // Repeats that were planned later are at the end, so restore the plan order.
             open.cells
                 .sort_by_key(|RowCell { key, .. }| (key.eval, key.message, key.judge, key.repeat));
-            self.ranges.retain(|_, range| range.transcript_no != place);
+            self.numbers_by_record.remove(&open.source);
+            for first in &open.first_cells {
+                // A damaged log may plan the same cells for another transcript, which keeps its range.
+                if let Entry::Occupied(range) = self.ranges.entry(*first)
+                    && range.get().transcript_no == place
+                {
+                    range.remove();
+                }
+            }
             outcome = open.emit_rows(&header, &self.labels, emit);
             if outcome.is_err() {
                 break;

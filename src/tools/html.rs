@@ -16,7 +16,6 @@ mod layout;
 
 use std::cell::RefCell;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use html5ever::tendril::StrTendril;
 use html5ever::tokenizer::states::RawKind;
@@ -27,16 +26,16 @@ use url::Url;
 
 use layout::{MarkdownWriter, OpenLink, SkippedElement};
 
-/// The size of the pieces fed to the tokenizer, in bytes. The conversion checks `stop` between two pieces.
+/// The size of the pieces fed to the tokenizer, in bytes. The conversion checks `go_on` between two pieces.
 const CHUNK_BYTES: usize = 16 << 10;
 
-/// Converts a page to at most `max` bytes of text. `base` resolves its links. Returns `None` if `stop` was set
+/// Converts a page to at most `max` bytes of text. `base` resolves its links. Returns `None` if `go_on` returned false
 /// meanwhile.
 pub(super) fn render_html_as_markdown(
     html: &str,
     base: Option<&Url>,
     max: usize,
-    stop: &AtomicBool,
+    go_on: &mut dyn FnMut() -> bool,
 ) -> Option<RenderedPage> {
     let sink = MarkdownSink(RefCell::new(MarkdownWriter::new(max, base.cloned())));
     // The default options report no parse errors: pages with errors are ordinary.
@@ -45,7 +44,7 @@ pub(super) fn render_html_as_markdown(
     let mut rest = html;
     while !rest.is_empty() {
         // Checked once per chunk, because the tokenizer cannot be interrupted.
-        if stop.load(Ordering::Relaxed) {
+        if !go_on() {
             return None;
         }
         // A chunk ends at a character boundary, since the tokenizer takes UTF-8.

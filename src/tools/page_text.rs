@@ -112,7 +112,8 @@ pub(super) async fn extract_page_text(
     let (html, stopped) = (Arc::new(text), Arc::clone(&stop));
     let source = Arc::clone(&html);
     let work = tokio::task::spawn_blocking(move || {
-        html::render_html_as_markdown(&html, base.as_ref(), MAX_LAYOUT_BYTES, &stopped)
+        let mut go_on = || !stopped.load(Ordering::Relaxed);
+        html::render_html_as_markdown(&html, base.as_ref(), MAX_LAYOUT_BYTES, &mut go_on)
     });
     let rendered = with_timeout(clock, patience, work).await;
     // Set after the time limit as well as after success; a finished renderer ignores it.
@@ -139,31 +140,29 @@ pub(super) async fn extract_page_text(
 /// Returns the ranges of a page's shown text that a browser does not show. `url` is the page's address.
 ///
 /// Renders the body again, and returns ranges as far as the result agrees with `shown`. A cut body, or a page that
-/// another version of dicta rendered differently, has no ranges.
+/// another version of dicta rendered differently, has no ranges. Returns `None` if `go_on` returned false meanwhile: a
+/// page can be made so that its rendering takes minutes.
 pub(crate) fn find_hidden_ranges(
     bytes: &[u8],
     content_type: Option<&str>,
     url: Option<&str>,
     shown: &str,
-) -> Vec<Range<usize>> {
+    go_on: &mut dyn FnMut() -> bool,
+) -> Option<Vec<Range<usize>>> {
     let text = decode_body(
         bytes,
         content_type,
         BodyKind::from_content_type(content_type),
     );
-    let never = AtomicBool::new(false);
     let base = url.and_then(|url| Url::parse(url).ok());
-    let Some(read) = html::render_html_as_markdown(&text, base.as_ref(), MAX_LAYOUT_BYTES, &never)
-    else {
-        return Vec::new();
-    };
+    let read = html::render_html_as_markdown(&text, base.as_ref(), MAX_LAYOUT_BYTES, go_on)?;
     // Both texts come from the same page, but the shown one may be cut or changed by `max`.
     let pairs = read.text.bytes().zip(shown.bytes());
     let same = pairs.take_while(|(one, other)| one == other).count();
     let same = shown.floor_char_boundary(same);
     let clipped = |at: Range<usize>| at.start..at.end.min(same);
     let marks = read.hidden_ranges.into_iter().map(clipped);
-    marks.filter(|at| at.start < at.end).collect()
+    Some(marks.filter(|at| at.start < at.end).collect())
 }
 
 /// Decodes bytes: by the byte order mark, then the header's charset, then the page's own, then UTF-8. Never fails: it
@@ -330,14 +329,20 @@ mod tests {
         let kind = Some("text/html");
         let text = shown(page.as_bytes(), kind).await.unwrap();
         let found = |text: &str| -> Vec<String> {
-            let marks = find_hidden_ranges(page.as_bytes(), kind, Some("https://a.example/"), text);
-            marks.into_iter().map(|at| text[at].to_owned()).collect()
+            let url = Some("https://a.example/");
+            let marks = find_hidden_ranges(page.as_bytes(), kind, url, text, &mut || true);
+            marks
+                .unwrap()
+                .into_iter()
+                .map(|at| text[at].to_owned())
+                .collect()
         };
         assert_eq!(found(&text), ["ghost gh\u{200b}ost", "and gone"]);
         let (cut, _) = truncate_body(text, 20, None);
         assert_eq!(found(&cut), ["ghost gh\u{200b}"]);
         assert!(found("something else").is_empty());
-        assert!(find_hidden_ranges(&[0xff, 0, 1], None, None, "").is_empty());
+        let binary = find_hidden_ranges(&[0xff, 0, 1], None, None, "", &mut || true);
+        assert_eq!(binary, Some(Vec::new()));
     }
 
     #[test]
@@ -352,5 +357,22 @@ mod tests {
             truncate_body("abc".into(), 3, Some(2_097_152)),
             ("abc\n\n[truncated at 2097152 bytes]".into(), true)
         );
+    }
+
+    #[test]
+    fn rendering_of_a_recorded_page_stops_on_request() {
+        let mut page = "<html><a ".to_owned();
+        for n in 0..1_000_000 {
+            let _infallible = write!(page, "a{n} ");
+        }
+        page.push_str("hidden>x");
+        let mut checks = 0;
+        let mut go_on = || {
+            checks += 1;
+            checks < 3
+        };
+        let found = find_hidden_ranges(page.as_bytes(), Some("text/html"), None, "x", &mut go_on);
+        assert_eq!(found, None);
+        assert_eq!(checks, 3, "the rendering asks while it reads the tag");
     }
 }

@@ -63,6 +63,10 @@ pub(super) trait TranscriptReader: fmt::Debug + Send {
 pub(super) struct TranscriptSink {
     block: TranscriptBlock,
     span: RecordSpan,
+    /// The offset in `block` of the first transcript of the record.
+    record_start: usize,
+    /// The limit on the transcripts of one record together, in bytes.
+    max_record_bytes: usize,
     tally: ReadTally,
 }
 
@@ -77,18 +81,32 @@ impl TranscriptSink {
                 part: 0,
                 number: 0,
             },
+            record_start: 0,
+            // More than any real record, whose branches repeat its beginning.
+            max_record_bytes: 2 * MAX_RECORD,
             tally,
         }
     }
 
     /// Sets the location of the transcripts that follow.
     pub(super) fn set_span(&mut self, span: RecordSpan) {
+        if span.offset != self.span.offset {
+            self.record_start = self.block.bytes.len();
+        }
         self.span = span;
     }
 
     /// Adds a transcript. An empty id becomes the default id.
+    ///
+    /// The transcripts of one record may repeat its texts, so a small record could fill the memory. Therefore the sink
+    /// only counts the transcripts above its limit.
     pub(super) fn push_transcript(&mut self, transcript: &Transcript<'_>) {
         let start = self.block.bytes.len();
+        if start - self.record_start > self.max_record_bytes {
+            self.count_unknown("a transcript of a record that is too large");
+            self.span.part += 1;
+            return;
+        }
         write_native(transcript, &mut self.block.bytes);
         self.push_record(start, None);
     }
@@ -139,6 +157,12 @@ impl TranscriptSink {
         }
     }
 
+    /// Returns true if a transcript or fault has this index in its record.
+    pub(super) fn has_part(&self, part: u32) -> bool {
+        let records = &self.block.records;
+        records.iter().any(|record| record.span.part == part)
+    }
+
     /// Returns the number of transcripts and faults.
     pub(super) fn record_count(&self) -> usize {
         self.block.records.len()
@@ -172,7 +196,7 @@ impl TranscriptSink {
             }) => Err(source.unknown_error(why)),
             // The file changed after it was indexed.
             None => Err(source.unknown_error(format!(
-                "it no longer holds the transcript that stood at byte {}",
+                "the file changed: it has no transcript at byte {} any more; open it again",
                 span.offset
             ))),
         }
@@ -453,5 +477,38 @@ impl<S: SessionParser> TranscriptReader for PerSessionReader<S> {
 
     fn tally(&self) -> Option<&ReadTally> {
         Some(&self.tally)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::SourceText;
+
+    #[test]
+    fn transcripts_of_one_record_have_a_limit_together() {
+        let transcript = Transcript {
+            id: SourceText::from("x".repeat(60)),
+            ..Transcript::default()
+        };
+        let mut sink = TranscriptSink::new(ReadTally::default());
+        sink.max_record_bytes = 100;
+        for offset in [7, 900] {
+            sink.set_span(RecordSpan {
+                offset,
+                len: 1,
+                part: 0,
+                number: 0,
+            });
+            for _ in 0..5 {
+                sink.push_transcript(&transcript);
+            }
+        }
+        let (block, tally) = sink.finish();
+        assert_eq!(block.records.len(), 4, "two of each record");
+        assert_eq!(
+            tally.unknown["a transcript of a record that is too large"],
+            6
+        );
     }
 }

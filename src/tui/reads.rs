@@ -168,20 +168,25 @@ fn read_blob_bytes(dir: &Path, blob: &Blob) -> Result<Vec<u8>, TaskFailure> {
         .map_err(|error| TaskFailure::new(format!("{} bytes cannot be read: {error}", blob.bytes)))
 }
 
-/// Returns the spans of a page's text that a browser would not show. Returns nothing if the stored body gives another
-/// text than the model got.
-pub(crate) fn find_hidden_text(dir: &Path, page: &HiddenTextRequest) -> Vec<(Range<usize>, Role)> {
+/// Returns the spans of a page's text that a browser would not show. Returns no spans if the stored body gives another
+/// text than the model got, and `None` if `go_on` returned false meanwhile.
+pub(crate) fn find_hidden_text(
+    dir: &Path,
+    page: &HiddenTextRequest,
+    go_on: &mut dyn FnMut() -> bool,
+) -> Option<Vec<(Range<usize>, Role)>> {
     // Without the stored body, nothing can be marked as hidden.
     let Ok(bytes) = read_blob_bytes(dir, &page.raw) else {
-        return Vec::new();
+        return Some(Vec::new());
     };
     let found = find_hidden_ranges(
         &bytes,
         page.content_type.as_deref(),
         page.url.as_deref(),
         &page.text,
-    );
-    found.into_iter().map(|at| (at, Role::Hostile)).collect()
+        go_on,
+    )?;
+    Some(found.into_iter().map(|at| (at, Role::Hostile)).collect())
 }
 
 /// Formats a request, with the items that the previous turn already contained marked.

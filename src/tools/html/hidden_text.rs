@@ -240,12 +240,11 @@ fn is_skipped_element(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use std::fmt::Write as _;
-    use std::sync::atomic::AtomicBool;
 
     use super::super::render_html_as_markdown;
 
     fn hidden(html: &str) -> u64 {
-        render_html_as_markdown(html, None, 100_000, &AtomicBool::new(false))
+        render_html_as_markdown(html, None, 100_000, &mut || true)
             .expect("nobody stops it")
             .hidden_chars
     }

@@ -4,7 +4,7 @@ use super::*;
 
 fn text(html: &str) -> String {
     let base = Url::parse("https://beam.apache.org/get-started/downloads/").unwrap();
-    render_html_as_markdown(html, Some(&base), 100_000, &AtomicBool::new(false))
+    render_html_as_markdown(html, Some(&base), 100_000, &mut || true)
         .expect("nobody stops it")
         .text
 }
@@ -167,7 +167,7 @@ fn hidden_text_is_marked_in_links_and_tables() {
     let page = "<p>a <a href=/x hidden>gone</a> b<table><tr><th>k<th>v<tr><td>1<td style='display:none'>no |  such</table><p>c \
                 <span hidden>last</span><p>d<p><a href=/y><b hidden>whole</b></a>";
     let base = Url::parse("https://beam.apache.org/").unwrap();
-    let read = render_html_as_markdown(page, Some(&base), 1000, &AtomicBool::new(false)).unwrap();
+    let read = render_html_as_markdown(page, Some(&base), 1000, &mut || true).unwrap();
     let marked: Vec<&str> = read
         .hidden_ranges
         .iter()
@@ -205,7 +205,7 @@ fn deep_nesting_renders_in_linear_time() {
 #[test]
 fn renderer_stops_when_flag_is_set() {
     assert_eq!(
-        render_html_as_markdown("<p>x", None, 100, &AtomicBool::new(true)),
+        render_html_as_markdown("<p>x", None, 100, &mut || false),
         None
     );
 }

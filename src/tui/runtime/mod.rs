@@ -49,6 +49,9 @@ const MAX_PENDING_READS: usize = 3;
 const MAX_PENDING_HIGHLIGHTS: usize = 64;
 /// The maximum time to highlight one text; the rest of the text stays plain.
 const HIGHLIGHT_TIMEOUT: Millis = Millis(300);
+/// The maximum time to render a recorded page again; after that, the positions of its hidden text stay unknown. A page
+/// with a million attributes in one tag would take minutes.
+const PAGE_TIMEOUT: Millis = Millis(2000);
 /// The maximum time that live runs may take to finish their recordings when the program ends.
 const SHUTDOWN_GRACE: Millis = Millis(1000);
 
@@ -151,6 +154,7 @@ pub(crate) struct Runtime {
     document_reads: NewestFirstQueue,
     mark_searches: NewestFirstQueue,
     highlight_jobs: NewestFirstQueue,
+    page_reads: NewestFirstQueue,
     run_tasks: TaskTracker,
     made: Arc<Mutex<Vec<CreatedRun>>>,
     /// The writer of labels; `None` until the first label.
@@ -181,6 +185,7 @@ impl Runtime {
             document_reads: NewestFirstQueue::new(MAX_PENDING_READS),
             mark_searches: NewestFirstQueue::new(MAX_PENDING_READS),
             highlight_jobs: NewestFirstQueue::new(MAX_PENDING_HIGHLIGHTS),
+            page_reads: NewestFirstQueue::new(MAX_PENDING_HIGHLIGHTS),
             run_tasks: TaskTracker::new(),
             made: Arc::default(),
             label_writer: None,
@@ -324,10 +329,21 @@ impl Runtime {
             }
             Effect::FindUnshown { dir, page } => {
                 let key = page.key;
-                self.spawn_blocking(
-                    move || Msg::Highlighted {
-                        key,
-                        spans: reads::find_hidden_text(&dir, &page),
+                let clock = Arc::clone(&self.deps.clock);
+                self.page_reads.submit(
+                    &self.outbox,
+                    move |outdated| {
+                        let until = clock.now() + PAGE_TIMEOUT;
+                        let mut go_on = || !outdated() && clock.now() < until;
+                        match reads::find_hidden_text(&dir, &page, &mut go_on) {
+                            Some(spans) => Some(Msg::Highlighted { key, spans }),
+                            // The job runs again later.
+                            None if outdated() => None,
+                            None => Some(Msg::Highlighted {
+                                key,
+                                spans: Vec::new(),
+                            }),
+                        }
                     },
                     move |_| Msg::Highlighted {
                         key,

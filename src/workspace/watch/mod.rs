@@ -16,10 +16,12 @@ mod notifier;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use indexmap::IndexSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::load::load_with_referenced_files;
@@ -386,15 +388,16 @@ fn count_distinct_files(workspace: &Workspace) -> usize {
 /// Lists the files that were changed, added or removed.
 fn list_changed_files(before: Option<&Workspace>, after: &Workspace) -> Vec<PathBuf> {
     let old = before.map_or(&[][..], |workspace| &workspace.files);
-    let text = |files: &[(PathBuf, Arc<str>)], path: &PathBuf| {
-        let found = files.iter().find(|(p, _)| p == path);
-        found.map(|(_, text)| Arc::clone(text))
+    let by_path = |files: &[(PathBuf, Arc<str>)]| -> HashMap<PathBuf, Arc<str>> {
+        // If a path occurs twice, its first text counts.
+        files.iter().rev().cloned().collect()
     };
-    let mut changed: Vec<PathBuf> = Vec::new();
+    let (old_texts, new_texts) = (by_path(old), by_path(&after.files));
+    let mut changed: IndexSet<PathBuf> = IndexSet::new();
     for (path, _) in after.files.iter().chain(old) {
-        if !changed.contains(path) && text(old, path) != text(&after.files, path) {
-            changed.push(path.clone());
+        if old_texts.get(path) != new_texts.get(path) {
+            changed.insert(path.clone());
         }
     }
-    changed
+    changed.into_iter().collect()
 }

@@ -1,8 +1,10 @@
 //! The members of a ZIP archive, read at their offsets on demand.
 //!
-//! Responsible for the use of the `zip` crate: positioned reads, a size limit for decompressed members, and clear
-//! errors. The limit applies during decompression, because the sizes in the directory may be wrong. If a name occurs
-//! twice, the last entry counts. Does not know the meaning of the members.
+//! Responsible for the use of the `zip` crate: positioned reads, size limits for decompressed members, and clear
+//! errors. The limits apply during decompression, because the sizes in the directory may be wrong. All members together
+//! have a limit that depends on the size of the file, and members whose data overlaps are refused: otherwise a small
+//! file could keep dicta busy for hours. If a name occurs twice, the last entry counts. Does not know the meaning of the
+//! members.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -19,11 +21,27 @@ use crate::transcript::{MAX_RECORD, RecordSpan, TranscriptError, unix};
 /// The number of bytes read at a time. The entries of the directory are small.
 const WINDOW_BYTES: usize = 64 * 1024;
 
+/// The number of bytes that all members together may have when unpacked, in a file of any size.
+const MIN_UNPACKED_BYTES: u64 = 32 * 1024 * 1024;
+/// The further number of such bytes for each byte of the file. Real logs are far below.
+const MAX_UNPACKED_RATIO: u64 = 200;
+
+/// The reason why dicta does not unpack a member.
+#[derive(Debug, Clone, Copy)]
+enum Refusal {
+    /// Its data overlaps that of another member, so that the same bytes are unpacked several times.
+    Overlaps,
+    /// It does not fit into the limit for all members together.
+    TooLarge,
+}
+
 /// An open ZIP archive. Clones share the directory.
 #[derive(Debug, Clone)]
 pub(super) struct InspectArchive {
     zip: ZipArchive<WindowedFile>,
     by_offset: Arc<HashMap<u64, usize>>,
+    refused: Arc<HashMap<usize, Refusal>>,
+    file_size: u64,
     /// The members by name, built on first use: few logs have samples in parts.
     by_name: Arc<OnceLock<BTreeMap<String, usize>>>,
 }
@@ -55,9 +73,12 @@ impl InspectArchive {
         let offsets =
             (0..zip.len()).filter_map(|at| Some((zip.by_index_data(at).ok()?.header_start(), at)));
         let by_offset = Arc::new(offsets.collect());
+        let refused = Arc::new(find_refused_members(&zip, source.size()));
         Ok(Self {
             zip,
             by_offset,
+            refused,
+            file_size: source.size(),
             by_name: Arc::default(),
         })
     }
@@ -150,12 +171,99 @@ impl InspectArchive {
         let damaged = |why: &dyn std::fmt::Display| {
             format!("{} cannot be unpacked: {why}", self.display_name(member))
         };
-        let mut unpacked = zip.by_index(member).map_err(|why| damaged(&why))?;
+        match self.refused.get(&member) {
+            None => {}
+            Some(Refusal::Overlaps) => {
+                return Err(damaged(&"its data overlaps that of another member"));
+            }
+            Some(Refusal::TooLarge) => {
+                let limit = max_unpacked_bytes(self.file_size) / (1024 * 1024);
+                return Err(damaged(&format!(
+                    "with it, the members of this file are longer than {limit} MiB when unpacked, which is the limit \
+                     for a file of this size"
+                )));
+            }
+        }
+        let unpacked = zip.by_index(member).map_err(|why| damaged(&why))?;
+        let mut unpacked = SizedReader {
+            remaining_bytes: unpacked.size(),
+            inner: unpacked,
+        };
         consume(&mut unpacked).map_err(|why| damaged(&why))
     }
 
     fn display_name(&self, member: usize) -> String {
         format!("{:?}", self.member_name(member).unwrap_or_default())
+    }
+}
+
+fn max_unpacked_bytes(file_size: u64) -> u64 {
+    file_size
+        .saturating_mul(MAX_UNPACKED_RATIO)
+        .saturating_add(MIN_UNPACKED_BYTES)
+}
+
+/// Returns the members that dicta does not unpack, from the directory alone.
+fn find_refused_members(zip: &ZipArchive<WindowedFile>, file_size: u64) -> HashMap<usize, Refusal> {
+    /// The length of a member's header in the file without the name, which may be of any length.
+    const LOCAL_HEADER_BYTES: u64 = 30;
+    let mut refused = HashMap::new();
+    let mut extents: Vec<(u64, u64, usize)> = (0..zip.len())
+        .filter_map(|at| {
+            let data = zip.by_index_data(at).ok()?;
+            let start = data.header_start();
+            let len = data.compressed_size().saturating_add(LOCAL_HEADER_BYTES);
+            Some((start, start.saturating_add(len), at))
+        })
+        .collect();
+    extents.sort_unstable();
+    // The member that extends farthest so far.
+    let mut farthest: Option<(u64, usize)> = None;
+    for (start, end, at) in extents {
+        if let Some((farthest_end, other)) = farthest
+            && start < farthest_end
+        {
+            refused.insert(other, Refusal::Overlaps);
+            refused.insert(at, Refusal::Overlaps);
+        }
+        if farthest.is_none_or(|(farthest_end, _)| end > farthest_end) {
+            farthest = Some((end, at));
+        }
+    }
+    let mut remaining_bytes = max_unpacked_bytes(file_size);
+    for at in 0..zip.len() {
+        let Ok(data) = zip.by_index_data(at) else {
+            continue;
+        };
+        if refused.contains_key(&at) {
+            continue;
+        }
+        // A member that is too large does not count, so that the others stay readable.
+        match remaining_bytes.checked_sub(data.size()) {
+            Some(rest) => remaining_bytes = rest,
+            None => drop(refused.insert(at, Refusal::TooLarge)),
+        }
+    }
+    refused
+}
+
+/// A reader of a member that fails if the member is longer than the directory states. The limit for all members rests
+/// on the sizes there.
+struct SizedReader<R> {
+    inner: R,
+    remaining_bytes: u64,
+}
+
+impl<R: Read> Read for SizedReader<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(buffer)?;
+        self.remaining_bytes = self
+            .remaining_bytes
+            .checked_sub(read as u64)
+            .ok_or_else(|| {
+                io::Error::other("it is longer than the directory of the archive states")
+            })?;
+        Ok(read)
     }
 }
 

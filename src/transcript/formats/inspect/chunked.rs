@@ -11,9 +11,9 @@ use super::archive::InspectArchive;
 use super::attachments::{AttachmentChunks, InspectAttachments, ListChunk};
 use super::events::InspectEvents;
 use super::sample::{InspectSample, InspectSampleParts, parse_list};
-use crate::model::Transcript;
 use crate::transcript::MAX_RECORD;
 use crate::transcript::lenient::replace_non_finite;
+use crate::transcript::reader::TranscriptSink;
 
 /// A decompressed part of the list of messages.
 #[derive(Debug)]
@@ -81,13 +81,14 @@ impl ChunkedSample {
         })
     }
 
-    /// Converts the sample to a transcript. `non_finite` is the number of `NaN` and infinite values replaced by null.
-    pub(super) fn to_transcript<'a>(
-        &'a self,
+    /// Adds the sample to `out`. `non_finite` is the number of `NaN` and infinite values replaced by null.
+    pub(super) fn push_into(
+        &self,
         archive: &InspectArchive,
         log: &InspectLog,
         non_finite: u64,
-    ) -> Result<Transcript<'a>, String> {
+        out: &mut TranscriptSink,
+    ) -> Result<(), String> {
         let mut sample = InspectSample::parse(&self.sample_json)?;
         // Inspect moves large metadata into a member of its own.
         if let Some(metadata) = &self.metadata {
@@ -110,7 +111,8 @@ impl ChunkedSample {
             events,
             non_finite: self.non_finite + non_finite,
         };
-        sample.transcript(log, &parts)
+        out.push_transcript(&sample.transcript(log, &parts)?);
+        Ok(())
     }
 
     /// Returns the messages that the sample refers to, in its order.
@@ -132,6 +134,7 @@ impl ChunkedSample {
                 .map_err(|why| format!("its `message_refs` cannot be read: {why}"))?,
         };
         let mut messages = Vec::new();
+        let mut total_bytes = 0;
         for (from, to) in refs {
             for number in from..to {
                 // The last chunk that begins at or before this message contains it.
@@ -143,9 +146,11 @@ impl ChunkedSample {
                 let missing = || {
                     format!("its message {number} is missing: it is in no member below `messages/`")
                 };
-                messages.push(*message.ok_or_else(missing)?);
+                let message = *message.ok_or_else(missing)?;
+                messages.push(message);
+                total_bytes += message.get().len();
                 // A malicious sample could repeat one range thousands of times.
-                if messages.len() > MAX_RECORD / 64 {
+                if messages.len() > MAX_RECORD / 64 || total_bytes > MAX_RECORD {
                     return Err("it refers to more messages than a sample can hold".to_owned());
                 }
             }

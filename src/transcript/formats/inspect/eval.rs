@@ -33,9 +33,6 @@ use crate::transcript::{
     MAX_RECORD, ReadTally, RecordSpan, TranscriptBlock, TranscriptError, TranscriptIndexEntry,
 };
 
-/// The size limit of all summaries, in bytes. A log of a million samples is far below; a ZIP bomb is not.
-const MAX_SUMMARY_BYTES: u64 = 4 * 1024 * 1024 * 1024;
-
 /// A reader of an `.eval` file.
 #[derive(Debug)]
 struct InspectEvalReader {
@@ -164,13 +161,10 @@ impl InspectEvalReader {
         let text = minify_multiline_json(&text);
         if sample.in_parts {
             let parts = ChunkedSample::unpack(&self.archive, name, text.into_owned())?;
-            out.push_transcript(&parts.to_transcript(&self.archive, &self.log, non_finite)?);
+            parts.push_into(&self.archive, &self.log, non_finite, out)
         } else {
-            out.push_transcript(
-                &InspectSample::parse(&text)?.to_transcript(&self.log, non_finite)?,
-            );
+            InspectSample::parse(&text)?.push_into(&self.log, non_finite, out)
         }
-        Ok(())
     }
 
     fn find_sample(&self, span: RecordSpan) -> Option<(&str, InspectSampleMember)> {
@@ -321,7 +315,6 @@ fn stream_elements(from: &mut dyn Read, take: &mut dyn FnMut(&[u8])) -> std::io:
     const STEP: u64 = 256 * 1024;
     let mut bytes: Vec<u8> = Vec::new();
     let mut inside = false;
-    let mut total = 0;
     // The scanner of the current element.
     let mut open: Option<JsonValueScanner> = None;
     let mut start = 0;
@@ -334,12 +327,11 @@ fn stream_elements(from: &mut dyn Read, take: &mut dyn FnMut(&[u8])) -> std::io:
         let len_before = bytes.len();
         // A decompressor returns few bytes per read.
         let read = (&mut *from).take(STEP).read_to_end(&mut bytes)?;
-        total += read as u64;
         if read == 0 {
             return Ok(());
         }
-        // A ZIP bomb must fill neither the memory nor the time.
-        if len_before > MAX_RECORD || total > MAX_SUMMARY_BYTES {
+        // One element must not fill the memory. The archive limits the length of the list.
+        if len_before > MAX_RECORD {
             return Err(std::io::Error::other(
                 "it is too large to be a list of summaries",
             ));

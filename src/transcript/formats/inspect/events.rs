@@ -19,7 +19,7 @@ use crate::transcript::native::json_string;
 /// The model calls and tool runs of a sample.
 #[derive(Debug, Default)]
 pub(super) struct InspectEvents {
-    models: HashMap<String, InspectModelCall>,
+    models: HashMap<ReplyKey, InspectModelCall>,
     tools: HashMap<String, InspectToolRun>,
 }
 
@@ -200,12 +200,17 @@ fn string_value(raw: &RawValue) -> Option<String> {
     json_string(raw).map(|text| text.0.into_owned())
 }
 
-/// Returns the key by which a reply is found.
-fn reply_key(message: &InspectMessage<'_>, attachments: &InspectAttachments<'_>) -> String {
-    // The prefixes separate an id from an equal text.
+/// The key by which a reply is found.
+#[derive(Debug, PartialEq, Eq, Hash)]
+enum ReplyKey {
+    Id(String),
+    /// Logs from 2024 have no ids of messages.
+    ContentHash(u64),
+}
+
+fn reply_key(message: &InspectMessage<'_>, attachments: &InspectAttachments<'_>) -> ReplyKey {
     match message.id.and_then(string_value) {
-        Some(id) => format!("id {id}"),
-        // Logs from 2024 have no ids of messages.
-        None => format!("said {}", message.content_key(attachments)),
+        Some(id) => ReplyKey::Id(id),
+        None => ReplyKey::ContentHash(message.content_hash(attachments)),
     }
 }

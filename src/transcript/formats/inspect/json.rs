@@ -31,8 +31,7 @@ impl RecordParser for InspectJsonParser {
     ) -> Result<(), String> {
         let (text, non_finite) = replace_non_finite(record);
         let text = minify_multiline_json(&text);
-        out.push_transcript(&InspectSample::parse(&text)?.to_transcript(&self.0, non_finite)?);
-        Ok(())
+        InspectSample::parse(&text)?.push_into(&self.0, non_finite, out)
     }
 }
 

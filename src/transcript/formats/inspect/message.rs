@@ -31,12 +31,12 @@ pub(super) struct InspectMessageCx<'c, 'a> {
     pub(super) events: &'c InspectEvents,
 }
 
-impl<'a> InspectMessage<'a> {
-    /// Converts the message. The error is a sentence fragment.
+impl<'c> InspectMessage<'c> {
+    /// Converts the message, which borrows the texts of attachments. The error is a sentence fragment.
     pub(super) fn into_message(
         self,
-        cx: InspectMessageCx<'_, 'a>,
-    ) -> Result<TranscriptMessage<'a>, String> {
+        cx: InspectMessageCx<'c, '_>,
+    ) -> Result<TranscriptMessage<'c>, String> {
         let mut meta = MetadataBuilder::default();
         let role = match self.role.as_deref() {
             None => return Err("it has no `role`".to_owned()),
@@ -116,7 +116,7 @@ struct ToolMessageFields<'a> {
 fn tool_result_parts<'a>(
     fields: &ToolMessageFields<'a>,
     parts: Vec<TranscriptPart<'a>>,
-    cx: InspectMessageCx<'_, 'a>,
+    cx: InspectMessageCx<'_, '_>,
     meta: &mut MetadataBuilder,
 ) -> Vec<TranscriptPart<'a>> {
     let call_id = fields.call_id.map(text_or_json).unwrap_or_default();
@@ -172,7 +172,7 @@ fn tool_result_parts<'a>(
 
 fn add_part<'a>(
     raw: &'a RawValue,
-    attachments: &InspectAttachments<'a>,
+    attachments: &'a InspectAttachments<'_>,
     parts: &mut Vec<TranscriptPart<'a>>,
 ) -> Result<(), String> {
     if let Some(text) = json_string(raw) {

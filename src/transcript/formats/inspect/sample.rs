@@ -30,6 +30,7 @@ use crate::model::{MessageRole, SourceText, Transcript, TranscriptMessage, Trans
 use crate::transcript::content::ObjectOnly;
 use crate::transcript::metadata::MetadataBuilder;
 use crate::transcript::native::json_string;
+use crate::transcript::reader::TranscriptSink;
 
 /// The JSON of a sample.
 #[derive(Deserialize)]
@@ -106,12 +107,13 @@ impl<'a> InspectSample<'a> {
         Ok(sample)
     }
 
-    /// Converts a sample in one piece. `non_finite` is the number of `NaN` and infinite values replaced by null.
-    pub(super) fn to_transcript(
+    /// Adds a sample in one piece to `out`. `non_finite` is the number of `NaN` and infinite values replaced by null.
+    pub(super) fn push_into(
         &self,
         log: &InspectLog,
         non_finite: u64,
-    ) -> Result<Transcript<'a>, String> {
+        out: &mut TranscriptSink,
+    ) -> Result<(), String> {
         let legacy = self.transcript.as_ref().map(|ObjectOnly(legacy)| legacy);
         let attachments = InspectAttachments::from_sample(
             self.attachments
@@ -122,23 +124,22 @@ impl<'a> InspectSample<'a> {
             events.add_events(all, &attachments);
         }
         let messages = parse_list(self.messages)?;
-        self.transcript(
-            log,
-            &InspectSampleParts {
-                attachments,
-                events,
-                messages,
-                non_finite,
-            },
-        )
+        let parts = InspectSampleParts {
+            attachments,
+            events,
+            messages,
+            non_finite,
+        };
+        out.push_transcript(&self.transcript(log, &parts)?);
+        Ok(())
     }
 
     /// Converts a sample whose parts come from other members.
-    pub(super) fn transcript(
+    pub(super) fn transcript<'p>(
         &self,
         log: &InspectLog,
-        parts: &InspectSampleParts<'a>,
-    ) -> Result<Transcript<'a>, String> {
+        parts: &'p InspectSampleParts<'a>,
+    ) -> Result<Transcript<'p>, String> {
         let cx = InspectMessageCx {
             attachments: &parts.attachments,
             events: &parts.events,
@@ -154,7 +155,8 @@ impl<'a> InspectSample<'a> {
         if parts.non_finite > 0 {
             meta.set("non_finite_numbers", parts.non_finite);
         }
-        // Everything that may refer to an attachment is converted by now, so the count is complete.
+        // Everything that may refer to an attachment is converted by now, so the counts are complete.
+        parts.attachments.check_size()?;
         if parts.attachments.missing() > 0 {
             meta.set("missing_attachments", parts.attachments.missing());
         }
@@ -176,14 +178,14 @@ impl<'a> InspectSample<'a> {
         epoch.unwrap_or(1)
     }
 
-    fn messages(
+    fn messages<'p>(
         &self,
         raw: &[&'a RawValue],
-        cx: InspectMessageCx<'_, 'a>,
-    ) -> Result<Vec<TranscriptMessage<'a>>, String> {
+        cx: InspectMessageCx<'p, 'a>,
+    ) -> Result<Vec<TranscriptMessage<'p>>, String> {
         let parse_message = |(at, raw): (usize, &&'a RawValue)| {
             let ObjectOnly(message) =
-                serde_json::from_str::<ObjectOnly<InspectMessage<'a>>>(raw.get())
+                serde_json::from_str::<ObjectOnly<InspectMessage<'p>>>(raw.get())
                     .map_err(|why| format!("message {at}: {why}"))?;
             message
                 .into_message(cx)
@@ -193,7 +195,7 @@ impl<'a> InspectSample<'a> {
             return raw.iter().enumerate().map(parse_message).collect();
         }
         // The sample ended before its conversation, or a tool stored only its input and output.
-        let mut messages: Vec<TranscriptMessage<'a>> =
+        let mut messages: Vec<TranscriptMessage<'p>> =
             match self.input.map(|input| (input, json_string(input))) {
                 None => Vec::new(),
                 Some((_, Some(text))) => vec![TranscriptMessage {
@@ -212,7 +214,7 @@ impl<'a> InspectSample<'a> {
             };
         let output = self
             .output
-            .map(|output| serde_json::from_str::<InspectOutput<'a>>(output.get()));
+            .map(|output| serde_json::from_str::<InspectOutput<'p>>(output.get()));
         if let Some(Ok(output)) = output {
             // Only the first choice is part of the conversation, as in Inspect.
             let first = output.choices.into_iter().next();

@@ -2,6 +2,8 @@
 //!
 //! Responsible for the fields alone. Does not convert them: that is `message.rs` and `events.rs`.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -91,32 +93,28 @@ pub(super) struct InspectChoice<'a> {
 }
 
 impl InspectMessage<'_> {
-    /// Returns the text and the ids of the calls, which identify a reply without an id.
-    pub(super) fn content_key(&self, attachments: &InspectAttachments<'_>) -> String {
-        let mut key = match &self.content {
-            Some(RawContent::Text(text)) => {
-                attachments.resolve(SourceText::from(&**text)).to_string()
-            }
+    /// Returns a hash of the text and of the ids of the calls, which identify a reply without an id. A hash keeps the
+    /// keys small: many events may refer to one long attachment.
+    pub(super) fn content_hash(&self, attachments: &InspectAttachments<'_>) -> u64 {
+        let mut hash = DefaultHasher::new();
+        match &self.content {
+            Some(RawContent::Text(text)) => attachments.hash_resolved(text).hash(&mut hash),
             Some(RawContent::Parts(parts)) => {
-                let texts = parts.iter().filter_map(|part| {
-                    let ObjectOnly(part) =
-                        serde_json::from_str::<ObjectOnly<InspectPart<'_>>>(part.get()).ok()?;
-                    Some(
-                        attachments
-                            .resolve(part.text.and_then(json_string)?)
-                            .to_string(),
-                    )
-                });
-                texts.collect()
+                for part in parts {
+                    let part = serde_json::from_str::<ObjectOnly<InspectPart<'_>>>(part.get());
+                    let text = part.ok().and_then(|ObjectOnly(part)| part.text);
+                    if let Some(text) = text.and_then(json_string) {
+                        attachments.hash_resolved(&text).hash(&mut hash);
+                    }
+                }
             }
-            _ => String::new(),
-        };
+            _ => {}
+        }
         for ObjectOnly(call) in self.tool_calls.iter().flatten() {
             // Replies without text differ only in their calls.
-            key.push('\n');
-            key.push_str(call.id.map_or("", RawValue::get));
+            call.id.map_or("", RawValue::get).hash(&mut hash);
         }
-        key
+        hash.finish()
     }
 }
 

@@ -6,14 +6,18 @@
 //! Unrelated threads of one agent are branches; those of a later trace of the same conversation continue it. Does not
 //! read messages from spans.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 
 use super::convention::SpanMessages;
 use super::metrics::{self, duration_ms, failure_message, format_timestamp};
 use super::node::{RawOtlpEntry, SpanNode, ancestors, build_nodes};
-use super::span_kind::{GenAiSpanKind, conversation_id};
-use super::thread::{MessageThread, ThreadMatch, join_threads, set_metrics};
-use super::tool::{ToolSpan, apply_tool_span};
+use super::owner::{SpanOwner, find_owners, group_by_conversation, shorten_id};
+use super::span_kind::GenAiSpanKind;
+use super::thread::{MessageThread, join_threads};
+use super::thread_index::ThreadIndex;
+use super::tool::{ToolSpan, call_id};
+use super::tool_match::ToolCallIndex;
 use serde_json::{Value, json};
 
 use crate::model::{SourceText, SourceVerdict, Transcript};
@@ -21,16 +25,12 @@ use crate::transcript::RecordSpan as Place;
 use crate::transcript::metadata::MetadataBuilder;
 use crate::transcript::reader::TranscriptSink;
 
-/// The agent that a span belongs to: `None` for the main agent, else the index of the sub-agent's span.
-type SpanOwner = Option<usize>;
-
 /// A transcript under construction.
 struct OtlpTranscriptDraft {
     thread: MessageThread,
     owner: SpanOwner,
     /// True for the first transcript of its agent, false for a branch.
     first: bool,
-    used: HashSet<usize>,
 }
 
 /// The ids of the transcripts.
@@ -44,64 +44,68 @@ struct OtlpTranscriptIds {
 /// Adds the conversations of some spans and log records to `out`.
 pub(super) fn build_transcripts(entries: &[RawOtlpEntry], place: Place, out: &mut TranscriptSink) {
     let nodes = build_nodes(entries);
+    let owners = find_owners(&nodes);
     let mut ordinal = 0;
     for (id, members) in group_by_conversation(&nodes) {
-        let conversation = OtlpConversation {
-            nodes: &nodes,
-            id,
-            members,
-            record_span: place,
-        };
+        let conversation = OtlpConversation::new(&nodes, &owners, id, members, place);
         conversation.push_transcripts(&mut ordinal, out);
     }
 }
 
-/// Groups spans into conversations in the order of their start. The spans of each are in the order of time.
-fn group_by_conversation(nodes: &[SpanNode<'_>]) -> Vec<(String, Vec<usize>)> {
-    let own_ids: Vec<Option<String>> = nodes
-        .iter()
-        .map(|node| conversation_id(&node.entry.attributes).map(std::borrow::Cow::into_owned))
-        .collect();
-    let mut ids_of_trace: HashMap<u64, Vec<&str>> = HashMap::new();
-    for (node, own_id) in nodes.iter().zip(&own_ids) {
-        let ids = ids_of_trace.entry(node.trace).or_default();
-        if let Some(own_id) = own_id
-            && !ids.contains(&own_id.as_str())
-            // Two ids already show that the trace has no unique conversation.
-            && ids.len() < 2
-        {
-            ids.push(own_id);
-        }
-    }
-    let mut conversations: Vec<(String, Vec<usize>)> = Vec::new();
-    let mut index_of: HashMap<String, usize> = HashMap::new();
-    for node_index in 0..nodes.len() {
-        let inherited =
-            ancestors(nodes, node_index).find_map(|node_index| own_ids[node_index].clone());
-        let only_id_of_trace = || match ids_of_trace
-            .get(&nodes[node_index].trace)
-            .map(Vec::as_slice)
-        {
-            Some([only]) => Some((*only).to_owned()),
-            _ => None,
-        };
-        let id = inherited
-            .or_else(only_id_of_trace)
-            .unwrap_or_else(|| nodes[node_index].entry.trace_id.to_string());
-        let position = *index_of.entry(id.clone()).or_insert_with(|| {
-            conversations.push((id, Vec::new()));
-            conversations.len() - 1
-        });
-        conversations[position].1.push(node_index);
-    }
-    conversations
+/// The spans of one agent in a conversation, in the order of time.
+#[derive(Default)]
+struct AgentSpans {
+    chats: Vec<usize>,
+    agents: Vec<usize>,
+    /// The spans with verdicts.
+    judged: Vec<usize>,
+    /// The model of the last call that names one.
+    model: Option<String>,
 }
 
 struct OtlpConversation<'n, 'a> {
     nodes: &'n [SpanNode<'a>],
+    owners: &'n [SpanOwner],
     id: String,
     members: Vec<usize>,
+    /// The spans by agent, because a search through all members for each agent takes quadratic time.
+    by_owner: BTreeMap<SpanOwner, AgentSpans>,
     record_span: Place,
+}
+
+impl<'n, 'a> OtlpConversation<'n, 'a> {
+    fn new(
+        nodes: &'n [SpanNode<'a>],
+        owners: &'n [SpanOwner],
+        id: String,
+        members: Vec<usize>,
+        record_span: Place,
+    ) -> Self {
+        let mut by_owner: BTreeMap<SpanOwner, AgentSpans> = BTreeMap::new();
+        for ix in &members {
+            let spans = by_owner.entry(owners[*ix]).or_default();
+            match nodes[*ix].kind {
+                GenAiSpanKind::Chat => {
+                    spans.chats.push(*ix);
+                    spans.model =
+                        metrics::read_model(&nodes[*ix].entry.attributes).or(spans.model.take());
+                }
+                GenAiSpanKind::Agent => spans.agents.push(*ix),
+                GenAiSpanKind::Tool | GenAiSpanKind::Other(_) => {}
+            }
+            if !nodes[*ix].verdicts.is_empty() {
+                spans.judged.push(*ix);
+            }
+        }
+        Self {
+            nodes,
+            owners,
+            id: shorten_id(id),
+            members,
+            by_owner,
+            record_span,
+        }
+    }
 }
 
 impl OtlpConversation<'_, '_> {
@@ -130,65 +134,36 @@ impl OtlpConversation<'_, '_> {
         *ordinal += 1;
     }
 
-    fn spans_of_kind(&self, kind: &GenAiSpanKind) -> impl Iterator<Item = usize> {
-        let has_kind = |ix: &&usize| self.nodes[**ix].kind == *kind;
-        self.members.iter().filter(has_kind).copied()
-    }
-
     /// Adds a fault for a conversation with model calls but without messages.
     fn push_no_messages_fault(&self, ordinal: &mut u32, out: &mut TranscriptSink) {
-        let chats = self.spans_of_kind(&GenAiSpanKind::Chat).count();
+        let chats: usize = self.by_owner.values().map(|spans| spans.chats.len()).sum();
         if chats == 0 {
             return;
         }
         self.begin_transcript(ordinal, out);
         out.push_fault(format!(
             "conversation {:?}: its model calls ({chats}) hold no messages. Record content \
-             (OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT, or what your instrumentation calls it), and put the log \
-             records into the same file where it is told in events",
+             (OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT, or the name that your instrumentation uses). If it \
+             records messages as log records, add those to the same file",
             self.id
         ));
     }
 
-    /// Returns the agent that a span belongs to.
-    fn find_owner(&self, ix: usize) -> SpanOwner {
-        let is_agent = |ix: &usize| self.nodes[*ix].kind == GenAiSpanKind::Agent;
-        // The nearest agent is a sub-agent only if another agent is above it.
-        let agent = ancestors(self.nodes, ix).find(is_agent)?;
-        ancestors(self.nodes, agent)
-            .skip(1)
-            .find(is_agent)
-            .map(|_| agent)
-    }
-
     /// Builds the messages of every agent, the main agent first.
     fn build_threads(&self, out: &mut TranscriptSink) -> Vec<OtlpTranscriptDraft> {
-        let mut owners: BTreeMap<SpanOwner, Vec<usize>> = BTreeMap::new();
-        for ix in self.spans_of_kind(&GenAiSpanKind::Chat) {
-            owners.entry(self.find_owner(ix)).or_default().push(ix);
-        }
-        for ix in self.spans_of_kind(&GenAiSpanKind::Agent) {
-            // Agents without model calls also need an entry, for their own messages.
-            owners.entry(self.find_owner(ix)).or_default();
-        }
         let mut drafts = Vec::new();
-        for (owner, chats) in owners {
-            let mut threads = self.build_agent_threads(&chats, out);
+        for (owner, spans) in &self.by_owner {
+            let mut threads = self.build_agent_threads(&spans.chats, out);
             if threads.is_empty() {
                 // No model call has messages, so the messages of the agent spans count.
-                let agents: Vec<usize> = self
-                    .spans_of_kind(&GenAiSpanKind::Agent)
-                    .filter(|ix| self.find_owner(*ix) == owner)
-                    .collect();
-                threads = self.build_agent_threads(&agents, out);
+                threads = self.build_agent_threads(&spans.agents, out);
             }
             let threads = threads.into_iter().enumerate();
             drafts.extend(threads.map(|(at, thread)| OtlpTranscriptDraft {
                 thread,
-                owner,
+                owner: *owner,
                 // The first thread of an agent is its transcript; further threads are branches.
                 first: at == 0,
-                used: HashSet::new(),
             }));
         }
         drafts
@@ -196,8 +171,7 @@ impl OtlpConversation<'_, '_> {
 
     /// Builds the threads of some calls; the longest thread of the first trace is first.
     fn build_agent_threads(&self, calls: &[usize], out: &mut TranscriptSink) -> Vec<MessageThread> {
-        let mut threads: Vec<MessageThread> = Vec::new();
-        let mut continued_traces = HashSet::new();
+        let mut threads = ThreadIndex::default();
         for ix in calls {
             let node = &self.nodes[*ix];
             let mut span_messages = SpanMessages::from_span(&node.entry, &node.events);
@@ -224,32 +198,36 @@ impl OtlpConversation<'_, '_> {
                     metrics::model_call_metadata(&node.entry, span_messages.stop_reason.as_deref())
                         .finish();
             }
-            place_call(
-                node.trace,
-                span_messages,
-                &mut threads,
-                &mut continued_traces,
-            );
+            threads.place_call(node.trace, span_messages.input, span_messages.output);
         }
+        let (threads, continued_traces) = threads.finish();
         join_threads(threads, &continued_traces)
     }
 
     /// Adds the data of tool spans to the calls.
     fn apply_tool_spans(&self, drafts: &mut [OtlpTranscriptDraft], out: &mut TranscriptSink) {
-        for ix in self.spans_of_kind(&GenAiSpanKind::Tool) {
-            let node = &self.nodes[ix];
-            let owner = self.find_owner(ix);
-            let span = ToolSpan::from_span(&node.entry);
+        // The drafts of one agent are next to each other.
+        let mut drafts_of: HashMap<SpanOwner, Range<usize>> = HashMap::new();
+        for (at, draft) in drafts.iter().enumerate() {
+            drafts_of.entry(draft.owner).or_insert(at..at).end = at + 1;
+        }
+        let messages = drafts
+            .iter_mut()
+            .map(|draft| std::mem::take(&mut draft.thread.messages));
+        let mut calls = ToolCallIndex::new(messages);
+        let is_tool = |ix: &&usize| self.nodes[**ix].kind == GenAiSpanKind::Tool;
+        for ix in self.members.iter().filter(is_tool) {
+            let span = ToolSpan::from_span(&self.nodes[*ix].entry);
+            let own = drafts_of.get(&self.owners[*ix]).cloned();
             // The agent's own transcripts come first, because several agents may use the same call ids.
-            let mut own_drafts = drafts.iter_mut().filter(|draft| draft.owner == owner);
-            let applied = own_drafts
-                .any(|draft| apply_tool_span(&span, &mut draft.thread.messages, &mut draft.used))
-                || drafts.iter_mut().any(|draft| {
-                    apply_tool_span(&span, &mut draft.thread.messages, &mut draft.used)
-                });
+            let applied = own.is_some_and(|own| calls.apply(&span, own))
+                || calls.apply(&span, 0..drafts.len());
             if !applied {
                 out.count_unknown("a tool's span without its call");
             }
+        }
+        for (draft, messages) in drafts.iter_mut().zip(calls.finish()) {
+            draft.thread.messages = messages;
         }
     }
 
@@ -264,12 +242,14 @@ impl OtlpConversation<'_, '_> {
             "gen_ai.agent.id",
         ];
         if let Some(name) = entry.attributes.first_text(&keys) {
-            return name.into_owned();
+            return shorten_id(name.into_owned());
         }
         let name = &*entry.name;
-        name.strip_prefix("invoke_agent ")
-            .unwrap_or(name)
-            .to_owned()
+        shorten_id(
+            name.strip_prefix("invoke_agent ")
+                .unwrap_or(name)
+                .to_owned(),
+        )
     }
 
     /// Returns the ids of the transcripts: that of the conversation, then the name of a sub-agent or the number of a
@@ -325,15 +305,8 @@ impl OtlpConversation<'_, '_> {
     ) -> MetadataBuilder {
         let mut meta = MetadataBuilder::default();
         meta.set("source", "otel");
-        let chats: Vec<usize> = self
-            .spans_of_kind(&GenAiSpanKind::Chat)
-            .filter(|ix| self.find_owner(*ix) == draft.owner)
-            .collect();
-        let model = chats
-            .iter()
-            .rev()
-            .find_map(|ix| metrics::read_model(&self.nodes[*ix].entry.attributes));
-        meta.set("model", model);
+        let spans = self.by_owner.get(&draft.owner);
+        meta.set("model", spans.and_then(|spans| spans.model.clone()));
         if let Some(parent) = self.parent_reference(draft, ids) {
             meta.set("parent", parent);
         }
@@ -351,9 +324,8 @@ impl OtlpConversation<'_, '_> {
             meta.set("trace", &*node.entry.trace_id);
         }
         // Only a failure of the last call ends the agent's work; another call followed the earlier ones.
-        let mut failed_span = chats
-            .last()
-            .copied()
+        let mut failed_span = spans
+            .and_then(|spans| spans.chats.last().copied())
             .filter(|ix| self.nodes[*ix].entry.status.is_error());
         if let Some(ix) = covering_span {
             let entry = &self.nodes[ix].entry;
@@ -380,13 +352,9 @@ impl OtlpConversation<'_, '_> {
         if owner.is_some() {
             return owner;
         }
-        let agents: Vec<usize> = self
-            .spans_of_kind(&GenAiSpanKind::Agent)
-            .filter(|ix| self.find_owner(*ix).is_none())
-            .collect();
         // With several main agents, only their common root covers all work.
-        if let [only] = agents[..] {
-            return Some(only);
+        if let Some([only]) = self.by_owner.get(&None).map(|spans| &spans.agents[..]) {
+            return Some(*only);
         }
         let is_root = |ix: &usize| self.nodes[*ix].entry.parent_span_id.is_empty();
         let roots: Vec<usize> = self.members.iter().copied().filter(is_root).collect();
@@ -419,10 +387,10 @@ impl OtlpConversation<'_, '_> {
             let node = &self.nodes[ix];
             match node.kind {
                 // The call that started the sub-agent is the nearest tool span between both agents.
-                GenAiSpanKind::Tool if call.is_none() => call = ToolSpan::from_span(&node.entry).id,
+                GenAiSpanKind::Tool if call.is_none() => call = call_id(&node.entry),
                 GenAiSpanKind::Agent => {
                     // An agent without messages has no transcript. Then the parent is the next agent above.
-                    let Some(id) = ids.first.get(&self.find_owner(ix)) else {
+                    let Some(id) = ids.first.get(&self.owners[ix]) else {
                         continue;
                     };
                     let mut parent = json!({ "transcript": id });
@@ -444,47 +412,23 @@ impl OtlpConversation<'_, '_> {
         owner: SpanOwner,
         ids: &OtlpTranscriptIds,
     ) -> Vec<SourceVerdict> {
-        let belongs_to_owner = |at: &usize| {
-            let span_owner = self.find_owner(*at);
-            span_owner == owner || (ix == 0 && !ids.first.contains_key(&span_owner))
+        if ix > 0 {
+            let judged = self
+                .by_owner
+                .get(&owner)
+                .map_or(&[][..], |spans| &spans.judged);
+            return self.copy_verdicts(judged.iter().copied());
+        }
+        let belongs_to_first = |at: &usize| {
+            let span_owner = self.owners[*at];
+            span_owner == owner || !ids.first.contains_key(&span_owner)
         };
-        let members = self.members.iter().copied().filter(belongs_to_owner);
-        members
+        self.copy_verdicts(self.members.iter().copied().filter(belongs_to_first))
+    }
+
+    fn copy_verdicts(&self, spans: impl Iterator<Item = usize>) -> Vec<SourceVerdict> {
+        spans
             .flat_map(|at| self.nodes[at].verdicts.iter().cloned())
             .collect()
     }
-}
-
-/// Adds a call to the thread that it continues, or to a new one.
-fn place_call(
-    trace: u64,
-    span_messages: SpanMessages,
-    threads: &mut Vec<MessageThread>,
-    continued_traces: &mut HashSet<u64>,
-) {
-    // A call most likely continues the newest thread.
-    for thread in threads.iter_mut().rev() {
-        match thread.match_call(&span_messages.input, &span_messages.output) {
-            ThreadMatch::Continues(known) => {
-                if thread.trace != trace {
-                    // The thread began in an earlier trace, so this trace is not a branch.
-                    continued_traces.insert(trace);
-                }
-                thread.extend_with_call(known, span_messages.input, span_messages.output);
-                return;
-            }
-            ThreadMatch::Contained => {
-                // Two instrumentations, or an instrumentation and a wrapper, recorded the same call.
-                let at = thread.last_message_index(&span_messages.input, &span_messages.output);
-                if let (Some(at), Some(last)) = (at, span_messages.output.into_iter().last()) {
-                    set_metrics(&mut thread.messages[at], last.metadata);
-                }
-                return;
-            }
-            ThreadMatch::Unrelated => {}
-        }
-    }
-    let mut messages = span_messages.input;
-    messages.extend(span_messages.output);
-    threads.push(MessageThread::new(trace, messages));
 }

@@ -15,10 +15,13 @@ mod build;
 mod convention;
 mod metrics;
 mod node;
+mod owner;
 mod span_kind;
 mod stream;
 mod thread;
+mod thread_index;
 mod tool;
+mod tool_match;
 mod verdict;
 mod wire;
 

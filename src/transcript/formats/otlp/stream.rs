@@ -218,33 +218,30 @@ impl TraceGrouper {
         let (Some(a), Some(b)) = (self.groups.remove(&one), self.groups.remove(&other)) else {
             return one;
         };
+        // The larger group keeps its number, so that a session of many traces does not move all of them each time.
+        let size = |group: &TraceGroup| group.traces.len() + group.ids.len() + group.entries.len();
+        let (number, mut large, mut small) = if size(&a) >= size(&b) {
+            (one, a, b)
+        } else {
+            (other, b, a)
+        };
+        for trace in &small.traces {
+            self.by_trace.insert(*trace, number);
+        }
+        for id in &small.ids {
+            self.by_conversation.insert(*id, number);
+        }
         // The merged group begins where the earlier one began, because its location must not depend on the order of
         // merges.
-        let (mut first, mut second) = if (a.start, a.first) <= (b.start, b.first) {
-            (a, b)
-        } else {
-            (b, a)
-        };
-        for trace in &second.traces {
-            self.by_trace.insert(*trace, one);
-        }
-        for id in &second.ids {
-            self.by_conversation.insert(*id, one);
-        }
-        for trace in &first.traces {
-            self.by_trace.insert(*trace, one);
-        }
-        for id in &first.ids {
-            self.by_conversation.insert(*id, one);
-        }
-        first.entries.append(&mut second.entries);
-        first.traces.append(&mut second.traces);
-        first.ids.append(&mut second.ids);
-        first.end = first.end.max(second.end);
-        first.has_root |= second.has_root;
-        first.has_gen_ai |= second.has_gen_ai;
-        self.groups.insert(one, first);
-        one
+        (large.start, large.first) = (large.start, large.first).min((small.start, small.first));
+        large.entries.append(&mut small.entries);
+        large.traces.append(&mut small.traces);
+        large.ids.append(&mut small.ids);
+        large.end = large.end.max(small.end);
+        large.has_root |= small.has_root;
+        large.has_gen_ai |= small.has_gen_ai;
+        self.groups.insert(number, large);
+        number
     }
 
     /// Removes and returns the groups that are complete after the file was read up to `pos`, in the order of the file.
@@ -386,8 +383,11 @@ fn push_group(
         ));
         return Ok(());
     }
-    let mut entries = Vec::with_capacity(group.entries.len());
-    for location in &group.entries {
+    let mut locations = group.entries.clone();
+    // The order of the file, whatever the order of merges was.
+    locations.sort_by_key(|location| location.offset);
+    let mut entries = Vec::with_capacity(locations.len());
+    for location in &locations {
         let bytes = source.read_span(RecordSpan {
             offset: location.offset,
             len: u64::from(location.len),
@@ -464,16 +464,19 @@ impl TranscriptReader for OtlpReader {
                 return Err(source.unknown_error(why));
             }
         }
-        let groups = grouper.take_complete(u64::MAX, true);
-        let mut out = TranscriptSink::new(ReadTally::default());
-        // The location may contain several groups. The upper bits of `part` identify one.
-        let is_requested = |group: &&TraceGroup| {
-            group.start == span.offset && group_span(group).part >> 12 == span.part >> 12
-        };
-        for group in groups.iter().filter(is_requested) {
+        let mut groups = grouper.take_complete(u64::MAX, true);
+        // The location may contain several groups. The upper bits of `part` are those of one, unless the group has more
+        // than 4096 transcripts; then its `part` is the nearest one below.
+        groups.retain(|group| group.start == span.offset && group_span(group).part <= span.part);
+        groups.sort_by_key(|group| std::cmp::Reverse(group_span(group).part));
+        for group in &groups {
+            let mut out = TranscriptSink::new(ReadTally::default());
             push_group(group, source, &mut out)?;
+            if out.has_part(span.part) {
+                return out.into_native_at(source, span);
+            }
         }
-        out.into_native_at(source, span)
+        TranscriptSink::new(ReadTally::default()).into_native_at(source, span)
     }
 
     fn tally(&self) -> Option<&ReadTally> {

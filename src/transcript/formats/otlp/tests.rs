@@ -397,3 +397,160 @@ fn deep_values_and_odd_kinds_never_panic() {
     assert!(!all.is_empty());
     assert_eq!(tally.unknown["a broken span"], 5);
 }
+
+#[test]
+fn each_of_many_chats_of_one_trace_is_found_again() {
+    let count = 5000;
+    let mut file = String::new();
+    for at in 0..count {
+        file += &chat("t", "r", at, "", &[&format!("q{at}")], "yes");
+    }
+    let dir = tempfile::tempdir().expect("a folder");
+    let path = dir.path().join("spans.jsonl");
+    std::fs::write(&path, file).expect("written");
+    let mut read = crate::transcript::TranscriptFile::open(&path).expect("spans");
+    let mut spans = Vec::new();
+    while let Some(block) = read.next_block().expect("a block") {
+        spans.extend(block.records.iter().map(|record| record.span));
+    }
+    assert_eq!(spans.len(), 5000);
+    for at in [0, 4095, 4096, 4999] {
+        let again = read.read_native(spans[at]).expect("found again");
+        let again: Value = serde_json::from_slice(&again).expect("JSON");
+        let id = again["id"].as_str().unwrap_or_default();
+        // The newest chat of the trace is the conversation, the others are its branches.
+        let expected = if at == 0 {
+            "t".to_owned()
+        } else {
+            format!("t/{}", at + 1)
+        };
+        assert_eq!(id, expected);
+    }
+}
+
+#[test]
+fn few_shot_chats_with_equal_ends_stay_apart() {
+    let examples = ["is a good?", "yes", "is b good?", "no"];
+    let mut file = String::new();
+    for at in 0..200 {
+        let question = format!("is {at} good?");
+        let asked: Vec<&str> = examples.iter().copied().chain([&*question]).collect();
+        file += &chat(
+            "t",
+            "r",
+            at,
+            "",
+            &asked,
+            if at % 2 == 0 { "yes" } else { "no" },
+        );
+    }
+    let (all, _) = read(file.as_bytes());
+    assert_eq!(all.len(), 200);
+    for transcript in all {
+        assert_eq!(message_lines(&transcript.expect("a transcript")).len(), 6);
+    }
+}
+
+#[test]
+fn long_conversation_id_is_cut_and_stays_unique() {
+    let (one, other) = ("x".repeat(2000) + "1", "x".repeat(2000) + "2");
+    let file = chat("t1", "", 1, &one, &["a"], "b") + &chat("t2", "", 2, &other, &["c"], "d");
+    let (all, _) = read(file.as_bytes());
+    let ids: Vec<String> = all
+        .iter()
+        .map(|one| one.as_ref().expect("a transcript")["id"].to_string())
+        .collect();
+    assert_eq!(ids.len(), 2);
+    assert_ne!(ids[0], ids[1]);
+    assert!(ids.iter().all(|id| id.len() < 600), "{ids:?}");
+}
+
+#[test]
+fn traces_whose_session_is_named_late_are_one_conversation() {
+    let mut file = String::new();
+    for nth in 0..50 {
+        let trace = format!("t{nth}");
+        let (question, answer) = (format!("q{nth}"), format!("a{nth}"));
+        file += &span(&trace, &format!("{trace}-root"), "", 3 * nth, &[]);
+        let session = if nth == 7 { "" } else { "s" };
+        let root = format!("{trace}-root");
+        file += &chat(&trace, &root, 3 * nth + 1, session, &[&question], &answer);
+    }
+    let (all, _) = read(file.as_bytes());
+    let lens: Vec<usize> = all
+        .iter()
+        .map(|one| message_lines(one.as_ref().expect("a transcript")).len())
+        .collect();
+    assert_eq!(lens, [98, 2]);
+    let session = message_lines(all[0].as_ref().expect("a transcript"));
+    assert_eq!((&*session[0], &*session[97]), ("user q0", "assistant a49"));
+}
+
+#[test]
+fn tool_spans_find_their_calls_among_many() {
+    let calls: Vec<Value> = (0..300)
+        .map(|n| {
+            let arguments = json!({"n": n});
+            json!({"type": "tool_call", "id": format!("c{n}"), "name": "look", "arguments": arguments})
+        })
+        .collect();
+    let unnamed: Vec<Value> = (0..300)
+        .map(|n| json!({"type": "tool_call", "name": "walk", "arguments": {"n": n}}))
+        .collect();
+    let parts: Vec<Value> = calls.into_iter().chain(unnamed).collect();
+    let output = json!([{"role": "assistant", "parts": parts}]).to_string();
+    let input = json!([{"role": "user", "parts": [{"type": "text", "content": "go"}]}]).to_string();
+    let mut file = span(
+        "t",
+        "c",
+        "r",
+        1,
+        &[
+            ("gen_ai.operation.name", "chat"),
+            ("gen_ai.input.messages", &input),
+            ("gen_ai.output.messages", &output),
+        ],
+    );
+    for n in 0..300 {
+        let (id, result) = (format!("c{n}"), format!("looked {n}"));
+        file += &span(
+            "t",
+            &format!("l{n}"),
+            "r",
+            2 + n,
+            &[
+                ("gen_ai.operation.name", "execute_tool"),
+                ("gen_ai.tool.name", "look"),
+                ("gen_ai.tool.call.id", &id),
+                ("gen_ai.tool.call.result", &result),
+            ],
+        );
+        // The second tool has no ids, so its arguments identify the call.
+        let (arguments, result) = (format!("{{\"n\": {n}}}"), format!("walked {n}"));
+        file += &span(
+            "t",
+            &format!("w{n}"),
+            "r",
+            2 + n,
+            &[
+                ("gen_ai.operation.name", "execute_tool"),
+                ("gen_ai.tool.name", "walk"),
+                ("gen_ai.tool.call.arguments", &arguments),
+                ("gen_ai.tool.call.result", &result),
+            ],
+        );
+    }
+    let (all, tally) = read(file.as_bytes());
+    assert_eq!((all.len(), tally.unknown_count()), (1, 0));
+    let transcript = all[0].as_ref().expect("a transcript");
+    let messages = transcript["messages"].as_array().expect("messages");
+    let results: Vec<(&str, &str)> = messages[2..]
+        .iter()
+        .map(|message| {
+            let id = message["tool_call_id"].as_str().unwrap_or_default();
+            (id, message["content"].as_str().unwrap_or_default())
+        })
+        .collect();
+    assert!(results.contains(&("c299", "looked 299")), "{results:?}");
+    assert!(results.contains(&("c0", "looked 0")));
+}

@@ -57,7 +57,10 @@ fn zip_bomb_is_a_bad_record_and_other_samples_are_read() {
     let bomb = frame.repeat(MAX_RECORD / (1024 * 1024) + 1);
     let good = r#"{"id":"ok","epoch":1,"messages":[]}"#;
     for (size, expected) in [
-        (MAX_RECORD + 1024 * 1024, "128 MiB or longer when unpacked"),
+        (
+            MAX_RECORD + 1024 * 1024,
+            "the limit for a file of this size",
+        ),
         (10, "cannot be unpacked"),
     ] {
         let zip = Zip::default()
@@ -198,6 +201,126 @@ fn header_zip_bomb_is_counted_and_samples_are_read() {
     assert!(block.records[0].fault.is_none());
     let tally = file.tally().expect("a tally");
     assert_eq!((tally.records, tally.unknown_count()), (2, 1));
+}
+
+/// A sample whose messages refer to one attachment of a mebibyte, in one piece and in parts.
+fn logs_with_repeated_attachment(references: usize) -> [Vec<u8>; 2] {
+    let text = "x".repeat(1024 * 1024);
+    let message = r#"{"role":"user","content":"attachment://0"}"#;
+    let messages = vec![message; references].join(",");
+    let whole =
+        format!(r#"{{"id":"a","epoch":1,"messages":[{messages}],"attachments":{{"0":"{text}"}}}}"#);
+    let refs = vec!["[0,1]"; references].join(",");
+    let shell = format!(r#"{{"id":"a","epoch":1,"message_refs":[{refs}]}}"#);
+    let parts = Zip::default()
+        .add("samples/a_epoch_1/sample.json", shell, Method::Deflate)
+        .add(
+            "samples/a_epoch_1/messages/0.json",
+            format!("[{message}]"),
+            Method::Stored,
+        )
+        .add(
+            "samples/a_epoch_1/attachments/0.json",
+            format!("[\"{text}\"]"),
+            Method::Deflate,
+        )
+        .add("header.json", HEADER, Method::Stored);
+    [log_of(&whole), parts.finish()]
+}
+
+#[test]
+fn repeated_references_to_an_attachment_count_against_the_limit() {
+    for log in logs_with_repeated_attachment(3) {
+        let (_dir, path) = written("a.eval", log);
+        let read = only(&path);
+        assert_eq!(read.messages[2].text().len(), 1024 * 1024);
+    }
+    for log in logs_with_repeated_attachment(200) {
+        let (_dir, path) = written("a.eval", log);
+        let why = all(&path)[0].as_ref().expect_err("200 MiB").clone();
+        assert!(why.contains("expand to more than 128 MiB"), "{why}");
+    }
+}
+
+#[test]
+fn repeated_references_in_one_media_part_count_against_the_limit() {
+    let text = "\\n".repeat(512 * 1024);
+    let fields: Vec<String> = (0..200)
+        .map(|n| format!(r#""f{n}":"attachment://0""#))
+        .collect();
+    let sample = format!(
+        r#"{{"id":"a","epoch":1,"messages":[{{"role":"user","content":[{{"type":"image",{}}}]}}],"attachments":{{"0":"{text}"}}}}"#,
+        fields.join(",")
+    );
+    let (_dir, path) = written("a.eval", log_of(&sample));
+    let why = all(&path)[0].as_ref().expect_err("200 MiB").clone();
+    assert!(why.contains("expand to more than 128 MiB"), "{why}");
+}
+
+#[test]
+fn repeated_long_message_counts_against_the_limit() {
+    let message = format!(
+        r#"{{"role":"user","content":"{}"}}"#,
+        "x".repeat(1024 * 1024)
+    );
+    let refs = vec!["[0,1]"; 200].join(",");
+    let shell = format!(r#"{{"id":"a","epoch":1,"message_refs":[{refs}]}}"#);
+    let zip = Zip::default()
+        .add("samples/a_epoch_1/sample.json", shell, Method::Stored)
+        .add(
+            "samples/a_epoch_1/messages/0.json",
+            format!("[{message}]"),
+            Method::Deflate,
+        );
+    let (_dir, path) = written("a.eval", zip.finish());
+    let why = all(&path)[0].as_ref().expect_err("200 MiB").clone();
+    assert!(
+        why.contains("more messages than a sample can hold"),
+        "{why}"
+    );
+}
+
+#[test]
+fn members_with_the_same_data_are_refused() {
+    let good = r#"{"id":"ok","epoch":1,"messages":[]}"#;
+    let zip = Zip::default()
+        .add("samples/ok_epoch_1.json", good, Method::Stored)
+        .add("samples/a_epoch_1.json", good, Method::Deflate)
+        .add_alias("samples/b_epoch_1.json")
+        .add_alias("samples/c_epoch_1.json");
+    let (_dir, path) = written("a.eval", zip.finish());
+    let read = all(&path);
+    assert_eq!(read.len(), 4);
+    assert_eq!(&*read[0].as_ref().expect("its own data").id, "ok");
+    for one in &read[1..] {
+        let why = one.as_ref().expect_err("overlaps");
+        assert!(why.contains("overlaps that of another member"), "{why}");
+    }
+}
+
+#[test]
+fn all_members_together_have_a_limit_that_depends_on_the_file() {
+    let mebibyte = vec![b' '; 1024 * 1024];
+    let packed = packed::frame(&mebibyte);
+    let mut crc = flate2::Crc::new();
+    crc.update(&mebibyte);
+    let mut zip = Zip::default();
+    for n in 0..100 {
+        let name = format!("samples/{n}_epoch_1.json");
+        zip = zip.add_packed(&name, 93, crc.sum(), mebibyte.len(), &packed);
+    }
+    let zip = zip.finish();
+    assert!(zip.len() < 30_000, "{}", zip.len());
+    let (_dir, path) = written("a.eval", zip);
+    let mut file = TranscriptFile::open(&path).expect("a log");
+    let mut refused = 0;
+    while let Some(block) = file.next_block().expect("a block") {
+        let faults = block.records.iter().filter_map(|one| one.fault.as_ref());
+        refused += faults
+            .filter(|why| why.contains("the limit for a file of this size"))
+            .count();
+    }
+    assert!((60..70).contains(&refused), "{refused}");
 }
 
 #[test]

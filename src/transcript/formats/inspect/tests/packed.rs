@@ -18,6 +18,8 @@ pub(super) struct Zip {
     bytes: Vec<u8>,
     directory: Vec<u8>,
     members: u64,
+    /// The common fields of the last member, and its offset.
+    last: Option<(Vec<u8>, u32)>,
 }
 
 impl Zip {
@@ -70,6 +72,23 @@ impl Zip {
         self.directory.extend(b"PK\x01\x02");
         self.directory.extend(63u16.to_le_bytes());
         self.directory.extend(&common);
+        self.directory.extend([0; 10]);
+        self.directory.extend(offset.to_le_bytes());
+        self.directory.extend(name.as_bytes());
+        self.members += 1;
+        self.last = Some((common, offset));
+        self
+    }
+
+    /// A further entry of the directory for the data of the last member.
+    pub(super) fn add_alias(mut self, name: &str) -> Self {
+        let (common, offset) = self.last.as_ref().expect("a member");
+        self.directory.extend(b"PK\x01\x02");
+        self.directory.extend(63u16.to_le_bytes());
+        self.directory.extend(&common[..common.len() - 4]);
+        self.directory
+            .extend(u16::try_from(name.len()).expect("short").to_le_bytes());
+        self.directory.extend(0u16.to_le_bytes());
         self.directory.extend([0; 10]);
         self.directory.extend(offset.to_le_bytes());
         self.directory.extend(name.as_bytes());
