@@ -100,11 +100,12 @@ impl Files {
                     {"role": "user", "content": "hi"},
                     {"role": "assistant", "content": "", "tool_calls": [
                         {"id": "c1", "function": {"name": "search", "arguments": "{\"q\":\"beam\"}"}},
+                        {"id": "c4", "function": {"name": "book_flight", "arguments": "{}"}},
                     ]},
                     {"role": "tool", "tool_call_id": "c1", "content": "2.69", "metadata": {"duration_ms": 3}},
                     {"role": "user", "content": [
                         {"type": "text", "text": "thanks"}, {"type": "reasoning", "reasoning": "so far"},
-                        {"type": "tool_call", "id": "c2", "name": "book_flight", "arguments": "{}"},
+                        {"type": "tool_call", "id": "c2", "name": "open", "arguments": "{}"},
                         {"type": "tool_result", "tool_call_id": "c2", "content": "yes", "is_error": false, "duration_ms": 3},
                         {"type": "media", "kind": "image_url", "raw": {"u": 1}}, {"type": "verbatim", "raw": {"type": "x", "v": 1}},
                     ]},
