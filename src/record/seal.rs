@@ -296,10 +296,9 @@ impl LogChecker {
     /// Applies the parts of a line, before its event is known. Returns the reason to leave the line out.
     pub(super) fn explain_damage(&self, parts: &LineParts<'_>) -> Option<&'static str> {
         match parts.is_intact {
-            Some(true) => None,
             Some(false) => Some("its checksum does not match, so it is damaged"),
             None if self.expects_checksums => Some("it has no checksum, so it is damaged"),
-            None => None,
+            Some(true) | None => None,
         }
     }
 

@@ -364,13 +364,14 @@ async fn log_of_another_installation_and_of_an_earlier_version_is_marked_and_rea
     let found = integrity(&seal(&text), run.key.clone());
     assert_eq!((found.origin, found.altered), (LogOrigin::Unsigned, 0));
     // The lines as versions before 1.4 wrote them.
-    let bare: String = text
+    let bare: Vec<String> = text
         .lines()
         .map(|line| {
             let parts = LineParts::split(line.as_bytes(), RecordMac::DIGITS);
             format!("{}}}\n", std::str::from_utf8(parts.body).expect("text"))
         })
         .collect();
+    let bare = bare.concat();
     let found = integrity(&bare, run.key.clone());
     assert_eq!(found.mark(), Some("changed"), "this format has checksums");
     let old = bare.replacen(r#""minor":4"#, r#""minor":3"#, 1);

@@ -271,7 +271,7 @@ impl Runtime {
                         row,
                         recorded: Err(why),
                     },
-                )
+                );
             }
             Effect::ReadBlob { dir, blob } => {
                 // The failure message needs its own copy, because the work takes the original.
