@@ -101,13 +101,12 @@ fn enter_directory(cli: &Cli) -> Result<(), CommandError> {
 ///
 /// Both repeat arguments, the program's name and variables, so a terminal gets hidden characters as visible marks.
 fn print_clap_message(error: &clap::Error, streams: Streams) {
-    if let Some(visible) = make_clap_message_visible(std::env::args_os(), error)
-        && if error.use_stderr() {
-            streams.err.terminal
-        } else {
-            streams.out.terminal
-        }
-    {
+    let is_terminal = if error.use_stderr() {
+        streams.err.terminal
+    } else {
+        streams.out.terminal
+    };
+    if is_terminal && let Some(visible) = make_clap_message_visible(std::env::args_os(), error) {
         if error.use_stderr() {
             streams.print_stderr(&visible);
         } else {

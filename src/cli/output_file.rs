@@ -56,9 +56,7 @@ fn is_in_recording(path: &Path) -> bool {
         Some(folder()?.join("new"))
     });
     place.is_some_and(|place| {
-        let folders = place.ancestors().skip(1).take(2);
-        folders
-            .into_iter()
-            .any(|folder| folder.join(EVENTS_FILE).is_file())
+        let mut folders = place.ancestors().skip(1).take(2);
+        folders.any(|folder| folder.join(EVENTS_FILE).is_file())
     })
 }

@@ -209,7 +209,7 @@ fn copy_owner_and_mode(file: &File, old: &fs::Metadata) -> io::Result<()> {
         && old.gid() != new.gid()
     {
         // The file now belongs to another group, which must not get the rights of the old one.
-        mode &= !0o070 | (mode & 0o007) << 3;
+        mode &= !0o070 | ((mode & 0o007) << 3);
     }
     file.set_permissions(Permissions::from_mode(mode))
 }

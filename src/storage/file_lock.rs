@@ -19,9 +19,8 @@ pub struct FileLock {
 impl FileLock {
     /// Waits for the lock of a file, which is created empty if it is missing.
     pub fn acquire(path: &Path) -> io::Result<Self> {
-        let mut path = match follow_links(path)? {
-            LinkTarget::Path(path) => path,
-            _ => return Err(io::Error::other("it is not a file")),
+        let LinkTarget::Path(mut path) = follow_links(path)? else {
+            return Err(io::Error::other("it is not a file"));
         };
         loop {
             let file = OpenOptions::new()
