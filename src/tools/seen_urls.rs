@@ -208,28 +208,23 @@ fn unescape_text(text: &str) -> Cow<'_, str> {
 
 /// Removes punctuation that ends a sentence but may also end a URL: `(see https://a.example/b).`
 fn without_trailing_punctuation(url: &str) -> &str {
-    let mut url = url;
-    loop {
-        let closes = |open: char, close: char| {
-            url.ends_with(close) && url.matches(close).count() > url.matches(open).count()
-        };
+    // Markdown: [text](https://a.example/b)[1]
+    let mut url = url.find("](").map_or(url, |at| &url[..at]);
+    // Count the brackets once, so that the time is linear.
+    let count = |bracket: char| url.matches(bracket).count();
+    let mut unopened_round = count(')').saturating_sub(count('('));
+    let mut unopened_square = count(']').saturating_sub(count('['));
+    while let Some(last) = url.chars().next_back() {
         // Sentences end after URLs, and brackets may surround them.
-        let shorter = if url.ends_with(['.', ',', ';', ':', '!', '?', '*', '_', '…', '”', '’', '»'])
-            || closes('(', ')')
-            || closes('[', ']')
-        {
-            let mut chars = url.chars();
-            chars.next_back();
-            chars.as_str()
-        } else {
-            // Markdown: [text](https://a.example/b)[1]
-            match url.find("](") {
-                Some(at) => &url[..at],
-                None => return url,
-            }
-        };
-        url = shorter;
+        match last {
+            '.' | ',' | ';' | ':' | '!' | '?' | '*' | '_' | '…' | '”' | '’' | '»' => {}
+            ')' if unopened_round > 0 => unopened_round -= 1,
+            ']' if unopened_square > 0 => unopened_square -= 1,
+            _ => break,
+        }
+        url = &url[..url.len() - last.len_utf8()];
     }
+    url
 }
 
 /// Returns true for dotted labels with letters or Punycode at the end, and for four numbers. This excludes versions

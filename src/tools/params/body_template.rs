@@ -146,7 +146,7 @@ fn find_places(template: &Template) -> Vec<InsertPlace> {
                 sample.push_str(text);
             }
             TemplatePiece::Insert { .. } if in_text => {
-                // After a backslash, the sample is no valid escape.
+                // After a backslash, the sample is not a valid escape.
                 sample.push('x');
                 places.push(InsertPlace::JsonText);
             }

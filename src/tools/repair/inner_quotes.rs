@@ -70,9 +70,9 @@ impl InnerQuotes {
         let reason = if self.open.contains(&false) {
             "a quote inside it has no partner, so that quote or the next one may end it"
         } else if is_doubled && self.first_pair_end == Some(end) {
-            "its quotes stand twice, and they may belong to it or not"
+            "its quotes are doubled, and they may belong to it or not"
         } else if is_doubled && self.single_count % 2 == 1 {
-            "its last quote stands twice, and it may belong to it or not"
+            "its last quote is doubled, and it may belong to it or not"
         } else {
             return None;
         };

@@ -351,7 +351,7 @@ impl JsonRepairer<'_> {
                     self.at = from + at;
                     return Some(self.text[from..self.at].to_owned());
                 }
-                // `""query""`: the key may be empty, or its quotes stand twice.
+                // `""query""`: the key may be empty, or its quotes are doubled.
                 if behind.starts_with(|c: char| c.is_alphabetic() || c == '_')
                     || QuoteStyle::parse_opening(behind).is_some()
                 {
