@@ -113,7 +113,7 @@ impl TraceState {
         name: &str,
         response: ToolResponse,
         prompt_delimiter: &Delimiter,
-        secret: &DelimiterSecret,
+        secret: &InstallationSecret,
     ) -> ToolResponse {
         let text = prompt_delimiter.neutralize(&response.text);
         // dicta wrote the reason why a call never started, and the model must follow it.
