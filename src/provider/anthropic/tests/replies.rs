@@ -337,7 +337,7 @@ fn faulty_reply_is_an_error() {
     let stop = event(&json!({"type": "message_stop"}));
     assert!(is_cut(failed("")));
     assert!(is_cut(with("")));
-    let unexplained = finished(&[&start(), &says("x"), &stop].concat());
+    let unexplained = finished(&[start(), says("x"), stop.clone()].concat());
     assert_eq!(unexplained.reply.stop, StopReason::Unknown);
     assert!(is_cut(failed(&[start(), stop.clone()].concat())), "nothing");
     assert!(is_cut(with(&end("end_turn").replace(&stop, ""))));
