@@ -308,7 +308,7 @@ mod tests {
                     .to_owned()
             })
             .collect();
-        assert_eq!(texts.concat().replace('\u{fffd}', ""), "a🚀");
+        assert_eq!(texts.concat().replace('\u{fffd}', ""), "a🚀🚀");
     }
 
     proptest! {
