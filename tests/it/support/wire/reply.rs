@@ -28,7 +28,7 @@ pub(super) enum ReplyContent {
     Raw(String),
 }
 
-/// A private character that stands for half of a surrogate pair until the body is written.
+/// A private character that represents half of a surrogate pair until the body is written.
 fn mark_half(half: u16) -> char {
     char::from_u32(u32::from(half) + 0x800).expect("a private character")
 }
