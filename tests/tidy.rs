@@ -29,6 +29,8 @@ use source::{Source, blank, blank_tests, ends_in_word, is_word, line_of, root, s
 /// The one home of an outside crate: files under `src` whose path begins with one of these.
 const HOMES: &[(&str, &[&str])] = &[
     ("reqwest", &["net"]),
+    ("hyper_rustls", &["net"]),
+    ("hyper_util", &["net"]),
     ("jsonschema", &["schema"]),
     ("jsonwebtoken", &["tools"]),
     ("rmcp", &["tools"]),

@@ -326,7 +326,12 @@ fn suggest_fix(
         ApiKeySource::Google(_) => "the Google credentials".to_owned(),
         ApiKeySource::None => "the key (not configured: set api_key_env)".to_owned(),
     };
+    let why = result.error.as_deref().unwrap_or_default().to_lowercase();
     let text = match (result.outcome, report.status) {
+        // Before the statuses, because servers use 400, 413 and 500 for it.
+        (_, Some(_)) if exceeds_context(&why) => {
+            "the request doesn't fit the model's context: start the server with a larger one (llama.cpp: --ctx-size), or set the judge's `context_window`".to_owned()
+        }
         // The status is more specific than the outcome, so its arms come first.
         (_, Some(401 | 403)) => format!("check {key}, and that the key may use `{model}`"),
         (_, Some(404)) => {
@@ -360,6 +365,22 @@ fn suggest_fix(
         _ => return None,
     };
     Some(text)
+}
+
+/// Returns whether a server's error states that the request is larger than the model's context window.
+fn exceeds_context(error: &str) -> bool {
+    [
+        // llama.cpp, OpenAI and vLLM, LM Studio, Anthropic, Gemini.
+        "exceed_context_size",
+        "exceeds the available context size",
+        "context_length_exceeded",
+        "maximum context length",
+        "greater than the context length",
+        "prompt is too long",
+        "exceeds the maximum number of tokens",
+    ]
+    .iter()
+    .any(|words| error.contains(words))
 }
 
 /// Returns advice on a network error, or None if the error message itself contains it.

@@ -183,7 +183,7 @@ fn describe_tools(
     json!({"declared": declared, "settings": settings})
 }
 
-fn describe_tool(tool: &dyn Tool) -> Value {
+pub(super) fn describe_tool(tool: &dyn Tool) -> Value {
     json!({
         // The digest covers the implementation too: another SQL statement or URL is another tool.
         "tool": tool.digest(),

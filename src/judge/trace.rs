@@ -84,7 +84,16 @@ impl JudgeTrace<'_> {
                     let why = format!("the model refused to answer: {word}");
                     return Err(CellResult::from_error(Outcome::JudgeError, why));
                 }
-                StopReason::Stop | StopReason::ToolCalls | StopReason::Other(_) => {}
+                StopReason::Stop
+                | StopReason::ToolCalls
+                | StopReason::Other(_)
+                | StopReason::Unknown => {}
+            }
+            if self.may_ask_again(&state, last, &finished.reply) {
+                // Gemini ends some replies after its thinking, or at once. The same request is sent again, because
+                // protocols refuse an empty message of the model in the history.
+                state.asked_after_empty_reply = true;
+                continue;
             }
             // Without tools the first reply is the verdict.
             if self.setup.verdict_mode != VerdictMode::Call {
@@ -109,6 +118,14 @@ impl JudgeTrace<'_> {
             }
         }
         Err(end_out_of_turns(self.meter, self.setup.max_turns))
+    }
+
+    /// Returns whether a reply is empty and the model gets the same request once more.
+    fn may_ask_again(&self, state: &TraceState, last: bool, reply: &ModelReply) -> bool {
+        // A Decisions endpoint has no turns.
+        let has_turns = self.setup.questions.is_empty();
+        let is_empty = reply.text.trim().is_empty() && reply.calls.is_empty();
+        is_empty && has_turns && !last && !state.asked_after_empty_reply
     }
 
     /// Builds and sends one turn's request, and records it and its reply.

@@ -30,6 +30,8 @@ pub(super) struct TraceState {
     pub(super) call_history: CallHistory,
     /// `true` after the judge was asked to submit a malformed verdict again, which dicta does once.
     pub(super) asked_to_resubmit: bool,
+    /// `true` after an empty reply, after which dicta sends the same request again once.
+    pub(super) asked_after_empty_reply: bool,
     /// The number of tool responses that are cited as `fetch N`.
     fetch_count: usize,
 }
@@ -50,6 +52,7 @@ impl TraceState {
             size: TraceSize::default(),
             call_history: CallHistory::default(),
             asked_to_resubmit: false,
+            asked_after_empty_reply: false,
             fetch_count: 0,
         }
     }

@@ -371,6 +371,7 @@ impl Provider for MeteredProvider<'_> {
                     ProviderError::Cut { billed: None, .. }
                     | ProviderError::InStream { .. }
                     | ProviderError::Malformed(_)
+                    | ProviderError::WrongProtocol(_)
                     | ProviderError::Cancelled,
                 ) => self.meter.record_unknown_bill(reservation),
                 Err(_) if exchange_info.exchange.cost_unknown => {

@@ -17,6 +17,7 @@ use super::verdict_error::{VerdictParseError, verdict_error};
 use super::verdict_format::VerdictFormat;
 use super::verdict_parser::parse_verdict_object;
 use crate::model::{Verdict, VerdictMode};
+use crate::provider::replace_lone_halves;
 
 /// Tokens that some servers leave at the end of a reply, from the chat templates of Llama, Qwen, Gemma and Phi.
 const END_TOKENS: &[&str] = &[
@@ -50,11 +51,13 @@ pub fn parse_verdict_text(
     } else {
         find_fenced_verdict(text)?
     };
-    let verdict = parse_verdict_object(object, format)?;
+    // serde_json refuses an escape of half a surrogate pair (`\ud83d`), which vendors' parsers accept.
+    let readable = &*replace_lone_halves(object);
+    let verdict = parse_verdict_object(readable, format)?;
     // A server that follows a schema can leave out fields that the schema requires. A server that ignores it sends
     // any text, and a short object in such a text is often not the verdict.
     if !(is_whole && mode == VerdictMode::Schema) {
-        check_all_fields(object, format, &verdict)?;
+        check_all_fields(readable, format, &verdict)?;
     }
     if is_quoted(object) {
         return verdict_error(

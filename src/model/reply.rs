@@ -74,6 +74,8 @@ pub enum StopReason {
     Refused(String),
     /// Another reason, in the provider's words.
     Other(String),
+    /// The server sent no reason, but the reply is complete.
+    Unknown,
 }
 
 /// The token and call counts of replies. An absent count is unknown, not 0.

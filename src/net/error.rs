@@ -115,11 +115,20 @@ pub(super) struct ConnectTimedOut(pub(super) Millis);
 
 /// Converts a reqwest error, by the most specific cause in its chain. `host` is the host that the text names.
 pub(super) fn classify_error(error: &reqwest::Error, host: &str) -> NetError {
-    let host = host.to_owned();
     // reqwest's own text contains the whole URL, so only causes below it are used.
+    classify_cause(error.source(), error.is_connect(), host)
+}
+
+/// Converts the causes of an error. `is_connect` is true if there was no connection.
+pub(super) fn classify_cause(
+    cause: Option<&(dyn StdError + 'static)>,
+    is_connect: bool,
+    host: &str,
+) -> NetError {
+    let host = host.to_owned();
     let mut innermost = String::new();
     let mut protocol = false;
-    let mut link: Option<&(dyn StdError + 'static)> = error.source();
+    let mut link = cause;
     while let Some(cause) = link {
         // The connect deadline first: reqwest reports it as an ordinary connect error.
         if let Some(ConnectTimedOut(after)) = cause.downcast_ref() {
@@ -156,7 +165,7 @@ pub(super) fn classify_error(error: &reqwest::Error, host: &str) -> NetError {
         link = cause.source();
     }
     let why = innermost;
-    if error.is_connect() {
+    if is_connect {
         // The order matters: a failed connect can also contain an I/O error of these kinds.
         NetError::Connect { host, why }
     } else if protocol {

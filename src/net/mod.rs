@@ -5,10 +5,10 @@
 //! that others named. It checks the raw text, the parts and every address of each hop, and dials only a checked
 //! address.
 //!
-//! Both HTTP clients refuse proxies from the environment, automatic redirects, HTTP/2, and timers other than dicta's
+//! [`LlmClient`] uses hyper's client, because it must know whether a reused connection answered. Both HTTP clients refuse proxies from the environment, automatic redirects, HTTP/2, and timers other than dicta's
 //! [`Clock`](crate::clock::Clock).
 //!
-//! Only this module uses `reqwest`. Does not know any provider or page format.
+//! Only this module uses `reqwest` and `hyper-util`. Does not know any provider or page format.
 
 mod address;
 mod body;
@@ -26,6 +26,7 @@ mod refusal;
 mod resolve;
 mod tls;
 mod unverified;
+mod watched_connection;
 
 pub use address::{find_closed_range, is_own_address, unwrap_embedded_ipv4};
 pub use body::FetchedBody;

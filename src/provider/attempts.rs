@@ -5,6 +5,9 @@ use super::{CompletedReply, ExchangeInfo, Provider, ProviderError, RequestBody};
 use crate::event::{CallCx, TurnFact};
 use crate::model::{Millis, TokenUsage};
 
+/// The longest delay that an error states as a number: a year.
+const ABSURD_DELAY: Millis = Millis::from_secs(365 * 86_400);
+
 /// The wait before the next attempt.
 struct RetryWait {
     wait: Millis,
@@ -29,7 +32,6 @@ pub async fn call_with_retries(
         attempt: 0,
         counted_attempts: 0,
         waited: Millis(0),
-        last_error: None,
         left_out: Vec::new(),
     };
     // The body without refused settings, once a server refused one.
@@ -86,8 +88,6 @@ struct CallAttempts<'a> {
     /// The attempts that count against the limit.
     counted_attempts: u8,
     waited: Millis,
-    /// The message of the last failure.
-    last_error: Option<String>,
     /// The settings that this call omitted.
     left_out: Vec<String>,
 }
@@ -131,7 +131,6 @@ impl CallAttempts<'_> {
         error: ProviderError,
         exchange_info: &ExchangeInfo,
     ) -> (ProviderError, Option<RetryWait>) {
-        let message = error.to_string();
         let cx = self.cx;
         let next = choose_retry_action(&FailedAttempt {
             error: &error,
@@ -140,11 +139,8 @@ impl CallAttempts<'_> {
             waited: self.waited,
             time_left: self.provider.time_left(),
             server_advice: exchange_info.should_retry,
-            is_same_error: self.last_error.as_ref() == Some(&message),
             jitter: derive_jitter(cx.cell.0, cx.turn.0, self.attempt),
         });
-        // The message without further text, so that the same error compares equal next time.
-        self.last_error = Some(message);
         let more = match next {
             RetryAction::Retry {
                 wait,
@@ -159,8 +155,10 @@ impl CallAttempts<'_> {
                 return (error, Some(RetryWait { wait, reason }));
             }
             RetryAction::Stop => return (error, None),
-            RetryAction::SameError => {
-                "the server sent the same error twice, so a retry can't help".to_owned()
+            // Such a delay is a mistake of the server, and its moment can be after the last year of the calendar.
+            RetryAction::WaitTooLong(asked) if asked > ABSURD_DELAY => {
+                "limited: the server asks to wait more than a year, longer than a call waits"
+                    .to_owned()
             }
             RetryAction::WaitTooLong(asked) => format!(
                 "limited until {}: the server asks to wait {asked}, longer than a call waits",
@@ -253,6 +251,7 @@ impl ProviderError {
             ProviderError::Connect { why, .. }
             | ProviderError::Cut { why, .. }
             | ProviderError::Malformed(why)
+            | ProviderError::WrongProtocol(why)
             | ProviderError::Request(why) => why,
             ProviderError::Cancelled => return self,
         };

@@ -13,10 +13,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::FutureExt as _;
 
+use super::foreign_text::{self, ForeignText};
 use super::google_auth::GoogleTokens;
 use super::retry::{self, CAPPED, OVERDUE};
 use super::server_error::{self, OmittableSetting};
 use super::sse::{SseFrame, SseFrameError, SseParser};
+use super::surrogates::{SurrogateJoiner, replace_lone_halves};
 use super::{
     CompletedReply, ExchangeInfo, ModelCapabilities, Provider, ProviderError, RequestBody,
     TurnRequest,
@@ -33,9 +35,6 @@ use crate::net::{LlmClient, LlmResponse, NetError};
 const WHOLE: Millis = Millis(15 * 60_000);
 /// The longest time until a reply that isn't streamed begins.
 const DOCUMENT_FIRST_BYTE_TIMEOUT: Millis = Millis(10 * 60_000);
-
-/// The most bytes of a frame that an error quotes before the client cuts it; far more than it keeps.
-const MAX_QUOTED_BYTES: usize = 64 << 10;
 
 /// The differences between wire protocols.
 pub(super) trait Dialect: Send + Sync {
@@ -296,7 +295,7 @@ impl ProviderClient {
             // dicta doesn't ask for compression, and the readers below can't decompress.
             if !coding.eq_ignore_ascii_case("identity") {
                 let coding = server_error::truncate_text(coding);
-                return Err(ProviderError::Malformed(format!(
+                return Err(ProviderError::WrongProtocol(format!(
                     "it is compressed ({coding}), which was not asked for"
                 )));
             }
@@ -330,11 +329,13 @@ impl ProviderClient {
         deltas: &mut DeltaCoalescer<'_>,
     ) -> Result<(), ProviderError> {
         let mut framing = SseParser::default();
+        let mut halves = SurrogateJoiner::default();
         let mut frames = Vec::new();
         while let Some(chunk) = next_chunk(response, exchange_info, cx, deltas).await? {
             // Frames before a fault are read first: they can contain the token counts, or an error that
             // explains it.
             let pushed = framing.push(&chunk, &mut frames);
+            halves.join(&mut frames);
             if read_frames(&mut frames, reader, deltas).await? == StreamProgress::Done {
                 // The end of the body is usually in the same packet; reading it frees the connection for
                 // reuse.
@@ -345,6 +346,8 @@ impl ProviderClient {
         }
         // The stream ended without an end mark; its last frames are incomplete.
         framing.finish(&mut frames).map_err(framing_error)?;
+        halves.join(&mut frames);
+        halves.finish(&mut frames);
         read_frames(&mut frames, reader, deltas).await?;
         Ok(())
     }
@@ -364,7 +367,7 @@ impl ProviderClient {
         }
         let text = String::from_utf8(bytes).map_err(|_| framing_error(SseFrameError::NotUtf8))?;
         let mut new = NewDeltas::new();
-        let done = reader.read_document(&text, &mut new);
+        let done = reader.read_document(&replace_lone_halves(&text), &mut new);
         for (part, text) in new {
             deltas.push(part, &text).await;
         }
@@ -383,6 +386,7 @@ impl ProviderClient {
                 retryable,
             },
             ProviderError::Malformed(why) => ProviderError::Malformed(self.redact(&why)),
+            ProviderError::WrongProtocol(why) => ProviderError::WrongProtocol(self.redact(&why)),
             other => other,
         }
     }
@@ -537,7 +541,7 @@ fn broken_body_error(error: &NetError) -> ProviderError {
 fn framing_error(error: SseFrameError) -> ProviderError {
     match error {
         SseFrameError::TooLarge(cap) => truncated_error(format!("{CAPPED}the cap of {cap}")),
-        SseFrameError::NotUtf8 => ProviderError::Malformed("it is not UTF-8".to_owned()),
+        SseFrameError::NotUtf8 => ProviderError::WrongProtocol("it is not UTF-8".to_owned()),
     }
 }
 
@@ -549,24 +553,44 @@ pub(super) fn truncated_error(why: impl Into<String>) -> ProviderError {
     }
 }
 
-/// Returns the error of a frame that is not JSON, or is JSON of another protocol.
+/// Returns the error of a frame that is not JSON, or is JSON of an unknown shape.
 pub(super) fn malformed_error(what: &str, text: &str) -> ProviderError {
-    // The client removes secrets and then cuts the text to its final length. A cut to that length here could leave the
-    // beginning of a secret.
-    let text = &text[..text.floor_char_boundary(MAX_QUOTED_BYTES)];
-    ProviderError::Malformed(format!("{what}: `{text}`"))
+    ProviderError::Malformed(format!("{what}: {}", foreign_text::quote_text(text)))
+}
+
+/// Returns the error of a text that shows that the server speaks another protocol.
+pub(super) fn wrong_protocol_error(what: &str, text: &str) -> ProviderError {
+    ProviderError::WrongProtocol(format!("{what}: {}", foreign_text::quote_text(text)))
+}
+
+/// Returns the error of a whole reply that isn't the document it should be.
+///
+/// Broken JSON can be a fault in transmission. Another document, or none, would be the same next time.
+pub(super) fn unreadable_document_error(what: &str, body: &str) -> ProviderError {
+    match serde_json::from_str::<&serde_json::value::RawValue>(body) {
+        Err(error) if error.is_eof() && !body.trim().is_empty() => {
+            truncated_error("it ended inside its JSON")
+        }
+        Err(_) if body.trim_start().starts_with(['{', '[']) => malformed_error(what, body),
+        _ if body.trim().is_empty() => truncated_error("it is empty"),
+        _ => wrong_protocol_error(what, body),
+    }
 }
 
 /// Returns the error of a stream that ended without `end_mark`: another protocol, nothing at all, or a cut.
 ///
-/// `stray` is the first line outside SSE, which explains a reply without frames of the protocol.
+/// `foreign` explains a reply that contains nothing of the protocol; `what` is then the message's beginning.
 pub(super) fn unfinished_error(
-    stray: Option<&str>,
+    foreign: &ForeignText,
     frame_count: usize,
     end_mark: &str,
+    what: &str,
 ) -> ProviderError {
-    match stray {
-        Some(stray) if frame_count == 0 => malformed_error("it holds no events", stray),
+    if let Some(event) = foreign.unknown_event() {
+        return wrong_protocol_error(what, event);
+    }
+    match foreign.lines() {
+        Some(foreign) if frame_count == 0 => wrong_protocol_error("it holds no events", foreign),
         _ if frame_count == 0 => truncated_error("it is empty"),
         _ => truncated_error(format!("it ended without {end_mark}")),
     }

@@ -18,6 +18,7 @@ mod capabilities;
 mod client;
 mod context_window;
 pub mod decisions;
+mod foreign_text;
 mod gemini;
 pub mod google_auth;
 mod openai_chat;
@@ -28,6 +29,7 @@ pub mod retry;
 mod server_error;
 mod server_limits;
 mod sse;
+mod surrogates;
 #[cfg(test)]
 mod testing;
 mod tool_declarations;
@@ -46,6 +48,7 @@ pub use readable_body::{
     format_field, format_settings, format_value,
 };
 pub use server_limits::{RateLimitStatus, RemainingLimit};
+pub use surrogates::replace_lone_halves;
 
 use crate::clock::{BoxFuture, Clock};
 use crate::event::{CallCx, DroppedSetting, HttpExchange};
@@ -315,9 +318,12 @@ pub enum ProviderError {
         /// `true` if another attempt may succeed.
         retryable: bool,
     },
-    /// The bytes don't follow the protocol.
+    /// The bytes don't follow the protocol, possibly because of a fault in transmission.
     #[error("the reply is not the protocol: {0}")]
     Malformed(String),
+    /// The server speaks another protocol (a web page, other JSON, compression), so it would send the same again.
+    #[error("the reply is not the protocol: {0}")]
+    WrongProtocol(String),
     /// The work was cancelled.
     #[error("cancelled")]
     Cancelled,

@@ -5,20 +5,22 @@
 //! | the failure | retry? | the wait |
 //! |---|---|---|
 //! | no connection, a reset, no byte in time | yes | back-off from 0.5 s |
+//! | a reused connection that the server closed before any byte of its answer | yes, on a new connection, once; not counted | none |
 //! | an untrusted server certificate, a reply that is not HTTP | no | |
 //! | 408, 409, 5xx | yes | the server's delay, else back-off from 0.5 s |
 //! | 429, 503, 529 | yes | the server's delay, else back-off from 2 s |
-//! | 500 twice with the same message from a server on this machine | no | |
 //! | 400 or 422 that names a setting | yes, without it; once for each setting | none |
 //! | any other status | no | |
 //! | any status with `x-should-retry: true` or `false` | by its value | as above |
 //! | a quota that waiting does not refill soon (`insufficient_quota`, Gemini's per-day quotas) | no | |
-//! | a reply that was cut or doesn't follow the protocol | yes, from the beginning | back-off from 0.5 s |
+//! | a reply that was cut, or contains broken JSON | yes, from the beginning | back-off from 0.5 s |
+//! | a reply of another protocol: a web page, other JSON, compressed, not UTF-8 | no | |
 //! | a reply larger than a limit, or not at its end after 15 min | no | |
 //! | an error inside the reply | by its code, as the statuses above; yes without a code | back-off from 0.5 s |
 //! | a request that can't be built, or was cancelled | no | |
 //!
-//! There are four attempts in all (`max_attempts`); those that only omit a setting don't count. A server's delay is
+//! There are four attempts in all (`max_attempts`); those that only omit a setting don't count. `net` sends a request
+//! again that met a closed reused connection, so it isn't an attempt of its own here. A server's delay is
 //! `retry-after-ms`, `Retry-After`, Gemini's `RetryInfo`, or the reset of an exhausted limit. `Retry-After` is in
 //! seconds or an HTTP date, relative to the reply's own `Date`.
 //!
@@ -28,7 +30,7 @@
 //! beyond the cell's deadline.
 
 use super::ProviderError;
-use crate::model::{Millis, is_loopback_url};
+use crate::model::Millis;
 
 /// The number of attempts.
 pub const MAX_ATTEMPTS: u8 = 4;
@@ -54,8 +56,6 @@ pub struct FailedAttempt<'e> {
     pub time_left: Option<Millis>,
     /// The server's or the failure's own advice (`x-should-retry`).
     pub server_advice: Option<bool>,
-    /// `true` if the attempt before failed with the same message.
-    pub is_same_error: bool,
     /// A number from 0 to 1 that spreads the waits.
     pub jitter: f64,
 }
@@ -72,8 +72,6 @@ pub enum RetryAction {
     },
     /// Stop: another attempt wouldn't help.
     Stop,
-    /// Stop: a server on this machine sent the same 500 again, so the request causes it.
-    SameError,
     /// Stop: the server asks for a longer wait than dicta allows.
     WaitTooLong(Millis),
     /// Stop: the next attempt would begin this much later, after the cell's deadline.
@@ -143,15 +141,12 @@ fn plan_delay(failed: &FailedAttempt<'_>) -> Result<RetryPlan, RetryAction> {
         ProviderError::Status { terminal: true, .. } => Err(RetryAction::Stop),
         ProviderError::Status {
             status,
-            url,
             retry_after,
             ..
         } => match status {
             _ if failed.server_advice == Some(false) => Err(RetryAction::Stop),
             // Overload: the first wait is longer than after other failures. 529 is Anthropic's own status.
             429 | 503 | 529 => plan(*retry_after, 2000),
-            // Servers that run models locally answer 500 to mistakes of their clients.
-            500 if failed.is_same_error && is_loopback_url(url) => Err(RetryAction::SameError),
             408 | 409 | 500..=599 => plan(*retry_after, 500),
             _ if failed.server_advice == Some(true) => plan(*retry_after, 500),
             _ => Err(RetryAction::Stop),
@@ -171,6 +166,7 @@ fn plan_delay(failed: &FailedAttempt<'_>) -> Result<RetryPlan, RetryAction> {
         }
         ProviderError::Cut { .. }
         | ProviderError::InStream { .. }
+        | ProviderError::WrongProtocol(_)
         | ProviderError::Request(_)
         | ProviderError::Cancelled => Err(RetryAction::Stop),
     }
@@ -194,18 +190,14 @@ pub(super) fn is_retryable_status(status: u64) -> bool {
 mod tests {
     use super::*;
 
-    fn from(url: &str, status: u16, retry_after: Option<u64>) -> ProviderError {
+    fn status(status: u16, retry_after: Option<u64>) -> ProviderError {
         ProviderError::Status {
             status,
-            url: url.to_owned(),
+            url: "https://api.example/v1".to_owned(),
             message: String::new(),
             retry_after: retry_after.map(Millis),
             terminal: false,
         }
-    }
-
-    fn status(status: u16, retry_after: Option<u64>) -> ProviderError {
-        from("https://api.example/v1", status, retry_after)
     }
 
     fn cut(why: &str) -> ProviderError {
@@ -223,7 +215,6 @@ mod tests {
             waited: Millis(0),
             time_left: None,
             server_advice: None,
-            is_same_error: false,
             jitter: 1.0,
         }
     }
@@ -300,6 +291,12 @@ mod tests {
             (in_stream(false), 1, 0, RetryAction::Stop),
             (ProviderError::Malformed(String::new()), 1, 0, retry(500)),
             (
+                ProviderError::WrongProtocol(String::new()),
+                1,
+                0,
+                RetryAction::Stop,
+            ),
+            (
                 ProviderError::Request(String::new()),
                 1,
                 0,
@@ -352,35 +349,6 @@ mod tests {
         };
         assert_eq!(most(1, 1), RetryAction::Stop);
         assert!(matches!(most(9, 8), RetryAction::Retry { .. }));
-    }
-
-    #[test]
-    fn local_server_that_repeats_a_500_is_not_retried() {
-        let twice = |error: &ProviderError| {
-            choose_retry_action(&FailedAttempt {
-                attempt: 2,
-                is_same_error: true,
-                ..failed(error)
-            })
-        };
-        for url in [
-            "http://127.0.0.1:8080/v1",
-            "http://localhost/v1",
-            "http://[::1]/v1",
-        ] {
-            assert_eq!(
-                twice(&from(url, 500, None)),
-                RetryAction::SameError,
-                "{url}"
-            );
-            let again = twice(&from(url, 503, None));
-            assert!(
-                matches!(again, RetryAction::Retry { .. }),
-                "a model that loads"
-            );
-        }
-        let elsewhere = twice(&status(500, None));
-        assert!(matches!(elsewhere, RetryAction::Retry { .. }));
     }
 
     #[test]
@@ -444,7 +412,7 @@ mod tests {
             .split_once("\n## Retries and rate limits\n")
             .expect("the section is there");
         let section = section.split("\n## ").next().unwrap_or_default();
-        let documented: Vec<&str> = rows(section, "").into_iter().take(15).collect();
+        let documented: Vec<&str> = rows(section, "").into_iter().take(16).collect();
         assert_eq!(documented, rows(include_str!("retry.rs"), "//! "));
     }
 }

@@ -37,7 +37,8 @@ pub(super) fn parse_error_body(body: &str) -> ServerError {
         }
         _ if body.trim().is_empty() => parse_error_value(Value::from("it gave no reason")),
         _ => parse_error_value(Value::from(
-            body.split_whitespace().collect::<Vec<_>>().join(" "),
+            super::foreign_text::read_web_page(body)
+                .unwrap_or_else(|| body.split_whitespace().collect::<Vec<_>>().join(" ")),
         )),
     }
 }
@@ -143,7 +144,7 @@ pub(super) fn find_refused_setting<'p>(
     params: &'p [OmittableSetting],
     message: &str,
 ) -> Option<&'p OmittableSetting> {
-    const HINTS: [&str; 15] = [
+    const HINTS: [&str; 20] = [
         "unsupported",
         "not support",
         "n't support",
@@ -157,11 +158,18 @@ pub(super) fn find_refused_setting<'p>(
         "cannot find field",
         "is not enabled",
         "not available",
+        "n't available",
+        // DeepSeek: "This response_format type is unavailable now".
+        "unavailable",
+        // Moonshot: "tool_choice 'specified' is incompatible with thinking enabled".
+        "incompatible",
+        "not compatible",
+        // Vertex AI: "Thinking_config.include_thoughts is only enabled when thinking is enabled".
+        "only enabled when",
         // Anthropic's words about two settings that exclude each other.
         "may not be enabled",
         "may only be set",
     ];
-    // Lower case only for the hints; the names of settings are compared with their case.
     let lower = message.to_lowercase();
     // A schema that the server can't use is a defect that must be visible, so it isn't omitted.
     let hinted = HINTS.iter().any(|hint| lower.contains(hint));
@@ -172,10 +180,15 @@ pub(super) fn find_refused_setting<'p>(
     let (_, param) = message.split_once("(param ").unwrap_or_default();
     let (param, _) = param.split_once(')').unwrap_or_default();
     let place = |text: &str, param: &OmittableSetting| {
-        let places = param
-            .server_names
-            .iter()
-            .filter_map(|name| find_word(text, name));
+        let places = param.server_names.iter().filter_map(|name| {
+            // An English word at the beginning of a sentence (`Thinking may not …`) names no key. A name with an
+            // underscore is a key in any case: Vertex AI writes `Thinking_config`.
+            if name.contains('_') {
+                find_word(&text.to_ascii_lowercase(), &name.to_ascii_lowercase())
+            } else {
+                find_word(text, name)
+            }
+        });
         places.min()
     };
     for text in [param, message] {
@@ -292,7 +305,7 @@ mod tests {
             ),
             (
                 "<html>\n  <b>Bad\tGateway</b>",
-                "<html> <b>Bad Gateway</b>",
+                "a web page: Bad Gateway",
                 None,
             ),
             ("", "it gave no reason", None),

@@ -23,6 +23,9 @@ fn scripted(request: &Request) -> Reply {
         Some("tooled") => Reply::call("submit_verdict", greets),
         Some("nokey") => Reply::status(401).body(r#"{"error": {"message": "No such key."}}"#),
         Some("gone") => Reply::status(404).body(r#"{"error": {"message": "The model does not exist."}}"#),
+        Some("small") => Reply::status(400).body(
+            r#"{"error": {"code": 400, "message": "the request exceeds the available context size, try increasing it", "type": "exceed_context_size_error", "n_prompt_tokens": 5000, "n_ctx": 2048}}"#,
+        ),
         Some("chatty") => Reply::text("Yes, that is a greeting."),
         Some("picky") if request.json().get("temperature").is_some() => Reply::status(400).body(
             r#"{"error": {"message": "Unsupported parameter: 'temperature' is not supported with this model.", "param": "temperature", "code": "unsupported_parameter"}}"#,
@@ -42,6 +45,7 @@ fn judges_command_tries_each_judge_once_and_reports_the_result() {
         judge("gone", &server, ""),
         judge("chatty", &server, ", verdict: text"),
         judge("picky", &server, ""),
+        judge("small", &server, ""),
         "  keyless: { provider: gemini, model: g }\n".to_owned(),
     ];
     test_dir.workspace(&format!("judges:\n{}", judges.concat()), NAMES_A_RELEASE);
@@ -49,7 +53,7 @@ fn judges_command_tries_each_judge_once_and_reports_the_result() {
     let stderr_text = text(&run.stderr);
     assert_eq!(run.status.code(), Some(2), "one has no key: {stderr_text}");
     assert!(
-        stderr_text.contains("testing 7 judges at the same time"),
+        stderr_text.contains("testing 8 judges at the same time"),
         "{stderr_text}"
     );
     let all: Vec<Value> = serde_json::from_slice(&run.stdout).expect("JSON");
@@ -100,6 +104,14 @@ fn judges_command_tries_each_judge_once_and_reports_the_result() {
         gone["advice"]
             .as_str()
             .is_some_and(|text| text.contains("`gone`"))
+    );
+
+    let small = find_judge("small");
+    assert!(
+        small["advice"]
+            .as_str()
+            .is_some_and(|text| text.contains("--ctx-size") && text.contains("context_window")),
+        "{small:#}"
     );
 
     let chatty = find_judge("chatty");

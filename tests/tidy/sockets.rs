@@ -31,6 +31,7 @@ const OPENERS: &[&str] = &[
     "hyper::*",
     "hyper as ",
     "hyper_util",
+    "hyper_rustls",
     "tokio_rustls",
     "ureq",
     "native_tls",

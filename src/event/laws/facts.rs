@@ -30,6 +30,7 @@ fn reply() -> impl Strategy<Value = ModelReply> {
         Just(StopReason::Length),
         text().prop_map(StopReason::Refused),
         text().prop_map(StopReason::Other),
+        Just(StopReason::Unknown),
     ];
     (text(), text(), vec(call, 0..3), stop).prop_map(|(text, thought, calls, stop)| ModelReply {
         text,

@@ -249,7 +249,7 @@ fn seen_rule_is_in_the_cache_key_also_without_a_setting() {
         };
         let resolver = Arc::new(crate::net::SystemResolver);
         let tool = crate::tools::FetchUrl::new(&entry, resolver).expect("valid settings");
-        describe_tool_identity(&tool)
+        crate::judge::cache_key::describe_tool(&tool)
     };
     let default = identity(serde_json::json!({}));
     assert_eq!(default["rule"], "url");

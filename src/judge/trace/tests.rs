@@ -446,6 +446,7 @@ async fn stops_and_errors_have_their_own_outcomes() {
             "SAFETY",
         ),
         (stopped(StopReason::Other("eos".into())), Outcome::Pass, ""),
+        (stopped(StopReason::Unknown), Outcome::Pass, ""),
         (text(""), Outcome::Unparsed, "empty"),
         (
             text("I think it passes"),
@@ -482,6 +483,31 @@ async fn stops_and_errors_have_their_own_outcomes() {
         let counted = result.usage.map(|u| u.calls as usize);
         assert_eq!(counted, Some(sent), "failed attempts count");
     }
+}
+
+#[tokio::test]
+async fn empty_reply_gets_the_same_request_once_more() {
+    let tool = FakeTool::new("fetch_url", FakeToolBehavior::Echo);
+    let verdict = r#"{"citations":[],"reasoning":"ok","passed":true,"score":1.0}"#;
+    for (empty_replies, outcome) in [(1, Outcome::Pass), (2, Outcome::Unparsed)] {
+        let fixture = JudgeFixture::new(std::slice::from_ref(&tool));
+        let mut replies: Vec<ScriptedReply> = (0..empty_replies).map(|_| text(" \n")).collect();
+        replies.push(calls(&[("submit_verdict", verdict)]));
+        let script = Script::new(replies);
+        let (result, _) = fixture.judge(&script).await;
+        assert_eq!(result.outcome, outcome, "{empty_replies}");
+        let bodies = script.bodies.lock().expect("no panic");
+        assert_eq!(bodies.len(), 2);
+        assert_eq!(bodies[0], bodies[1], "no empty message in the history");
+        assert_eq!(result.usage.map(|usage| usage.calls), Some(2));
+    }
+    // The last turn has no turn after it.
+    let mut fixture = JudgeFixture::new(std::slice::from_ref(&tool));
+    fixture.config.max_turns = 1;
+    let script = Script::new(vec![text(""), calls(&[("submit_verdict", verdict)])]);
+    let (result, _) = fixture.judge(&script).await;
+    assert_eq!(result.outcome, Outcome::Unparsed);
+    assert_eq!(script.bodies.lock().expect("no panic").len(), 1);
 }
 
 #[tokio::test]

@@ -285,3 +285,15 @@ proptest! {
         let _ = parse_text(&text);
     }
 }
+
+#[test]
+fn half_of_a_surrogate_pair_does_not_lose_the_verdict() {
+    let text =
+        r#"{"citations": [], "reasoning": "It ends in \ud83d", "passed": true, "score": 1.0}"#;
+    let verdict = parse_verdict_text(text, &PLAIN, VerdictMode::Text, |_| false);
+    assert_eq!(verdict.expect("a verdict").reasoning, "It ends in \u{fffd}");
+    // The quotation is found as the messages contain it.
+    let quoted = |object: &str| object == text;
+    let verdict = parse_verdict_text(text, &PLAIN, VerdictMode::Text, quoted);
+    assert!(verdict.is_err());
+}

@@ -1,6 +1,7 @@
 //! The reader of a message, streamed or whole, from Anthropic and from servers that nearly speak its protocol.
 //!
-//! A streamed message is complete with `message_stop` after a stop reason. Every other end is [`ProviderError::Cut`].
+//! A streamed message is complete with `message_stop`, and a whole one with the end of its JSON. Gateways may omit the
+//! stop reason, which is then unknown. Every other end is [`ProviderError::Cut`].
 //!
 //! Accepted deviations, each seen in practice:
 //!
@@ -17,13 +18,16 @@ use serde_json::value::RawValue;
 
 use super::super::client::{
     NewDeltas, ReplyReader, StreamProgress, in_stream_error, malformed_error, truncated_error,
-    unfinished_error, usage_or_one_call,
+    unfinished_error, unreadable_document_error, usage_or_one_call, wrong_protocol_error,
 };
+use super::super::foreign_text::ForeignText;
 use super::super::retry::CAPPED;
 use super::super::sse::SseFrame;
 use super::super::{CompletedReply, ProviderError};
 use super::blocks::AnthropicBlocks;
 use crate::model::{ModelReply, StopReason, TokenUsage, TurnIx};
+
+const NOT_A_MESSAGE: &str = "it is not an Anthropic message";
 
 /// The state of one message.
 #[derive(Debug)]
@@ -37,8 +41,8 @@ pub(super) struct AnthropicReplyReader {
     usage: AnthropicUsage,
     events: usize,
     done: bool,
-    /// The first line outside SSE, to explain a reply without events.
-    stray: Option<String>,
+    /// The text that explains a reply without events of this protocol.
+    foreign: ForeignText,
 }
 
 #[derive(Debug, Deserialize)]
@@ -120,7 +124,7 @@ impl AnthropicReplyReader {
             usage: AnthropicUsage::default(),
             events: 0,
             done: false,
-            stray: None,
+            foreign: ForeignText::default(),
         }
     }
 
@@ -143,6 +147,9 @@ impl AnthropicReplyReader {
             return Err(parse_reported_error(error));
         }
         self.events += 1;
+        let is_known =
+            kind == "ping" || kind.starts_with("message") || kind.starts_with("content_block");
+        self.foreign.add_event(is_known, text);
         let at = |what: &str| {
             let index = event.index;
             index.ok_or_else(|| malformed_error(&format!("a {what} without its index"), text))
@@ -183,6 +190,7 @@ impl AnthropicReplyReader {
                 let delta = event.delta.unwrap_or_default();
                 let stop = delta.get("stop_reason").and_then(Value::as_str);
                 // A delta without a stop reason must not erase an earlier one.
+                let stop = stop.filter(|reason| !reason.is_empty());
                 self.stop = stop.map(str::to_owned).or(self.stop.take());
                 let details = delta.get("stop_details").filter(|d| d.is_object());
                 self.stop_details = details.cloned().or(self.stop_details.take());
@@ -207,7 +215,10 @@ impl AnthropicReplyReader {
         if let Some(usage) = &message.usage {
             self.usage.add(usage);
         }
-        self.stop = message.stop_reason.clone().or(self.stop.take());
+        let stop = message.stop_reason.clone();
+        self.stop = stop
+            .filter(|reason| !reason.is_empty())
+            .or(self.stop.take());
         let details = message.stop_details.clone().filter(Value::is_object);
         self.stop_details = details.or(self.stop_details.take());
     }
@@ -231,13 +242,13 @@ impl AnthropicReplyReader {
 
     fn read_message(&mut self, text: &str, new: &mut NewDeltas) -> Result<(), ProviderError> {
         let message: AnthropicMessage<'_> = serde_json::from_str(text)
-            .map_err(|_| malformed_error("it is not an Anthropic message", text))?;
+            .map_err(|_| unreadable_document_error(NOT_A_MESSAGE, text))?;
         if let Some(error) = message.error.as_ref().filter(|error| !error.is_null()) {
             return Err(parse_reported_error(error.clone()));
         }
         // Any JSON object would parse here, so check for a member of a message.
         if message.content.is_none() && message.stop_reason.is_none() {
-            return Err(malformed_error("it is not an Anthropic message", text));
+            return Err(wrong_protocol_error(NOT_A_MESSAGE, text));
         }
         self.merge_envelope(&message);
         for (index, raw) in (0..).zip(message.content.into_iter().flatten()) {
@@ -364,7 +375,7 @@ impl ReplyReader for AnthropicReplyReader {
                     ));
                 }
                 _ => {
-                    self.stray.get_or_insert(text);
+                    self.foreign.add_line(&text);
                 }
             },
         }
@@ -376,26 +387,27 @@ impl ReplyReader for AnthropicReplyReader {
     }
 
     fn read_document(&mut self, body: &str, new: &mut NewDeltas) -> Result<(), ProviderError> {
-        match serde_json::from_str::<&RawValue>(body) {
-            Err(error) if error.is_eof() => Err(truncated_error("it ended inside its JSON")),
-            _ => self.read_message(body, new),
-        }
+        self.read_message(body, new)
     }
 
     fn finish(self: Box<Self>) -> Result<CompletedReply, ProviderError> {
         // Only `message_stop` ends a reply; without it the text may be cut.
         if !self.done {
             return Err(unfinished_error(
-                self.stray.as_deref(),
+                &self.foreign,
                 self.events,
                 "message_stop",
+                NOT_A_MESSAGE,
             ));
         }
-        let Some(reason) = &self.stop else {
-            return Err(truncated_error("it ended without a stop reason"));
-        };
         let calls = self.blocks.calls();
-        let stop = self.stop(reason, !calls.is_empty())?;
+        let stop = match &self.stop {
+            Some(reason) => self.stop(reason, !calls.is_empty())?,
+            None if self.blocks.is_empty() => {
+                return Err(truncated_error("it ended without a stop reason"));
+            }
+            None => StopReason::Unknown,
+        };
         let usage = usage_or_one_call(self.usage.to_usage());
         Ok(CompletedReply {
             native: self.blocks.native(),

@@ -1,5 +1,6 @@
 //! The failures of an exchange in dicta's words: no server, a refusal, and the headers of a reply.
 
+use super::super::surrogates::replace_lone_halves;
 use super::super::{ExchangeInfo, server_error, server_limits};
 use super::{CallCx, ProviderClient, ProviderError};
 use crate::model::Millis;
@@ -77,7 +78,8 @@ impl ProviderClient {
             bytes.extend_from_slice(&chunk);
         }
         exchange_info.exchange.bytes = bytes.len() as u64;
-        let error = server_error::parse_error_body(&String::from_utf8_lossy(&bytes));
+        let body = String::from_utf8_lossy(&bytes);
+        let error = server_error::parse_error_body(&replace_lone_halves(&body));
         let header = |name: &str| response.header(name);
         // The delay, by preference: headers, the error's details, then the rate limits.
         let asked = server_limits::delay_from_headers(header, wall_clock_seconds(cx));
@@ -150,6 +152,7 @@ impl ProviderError {
             ProviderError::Cut { .. }
                 | ProviderError::InStream { .. }
                 | ProviderError::Malformed(_)
+                | ProviderError::WrongProtocol(_)
                 | ProviderError::Cancelled
         )
     }

@@ -111,11 +111,16 @@ impl ProviderClient {
         let posting = self
             .http
             .post(self.dialect.url(), headers, body.clone(), limits);
-        tokio::select! {
+        let response = tokio::select! {
             biased;
-            () = cx.cancel.cancelled() => Err(ProviderError::Cancelled),
-            response = posting => response.map_err(|error| self.connection_error(&error, exchange_info)),
+            () = cx.cancel.cancelled() => return Err(ProviderError::Cancelled),
+            response = posting => response.map_err(|error| self.connection_error(&error, exchange_info))?,
+        };
+        if response.was_resent() {
+            let why = "the server had closed the reused connection; the request was sent again on a new one";
+            emit_note(cx, why).await;
         }
+        Ok(response)
     }
 }
 

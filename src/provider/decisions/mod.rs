@@ -29,7 +29,7 @@ use serde_json::{Map, Value, json};
 pub use self::answers::{ProbabilityAnswer, ProbabilityAnswerError, parse_answers};
 use super::client::{
     Dialect, KeyHeader, NewDeltas, OmittedSettings, ReplyReader, StreamProgress, in_stream_error,
-    malformed_error, truncated_error, usage_or_one_call,
+    malformed_error, truncated_error, usage_or_one_call, wrong_protocol_error,
 };
 use super::request_body::{
     BodyBuilder, append_version, merge_settings, parse_base_url, parse_extra_body,
@@ -291,7 +291,7 @@ impl ReplyReader for DecisionsReplyReader {
             }
             // Such as `NaN`, which JSON lacks: only this answer is unreadable, so the attempt itself succeeded.
             Err(_) if body.trim_start().starts_with('{') => {}
-            _ => return Err(malformed_error("it holds no answers", body)),
+            _ => return Err(wrong_protocol_error("it holds no answers", body)),
         }
         // The whole document is the text, because `parse_answers` reads it together with the questions.
         body.clone_into(&mut self.text);

@@ -241,7 +241,7 @@ fn the_document_is_kept_as_it_came() {
     ));
     assert!(matches!(
         read_document("<html>"),
-        Err(ProviderError::Malformed(_))
+        Err(ProviderError::WrongProtocol(_))
     ));
     assert!(read_document(r#"{"answers":[{"probability":NaN}]}"#).is_ok());
 }

@@ -1,9 +1,9 @@
 //! The reader of a `generateContent` reply, streamed or whole.
 //!
 //! The stream ends only at the end of the body: older replies have `finishReason` on every frame, so the last one
-//! counts. A reply without any is [`ProviderError::Cut`]. After some frames the body may continue with a bare JSON
-//! error outside SSE, which is an error and not an end. A reply that ends in `CONTINUATION` is requested again for
-//! its rest.
+//! counts. A stream without any is [`ProviderError::Cut`], unless a gateway ended it with `[DONE]`. A whole document
+//! without any is complete, and its reason is unknown. After some frames the body may continue with a bare JSON error
+//! outside SSE, which is an error and not an end. A reply that ends in `CONTINUATION` is requested again for its rest.
 
 use std::sync::Arc;
 
@@ -13,15 +13,17 @@ use serde_json::value::RawValue;
 
 use super::super::client::{
     NewDeltas, ReplyReader, StreamProgress, in_stream_error, malformed_error, truncated_error,
-    unfinished_error, usage_or_one_call,
+    unfinished_error, unreadable_document_error, usage_or_one_call,
 };
+use super::super::foreign_text::ForeignText;
 use super::super::sse::SseFrame;
 use super::super::{CompletedReply, ProviderError};
 use super::finish_reason;
 use super::partial_args::{GeminiPartialArg, OpenFunctionCall};
 use crate::event::DeltaPart;
-use crate::model::{CallIx, ModelReply, ReplyCall, TokenUsage, TurnIx};
+use crate::model::{CallIx, ModelReply, ReplyCall, StopReason, TokenUsage, TurnIx};
 
+const NOT_A_RESPONSE: &str = "it is not a generateContent response";
 /// The most calls of one reply.
 const MAX_CALLS: usize = 1000;
 /// The most requests for a reply's rest.
@@ -40,7 +42,11 @@ pub(super) struct GeminiReplyReader {
     /// The usage of the replies before, if this is the rest of one.
     earlier_usage: Option<TokenUsage>,
     frames: usize,
-    stray: Option<String>,
+    /// The text that explains a reply without responses.
+    foreign: ForeignText,
+    /// `true` after an end mark of a gateway, or the end of a whole document.
+    ended: bool,
+    has_content: bool,
     /// The call whose arguments are still arriving.
     open_call: Option<OpenFunctionCall>,
     continuation: Option<String>,
@@ -107,7 +113,9 @@ impl GeminiReplyReader {
             usage: None,
             earlier_usage: None,
             frames: 0,
-            stray: None,
+            foreign: ForeignText::default(),
+            ended: false,
+            has_content: false,
             open_call: None,
             continuation: None,
             continuations: 0,
@@ -118,6 +126,10 @@ impl GeminiReplyReader {
         let chunk: GeminiChunk<'_> = serde_json::from_str(text)
             .map_err(|_| malformed_error("an event is not a generateContent response", text))?;
         self.frames += 1;
+        let is_known = chunk.candidates.is_some()
+            || chunk.prompt_feedback.is_some()
+            || chunk.usage_metadata.is_some();
+        self.foreign.add_event(is_known, text);
         // Before any error, so that the tokens of a failed reply are billed.
         if let Some(usage) = &chunk.usage_metadata {
             self.usage = Some(read_usage(usage));
@@ -138,6 +150,7 @@ impl GeminiReplyReader {
         let Some(candidate) = first else {
             return Ok(());
         };
+        self.has_content |= candidate.content.is_some();
         let parts = candidate.content.and_then(|content| content.parts);
         for raw in parts.into_iter().flatten() {
             self.read_part(raw, new)?;
@@ -159,10 +172,13 @@ impl GeminiReplyReader {
         if !text.trim_start().starts_with('[') {
             return self.read_chunk(text, new);
         }
-        let all: Vec<&RawValue> = serde_json::from_str(text)
-            .map_err(|_| malformed_error("it is not a generateContent response", text))?;
+        let all: Vec<&RawValue> =
+            serde_json::from_str(text).map_err(|_| malformed_error(NOT_A_RESPONSE, text))?;
         all.into_iter()
-            .try_for_each(|one| self.read_chunk(one.get(), new))
+            .try_for_each(|one| self.read_chunk(one.get(), new))?;
+        // The array closed, so the reply wasn't cut.
+        self.ended = true;
+        Ok(())
     }
 
     fn read_part(&mut self, raw: &RawValue, new: &mut NewDeltas) -> Result<(), ProviderError> {
@@ -294,7 +310,9 @@ impl ReplyReader for GeminiReplyReader {
                     return Err(truncated_error("it ended inside an event"));
                 }
                 // Neither belongs to this protocol, but gateways send both.
-                if !data.is_empty() && data != "[DONE]" {
+                if data == "[DONE]" {
+                    self.ended = true;
+                } else if !data.is_empty() {
                     self.read_chunks(data, new)?;
                 }
             }
@@ -307,7 +325,7 @@ impl ReplyReader for GeminiReplyReader {
                     ));
                 }
                 _ => {
-                    self.stray.get_or_insert(text);
+                    self.foreign.add_line(&text);
                 }
             },
         }
@@ -316,9 +334,12 @@ impl ReplyReader for GeminiReplyReader {
 
     fn read_document(&mut self, body: &str, new: &mut NewDeltas) -> Result<(), ProviderError> {
         match serde_json::from_str::<&RawValue>(body) {
-            Err(error) if error.is_eof() => Err(truncated_error("it ended inside its JSON")),
-            _ => self.read_chunks(body, new),
+            Ok(raw) if raw.get().starts_with(['{', '[']) => {}
+            _ => return Err(unreadable_document_error(NOT_A_RESPONSE, body)),
         }
+        self.read_chunks(body, new)?;
+        self.ended = true;
+        Ok(())
     }
 
     fn take_continuation_member(&mut self) -> Option<String> {
@@ -333,6 +354,7 @@ impl ReplyReader for GeminiReplyReader {
         // The next reply brings its own reason; the text and calls so far stay.
         self.finish = None;
         self.finish_message = None;
+        self.ended = false;
         // Each reply reports only its own tokens, so add them up.
         let usage = usage_or_one_call(self.usage.take());
         self.earlier_usage = Some(
@@ -356,11 +378,13 @@ impl ReplyReader for GeminiReplyReader {
                     has_calls,
                 )?
             }
+            (None, None) if self.ended && self.has_content => StopReason::Unknown,
             (None, None) => {
                 return Err(unfinished_error(
-                    self.stray.as_deref(),
+                    &self.foreign,
                     self.frames,
                     "a finish reason",
+                    NOT_A_RESPONSE,
                 ));
             }
         };

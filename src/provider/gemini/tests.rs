@@ -361,7 +361,10 @@ fn faulty_reply_is_an_error() {
     ))));
     assert!(is_malformed(with("data: {\"candidates\":[{\"con\n\n")));
     assert!(is_malformed(with("data: {\"candidates\":7}\n\n")));
-    assert!(is_malformed(failed("<html>\n")));
+    assert!(matches!(
+        failed("<html>\n"),
+        ProviderError::WrongProtocol(_)
+    ));
     assert!(is_malformed(with(
         "data: {\"candidates\":[{\"content\":{\"parts\":[{\"functionCall\":{}}]}}]}\n\n"
     )));
@@ -411,4 +414,12 @@ fn a_whole_reply_is_read() {
     ] {
         assert!(read_whole(bad).is_err(), "{bad}");
     }
+}
+
+#[test]
+fn thinking_refused_in_vertex_words_is_the_reasoning_setting() {
+    let body = r#"{"error":{"code":400,"message":"Unable to submit request because Thinking_config.include_thoughts is only enabled when thinking is enabled. Learn more: https://cloud.google.com/vertex-ai/generative-ai/docs/model-reference/gemini","status":"INVALID_ARGUMENT"}}"#;
+    let message = super::super::server_error::parse_error_body(body).message;
+    let found = super::super::server_error::find_refused_setting(&OMITTABLE_SETTINGS, &message);
+    assert_eq!(found.map(|setting| setting.setting), Some("reasoning"));
 }

@@ -6,6 +6,7 @@ use super::super::readable_body::{
     ReadableBody, ReadableItem, ReadablePart, ReadablePartKind, ReadableTool, SpeakerRole,
     elements, format_field, format_settings,
 };
+use super::stream::read_thinking_part;
 
 /// Reads a body; returns `None` if its messages don't have the shape of this API.
 pub(in super::super) fn explain_body(mut map: Map<String, Value>) -> Option<ReadableBody> {
@@ -36,6 +37,10 @@ fn read_parts(message: &Value) -> Vec<ReadablePart> {
         None | Some(Value::Null) => {}
         Some(Value::String(text)) => parts.push(ReadablePart::new(ReadablePartKind::Text, text)),
         Some(Value::Array(list)) => parts.extend(list.iter().map(|part| {
+            if part.get("type").is_some_and(|kind| kind == "thinking") {
+                let thought = read_thinking_part(part).concat();
+                return ReadablePart::new(ReadablePartKind::Reasoning, thought);
+            }
             let text = part.get("text").and_then(Value::as_str);
             text.map_or_else(
                 || ReadablePart::new(ReadablePartKind::Other, part.to_string()),

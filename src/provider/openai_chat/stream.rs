@@ -2,31 +2,45 @@
 //!
 //! A reply is complete if a `finish_reason` arrived *and* the stream ended with `[DONE]`. Except for api.openai.com,
 //! the proper end of the HTTP body is enough, because llama.cpp and gateways omit the mark. A body that breaks off is
-//! an HTTP error and never gets here. Every other end is [`ProviderError::Cut`].
+//! an HTTP error and never gets here. Without a reason, a stream with `[DONE]` and a whole document are complete, and
+//! the reason is unknown (Snowflake Cortex). Every other end is [`ProviderError::Cut`].
 //!
 //! Accepted deviations, each seen in practice:
 //!
 //! - `index` is a key, not a position, and may be missing or the same for all calls;
 //! - missing or repeated ids;
 //! - `arguments` as an object;
-//! - `content` null, absent or an array;
+//! - `content` null, absent or an array, with thinking in it (Mistral);
+//! - a whole reply with an empty `delta` next to its `message` (Perplexity);
 //! - a reply in one JSON document although dicta requested a stream;
 //! - errors as object or text, in a frame, as an `error` event, or outside SSE.
 
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::super::client::{
     NewDeltas, ReplyReader, StreamProgress, in_stream_error, malformed_error, truncated_error,
-    unfinished_error, usage_or_one_call,
+    unfinished_error, unreadable_document_error, usage_or_one_call,
 };
+use super::super::foreign_text::ForeignText;
 use super::super::sse::SseFrame;
 use super::super::{CompletedReply, ProviderError};
 use super::tool_calls::ChatToolCalls;
 use crate::event::DeltaPart;
 use crate::model::{ModelReply, StopReason, TokenUsage, TurnIx};
+
+const NOT_A_COMPLETION: &str = "it is not a chat completion";
+
+/// The place of the reasoning in a message.
+#[derive(Debug, Clone, Copy)]
+enum ReasoningPlace {
+    /// A member of this name.
+    Member(&'static str),
+    /// Parts of `content`.
+    Content,
+}
 
 /// The state of one reply.
 #[derive(Debug)]
@@ -35,8 +49,8 @@ pub(super) struct ChatReplyReader {
     strict: bool,
     text: String,
     reasoning: String,
-    /// The key of the server's reasoning, which also sends it back.
-    reasoning_key: &'static str,
+    /// The place of the server's reasoning, in which it is also sent back.
+    reasoning_place: ReasoningPlace,
     refusal: String,
     reasoning_details: Vec<Value>,
     calls: ChatToolCalls,
@@ -44,8 +58,9 @@ pub(super) struct ChatReplyReader {
     usage: Option<TokenUsage>,
     done: bool,
     chunks: usize,
-    /// The first line outside SSE, to explain a reply without events.
-    stray: Option<String>,
+    has_choice: bool,
+    /// The text that explains a reply without chunks.
+    foreign: ForeignText,
     /// The message of a reply that wasn't streamed, as received.
     message: Option<Box<RawValue>>,
 }
@@ -56,7 +71,7 @@ impl ChatReplyReader {
             strict,
             text: String::new(),
             reasoning: String::new(),
-            reasoning_key: "reasoning",
+            reasoning_place: ReasoningPlace::Member("reasoning"),
             refusal: String::new(),
             reasoning_details: Vec::new(),
             calls: ChatToolCalls::new(turn),
@@ -64,12 +79,19 @@ impl ChatReplyReader {
             usage: None,
             done: false,
             chunks: 0,
-            stray: None,
+            has_choice: false,
+            foreign: ForeignText::default(),
             message: None,
         }
     }
 
-    fn read_chunk(&mut self, chunk: &Value, new: &mut NewDeltas) -> Result<(), ProviderError> {
+    /// Reads a chunk, or a whole reply.
+    fn read_chunk(
+        &mut self,
+        chunk: &Value,
+        whole: bool,
+        new: &mut NewDeltas,
+    ) -> Result<(), ProviderError> {
         self.chunks += 1;
         // Gateways report errors inside chunks after status 200.
         if let Some(error) = chunk.get("error").filter(|e| !e.is_null()) {
@@ -92,8 +114,15 @@ impl ChatReplyReader {
         let Some(choice) = first else {
             return Ok(());
         };
-        // A reply that wasn't streamed has `message` instead of `delta`.
-        let message = choice.get("delta").or_else(|| choice.get("message"));
+        self.has_choice = true;
+        // Perplexity sends both: an empty `delta` in a whole reply, and the whole text so far in each chunk's
+        // `message`.
+        let (first, second) = if whole {
+            ("message", "delta")
+        } else {
+            ("delta", "message")
+        };
+        let message = [first, second].iter().find_map(|key| choice.get(*key));
         if let Some(message) = message {
             self.read_message(message, new)?;
         }
@@ -112,9 +141,8 @@ impl ChatReplyReader {
             if let Some(thought) = message.get(key).and_then(Value::as_str)
                 && !thought.is_empty()
             {
-                self.reasoning_key = key;
-                self.reasoning.push_str(thought);
-                new.push((DeltaPart::Thought, thought.to_owned()));
+                self.reasoning_place = ReasoningPlace::Member(key);
+                self.add_reasoning(thought, new);
                 break;
             }
         }
@@ -127,9 +155,15 @@ impl ChatReplyReader {
             Some(Value::String(text)) => self.add_text(text, new),
             // Mistral's models stream content as a list of parts.
             Some(Value::Array(parts)) => {
-                let texts = parts.iter().filter_map(|p| p.get("text")?.as_str());
-                for text in texts {
-                    self.add_text(text, new);
+                for part in parts {
+                    if part.get("type").is_some_and(|kind| kind == "thinking") {
+                        self.reasoning_place = ReasoningPlace::Content;
+                        for thought in read_thinking_part(part) {
+                            self.add_reasoning(thought, new);
+                        }
+                    } else if let Some(text) = part.get("text").and_then(Value::as_str) {
+                        self.add_text(text, new);
+                    }
                 }
             }
             _ => {}
@@ -148,16 +182,24 @@ impl ChatReplyReader {
         Ok(())
     }
 
+    fn add_reasoning(&mut self, thought: &str, new: &mut NewDeltas) {
+        self.reasoning.push_str(thought);
+        new.push((DeltaPart::Thought, thought.to_owned()));
+    }
+
     fn add_text(&mut self, text: &str, new: &mut NewDeltas) {
         self.text.push_str(text);
         new.push((DeltaPart::Text, text.to_owned()));
     }
 
-    fn read_stop_reason(&self, finish: &str) -> StopReason {
+    fn read_stop_reason(&self, finish: Option<&str>) -> StopReason {
         // A refusal wins, because its finish reason is an ordinary `stop`.
         if !self.refusal.is_empty() {
             return StopReason::Refused(self.refusal.clone());
         }
+        let Some(finish) = finish else {
+            return StopReason::Unknown;
+        };
         match finish {
             "content_filter" => StopReason::Refused(finish.to_owned()),
             "length" | "max_tokens" => StopReason::Length,
@@ -190,8 +232,17 @@ impl ChatReplyReader {
         if !self.refusal.is_empty() {
             set("refusal", self.refusal.as_str().into());
         }
-        if !self.reasoning.is_empty() {
-            set(self.reasoning_key, self.reasoning.as_str().into());
+        match self.reasoning_place {
+            _ if self.reasoning.is_empty() => {}
+            ReasoningPlace::Member(key) => set(key, self.reasoning.as_str().into()),
+            // Mistral refuses members that it doesn't know, and expects the thinking where it wrote it.
+            ReasoningPlace::Content => {
+                let thinking = json!({"type": "thinking",
+                    "thinking": [{"type": "text", "text": self.reasoning}]});
+                let text = json!({"type": "text", "text": self.text});
+                let text = (!self.text.is_empty()).then_some(text);
+                set("content", [thinking].into_iter().chain(text).collect());
+            }
         }
         if !self.reasoning_details.is_empty() {
             set("reasoning_details", self.reasoning_details.clone().into());
@@ -224,7 +275,9 @@ impl ReplyReader for ChatReplyReader {
                     Err(in_stream_error(inner.unwrap_or(error)))
                 }
                 Ok(chunk @ Value::Object(_)) => {
-                    self.read_chunk(&chunk, new)?;
+                    self.foreign
+                        .add_event(chunk.get("choices").is_some(), &data);
+                    self.read_chunk(&chunk, false, new)?;
                     Ok(StreamProgress::More)
                 }
                 Err(_) if !complete => Err(truncated_error("it ended inside an event")),
@@ -252,7 +305,7 @@ impl ReplyReader for ChatReplyReader {
                         ));
                     }
                     _ => {
-                        self.stray.get_or_insert(text);
+                        self.foreign.add_line(&text);
                     }
                 }
                 Ok(StreamProgress::More)
@@ -263,31 +316,32 @@ impl ReplyReader for ChatReplyReader {
     fn read_document(&mut self, body: &str, new: &mut NewDeltas) -> Result<(), ProviderError> {
         let reply: Value = match serde_json::from_str(body) {
             Ok(reply @ Value::Object(_)) => reply,
-            Err(error) if error.is_eof() => {
-                return Err(truncated_error("it ended inside its JSON"));
-            }
-            _ => return Err(malformed_error("it is not a chat completion", body)),
+            _ => return Err(unreadable_document_error(NOT_A_COMPLETION, body)),
         };
-        self.read_chunk(&reply, new)?;
+        self.foreign.add_event(reply.get("choices").is_some(), body);
+        self.read_chunk(&reply, true, new)?;
         self.message = find_message(body);
         self.done = true;
         Ok(())
     }
 
     fn finish(self: Box<Self>) -> Result<CompletedReply, ProviderError> {
-        let Some(finish) = &self.finish else {
+        let finish = self.finish.as_deref();
+        // A reply that reached its end mark wasn't cut, even if the server gives no reason.
+        if finish.is_none() && !(self.done && self.has_choice) {
             return Err(unfinished_error(
-                self.stray.as_deref(),
+                &self.foreign,
                 self.chunks,
                 "a finish reason",
+                NOT_A_COMPLETION,
             ));
-        };
+        }
         // Compatible servers often omit `[DONE]`, so only OpenAI's own streams need it.
         if self.strict && !self.done {
             return Err(truncated_error("it ended without [DONE]"));
         }
         // OpenRouter ends a failed reply this way.
-        if finish == "error" {
+        if finish == Some("error") {
             return Err(in_stream_error("the finish reason is `error`".into()));
         }
         let native = match &self.message {
@@ -314,6 +368,18 @@ impl ReplyReader for ChatReplyReader {
 
     fn billed_usage(&self) -> Option<TokenUsage> {
         self.usage
+    }
+}
+
+/// Returns the texts of a thinking part: a list of text parts, or one text.
+pub(super) fn read_thinking_part(part: &Value) -> Vec<&str> {
+    match part.get("thinking") {
+        Some(Value::String(text)) => vec![text],
+        Some(Value::Array(parts)) => {
+            let texts = parts.iter().filter_map(|part| part.get("text")?.as_str());
+            texts.collect()
+        }
+        _ => Vec::new(),
     }
 }
 

@@ -280,3 +280,21 @@ fn six_rounds_go_back_byte_for_byte_with_broken_arguments_in_canonical_form() {
         assert_eq!(sent["messages"][3 + 2 * n]["content"], format!("page {n}"));
     }
 }
+
+/// In the words of real servers.
+#[test]
+fn refused_setting_is_found_in_each_servers_words() {
+    let refused = |body: &str| {
+        let message = super::super::server_error::parse_error_body(body).message;
+        super::super::server_error::find_refused_setting(&OMITTABLE_SETTINGS, &message)
+            .map(|setting| setting.setting)
+    };
+    let deepseek = r#"{"error":{"message":"This response_format type is unavailable now","type":"invalid_request_error","param":null,"code":"invalid_request_error"}}"#;
+    assert_eq!(refused(deepseek), Some("structured output"));
+    let unprocessable = r#"{"error":{"message":"Failed to deserialize the JSON body into the target type: response_format: response_format.type `json_schema` is unavailable now at line 1 column 3519","type":"invalid_request_error","param":null,"code":"invalid_request_error"}}"#;
+    assert_eq!(refused(unprocessable), Some("structured output"));
+    let moonshot = r#"{"error":{"message":"tool_choice 'specified' is incompatible with thinking enabled","type":"invalid_request_error"}}"#;
+    assert_eq!(refused(moonshot), Some("tool_choice"));
+    let overloaded = r#"{"error":{"message":"The model is temporarily unavailable"}}"#;
+    assert_eq!(refused(overloaded), None);
+}

@@ -29,7 +29,7 @@ pub(super) struct OutputItem {
     index: Option<u64>,
     id: String,
     pub(super) kind: OutputItemKind,
-    /// The text of a message or the arguments of a call so far.
+    /// The text of a message, the arguments of a call, or the streamed reasoning so far.
     pub(super) text: String,
     /// `true` for a message that isn't the answer.
     pub(super) commentary: bool,
@@ -102,6 +102,12 @@ impl OutputItems {
             None => self.begin(place)?,
         };
         Ok(&mut self.all[at])
+    }
+
+    /// Returns the item that an event refers to; `None` if it didn't begin.
+    pub(super) fn find_mut(&mut self, place: ItemRef<'_>) -> Option<&mut OutputItem> {
+        let at = self.find(place)?;
+        self.all.get_mut(at)
     }
 
     /// Begins an item. If it began already, the event only repeats it.

@@ -16,13 +16,16 @@ use serde_json::value::RawValue;
 
 use super::super::client::{
     NewDeltas, ReplyReader, StreamProgress, in_stream_error, malformed_error, truncated_error,
-    unfinished_error, usage_or_one_call,
+    unfinished_error, unreadable_document_error, usage_or_one_call, wrong_protocol_error,
 };
+use super::super::foreign_text::ForeignText;
 use super::super::sse::SseFrame;
 use super::super::{CompletedReply, ProviderError};
 use super::output_items::{ItemRef, OutputItemKind, OutputItems, str_member};
 use crate::event::DeltaPart;
 use crate::model::{ModelReply, StopReason, TokenUsage, TurnIx};
+
+const NOT_A_RESPONSE: &str = "it is not a response";
 
 /// The state of one reply.
 #[derive(Debug)]
@@ -33,6 +36,8 @@ pub(super) struct ResponsesReplyReader {
     reasoning: String,
     /// `true` after the end of a paragraph of reasoning.
     paragraph_ended: bool,
+    /// `true` if a piece of reasoning named no item that began.
+    has_unplaced_reasoning: bool,
     refusal: String,
     /// `true` if an item reports that it is incomplete.
     unfinished: bool,
@@ -40,8 +45,8 @@ pub(super) struct ResponsesReplyReader {
     end: Option<ResponsesEnd>,
     usage: Option<TokenUsage>,
     events: usize,
-    /// The first line outside SSE, to explain a reply without events.
-    stray: Option<String>,
+    /// The text that explains a reply without events of this protocol.
+    foreign: ForeignText,
 }
 
 #[derive(Debug, PartialEq)]
@@ -73,12 +78,13 @@ impl ResponsesReplyReader {
             items: OutputItems::new(turn),
             reasoning: String::new(),
             paragraph_ended: false,
+            has_unplaced_reasoning: false,
             refusal: String::new(),
             unfinished: false,
             end: None,
             usage: None,
             events: 0,
-            stray: None,
+            foreign: ForeignText::default(),
         }
     }
 
@@ -94,6 +100,7 @@ impl ResponsesReplyReader {
             "" => name,
             kind => kind,
         };
+        self.foreign.add_event(kind.starts_with("response."), data);
         match kind {
             "error" => return Err(in_stream_error(find_error(event))),
             other if !other.starts_with("response.") && !event["error"].is_null() => {
@@ -124,7 +131,14 @@ impl ResponsesReplyReader {
             "response.refusal.delta" => self.refusal.push_str(str_member(event, "delta")),
             "response.reasoning_summary_part.added" => self.paragraph_ended = true,
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
-                self.add_reasoning(str_member(event, "delta"), new);
+                let piece = str_member(event, "delta");
+                let place = ItemRef::from_part_event(event, "reasoning");
+                match self.items.find_mut(place) {
+                    Some(slot) => slot.text.push_str(piece),
+                    // Its item is unknown, so any item's summary may repeat it.
+                    None => self.has_unplaced_reasoning = true,
+                }
+                self.add_reasoning(piece, new);
             }
             "response.completed"
             | "response.incomplete"
@@ -216,7 +230,10 @@ impl ResponsesReplyReader {
         match kind {
             OutputItemKind::Message => {
                 let (text, refusal) = read_message_content(item);
+                let is_new = slot.text.is_empty();
                 let (rest, commentary) = (slot.find_missing_text(&text)?, slot.commentary);
+                // Commentary that comes whole is a paragraph of its own, too.
+                self.paragraph_ended |= commentary && is_new;
                 self.emit_delta(kind, commentary, &rest, new);
                 // The refusal may have arrived in deltas already.
                 if !refusal.is_empty() && !self.refusal.ends_with(&refusal) {
@@ -235,8 +252,8 @@ impl ResponsesReplyReader {
                 self.emit_delta(kind, false, &rest, new);
             }
             OutputItemKind::Reasoning => {
-                // The summary repeats the deltas; it counts only if there were none.
-                if self.reasoning.is_empty() {
+                // The summary repeats the item's deltas; it counts only if there were none.
+                if slot.text.is_empty() && !self.has_unplaced_reasoning {
                     for text in read_reasoning_summary(item) {
                         self.paragraph_ended = true;
                         self.add_reasoning(text, new);
@@ -398,7 +415,7 @@ impl ReplyReader for ResponsesReplyReader {
                         ));
                     }
                     _ => {
-                        self.stray.get_or_insert(text);
+                        self.foreign.add_line(&text);
                     }
                 }
                 Ok(StreamProgress::More)
@@ -409,19 +426,16 @@ impl ReplyReader for ResponsesReplyReader {
     fn read_document(&mut self, body: &str, new: &mut NewDeltas) -> Result<(), ProviderError> {
         let response: Value = match serde_json::from_str(body) {
             Ok(response @ Value::Object(_)) => response,
-            Err(error) if error.is_eof() => {
-                return Err(truncated_error("it ended inside its JSON"));
-            }
-            _ => return Err(malformed_error("it is not a response", body)),
+            _ => return Err(unreadable_document_error(NOT_A_RESPONSE, body)),
         };
         if let Some(error) = response.get("error").filter(|e| !e.is_null()) {
             return Err(in_stream_error(error.clone()));
         }
         if !Self::is_response(&response) {
-            return Err(malformed_error("it is not a response", body));
+            return Err(wrong_protocol_error(NOT_A_RESPONSE, body));
         }
-        let native: RawResponsesEvent<'_> = serde_json::from_str(body)
-            .map_err(|_| malformed_error("it is not a response", body))?;
+        let native: RawResponsesEvent<'_> =
+            serde_json::from_str(body).map_err(|_| malformed_error(NOT_A_RESPONSE, body))?;
         let says = match str_member(&response, "status") {
             "" => "completed",
             status => status,
@@ -432,9 +446,10 @@ impl ReplyReader for ResponsesReplyReader {
     fn finish(mut self: Box<Self>) -> Result<CompletedReply, ProviderError> {
         let Some(end) = self.end.take() else {
             return Err(unfinished_error(
-                self.stray.as_deref(),
+                &self.foreign,
                 self.events,
                 "its last event",
+                NOT_A_RESPONSE,
             ));
         };
         self.items.assign_order_and_ids();

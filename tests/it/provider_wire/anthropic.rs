@@ -258,7 +258,7 @@ async fn errors_of_both_layouts_are_retried_by_status() {
         ),
         (
             Reply::status(500).body(openai),
-            2,
+            4,
             "server_error: 'messages' is required",
         ),
         (

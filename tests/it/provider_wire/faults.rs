@@ -1,19 +1,20 @@
 //! Each fault of a reply is its own error, and none is a reply.
 
 use dicta::clock::Clock as _;
-use dicta::event::TurnFact;
-use dicta::model::{Millis, ProviderKind, TokenUsage};
+use dicta::event::{DeltaPart, TurnFact};
+use dicta::model::{Millis, ProviderKind, StopReason, TokenUsage};
 use dicta::provider::{self, ProviderError};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::harness::{ALL, ProviderHarness, failures, turn_fact};
-use crate::support::wire::{Pause, Reply, WireServer};
+use super::harness::{ALL, ProviderHarness, deltas, failures, kind, turn_fact};
+use crate::support::wire::{Dialect, Pause, Reply, WireServer};
 
 /// What a fault must become.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Fault {
     Cut,
     Malformed,
+    WrongProtocol,
     InStream,
     Status(u16),
 }
@@ -22,6 +23,7 @@ fn fault_of(error: &ProviderError) -> Fault {
     match error {
         ProviderError::Cut { .. } => Fault::Cut,
         ProviderError::Malformed(_) => Fault::Malformed,
+        ProviderError::WrongProtocol(_) => Fault::WrongProtocol,
         ProviderError::InStream { .. } => Fault::InStream,
         ProviderError::Status { status, .. } => Fault::Status(*status),
         other => panic!("not a fault of a reply: {other:?}"),
@@ -41,7 +43,11 @@ async fn each_broken_reply_has_its_own_error() {
         ),
         ("ended inside an event", verdict().end_at(200), Fault::Cut),
         ("empty", verdict().end_at(0), Fault::Cut),
-        ("no finish reason", verdict().finish(""), Fault::Cut),
+        (
+            "no finish reason",
+            verdict().finish("").no_done(),
+            Fault::Cut,
+        ),
         (
             "half an object",
             verdict().then_malformed(),
@@ -60,7 +66,17 @@ async fn each_broken_reply_has_its_own_error() {
         (
             "200 with a page",
             Reply::raw("<html>hello</html>\n"),
-            Fault::Malformed,
+            Fault::WrongProtocol,
+        ),
+        (
+            "200 with events of another protocol",
+            Reply::raw("data: {\"method\": \"POST\"}\n\ndata: [DONE]\n\n"),
+            Fault::WrongProtocol,
+        ),
+        (
+            "compressed",
+            verdict().header("content-encoding", "gzip"),
+            Fault::WrongProtocol,
         ),
         ("400", Reply::status(400), Fault::Status(400)),
         ("401", Reply::status(401), Fault::Status(401)),
@@ -98,7 +114,12 @@ async fn each_broken_reply_has_its_own_error() {
     for (what, reply, expected) in [
         ("cut", verdict().cut_at(60), Fault::Cut),
         ("ended early", verdict().end_at(60), Fault::Cut),
-        ("a page", Reply::raw("<html>"), Fault::Malformed),
+        ("a page", Reply::raw("<html>"), Fault::WrongProtocol),
+        (
+            "JSON of another kind",
+            Reply::raw(r#"{"method": "POST"}"#),
+            Fault::WrongProtocol,
+        ),
         (
             "an error",
             Reply::raw(r#"{"error":"boom"}"#),
@@ -120,6 +141,108 @@ async fn each_broken_reply_has_its_own_error() {
             assert_eq!(fault_of(&error), expected, "{kind:?}: {what}: {error}");
         }
     }
+}
+
+#[tokio::test]
+async fn reply_of_another_protocol_is_not_retried() {
+    let page = "<!DOCTYPE html>\n<html><head><title>Sign in</title></head>\n<body>Sign in to go on</body></html>\n";
+    for dialect in ALL {
+        for (reply, words) in [
+            (
+                Reply::raw(page),
+                "it holds no events: a web page: Sign in Sign in to go on",
+            ),
+            (
+                Reply::raw("data: {\"method\": \"POST\"}\n\n"),
+                r#"{"method": "POST"}"#,
+            ),
+            (
+                Reply::text("x").header("content-encoding", "br"),
+                "compressed (br)",
+            ),
+        ] {
+            let mut harness = ProviderHarness::of(dialect, vec![reply, Reply::text("ok")]);
+            let (result, _, waits) = harness.call().await;
+            let error = result.expect_err("another protocol").to_string();
+            assert!(error.contains(words), "{dialect:?}: {error}");
+            assert_eq!(waits, Vec::<u64>::new(), "{dialect:?}: {error}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn complete_reply_without_a_finish_reason_is_read() {
+    let reply = || {
+        Reply::text("fine")
+            .and_call("f", json!({"n": 1}))
+            .finish("")
+    };
+    for (dialect, stream) in [
+        (Dialect::Openai, true),
+        (Dialect::Openai, false),
+        (Dialect::Anthropic, true),
+        (Dialect::Anthropic, false),
+        (Dialect::Gemini, false),
+    ] {
+        let server = WireServer::scripted(dialect, vec![reply()]);
+        let harness = ProviderHarness::with(server, kind(dialect), |config| config.stream = stream);
+        let read = harness.send().await.expect("a complete reply").reply;
+        assert_eq!(read.stop, StopReason::Unknown, "{dialect:?}, {stream}");
+        assert_eq!((read.text.as_str(), read.calls.len()), ("fine", 1));
+    }
+    // Without an end mark, a stream without a reason was cut.
+    for dialect in ALL {
+        let harness = ProviderHarness::of(dialect, vec![reply().no_done()]);
+        let error = harness.send().await.expect_err("no end");
+        assert_eq!(fault_of(&error), Fault::Cut, "{dialect:?}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn surrogate_pairs_cut_between_chunks_are_joined() {
+    let arguments = json!({"query": "a🚀🚀b"});
+    for dialect in ALL {
+        for units in 1..=5 {
+            let reply = Reply::text("é🚀🚀 done 😀")
+                .thinking("hm🚀")
+                .and_call("f", arguments.clone())
+                .cut_pairs(units);
+            let mut harness = ProviderHarness::of(dialect, vec![reply]);
+            let (result, facts, _) = harness.call().await;
+            let (attempt, finished) = result.expect("a reply");
+            assert_eq!(attempt, 1, "{dialect:?} by {units}");
+            let read = &finished.reply;
+            assert_eq!(
+                (read.text.as_str(), read.thought.as_str()),
+                ("é🚀🚀 done 😀", "hm🚀"),
+                "{dialect:?} by {units}"
+            );
+            let sent: Value = serde_json::from_str(&read.calls[0].raw).expect("JSON");
+            assert_eq!(sent, arguments, "{dialect:?} by {units}");
+            assert_eq!(deltas(&facts, 1, DeltaPart::Text), read.text);
+            let native: Vec<&str> = finished.native.iter().map(|item| item.get()).collect();
+            assert!(!native.concat().contains('\u{fffd}'), "{native:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn lone_half_of_a_surrogate_pair_is_replaced() {
+    // The wire kit writes this character as the escape of a half.
+    let reply = || Reply::text("a\u{E03D}b").cut_pairs(100);
+    for dialect in ALL {
+        for stream in [true, false] {
+            let server = WireServer::scripted(dialect, vec![reply()]);
+            let harness =
+                ProviderHarness::with(server, kind(dialect), |config| config.stream = stream);
+            let read = harness.send().await.expect("a reply").reply;
+            assert_eq!(read.text, "a\u{fffd}b", "{dialect:?}, {stream}");
+        }
+    }
+    let body = r#"{"error":{"message":"bad \ud83d text"}}"#;
+    let harness = ProviderHarness::openai(vec![Reply::status(400).body(body)]);
+    let error = harness.send().await.expect_err("refused").to_string();
+    assert!(error.ends_with(": bad \u{fffd} text"), "{error}");
 }
 
 #[tokio::test]

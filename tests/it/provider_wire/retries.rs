@@ -1,11 +1,11 @@
 //! What is tried again, when, and what the log says of it.
 
-use dicta::event::{DeltaPart, HttpExchange, TurnFact};
+use dicta::event::{DeltaPart, EventKind, HttpExchange, TurnFact};
 use dicta::model::ProviderKind;
 use dicta::provider::ProviderError;
 use serde_json::json;
 
-use super::harness::{KEY, ProviderHarness, deltas, failures};
+use super::harness::{ALL, KEY, ProviderHarness, deltas, failures, kind};
 use crate::support::wire::{Reply, WireServer};
 
 #[tokio::test]
@@ -108,22 +108,19 @@ async fn max_attempts_of_the_judge_applies() {
 }
 
 #[tokio::test]
-async fn local_server_with_two_500s_is_not_retried() {
-    let error_body =
-        r#"{"error":{"code":500,"message":"'messages' is required","type":"server_error"}}"#;
-    let mut harness = ProviderHarness::openai(
-        (0..4)
-            .map(|_| Reply::status(500).body(error_body))
-            .collect(),
-    );
+async fn local_server_with_equal_500s_gets_every_attempt() {
+    // A gateway on this machine, such as LiteLLM, repeats the errors of a distant server.
+    let failed =
+        || Reply::status(500).body(r#"{"error":{"code":500,"message":"upstream failed"}}"#);
+    let mut harness =
+        ProviderHarness::openai(vec![failed(), failed(), failed(), Reply::text("ok")]);
     let (result, _, waits) = harness.call().await;
-    let error = result.expect_err("a mistake of ours").to_string();
-    assert!(
-        error.contains("the server sent the same error twice, so a retry can't help"),
-        "{error}"
-    );
-    assert_eq!((harness.server.requests().len(), waits.len()), (2, 1));
-    // It may name a setting, where others answer 400.
+    assert_eq!(result.expect("the last attempt").0, 4);
+    assert_eq!(waits.len(), 3);
+}
+
+#[tokio::test]
+async fn local_server_that_refuses_a_setting_with_500_is_asked_without_it() {
     let refused =
         r#"{"error":{"code":500,"message":"Unsupported param: seed","type":"server_error"}}"#;
     let server = WireServer::openai(vec![Reply::status(500).body(refused), Reply::text("ok")]);
@@ -138,6 +135,97 @@ async fn local_server_with_two_500s_is_not_retried() {
         "that attempt does not count"
     );
     assert_eq!(waits, [0]);
+}
+
+#[tokio::test]
+async fn absurd_delay_is_stated_without_its_number() {
+    for absurd in ["99999999999999999999", "1e300"] {
+        let refused = Reply::status(429).header("retry-after", absurd);
+        let mut harness = ProviderHarness::openai(vec![refused]);
+        let (result, _, waits) = harness.call().await;
+        let error = result.expect_err("limited").to_string();
+        assert!(
+            error.contains("the server asks to wait more than a year, longer than a call waits"),
+            "{error}"
+        );
+        assert_eq!(waits, Vec::<u64>::new());
+    }
+}
+
+/// Sends, and returns the notes as well.
+async fn send_noting(
+    harness: &mut ProviderHarness,
+) -> (Result<String, ProviderError>, Vec<String>) {
+    let sent = harness.send().await.map(|finished| finished.reply.text);
+    let mut notes = Vec::new();
+    while let Ok(envelope) = harness.facts.try_recv() {
+        if let EventKind::Note { text, .. } = envelope.kind {
+            notes.push(text);
+        }
+    }
+    (sent, notes)
+}
+
+#[tokio::test]
+async fn request_on_a_closed_reused_connection_is_sent_again_at_once() {
+    for dialect in ALL {
+        for stream in [true, false] {
+            let replies = vec![Reply::text("one").then_close_with(""), Reply::text("two")];
+            let server = WireServer::scripted(dialect, replies);
+            let mut harness =
+                ProviderHarness::with(server, kind(dialect), |config| config.stream = stream);
+            let (first, notes) = send_noting(&mut harness).await;
+            assert_eq!(first.expect("a reply"), "one");
+            assert_eq!(notes, Vec::<String>::new());
+            let (second, notes) = send_noting(&mut harness).await;
+            assert_eq!(second.expect("a reply"), "two", "{dialect:?}, {stream}");
+            assert_eq!(
+                notes,
+                [
+                    "the server had closed the reused connection; the request was sent again on a new one"
+                ]
+            );
+            let requests = harness.server.requests();
+            assert_eq!(requests.len(), 2);
+            assert_eq!(requests[0].body, requests[1].body);
+        }
+    }
+}
+
+#[tokio::test]
+async fn request_is_not_sent_again_after_a_byte_or_on_a_new_connection() {
+    // The server began its answer: the request may be billed.
+    for bytes in [
+        "H",
+        "HTTP/1.1 200 OK\r\n",
+        "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n",
+    ] {
+        let replies = vec![
+            Reply::text("one").then_close_with(bytes),
+            Reply::text("two"),
+        ];
+        let mut harness = ProviderHarness::openai(replies);
+        assert_eq!(send_noting(&mut harness).await.0.expect("a reply"), "one");
+        let (second, notes) = send_noting(&mut harness).await;
+        second.expect_err("it broke");
+        assert_eq!(
+            (harness.server.requests().len(), notes.len()),
+            (1, 0),
+            "{bytes:?}"
+        );
+    }
+    // A new connection that ends without a byte is a failed attempt.
+    let mut harness = ProviderHarness::openai(vec![Reply::nothing(), Reply::text("ok")]);
+    let (result, facts, waits) = harness.call().await;
+    assert_eq!(result.expect("the second attempt").0, 2);
+    assert_eq!((failures(&facts).len(), waits.len()), (1, 1));
+    // The second connection is closed as well: one attempt, two requests.
+    let replies = vec![Reply::text("one").then_close_with(""), Reply::nothing()];
+    let mut harness = ProviderHarness::openai(replies);
+    assert!(send_noting(&mut harness).await.0.is_ok());
+    let (second, _) = send_noting(&mut harness).await;
+    assert!(matches!(second, Err(ProviderError::Connect { .. })));
+    assert_eq!(harness.server.requests().len(), 2);
 }
 
 #[tokio::test]

@@ -31,6 +31,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{oneshot, watch};
 
@@ -280,6 +281,11 @@ async fn serve(mut stream: TcpStream, shared: &Shared) -> std::io::Result<()> {
             (shared.script)(&request)
         };
         if !http::write_reply(&mut stream, &request, &reply).await? {
+            return Ok(());
+        }
+        if let Some(last_words) = &reply.last_words {
+            let _unrecorded = http::read_request(&mut stream, &mut buffer).await?;
+            stream.write_all(last_words.as_bytes()).await?;
             return Ok(());
         }
     }

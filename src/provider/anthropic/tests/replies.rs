@@ -205,7 +205,6 @@ fn each_finish_reason_maps_to_its_stop_reason() {
             waited: crate::model::Millis(0),
             time_left: None,
             server_advice: None,
-            is_same_error: false,
             jitter: 1.0,
         });
     assert_eq!(next, crate::provider::retry::RetryAction::Stop);
@@ -338,12 +337,22 @@ fn faulty_reply_is_an_error() {
     let stop = event(&json!({"type": "message_stop"}));
     assert!(is_cut(failed("")));
     assert!(is_cut(with("")));
-    assert!(is_cut(with(&stop)), "no stop reason");
+    let unexplained = finished(&[start(), says("x"), stop.clone()].concat());
+    assert_eq!(unexplained.reply.stop, StopReason::Unknown);
+    assert!(is_cut(failed(&[start(), stop.clone()].concat())), "nothing");
     assert!(is_cut(with(&end("end_turn").replace(&stop, ""))));
     assert!(is_cut(with("data: {\"type\":\"message_del")));
     assert!(is_malformed(with("data: {\"type\":\"message_del\n\n")));
     assert!(is_malformed(with("data: 7\n\n")));
-    assert!(is_malformed(failed("<html>\n")));
+    assert!(matches!(
+        failed("<html>\n"),
+        ProviderError::WrongProtocol(_)
+    ));
+    let foreign = failed("data: {\"method\": \"POST\"}\n\n");
+    assert!(
+        matches!(foreign, ProviderError::WrongProtocol(_)),
+        "{foreign}"
+    );
     assert!(is_malformed(with(&block(
         1,
         &json!({"type": "tool_use", "id": "a"})

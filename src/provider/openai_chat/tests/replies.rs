@@ -255,11 +255,9 @@ fn faulty_reply_is_an_error() {
     let is_malformed = |error: ProviderError| matches!(error, ProviderError::Malformed(_));
     assert!(is_cut(failed("")));
     assert!(is_cut(with("")));
-    assert!(is_cut(with("data: [DONE]\n\n")), "an end without a reason");
     assert!(is_cut(with("data: {\"choices\":[{\"del")));
     assert!(is_malformed(with("data: {\"choices\":[{\"del\n\n")));
     assert!(is_malformed(with("data: 7\n\n")));
-    assert!(is_malformed(failed("<html>\nNot here\n</html>\n")));
     for (tail, retryable) in [
         (
             "data: {\"error\":{\"message\":\"boom\",\"code\":503}}\n\n",
@@ -297,12 +295,6 @@ fn a_whole_reply_is_read_and_goes_back_as_received() {
     let whole_reply = format!(
         r#"{{"choices":[{{"index":0,"message":{message},"finish_reason":"stop"}}],"usage":{{"prompt_tokens":1,"completion_tokens":2}}}}"#
     );
-    let read_whole = |body: &str| {
-        let mut reader = reader();
-        let mut new = NewDeltas::new();
-        reader.read_document(body, &mut new)?;
-        reader.finish()
-    };
     let finished = read_whole(&whole_reply).expect("a reply");
     assert_eq!(finished.reply.text, "hi");
     assert_eq!(finished.native[0].get(), message);
@@ -313,13 +305,133 @@ fn a_whole_reply_is_read_and_goes_back_as_received() {
         "<html>",
         "",
         r#"{"choices":[]}"#,
-        &whole_reply.replace(r#""stop""#, "null"),
     ] {
         assert!(read_whole(bad).is_err(), "{bad}");
     }
     let ignored_stream = crate::provider::testing::read(reader(), &[whole_reply.as_bytes(), b"\n"]);
     let (finished, _) = ignored_stream.expect("a server may ignore that a stream was asked for");
     assert_eq!(finished.native[0].get(), message);
+}
+
+fn read_whole(body: &str) -> Result<CompletedReply, ProviderError> {
+    let (mut reader, mut new) = (reader(), NewDeltas::new());
+    reader.read_document(body, &mut new)?;
+    let finished = reader.finish()?;
+    assert_deltas_make(&finished.reply, &new);
+    Ok(finished)
+}
+
+/// As Perplexity sends a whole reply, and a chunk.
+#[test]
+fn message_wins_in_a_whole_reply_and_delta_in_a_stream() {
+    let whole_reply = r#"{"id":"97c4","model":"sonar","created":1760000000,"usage":{"prompt_tokens":5,"completion_tokens":3,"total_tokens":8,"search_context_size":"low"},"citations":["https://a.example"],"object":"chat.completion","choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":"Paris."},"delta":{"role":"assistant","content":""}}]}"#;
+    let read = read_whole(whole_reply).expect("a reply");
+    assert_eq!(read.reply.text, "Paris.");
+    assert_eq!(
+        read.native[0].get(),
+        r#"{"role":"assistant","content":"Paris."}"#
+    );
+    let chunk = |delta: &str, so_far: &str, finish: &str| {
+        let choice = json!({"index": 0, "message": {"role": "assistant", "content": so_far},
+            "delta": {"role": "assistant", "content": delta}, "finish_reason": finish});
+        format!("data: {}\n\n", json!({"choices": [choice]}))
+    };
+    let stream = [
+        chunk("Par", "Par", ""),
+        chunk("is.", "Paris.", ""),
+        chunk("", "Paris.", "stop"),
+    ];
+    assert_eq!(finished(&stream.concat()).reply.text, "Paris.");
+}
+
+/// As Snowflake Cortex sends a whole reply, and a stream.
+#[test]
+fn complete_reply_without_a_reason_is_read() {
+    let whole_reply = |reason: &str| {
+        format!(
+            r#"{{"id":"c6ad","model":"claude-sonnet-4-5","choices":[{{{reason}"message":{{"role":"assistant","content":"hi"}}}}],"usage":{{"prompt_tokens":9,"completion_tokens":4,"total_tokens":13}}}}"#
+        )
+    };
+    for reason in ["", "\"finish_reason\":\"\",", "\"finish_reason\":null,"] {
+        let read = read_whole(&whole_reply(reason)).expect("a reply");
+        assert_eq!(
+            (read.reply.text.as_str(), read.reply.stop),
+            ("hi", StopReason::Unknown)
+        );
+    }
+    let text = "data: {\"id\":\"c6ad\",\"choices\":[{\"delta\":{\"content\":\"hi\",\"type\":\"text\"}}],\"usage\":{}}\n\n";
+    let usage = "data: {\"id\":\"c6ad\",\"choices\":[{\"delta\":{}}],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":4}}\n\n";
+    let read = finished(&format!("{text}{usage}data: [DONE]\n\n"));
+    assert_eq!(
+        (read.reply.text.as_str(), read.reply.stop),
+        ("hi", StopReason::Unknown)
+    );
+    assert_eq!(read.usage.output, Some(4));
+    let cut = failed(&format!("{text}{usage}"));
+    assert!(matches!(cut, ProviderError::Cut { .. }), "{cut}");
+    for empty in [r#"{"choices":[]}"#, r#"{"choices":null}"#] {
+        assert!(read_whole(empty).is_err(), "{empty}");
+    }
+}
+
+#[test]
+fn reply_of_another_protocol_has_its_own_error() {
+    let foreign = |error: ProviderError| match error {
+        ProviderError::WrongProtocol(why) => why,
+        other => panic!("{other:?}"),
+    };
+    let whole = |body: &str| foreign(read_whole(body).expect_err("no reply"));
+    let echo = r#"{"method": "POST", "path": "/"}"#;
+    let expected = format!("it is not a chat completion: `{echo}`");
+    assert_eq!(whole(echo), expected);
+    let streamed = format!("data: {echo}\n\ndata: [DONE]\n\n");
+    assert_eq!(foreign(failed(&streamed)), expected);
+    assert_eq!(whole("[1]"), "it is not a chat completion: `[1]`");
+    assert_eq!(
+        whole("<h1>Hello</h1>"),
+        "it is not a chat completion: a web page: Hello"
+    );
+    assert_eq!(
+        foreign(failed("<html>\nNot here\n</html>\n")),
+        "it holds no events: a web page: Not here"
+    );
+    let broken = read_whole(r#"{"choices": [}"#).expect_err("no reply");
+    assert!(
+        matches!(broken, ProviderError::Malformed(_)),
+        "a fault in transmission: {broken}"
+    );
+}
+
+/// As Mistral's magistral sends it.
+#[test]
+fn thinking_parts_of_the_content_are_the_thought() {
+    let thinking = r#"{"type":"thinking","thinking":[{"type":"text","text":"hm é"}]}"#;
+    let message =
+        format!(r#"{{"role":"assistant","content":[{thinking},{{"type":"text","text":"hi"}}]}}"#);
+    let body =
+        format!(r#"{{"choices":[{{"index":0,"message":{message},"finish_reason":"stop"}}]}}"#);
+    let read = read_whole(&body).expect("a reply");
+    assert_eq!(
+        (read.reply.text.as_str(), read.reply.thought.as_str()),
+        ("hi", "hm é")
+    );
+    assert_eq!(read.native[0].get(), message);
+    let stream = [
+        delta(r#"{"content":[{"type":"thinking","thinking":[{"type":"text","text":"hm "}]}]}"#),
+        delta(r#"{"content":[{"type":"thinking","thinking":[{"type":"text","text":"é"}]}]}"#),
+        delta(r#"{"content":"hi"}"#),
+        end("stop"),
+    ];
+    let read = finished(&stream.concat());
+    assert_eq!(
+        (read.reply.text.as_str(), read.reply.thought.as_str()),
+        ("hi", "hm é")
+    );
+    assert_eq!(
+        read.native[0].get(),
+        message,
+        "Mistral refuses other members"
+    );
 }
 
 #[test]

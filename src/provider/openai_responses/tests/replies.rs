@@ -365,3 +365,55 @@ fn ids_may_be_absent_or_repeated() {
             .any(|(part, _)| matches!(part, DeltaPart::Args(ix) if ix.0 == 1))
     );
 }
+
+#[test]
+fn each_reasoning_items_summary_is_shown_once() {
+    let reasoning = |id: &str, text: &str| {
+        format!(
+            r#"{{"id":"{id}","type":"reasoning","summary":[{{"type":"summary_text","text":"{text}"}}]}}"#
+        )
+    };
+    let commentary = r#"{"id":"m_1","type":"message","role":"assistant","phase":"commentary","content":[{"type":"output_text","text":"I look it up."}]}"#;
+    let (first, second) = (reasoning("rs_1", "one"), reasoning("rs_2", "two"));
+    let whole_items = stream(&[
+        &done(0, &first),
+        &done(1, commentary),
+        &done(2, &second),
+        &done(3, TEXT),
+        END,
+    ]);
+    let thought = finished(&whole_items).reply.thought;
+    assert!(
+        thought.starts_with("one") && thought.ends_with("\n\ntwo"),
+        "{thought}"
+    );
+    assert!(thought.contains("I look it up."), "{thought}");
+    let (mut whole_reply, mut new) = (reader(), NewDeltas::new());
+    let body = format!(
+        r#"{{"object":"response","status":"completed","output":[{first},{commentary},{second},{TEXT}]}}"#
+    );
+    whole_reply
+        .read_document(&body, &mut new)
+        .expect("a response");
+    let read = whole_reply.finish().expect("a reply");
+    assert_eq!(read.reply.thought, thought);
+    // The first summary comes in pieces, the second one whole.
+    let mixed = stream(&[
+        r#"{"type":"response.output_item.added","output_index":0,"item":{"id":"rs_1","type":"reasoning","summary":[]}}"#,
+        r#"{"type":"response.reasoning_summary_text.delta","item_id":"rs_1","output_index":0,"delta":"one"}"#,
+        &done(0, &first),
+        &done(1, &second),
+        &done(2, TEXT),
+        END,
+    ]);
+    assert_eq!(finished(&mixed).reply.thought, "one\n\ntwo");
+}
+
+#[test]
+fn events_of_another_protocol_have_their_own_error() {
+    let foreign = failed("data: {\"method\": \"POST\"}\n\n");
+    assert!(
+        matches!(foreign, ProviderError::WrongProtocol(_)),
+        "{foreign}"
+    );
+}

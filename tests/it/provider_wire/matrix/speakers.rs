@@ -36,8 +36,8 @@ pub(super) const SPEAKERS: &[Speaker] = &[
                 "judge_error",
             ),
             (
-                "an end without a reason",
-                "data: {\"choices\":[{\"delta\":{\"content\":\"{\\\"passed\\\":true,\\\"score\\\":1}\"}}]}\n\ndata: [DONE]\n\n",
+                "an end without a reason and a mark",
+                "data: {\"choices\":[{\"delta\":{\"content\":\"{\\\"passed\\\":true,\\\"score\\\":1}\"}}]}\n\n",
                 "truncated",
             ),
             (
@@ -137,8 +137,8 @@ const ANTHROPIC_OWN: &[Own] = &[
         "truncated",
     ),
     (
-        "an end without a reason",
-        "data: {\"type\":\"message_start\",\"message\":{}}\n\ndata: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"{\\\"passed\\\":true,\\\"score\\\":1}\"}}\n\ndata: {\"type\":\"content_block_stop\",\"index\":0}\n\ndata: {\"type\":\"message_stop\"}\n\n",
+        "an end without a reason and a mark",
+        "data: {\"type\":\"message_start\",\"message\":{}}\n\ndata: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"{\\\"passed\\\":true,\\\"score\\\":1}\"}}\n\ndata: {\"type\":\"content_block_stop\",\"index\":0}\n\n",
         "truncated",
     ),
     (

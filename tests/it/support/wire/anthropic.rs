@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::render::{split, split_at};
+use super::render::split_at;
 use super::{Reply, Request};
 
 fn event(value: &Value) -> String {
@@ -80,7 +80,7 @@ pub(super) fn stream(request: &Request, reply: &Reply) -> Vec<String> {
             at,
             &json!({"type": "thinking", "thinking": "", "signature": ""}),
         ));
-        for thought in split(&reply.thought, reply.piece_len) {
+        for thought in reply.split(&reply.thought) {
             out.push(delta(
                 at,
                 &json!({"type": "thinking_delta", "thinking": thought}),
@@ -97,7 +97,7 @@ pub(super) fn stream(request: &Request, reply: &Reply) -> Vec<String> {
     }
     if !reply.text.is_empty() {
         out.push(start(at, &json!({"type": "text", "text": ""})));
-        for text in split(&reply.text, reply.piece_len) {
+        for text in reply.split(&reply.text) {
             out.push(delta(at, &json!({"type": "text_delta", "text": text})));
         }
         out.push(stop(at));
@@ -108,7 +108,7 @@ pub(super) fn stream(request: &Request, reply: &Reply) -> Vec<String> {
             json!({"type": "tool_use", "id": id(request, nth), "name": call.name, "input": {}});
         out.push(start(at, &block));
         let pieces = if call.split_at.is_empty() {
-            split(&call.arguments, reply.piece_len)
+            reply.split(&call.arguments)
         } else {
             split_at(&call.arguments, &call.split_at)
         };

@@ -85,6 +85,9 @@ pub(super) async fn write_reply(
     request: &Request,
     reply: &Reply,
 ) -> std::io::Result<bool> {
+    if reply.silent {
+        return Ok(false);
+    }
     let streamed = reply.status == 200 && request.wants_stream();
     let pieces = match &reply.content {
         ReplyContent::Raw(body) => vec![body.clone()],
@@ -93,7 +96,10 @@ pub(super) async fn write_reply(
             render::pieces(request, &as_turn(request, reply, verdict))
         }
     };
-    let mut pieces: Vec<Vec<u8>> = pieces.into_iter().map(String::into_bytes).collect();
+    let mut pieces: Vec<Vec<u8>> = pieces
+        .into_iter()
+        .map(|piece| reply.escape_halves(piece).into_bytes())
+        .collect();
     let keep = reply.cut_at.or(reply.end_at);
     if keep.is_some() || reply.split_every.is_some() {
         let mut all = pieces.concat();

@@ -35,15 +35,6 @@ fn event(value: &Value) -> String {
     format!("data: {value}\n\n")
 }
 
-/// Splits a text into pieces of at most `len` characters.
-pub(super) fn split(text: &str, len: usize) -> Vec<String> {
-    let chars: Vec<char> = text.chars().collect();
-    chars
-        .chunks(len)
-        .map(|piece| piece.iter().collect())
-        .collect()
-}
-
 pub(super) fn split_at(text: &str, at: &[usize]) -> Vec<String> {
     let mut from = 0;
     let mut out = Vec::new();
@@ -65,10 +56,10 @@ fn chunk(request: &Request, delta: &Value, finish: &Value) -> String {
 fn openai(request: &Request, reply: &Reply) -> Vec<String> {
     let delta = |delta: Value| chunk(request, &delta, &Value::Null);
     let mut out = vec![delta(json!({"role": "assistant", "content": ""}))];
-    for thought in split(&reply.thought, reply.piece_len) {
+    for thought in reply.split(&reply.thought) {
         out.push(delta(json!({"reasoning_content": thought})));
     }
-    for text in split(&reply.text, reply.piece_len) {
+    for text in reply.split(&reply.text) {
         out.push(delta(json!({"content": text})));
     }
     for (at, call) in reply.calls.iter().enumerate() {
@@ -78,7 +69,7 @@ fn openai(request: &Request, reply: &Reply) -> Vec<String> {
             "function": {"name": call.name, "arguments": ""}}]}),
         ));
         let pieces = if call.split_at.is_empty() {
-            split(&call.arguments, reply.piece_len)
+            reply.split(&call.arguments)
         } else {
             split_at(&call.arguments, &call.split_at)
         };
@@ -148,10 +139,10 @@ fn openai_whole(request: &Request, reply: &Reply) -> Value {
 
 fn gemini_parts(reply: &Reply) -> Vec<Value> {
     let mut parts = Vec::new();
-    for thought in split(&reply.thought, reply.piece_len) {
+    for thought in reply.split(&reply.thought) {
         parts.push(json!({"text": thought, "thought": true}));
     }
-    for text in split(&reply.text, reply.piece_len) {
+    for text in reply.split(&reply.text) {
         parts.push(json!({"text": text}));
     }
     let calls_at = parts.len();

@@ -1,5 +1,6 @@
 //! What a scripted server says: one reply, made in one line and changed by further ones.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -25,6 +26,11 @@ pub(super) enum ReplyContent {
     Verdict(Value),
     /// These bytes.
     Raw(String),
+}
+
+/// A private character that represents half of a surrogate pair until the body is written.
+fn mark_half(half: u16) -> char {
+    char::from_u32(u32::from(half) + 0x800).expect("a private character")
 }
 
 /// One scripted reply. The makers begin it, the other methods change it.
@@ -53,6 +59,11 @@ pub(crate) struct Reply {
     pub(super) end_at: Option<usize>,
     pub(super) pause_before: Vec<(usize, Pause)>,
     pub(super) chunk_delay: Duration,
+    pub(super) cuts_pairs: bool,
+    /// Sends no reply at all and closes.
+    pub(super) silent: bool,
+    /// What is sent for the connection's next request before it closes.
+    pub(super) last_words: Option<String>,
 }
 
 impl Reply {
@@ -79,6 +90,9 @@ impl Reply {
             end_at: None,
             pause_before: Vec::new(),
             chunk_delay: Duration::ZERO,
+            cuts_pairs: false,
+            silent: false,
+            last_words: None,
         }
     }
 
@@ -117,6 +131,62 @@ impl Reply {
     /// 200 and exactly this body, as an event stream.
     pub(crate) fn raw(body: impl Into<String>) -> Self {
         Self::new(ReplyContent::Raw(body.into()))
+    }
+
+    /// Reads the request and closes the connection without a byte.
+    pub(crate) fn nothing() -> Self {
+        Self {
+            silent: true,
+            ..Self::raw("")
+        }
+    }
+
+    /// After this reply the connection looks open. Its next request is not recorded: the server sends these bytes and
+    /// closes, as one that closed an idle connection a moment before (no byte), or that broke at once.
+    pub(crate) fn then_close_with(mut self, bytes: &str) -> Self {
+        self.last_words = Some(bytes.to_owned());
+        self
+    }
+
+    /// Streams text and arguments in pieces of this many UTF-16 units, as a gateway in JavaScript does: a piece may end
+    /// between the halves of a surrogate pair.
+    pub(crate) fn cut_pairs(mut self, units: usize) -> Self {
+        self.cuts_pairs = true;
+        self.piece_len = units.max(1);
+        self
+    }
+
+    /// Splits a text into the pieces in which it is streamed.
+    pub(super) fn split(&self, text: &str) -> Vec<String> {
+        if !self.cuts_pairs {
+            let chars: Vec<char> = text.chars().collect();
+            let pieces = chars.chunks(self.piece_len);
+            return pieces.map(|piece| piece.iter().collect()).collect();
+        }
+        let units: Vec<u16> = text.encode_utf16().collect();
+        let pieces = units.chunks(self.piece_len).map(|piece| {
+            let read = char::decode_utf16(piece.iter().copied());
+            read.map(|unit| unit.unwrap_or_else(|half| mark_half(half.unpaired_surrogate())))
+                .collect()
+        });
+        pieces.collect()
+    }
+
+    /// Writes the marked halves in a body as escapes.
+    pub(super) fn escape_halves(&self, body: String) -> String {
+        if !self.cuts_pairs {
+            return body;
+        }
+        let mut out = String::new();
+        for c in body.chars() {
+            match u32::from(c) {
+                code @ 0xE000..=0xE7FF => {
+                    write!(out, "\\u{:04x}", code - 0x800).expect("a string takes any text");
+                }
+                _ => out.push(c),
+            }
+        }
+        out
     }
 
     /// Another body for a status or a raw reply.

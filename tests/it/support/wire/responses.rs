@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::render::{split, split_at};
+use super::render::split_at;
 use super::{Reply, Request};
 
 fn event(value: &Value) -> String {
@@ -20,18 +20,18 @@ fn items(request: &Request, reply: &Reply) -> Vec<(Value, Vec<String>)> {
         if let Some(signature) = &reply.signature {
             item["encrypted_content"] = json!(signature);
         }
-        items.push((item, split(&reply.thought, reply.piece_len)));
+        items.push((item, reply.split(&reply.thought)));
     }
     if !reply.text.is_empty() {
         let item = json!({"type": "message", "id": format!("msg_{of}"), "role": "assistant", "status": "completed",
             "content": [{"type": "output_text", "text": reply.text, "annotations": []}]});
-        items.push((item, split(&reply.text, reply.piece_len)));
+        items.push((item, reply.split(&reply.text)));
     }
     for (at, call) in reply.calls.iter().enumerate() {
         let item = json!({"type": "function_call", "id": format!("fc_{of}_{at}"), "call_id": format!("call_{of}_{at}"),
             "name": call.name, "arguments": call.arguments, "status": "completed"});
         let pieces = if call.split_at.is_empty() {
-            split(&call.arguments, reply.piece_len)
+            reply.split(&call.arguments)
         } else {
             split_at(&call.arguments, &call.split_at)
         };
