@@ -121,6 +121,7 @@ pub(super) fn open_run_store_and_workspace(
         }
         // A workspace with errors still names its run folders.
         // Without readable run folders, the diagnostics explain what to fix.
+        // `find_run_folders` returns nothing for a workspace without trust.
         Err(problems) => match workspace::find_run_folders(&root, &cx.env) {
             Some(folders) => Ok((
                 RunStore {
@@ -134,7 +135,11 @@ pub(super) fn open_run_store_and_workspace(
     }
 }
 
-fn find_root(path: Option<&Path>, cx: &CommandCx) -> Result<(PathBuf, bool), CommandError> {
+/// Finds the folder of a command's workspace. The second value is true if none was found, so that it is the demo.
+pub(super) fn find_root(
+    path: Option<&Path>,
+    cx: &CommandCx,
+) -> Result<(PathBuf, bool), CommandError> {
     if let Some(path) = path {
         if !path.exists() {
             return Err(CommandError::usage(format!(

@@ -73,6 +73,7 @@ pub(super) fn workspace(root: &Path, rubrics: &[&str]) -> Workspace {
         },
         files,
         warnings: Vec::new(),
+        permissions: std::collections::BTreeSet::new(),
     }
 }
 

@@ -16,6 +16,7 @@ mod kind_lookup;
 mod merge;
 mod prerequisites;
 mod secrets;
+mod source_reach;
 #[cfg(test)]
 pub(super) mod tests;
 mod toolbox_reader;
@@ -31,6 +32,7 @@ use super::source::{ToolDefinition, ToolSource};
 
 pub use file_tool::FileTool;
 pub use inline_server::{ALLOW_SETTING, INLINE_SERVER};
+pub use source_reach::{SentVariable, SourceProgram};
 pub use toolbox_reader::{ToolboxCx, is_tools_file, read_toolbox};
 
 /// The merged declarations of a workspace's tools files. Immutable. A run holds an `Arc` of it, and the last `Arc`
@@ -49,6 +51,10 @@ pub struct Toolbox {
     pub origins: IndexMap<String, ToolOrigin>,
     /// Servers declared in a judge's `tools:`, by their settings as written.
     pub inline_servers: IndexMap<String, Arc<dyn ToolSource>>,
+    /// The environment variables that sources send to their servers.
+    pub sent_variables: Vec<SentVariable>,
+    /// The programs that sources start.
+    pub programs: Vec<SourceProgram>,
     /// The texts that dicta must never record: passwords, tokens, header values that look like one.
     pub secrets: Vec<String>,
     /// The files for the recording, with secrets replaced by asterisks.
