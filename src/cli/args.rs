@@ -59,8 +59,7 @@ pub(super) enum CliCommand {
         #[command(flatten)]
         connecting: ConnectArgs,
     },
-    /// Trust a workspace: load it although other users own or can write it, and allow its runs to send its variables
-    /// to the addresses that it names
+    /// Trust a workspace that other users own or can write, and let its runs send variables to its addresses
     Trust(TrustArgs),
     /// Convert transcripts of any supported format to dicta's native format, one JSON object per line
     Import(ImportArgs),

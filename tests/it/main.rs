@@ -29,3 +29,4 @@ mod screen;
 mod selftest;
 mod tool_calls;
 mod tools_yaml;
+mod trust;

@@ -21,6 +21,7 @@ mod source_reach;
 pub(super) mod tests;
 mod toolbox_reader;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,6 +30,7 @@ use indexmap::IndexMap;
 
 use super::auth::AuthService;
 use super::source::{ToolDefinition, ToolSource};
+use crate::model::JudgeTool;
 
 pub use file_tool::FileTool;
 pub use inline_server::{ALLOW_SETTING, INLINE_SERVER};
@@ -73,6 +75,28 @@ pub struct ToolOrigin {
     pub services: Vec<String>,
     /// The lints for the tool, one line each with its place. They do not prevent its use.
     pub lints: Vec<String>,
+}
+
+impl Toolbox {
+    /// Returns the names under which [`SentVariable`] lists the sources of these tools.
+    pub fn source_names(&self, uses: &[JudgeTool]) -> BTreeSet<String> {
+        let mut names = BTreeSet::new();
+        for entry in uses {
+            if entry.name == INLINE_SERVER {
+                names.insert(inline_server::server_key(&entry.settings));
+            } else if self.sources.contains_key(&entry.name) {
+                names.insert(entry.name.clone());
+            }
+            let set = self.sets.get(&entry.name).into_iter().flatten();
+            for tool in set.chain([&entry.name]) {
+                if let Some(origin) = self.origins.get(tool) {
+                    names.insert(origin.source.clone());
+                    names.extend(origin.services.iter().cloned());
+                }
+            }
+        }
+        names
+    }
 }
 
 impl fmt::Debug for Toolbox {

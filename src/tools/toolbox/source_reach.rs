@@ -10,8 +10,7 @@ use serde_json::Value;
 use super::Toolbox;
 use super::env_placeholders::SubstitutedFile;
 use super::file_formats::{EntrySection, ToolboxEntry};
-use super::inline_server::{INLINE_SERVER, server_key};
-use crate::model::{Digest, JudgeTool};
+use crate::model::Digest;
 use crate::tools::source::SourceAddress;
 
 /// An environment variable that a tool source sends to its server.
@@ -36,28 +35,6 @@ pub struct SourceProgram {
     pub digest: Digest,
     /// The files that the command line names.
     pub files: Vec<PathBuf>,
-}
-
-impl Toolbox {
-    /// Returns the names under which [`SentVariable`] lists the sources of these tools.
-    pub fn source_names(&self, uses: &[JudgeTool]) -> BTreeSet<String> {
-        let mut names = BTreeSet::new();
-        for entry in uses {
-            if entry.name == INLINE_SERVER {
-                names.insert(server_key(&entry.settings));
-            } else if self.sources.contains_key(&entry.name) {
-                names.insert(entry.name.clone());
-            }
-            let set = self.sets.get(&entry.name).into_iter().flatten();
-            for tool in set.chain([&entry.name]) {
-                if let Some(origin) = self.origins.get(tool) {
-                    names.insert(origin.source.clone());
-                    names.extend(origin.services.iter().cloned());
-                }
-            }
-        }
-        names
-    }
 }
 
 /// Adds what the sources and auth services of tools files reach. `files` are the substituted texts with their paths.

@@ -123,8 +123,8 @@ impl TrustQuestion {
     /// Returns the keys for the border.
     pub(crate) fn keys_text(&self) -> &'static str {
         match self {
-            Self::Reload { .. } => "y allows it  n, esc keeps the last allowed state  j, k scroll",
-            Self::Runs { .. } => "y allows it and runs  n, esc sends nothing  j, k scroll",
+            Self::Reload { .. } => "Y allows it  n, esc keeps the last allowed state  j, k scroll",
+            Self::Runs { .. } => "Y allows it and runs  n, esc sends nothing  j, k scroll",
         }
     }
 }

@@ -73,7 +73,8 @@ pub(super) fn handle_key(app: &mut App, chord: KeyChord) -> Vec<Effect> {
             input.handle_key(chord);
         }
         Overlay::ConfirmTrust { question, scroll } => match key.as_str() {
-            "y" | "Y" => return trust::accept(app, question.clone()),
+            // The question may appear while the user types, so a letter that other panes use does not accept it.
+            "Y" => return trust::accept(app, question.clone()),
             "n" | "N" => {
                 trust::decline(app, question.clone());
                 return Vec::new();

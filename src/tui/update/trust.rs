@@ -1,8 +1,7 @@
-//! Trust: a changed workspace waits for a key before it may do something new, and so does a run that would send a
-//! variable to a new address.
+//! Trust: a changed workspace waits for a key before it may do something new. A run waits before it sends a variable to
+//! a new address.
 //!
-//! Security: whoever can change a file of the workspace must not be able to run a program or to read a variable only
-//! because the workbench is open.
+//! Security: an open workbench must not run a program or send a variable only because someone changed a file.
 
 use std::path::PathBuf;
 use std::sync::Arc;

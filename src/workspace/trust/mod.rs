@@ -28,8 +28,8 @@ pub use store::{TrustError, TrustFile, TrustedWorkspace};
 /// The code of the error about a workspace that other users own or can write.
 pub const UNTRUSTED_CODE: &str = "untrusted";
 
-/// Returns an error for each of these files, and for each of their folders, that another user owns or can write, unless
-/// the user trusts the workspace.
+/// Returns an error for each of these files and their folders that another user owns or can write. A trusted workspace
+/// has none.
 pub(super) fn check_owners(root: &Path, files: &[PathBuf], env: &Env) -> Vec<Diagnostic> {
     let found = find_unsafe_files(files);
     if found.is_empty() {

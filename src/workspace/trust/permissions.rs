@@ -46,6 +46,13 @@ pub enum Permission {
     },
     /// A secret goes to an address.
     Send(SendPermission),
+    /// A secret goes to the own address of its provider. Runs need no consent for it; a changed workspace does.
+    SendToProvider {
+        /// The secret, as in [`SendPermission`].
+        secret: String,
+        /// The provider.
+        provider: &'static str,
+    },
 }
 
 impl fmt::Display for Permission {
@@ -54,6 +61,9 @@ impl fmt::Display for Permission {
             Self::Scripts => f.write_str("run the programs of script evals (allow_scripts: true)"),
             Self::Command { owner, command, .. } => write!(f, "run, for {owner}: {command}"),
             Self::Send(send) => send.fmt(f),
+            Self::SendToProvider { secret, provider } => {
+                write!(f, "send {secret} to the address of the provider {provider}")
+            }
         }
     }
 }
@@ -80,22 +90,25 @@ pub fn find_new_permissions(
     new.cloned().collect()
 }
 
-/// Returns the secret that a judge sends, and its address; `None` if it sends none. `own` includes the provider's own
-/// address.
-fn judge_send(judge: &JudgeConfig, own: bool) -> Option<SendPermission> {
-    let secret = match &judge.key {
-        _ if !judge.provider.is_model() => return None,
-        ApiKeySource::None => return None,
-        ApiKeySource::Env(name) | ApiKeySource::EnvIfSet(name) => name.clone(),
-        ApiKeySource::File(path) => format!("the key file {}", path.display()),
-        ApiKeySource::Google(_) => "Google credentials".to_owned(),
-    };
-    let address = match find_foreign_origin(judge) {
-        Some(address) => address,
-        None if own => format!("{}'s own address", judge.provider.as_str()),
-        None => return None,
-    };
-    Some(SendPermission { secret, address })
+/// Returns the secret of a judge; `None` if it sends none.
+fn judge_secret(judge: &JudgeConfig) -> Option<String> {
+    if !judge.provider.is_model() {
+        return None;
+    }
+    match &judge.key {
+        ApiKeySource::None => None,
+        ApiKeySource::Env(name) | ApiKeySource::EnvIfSet(name) => Some(name.clone()),
+        ApiKeySource::File(path) => Some(format!("the key file {}", path.display())),
+        ApiKeySource::Google(_) => Some("Google credentials".to_owned()),
+    }
+}
+
+/// Returns the secret that a judge sends to an address other than its provider's own.
+fn judge_send(judge: &JudgeConfig) -> Option<SendPermission> {
+    Some(SendPermission {
+        secret: judge_secret(judge)?,
+        address: find_foreign_origin(judge)?,
+    })
 }
 
 /// Returns true if a judge's variable is set; other secrets always count as set.
@@ -114,7 +127,7 @@ pub fn list_judge_sends<'j>(
     let judges = judges.into_iter();
     judges
         .filter(|judge| has_secret(judge, env))
-        .filter_map(|judge| judge_send(judge, false))
+        .filter_map(judge_send)
         .collect()
 }
 
@@ -136,9 +149,7 @@ pub fn list_tool_sends(
 /// not set now.
 pub fn list_workspace_sends(workspace: &Workspace) -> BTreeSet<SendPermission> {
     let judges = workspace.judges.values();
-    let mut sends: BTreeSet<SendPermission> = judges
-        .filter_map(|judge| judge_send(judge, false))
-        .collect();
+    let mut sends: BTreeSet<SendPermission> = judges.filter_map(judge_send).collect();
     sends.extend(list_tool_sends(&workspace.tools, None));
     sends
 }
@@ -161,10 +172,17 @@ pub(in crate::workspace) fn list_permissions(
         });
     }
     let judges = workspace.judges.values();
-    let sends = judges
-        .filter(|judge| has_secret(judge, env))
-        .filter_map(|judge| judge_send(judge, true));
-    found.extend(sends.map(Permission::Send));
+    for judge in judges.filter(|judge| has_secret(judge, env)) {
+        let sent = match (judge_send(judge), judge_secret(judge)) {
+            (Some(send), _) => Permission::Send(send),
+            (None, Some(secret)) => Permission::SendToProvider {
+                secret,
+                provider: judge.provider.as_str(),
+            },
+            (None, None) => continue,
+        };
+        found.insert(sent);
+    }
     let sends = list_tool_sends(&workspace.tools, None);
     found.extend(sends.into_iter().map(Permission::Send));
     found

@@ -8,6 +8,9 @@ use std::time::Duration;
 use pty::Pty;
 use rustix::process::{Signal, kill_process};
 
+use crate::cli::{PASSES, POLITE, TestDir};
+use crate::support::wire::{Reply, WireServer};
+
 /// The demo's first screen.
 const FIRST: &str = "names-a-version";
 
@@ -159,5 +162,31 @@ fn closed_terminal_ends_the_workbench() {
         let ended = pty.ended();
         assert!(ended.after < Duration::from_secs(3), "{ended:?}");
         assert_eq!(ended.code, 129);
+    }
+}
+
+#[test]
+fn run_on_a_terminal_asks_before_a_variable_goes_to_a_new_address() {
+    let verdict =
+        || Reply::verdict(serde_json::from_str::<serde_json::Value>(PASSES).expect("JSON"));
+    let server = WireServer::openai(vec![verdict(), verdict()]);
+    let test_dir = TestDir::new();
+    test_dir.workspace(
+        &format!(
+            "judge: m\njudges:\n  m: {{ provider: openai, base_url: '{}', model: m, api_key_env: HOUSE_KEY }}\n",
+            server.base_url()
+        ),
+        POLITE,
+    );
+    let path = test_dir.path().to_str().expect("Unicode");
+    for (answer, code, requests) in [("\n", 2, 0), ("n\n", 2, 0), ("y\n", 0, 2)] {
+        let mut pty = Pty::with(&["run", "-q", path], |command| {
+            command.env("HOUSE_KEY", "house-secret-4711");
+        });
+        pty.until_shown("send HOUSE_KEY to http://127.0.0.1:")
+            .until_shown("[y/N]")
+            .type_in(answer);
+        assert_eq!(pty.ended().code, code, "{}", pty.contents());
+        assert_eq!(server.requests().len(), requests, "after {answer:?}");
     }
 }

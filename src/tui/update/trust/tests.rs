@@ -98,8 +98,12 @@ fn save_that_enables_scripts_waits_for_a_key_and_runs_nothing() {
     app.now = Millis(60_000);
     assert!(!starts_something(&update(&mut app, Msg::TimePassed)));
     assert!(!starts_something(&press(&mut app, "enter")));
+    assert!(
+        !starts_something(&press(&mut app, "y")),
+        "y copies elsewhere"
+    );
     assert_eq!(app.workspace(), Some(&before));
-    let effects = press(&mut app, "y");
+    let effects = press(&mut app, "Y");
     assert!(starts_something(&effects), "{effects:?}");
     assert_eq!(app.workspace(), Some(&after));
     assert!(app.overlays.is_empty());
@@ -142,7 +146,7 @@ fn changed_command_asks_and_a_known_one_does_not() {
     let text = question(&app);
     assert!(text.contains("./run.sh c"), "{text}");
     assert!(!text.contains("allow_scripts"), "it was on before: {text}");
-    press(&mut app, "y");
+    press(&mut app, "Y");
     // An undo, another name and new params run no new command.
     let renamed = SCRIPT.replace("id: s", "id: t");
     reload(&mut app, &version(dir.path(), on, &renamed));
@@ -154,7 +158,7 @@ fn allowed_address_is_recorded_before_anything_runs() {
     let dir = tempfile::tempdir().expect("a folder");
     let mut app = open(&version(dir.path(), "", CHECK));
     reload(&mut app, &version(dir.path(), SENDS, CHECK));
-    let effects = press(&mut app, "y");
+    let effects = press(&mut app, "Y");
     let Some(Effect::AllowSends { sends, .. }) = effects.first() else {
         panic!("{effects:?}");
     };
