@@ -10,6 +10,7 @@ use crate::handlers::EvalTypeRegistry;
 use crate::model::pluralize;
 use crate::record::RunStore;
 use crate::rubric::NOT_CARRIED;
+use crate::workspace::trust::UNTRUSTED_CODE;
 use crate::workspace::{self, Workspace, demo};
 
 /// The loaded workspace of a command.
@@ -121,7 +122,10 @@ pub(super) fn open_run_store_and_workspace(
         }
         // A workspace with errors still names its run folders.
         // Without readable run folders, the diagnostics explain what to fix.
-        // `find_run_folders` returns nothing for a workspace without trust.
+        // Recordings of a workspace without trust could be forged.
+        Err(problems) if problems.iter().any(|p| p.code == UNTRUSTED_CODE) => {
+            Err(CommandError::from_diagnostics(problems))
+        }
         Err(problems) => match workspace::find_run_folders(&root, &cx.env) {
             Some(folders) => Ok((
                 RunStore {
