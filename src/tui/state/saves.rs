@@ -162,7 +162,7 @@ pub(crate) struct SavesState {
     pub(crate) scroll: ScrollState,
     /// The index of the selected flip.
     pub(crate) selected: usize,
-    /// What the user has allowed the workspace to do since it was opened.
+    /// The permissions that the user has given since the workspace was opened.
     pub(crate) allowed: BTreeSet<Permission>,
     /// The changed files that the user did not allow, so they are not applied.
     pub(crate) refused_changes: Vec<PathBuf>,
