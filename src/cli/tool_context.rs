@@ -160,8 +160,8 @@ pub(super) fn confirm_tool_sends(
     let Some(root) = root else {
         return Ok(());
     };
-    let used = toolbox.source_names(uses);
-    confirm_sends(root, trust::list_tool_sends(toolbox, Some(&used)), cx)
+    let names = toolbox.source_names(uses);
+    confirm_sends(root, trust::list_tool_sends(toolbox, Some(&names)), cx)
 }
 
 /// Returns the entries that select all tools of the sources that have their own.
