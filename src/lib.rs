@@ -174,6 +174,7 @@
 //! | replay | the display of a recorded run with its timing; it calls nothing | [`record`], [`tui`] | – |
 //! | resume | to judge the cells that an interrupted run left | [`run`] | – |
 //! | revision | everything that determines verdicts, identified by digest | [`record`] | version |
+//! | trust | the user's consent to load a workspace that others own or can write, and to send secrets to addresses | [`workspace::trust`] | – |
 //! | history | the revisions of a workspace in order, with their runs | [`record`] | – |
 //! | state | every decision of a revision with its newest valid verdict | [`record`] | board |
 //! | newest verdicts | the latest recorded verdict of every cell, over all runs | [`record`] | board |

@@ -94,6 +94,8 @@ pub(super) enum CliCommand {
         #[command(flatten)]
         connecting: ConnectArgs,
     },
+    /// Trust a workspace that other users own or can write, and let its runs send variables to its addresses
+    Trust(TrustArgs),
     /// Convert transcripts of any supported format to dicta's native format, one JSON object per line
     Import(ImportArgs),
     /// Guess the field mapping of a CSV or JSON file, and print it as an entry for dicta.yaml
@@ -246,6 +248,19 @@ pub(super) struct WorkbenchArgs {
     /// Draw the workbench with ASCII characters only
     #[arg(long)]
     pub(super) ascii: bool,
+}
+
+/// The arguments of `dicta trust`.
+#[derive(Debug, Clone, Args)]
+pub(super) struct TrustArgs {
+    /// The workspace folder; default: this folder or a parent
+    pub(super) dir: Option<PathBuf>,
+    /// List the trusted workspaces and what each may do
+    #[arg(long, conflicts_with_all = ["dir", "remove"])]
+    pub(super) list: bool,
+    /// Stop trusting the workspace
+    #[arg(long, requires = "dir")]
+    pub(super) remove: bool,
 }
 
 /// The arguments of `dicta check` on examples.

@@ -10,12 +10,14 @@ use tokio_util::sync::CancellationToken;
 use super::args::{ConnectArgs, ExampleArgs, ListFormat};
 use super::error::{CommandError, EXIT_USAGE};
 use super::tool_sources::ToolProbe;
+use super::trust::confirm_sends;
 use super::workspace::load_workspace;
 use super::{CommandCx, build_runtime, check, tool_sources};
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{ApiKeySource, CellResult, JudgeConfig, Millis, Outcome, pluralize};
 use crate::report::{describe_outcome, format_bytes};
 use crate::run::{ConnectionCheck, ConnectionReport, check_connections, is_built_in};
+use crate::workspace::trust;
 
 /// The exit code of an error; a run with errors but no failures exits with the same code.
 const EXIT_FAILED: u8 = 3;
@@ -91,6 +93,12 @@ fn connect_all(
         cx.streams
             .print_stderr(&format!("testing {tools} of tools at the same time"));
     }
+    // Step: ask before anything connects.
+    let mut sends = trust::list_judge_sends(judges.iter().copied(), &cx.env);
+    if tools > 0 {
+        sends.extend(trust::list_tool_sends(&workspace.tools, None));
+    }
+    confirm_sends(&workspace.root, sends, cx)?;
     let runtime = build_runtime()?;
     let cancel = CancellationToken::new();
     // Step: test judges and sources at the same time.

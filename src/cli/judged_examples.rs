@@ -6,11 +6,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::args::ExampleArgs;
 use super::error::CommandError;
+use super::trust::confirm_after;
 use super::{CommandCx, build_runtime};
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{JudgeConfig, Millis, pluralize};
 use crate::rubric::{Eval, Rubric};
-use crate::run::{ExampleCheck, JudgePreview, RunOptions};
+use crate::run::{ExampleCheck, JudgePreview, RunError, RunOptions};
 use crate::workspace::Workspace;
 use crate::workspace::lint::{self, ExampleStatus, ExampleSummary};
 
@@ -39,15 +40,21 @@ pub(super) fn run_judged_examples(
         let exam = ExampleCheck::prepare(
             workspace, registry, &cx.env, &cx.clock, options, sending, &chosen,
         );
-        let exam = runtime.block_on(exam);
-        exam.map_err(|error| CommandError::usage(error.to_string()))
+        runtime.block_on(exam)
     };
+    let fail = |error: RunError| CommandError::usage(error.to_string());
     // The preview includes the judges that need `--yes`, and it sends nothing.
-    for (judge, preview) in exam(false, true)?.preview() {
+    for (judge, preview) in exam(false, true).map_err(fail)?.preview() {
         cx.streams
             .print_stderr(&format_judge_preview(&judge, &preview, may(&judge)));
     }
-    let exam = exam(true, false)?;
+    let exam = match exam(true, false) {
+        Err(error) => {
+            confirm_after(&error, cx)?;
+            exam(true, false).map_err(fail)?
+        }
+        Ok(exam) => exam,
+    };
     if exam.is_empty() {
         return Ok(0);
     }

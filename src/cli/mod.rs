@@ -31,6 +31,7 @@ mod tool_sources;
 mod tools;
 mod transcript_file;
 mod transcript_report;
+mod trust;
 mod workspace;
 
 use std::io::Write as _;
@@ -156,6 +157,7 @@ fn dispatch(cli: Cli, cx: &CommandCx) -> Result<u8, CommandError> {
             exam,
             connecting,
         }) => connect::check_and_connect(path.as_deref(), strict, &exam, &connecting, cx),
+        Some(CliCommand::Trust(args)) => trust::trust(&args, cx),
         Some(CliCommand::Import(args)) => import::import(&args, cx),
         Some(CliCommand::Map { file }) => map::print_field_map(&file, cx),
         Some(CliCommand::Run(args)) => run::run(&args, cx),

@@ -13,6 +13,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use super::args::{MissPolicyArg, ResultFormat, RunArgs};
 use super::error::{CommandError, EXIT_USAGE};
 use super::output_file::OutputFiles;
+use super::trust::confirm_run;
 use super::workspace::{CommandWorkspace, check_labels, load_workspace};
 use super::{CommandCx, build_runtime};
 use crate::diag::{Diagnostic, has_errors};
@@ -71,6 +72,8 @@ pub(super) fn run(args: &RunArgs, cx: &CommandCx) -> Result<u8, CommandError> {
         }
         return Ok(0);
     }
+    // Step: ask before the outputs are opened, because a refused run must not replace a file.
+    confirm_run(&opened.workspace, &registry, &options, cx)?;
     // Step: open the outputs before the run, so that a wrong `-o` costs nothing.
     let mut printer = RunPrinter::new(args, &opened.workspace, cx)?;
     if is_whole(args) {

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::args::{ListFormat, SelftestArgs};
 use super::error::CommandError;
 use super::run::ExitSignals;
+use super::trust::confirm_run;
 use super::workspace::load_workspace;
 use super::{CommandCx, build_runtime};
 use crate::event::{EventKind, RunState};
@@ -49,14 +50,16 @@ pub(super) fn selftest(args: &SelftestArgs, cx: &CommandCx) -> Result<u8, Comman
     // Step: preview both runs, so that the user knows the cost before the first call.
     let first = runtime.block_on(preview_stage(&base, &registry, cx))?;
     let then = runtime.block_on(preview_stage(&most, &registry, cx))?;
-    // The stage holds a file with transcripts, which is deleted with it.
-    drop(most);
     let estimate = format_preview(&args.judge, &first, &then);
     if args.dry_run {
         cx.streams.print(&format!("{estimate}\nnothing was run\n"));
         return Ok(0);
     }
     cx.streams.print_stderr(&estimate);
+    // Both runs ask the same judge.
+    confirm_run(&most.workspace, &registry, &most.options, cx)?;
+    // The stage holds a file with transcripts, which is deleted with it.
+    drop(most);
     // Step: run the base answers, then the attacks on those that fail.
     let card: Result<RobustnessReport, CommandError> = runtime.block_on(async {
         let base = run_stage(&base, &registry, cx).await?;

@@ -10,7 +10,8 @@ use serde_json::{Map, Value};
 use super::args::{ListFormat, ToolArgs};
 use super::error::CommandError;
 use super::tool_context::{
-    ToolCallLog, ToolContext, build_redactor, open_source_tools, parse_resolve_args, with_call_cx,
+    ToolCallLog, ToolContext, build_redactor, list_own_tool_sources, open_source_tools,
+    parse_resolve_args, with_call_cx,
 };
 use super::transcript_file::open_file;
 use super::workspace::load_workspace;
@@ -164,6 +165,7 @@ fn load_tool_context(args: &ToolArgs, cx: &CommandCx) -> Result<ToolContext, Com
                 ..ToolDeps::default()
             },
             problems: Vec::new(),
+            root: None,
         });
     }
     ToolContext::load(args.place.workspace.as_deref(), &args.resolve, cx)
@@ -246,6 +248,8 @@ async fn open_judge_tools(
         deps.toolbox = Arc::clone(&workspace.tools);
     }
     let entry = judge.tools.iter().find(|entry| entry.name == args.name);
+    let uses = entry.map_or(&judge.tools[..], std::slice::from_ref);
+    found.confirm_sends(&deps.toolbox, uses, cx)?;
     let opened = match entry {
         Some(entry) => open_single_tool(entry, &deps, call_cx).await,
         None => tools::open_tools(&judge.tools, &deps, call_cx).await,
@@ -271,6 +275,7 @@ async fn open_standalone_tool(
             .collect();
         known.extend(toolbox.tools.keys().cloned());
         let sources = toolbox.sources.iter();
+        found.confirm_sends(toolbox, &list_own_tool_sources(toolbox), cx)?;
         for (name, _) in sources.filter(|(_, source)| source.has_own_tools()) {
             match open_source_tools(name, deps, call_cx).await {
                 Ok(set) if set.get(&args.name).is_some() => return Ok(set.into()),
@@ -300,6 +305,7 @@ async fn open_standalone_tool(
         name: args.name.clone(),
         settings: indexmap::IndexMap::new(),
     };
+    found.confirm_sends(toolbox, std::slice::from_ref(&entry), cx)?;
     let opened = open_single_tool(&entry, deps, call_cx).await;
     let opened = opened.map_err(|problems| CommandError::usage(problems.to_string()))?;
     Ok(opened.into())

@@ -1,7 +1,7 @@
 //! The context in which a command calls tools without a run: the workspace's tools files, an event log and a
 //! redactor.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
@@ -9,23 +9,37 @@ use tokio_util::sync::CancellationToken;
 
 use super::CommandCx;
 use super::error::CommandError;
+use super::trust::confirm_sends;
 use crate::diag::Diagnostic;
 use crate::event::{CallCx, Emitter, EventKind, MemoryBlobs, RedactedEvent, Redactor, ToolFact};
 use crate::handlers::EvalTypeRegistry;
-use crate::model::{CellIx, Hop, TurnIx};
+use crate::model::{CellIx, Hop, JudgeTool, TurnIx};
 use crate::net::{HostOverride, OverridingResolver, Resolver, SystemResolver, parse_resolve_entry};
 use crate::run::collect_secrets;
 use crate::tools::toolbox::Toolbox;
 use crate::tools::{ToolDeps, ToolErrors, ToolSet, open_single_tool};
 use crate::workspace;
+use crate::workspace::trust::{self, UNTRUSTED_CODE};
 
 /// The dependencies of tools, and the diagnostics of the files that declare them.
 pub(super) struct ToolContext {
     pub(super) deps: ToolDeps,
     pub(super) problems: Vec<Diagnostic>,
+    /// The workspace's folder, if there is one.
+    pub(super) root: Option<PathBuf>,
 }
 
 impl ToolContext {
+    /// Checks that the user allowed what these tools would send. Asks on a terminal.
+    pub(super) fn confirm_sends(
+        &self,
+        toolbox: &Toolbox,
+        uses: &[JudgeTool],
+        cx: &CommandCx,
+    ) -> Result<(), CommandError> {
+        confirm_tool_sends(self.root.as_deref(), toolbox, uses, cx)
+    }
+
     /// Loads the tools files of the workspace at or above `path`, or of the current folder; none without a workspace.
     /// Keeps errors as diagnostics, because a broken tool must not prevent a call to another one.
     pub(super) fn load(
@@ -61,18 +75,27 @@ impl ToolContext {
         if let Some(Ok(workspace)) = &loaded {
             cx.streams.add_secrets(&collect_secrets(workspace, &cx.env));
         }
-        let (toolbox, problems) = match root {
-            Some(root) => workspace::load_tools(&root, &cx.env, &resolver),
+        let (toolbox, problems) = match &root {
+            Some(root) => workspace::load_tools(root, &cx.env, &resolver),
             None => (Arc::default(), Vec::new()),
         };
+        // A broken tool does not prevent others, but a workspace without trust does.
+        if problems.iter().any(|p| p.code == UNTRUSTED_CODE) {
+            return Err(CommandError::from_diagnostics(problems));
+        }
         // Also the notes and errors of a call may repeat a secret.
         cx.streams.add_secrets(&toolbox.secrets);
+        let root = root.map(|root| root.canonicalize().unwrap_or(root));
         let deps = ToolDeps {
             host_overrides: resolve,
             toolbox,
             ..ToolDeps::default()
         };
-        Ok(Self { deps, problems })
+        Ok(Self {
+            deps,
+            problems,
+            root,
+        })
     }
 }
 
@@ -136,6 +159,32 @@ pub(super) async fn with_call_cx<T>(
 /// Returns the redactor that removes the secrets of tools files from output.
 pub(super) fn build_redactor(toolbox: &Toolbox) -> Redactor {
     Redactor::new(toolbox.secrets.iter().map(String::as_str))
+}
+
+/// Checks that the user allowed what these tools of a workspace would send. Asks on a terminal.
+pub(super) fn confirm_tool_sends(
+    root: Option<&Path>,
+    toolbox: &Toolbox,
+    uses: &[JudgeTool],
+    cx: &CommandCx,
+) -> Result<(), CommandError> {
+    // A built-in tool outside a workspace has no settings, so it sends no variable.
+    let Some(root) = root else {
+        return Ok(());
+    };
+    let names = toolbox.source_names(uses);
+    confirm_sends(root, trust::list_tool_sends(toolbox, Some(&names)), cx)
+}
+
+/// Returns the entries that select all tools of the sources that have their own.
+pub(super) fn list_own_tool_sources(toolbox: &Toolbox) -> Vec<JudgeTool> {
+    let sources = toolbox.sources.iter();
+    let own = sources.filter(|(_, source)| source.has_own_tools());
+    own.map(|(name, _)| JudgeTool {
+        name: name.clone(),
+        settings: indexmap::IndexMap::new(),
+    })
+    .collect()
 }
 
 /// Opens the tools of a source that has its own.

@@ -8,7 +8,10 @@ use serde_json::{Value, json};
 
 use super::args::{DialectArg, ListFormat, WorkspaceArgs};
 use super::error::CommandError;
-use super::tool_context::{ToolContext, build_redactor, open_source_tools, with_call_cx};
+use super::tool_context::{
+    ToolContext, build_redactor, confirm_tool_sends, list_own_tool_sources, open_source_tools,
+    with_call_cx,
+};
 use super::{CommandCx, build_runtime};
 use crate::diag::has_errors;
 use crate::event::CallCx;
@@ -89,6 +92,11 @@ pub(super) fn list_tools(
         .iter()
         .flat_map(|workspace| workspace.judges.values().cloned())
         .collect();
+    // Listing asks the servers that have their own tools, so it may send their variables.
+    let mut asked = list_own_tool_sources(&toolbox);
+    let servers = judges.iter().flat_map(|judge| &judge.tools);
+    asked.extend(servers.filter(|entry| entry.name == SERVER_ENTRY).cloned());
+    confirm_tool_sends(found.root.as_deref(), &toolbox, &asked, cx)?;
     let runtime = build_runtime()?;
     let work = async |call_cx: &CallCx| collect_rows(&deps, &judges, call_cx).await;
     let ((rows, problems), _log) = runtime.block_on(with_call_cx(&toolbox, cx, work));

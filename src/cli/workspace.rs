@@ -12,6 +12,7 @@ use crate::model::pluralize;
 use crate::record::RunStore;
 use crate::rubric::NOT_CARRIED;
 use crate::run::{collect_secrets, find_record_key};
+use crate::workspace::trust::UNTRUSTED_CODE;
 use crate::workspace::{self, Workspace, demo};
 
 /// The loaded workspace of a command.
@@ -121,6 +122,10 @@ pub(super) fn open_run_store_and_workspace(
         }
         // A workspace with errors still names its run folders.
         // Without readable run folders, the diagnostics explain what to fix.
+        // Recordings of a workspace without trust could be forged.
+        Err(problems) if problems.iter().any(|p| p.code == UNTRUSTED_CODE) => {
+            Err(CommandError::from_diagnostics(problems))
+        }
         Err(problems) => match workspace::find_run_folders(&root, &cx.env) {
             Some(folders) => Ok((
                 RunStore {
@@ -140,7 +145,8 @@ pub(super) fn is_inside_workspace() -> bool {
     std::env::current_dir().is_ok_and(|here| workspace::find_workspace_root(&here).is_some())
 }
 
-fn find_root(path: Option<&Path>, cx: &CommandCx) -> Result<PathBuf, CommandError> {
+/// Finds the folder of a command's workspace.
+pub(super) fn find_root(path: Option<&Path>, cx: &CommandCx) -> Result<PathBuf, CommandError> {
     match path {
         Some(path) if cx.uses_demo => Err(CommandError::usage(format!(
             "`--demo` selects the demo's workspace; leave out {} or `--demo`",

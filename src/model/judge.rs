@@ -236,16 +236,19 @@ impl JudgeConfig {
         }
     }
 
-    /// Returns true if a call costs nothing: `rules`, `replay`, `source`, prices of 0, or a loopback `base_url`
-    /// without prices.
+    /// Returns true if a call costs nothing: `rules`, `replay`, `source`, or a loopback `base_url` without prices
+    /// above 0.
     pub fn is_free(&self) -> bool {
-        match (self.provider, self.prices) {
-            // These judges call nothing. Below, prices of the author take precedence over the guess from the
-            // address.
-            (provider, _) if !provider.is_model() => true,
-            (_, Some(prices)) => prices.input == 0.0 && prices.output == 0.0,
-            (_, None) => self.base_url.as_deref().is_some_and(is_loopback_url),
+        // These judges call nothing.
+        if !self.provider.is_model() {
+            return true;
         }
+        // Security: free judges judge without a question. A price of 0 in a file must not let a remote server be
+        // called so, because the author of the file chooses the price.
+        self.base_url.as_deref().is_some_and(is_loopback_url)
+            && self
+                .prices
+                .is_none_or(|prices| prices.input == 0.0 && prices.output == 0.0)
     }
 }
 
@@ -275,5 +278,45 @@ pub fn is_loopback_url(url: &str) -> bool {
         Some(url::Host::Ipv4(ip)) => ip.is_loopback(),
         Some(url::Host::Ipv6(ip)) => ip.is_loopback(),
         None => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_price_of_zero_makes_only_a_loopback_judge_free() {
+        let is_free = |base_url: Option<&str>, price: Option<f64>| {
+            JudgeConfig {
+                base_url: base_url.map(str::to_owned),
+                prices: price.map(|price| Prices {
+                    input: price,
+                    output: price,
+                    cached: None,
+                }),
+                ..JudgeConfig::new("j", ProviderKind::Openai)
+            }
+            .is_free()
+        };
+        for local in [
+            "http://127.0.0.1:8080/v1",
+            "http://localhost/v1",
+            "http://[::1]:1",
+        ] {
+            assert!(is_free(Some(local), None), "{local}");
+            assert!(is_free(Some(local), Some(0.0)), "{local}");
+            assert!(!is_free(Some(local), Some(0.1)), "{local}");
+        }
+        for remote in [
+            None,
+            Some("https://models.example/v1"),
+            Some("http://10.0.0.1"),
+        ] {
+            for price in [None, Some(0.0), Some(0.1)] {
+                assert!(!is_free(remote, price), "{remote:?} {price:?}");
+            }
+        }
+        assert!(JudgeConfig::new("r", ProviderKind::Rules).is_free());
     }
 }

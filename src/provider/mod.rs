@@ -12,6 +12,7 @@
 //! **To add a dialect**, add a folder that implements `client::Dialect` and `client::ReplyReader` with an
 //! `explain_body`. Then add a case in [`build_provider`] and in [`explain_request_body`], and rows in `capabilities`.
 
+mod address;
 mod anthropic;
 mod attempts;
 mod capabilities;
@@ -41,6 +42,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use thiserror::Error;
 
+pub use address::find_foreign_origin;
 pub use attempts::call_with_retries;
 pub use context_window::find_context_window;
 pub use readable_body::{

@@ -116,7 +116,7 @@ fn build_model_url(
     Ok(url)
 }
 
-fn build_host(location: Option<&str>) -> String {
+pub(super) fn build_host(location: Option<&str>) -> String {
     match location {
         None | Some("global") => "https://aiplatform.googleapis.com".to_owned(),
         // Multi-regions have hosts of another form.

@@ -12,6 +12,7 @@ use crate::model::RunId;
 use crate::record::RecordError;
 use crate::transcript::TranscriptError;
 use crate::workspace::DataDirError;
+use crate::workspace::trust::{SendPermission, TrustError, trust_command};
 
 /// The reason why a run did not start or did not end well.
 #[derive(Debug, Error)]
@@ -26,6 +27,35 @@ pub enum RunError {
     /// end, so the run counts as interrupted and can be resumed.
     #[error(transparent)]
     Source(#[from] TranscriptSourceError),
+}
+
+/// Secrets that dicta does not send, because the user has not allowed their addresses.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error(
+    "this workspace would {}, and you have not allowed that; to allow it, run `{}`",
+    join_sends(.sends),
+    trust_command(.root)
+)]
+pub struct UnconfirmedSends {
+    /// The workspace's folder.
+    pub root: PathBuf,
+    /// The secrets and the addresses.
+    pub sends: Vec<SendPermission>,
+}
+
+fn join_sends(sends: &[SendPermission]) -> String {
+    let all: Vec<String> = sends.iter().map(ToString::to_string).collect();
+    all.join(", and ")
+}
+
+impl RunError {
+    /// Returns the secrets and addresses that the user must allow first, if that is the error.
+    pub fn unconfirmed_sends(&self) -> Option<&UnconfirmedSends> {
+        match self {
+            Self::Usage(RunUsageError::UnconfirmedSends(sends)) => Some(sends),
+            _ => None,
+        }
+    }
 }
 
 /// The reason why the request for a run is invalid.
@@ -93,6 +123,12 @@ pub enum RunUsageError {
     /// Transcript files cannot be read.
     #[error("transcripts cannot be read:\n  {}", join_errors(.0))]
     UnreadableTranscripts(Vec<TranscriptError>),
+    /// The run would send secrets to addresses that the user has not allowed.
+    #[error(transparent)]
+    UnconfirmedSends(#[from] UnconfirmedSends),
+    /// dicta cannot read what the user trusts.
+    #[error(transparent)]
+    Trust(#[from] TrustError),
     /// The data directory is unknown.
     #[error(transparent)]
     DataDir(#[from] DataDirError),

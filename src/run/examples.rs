@@ -22,7 +22,7 @@ use crate::run::execute::schedule::judge_cell;
 use crate::run::execute::tally::RunTally;
 use crate::run::inputs::snapshot::find_judges;
 use crate::run::plan::judged_decision::{JudgeRepeat, JudgedDecision};
-use crate::run::prepare::{PreparedRun, prepare_run};
+use crate::run::prepare::{PreparedRun, prepare_preview, prepare_run};
 use crate::run::preview::JudgePreview;
 use crate::workspace::lint::ExampleResult;
 use crate::workspace::{Env, Workspace};
@@ -108,15 +108,12 @@ impl ExampleCheck {
             resume: None,
             ..options
         };
-        let prepared = prepare_run(
-            Arc::new(examples_workspace),
-            registry,
-            env,
-            clock,
-            options,
-            sending,
-        )
-        .await?;
+        let examples_workspace = Arc::new(examples_workspace);
+        let prepared = if sending {
+            prepare_run(examples_workspace, registry, env, clock, options, true).await?
+        } else {
+            prepare_preview(examples_workspace, registry, env, clock, options).await?
+        };
         let plan = &prepared.judge_pool.plan;
         let mut questions = Vec::new();
         for (at, eval_plan) in (0_u32..).zip(&plan.evals) {

@@ -57,7 +57,7 @@ pub(crate) use inputs::ids::{TranscriptIds, collect_transcript_ids};
 pub use connection_check::{
     ConnectionCheck, ConnectionError, ConnectionReport, check_connections, is_built_in,
 };
-pub use error::{RunError, RunUsageError, TranscriptSourceError};
+pub use error::{RunError, RunUsageError, TranscriptSourceError, UnconfirmedSends};
 pub use examples::{ExampleCheck, ExampleCheckFilter};
 pub use inputs::sample::SampleSpec;
 pub(crate) use inputs::snapshot::judge_digest;
@@ -66,6 +66,7 @@ pub use outline::outline_run;
 pub use past::rescore::{collect_decision_settings, collect_panel_rules};
 pub use plan::filter::{DecisionFilter, FilterCandidate, FilterError};
 pub(crate) use plan::filter::{FilterWord, split_words};
+pub use prepare::check_sends;
 pub use preview::{CostRange, JudgePreview, RunPreview, TokenEstimate, preview_run};
 pub use prompts::{RenderedPrompt, render_prompts};
 pub use record_key::find_record_key;

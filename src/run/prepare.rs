@@ -2,15 +2,16 @@
 //!
 //! Responsible for everything that runs, previews, prompts and example checks share. Does not execute or record.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::past::{evidence, past_outcomes};
-use super::{CachePolicy, RunError, RunOptions, RunUsageError};
+use super::{CachePolicy, RunError, RunOptions, RunUsageError, UnconfirmedSends};
 use crate::clock::Clock;
 use crate::event::{FORMAT, ParentCause, ParentRun, Redactor, ReplayedEvidencePlan, RunHeader};
 use crate::handlers::{CancelFlag, EvalTypeRegistry};
 use crate::judge::{Budget, EvidenceStore, JudgeEngineDeps, NoEvidence};
-use crate::model::{InstallationSecret, RunId};
+use crate::model::{InstallationSecret, JudgeConfig, RunId};
 use crate::record::{CacheIndex, RunStore, new_run_id};
 use crate::run::inputs::feed::{FileFeed, ResumePoint, TranscriptFeed, TranscriptFiles};
 use crate::run::inputs::sample::{SampleSpec, SampledFeed};
@@ -27,6 +28,7 @@ use crate::run::plan::{NoPastOutcomes, PastOutcomes, RunPlan};
 use crate::run::record_key::find_record_key;
 use crate::tools::ToolSet;
 use crate::transcript::TranscriptError;
+use crate::workspace::trust;
 use crate::workspace::{Env, Workspace, data_dir, load_or_create_installation_secret};
 
 /// The parts of a run before its start.
@@ -55,12 +57,47 @@ pub(super) async fn prepare_run(
 ) -> Result<PreparedRun, RunError> {
     let draft = RunDraft::compile(workspace, registry, env, options)?;
     let frozen = draft.wanted_evidence_run().is_some();
+    // Security: before anything connects, check that the user knows where each secret goes.
+    draft.check_sends(env, sending)?;
     let opening =
         tool_sets::open_tool_sets(&draft.compilation, &draft.options.tools, clock, frozen);
     // Open the tools before building the judges: their declarations are part of requests and cache keys.
     let (sets, notes) = opening.await?;
     let prepared = draft.build(env, clock, sending, &sets)?;
     Ok(PreparedRun { notes, ..prepared })
+}
+
+/// Checks that the user allowed every secret that a run would send, and its address. Sends nothing.
+pub fn check_sends(
+    workspace: Arc<Workspace>,
+    registry: &EvalTypeRegistry,
+    env: &Env,
+    options: RunOptions,
+) -> Result<(), RunError> {
+    // Compiling may read past runs, so it is left out if the workspace has nothing to send. A resumed run has its own
+    // judges.
+    if options.resume.is_none() && trust::list_workspace_sends(&workspace).is_empty() {
+        return Ok(());
+    }
+    let sending = options.cache.can_call_judges();
+    RunDraft::compile(workspace, registry, env, options)?.check_sends(env, sending)
+}
+
+/// Prepares a preview. It opens no tools if the user has not allowed what they send; its sizes are then estimates.
+pub(super) async fn prepare_preview(
+    workspace: Arc<Workspace>,
+    registry: &EvalTypeRegistry,
+    env: &Env,
+    clock: &Arc<dyn Clock>,
+    options: RunOptions,
+) -> Result<PreparedRun, RunError> {
+    let again = (Arc::clone(&workspace), options.clone());
+    match prepare_run(workspace, registry, env, clock, options, false).await {
+        Err(why) if why.unconfirmed_sends().is_some() => {
+            prepare_without_tools(again.0, registry, env, clock, again.1)
+        }
+        prepared => prepared,
+    }
 }
 
 /// Prepares a run without opening tools, to list its cells. Its requests and cache keys differ from those of a run.
@@ -135,6 +172,35 @@ impl RunDraft {
             resumed,
             compilation,
         })
+    }
+
+    /// Checks that the user allowed what the needed judges and their tools send to addresses that are not their
+    /// providers' own. Only tools connect if the run is not `sending`.
+    fn check_sends(&self, env: &Env, sending: bool) -> Result<(), RunError> {
+        let needed = self.compilation.judges.iter().zip(0_u32..);
+        let needed: Vec<&JudgeConfig> = needed
+            .filter(|(_, ix)| self.compilation.needed.contains(ix))
+            .map(|(judge, _)| judge)
+            .collect();
+        let mut sends = BTreeSet::new();
+        // A stub tool replaces the judges' own tools.
+        if self.options.tools.stub_tool.is_none() {
+            let toolbox = &self.options.tools.toolbox;
+            let uses = needed
+                .iter()
+                .flat_map(|judge| toolbox.source_names(&judge.tools));
+            sends = trust::list_tool_sends(toolbox, Some(&uses.collect()));
+        }
+        if sending {
+            sends.extend(trust::list_judge_sends(needed, env));
+        }
+        let root = &self.workspace.root;
+        let sends = trust::find_unconfirmed_sends(root, sends, env).map_err(RunUsageError::from)?;
+        if sends.is_empty() {
+            return Ok(());
+        }
+        let root = root.clone();
+        Err(RunUsageError::from(UnconfirmedSends { root, sends }).into())
     }
 
     /// The recorded tool responses that replace live calls, if any.

@@ -17,7 +17,7 @@ use crate::run::execute::worker::{WorkedCell, WorkedRecord, WorkedTranscript, pr
 use crate::run::inputs::feed::RecordChunk;
 use crate::run::judges::pool::{JudgePool, PlannedCellState, RequestSize};
 use crate::run::past::usage_history::{PastUsage, UsageHistory};
-use crate::run::prepare::prepare_run;
+use crate::run::prepare::prepare_preview;
 use crate::workspace::{Env, Workspace};
 
 /// The approximate number of characters per token.
@@ -121,8 +121,7 @@ pub async fn preview_run(
     clock: &Arc<dyn Clock>,
     options: RunOptions,
 ) -> Result<RunPreview, RunError> {
-    // With `sending: false`, the preview needs no key.
-    let prepared = prepare_run(workspace, registry, env, clock, options, false).await?;
+    let prepared = prepare_preview(workspace, registry, env, clock, options).await?;
     let configs: Vec<&JudgeConfig> = prepared.header.judges.iter().map(|j| &j.config).collect();
     let limit = prepared.options.limit.unwrap_or(u64::MAX);
     let concurrency = prepared.options.concurrency;

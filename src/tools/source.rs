@@ -15,6 +15,28 @@ use crate::model::{CallIx, Digest, RawJson, ToolDeclaration, ToolResponse};
 use crate::net::Resolver;
 use crate::schema::CompiledSchema;
 
+/// The place to which a tool source sends its settings and its calls.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SourceAddress {
+    /// A file on this machine, or code of dicta.
+    Local,
+    /// A server, such as `https://api.example`.
+    Server(String),
+    /// A program that dicta starts.
+    Program(ProgramAddress),
+}
+
+/// The program of a tool source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProgramAddress {
+    /// The command line without secrets, for people.
+    pub command: String,
+    /// The digest of the command line, the folder and the environment.
+    pub digest: Digest,
+    /// The files that the command line names.
+    pub files: Vec<PathBuf>,
+}
+
 /// A tool source: a server or database that tools of a tools file use.
 pub trait ToolSource: Send + Sync {
     /// Returns the source's `kind` (`type` in the flat form).
@@ -22,6 +44,10 @@ pub trait ToolSource: Send + Sync {
     /// Returns a warning to show if the source allows more than the fixed policy.
     fn badge(&self) -> Option<String> {
         None
+    }
+    /// Returns the place to which the source sends its settings and its calls.
+    fn address(&self) -> SourceAddress {
+        SourceAddress::Local
     }
     /// Returns true if a tool of the source may change data.
     fn is_writable(&self) -> bool {

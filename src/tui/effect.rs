@@ -17,6 +17,7 @@ use crate::model::{Blob, RunId, TranscriptRef};
 use crate::theme::CodeLanguage;
 use crate::transcript::FieldMapping;
 use crate::workspace::Workspace;
+use crate::workspace::trust::SendPermission;
 
 /// An order to the runtime or to the terminal.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,6 +47,11 @@ pub(crate) enum Effect {
     },
     /// Start a run.
     StartRun(RunOrder),
+    /// Record that runs of a workspace may send these secrets to these addresses.
+    AllowSends {
+        root: PathBuf,
+        sends: Vec<SendPermission>,
+    },
     /// End a run.
     CancelRun(RunTicket),
     /// Estimate the cost and size of a run.

@@ -7,6 +7,7 @@ use super::click_target::ClickTarget;
 use super::key_chord::KeyChord;
 use super::label_write::WrittenLabel;
 use super::listing::ListingUpdate;
+use super::run_order::RunOrder;
 use super::state::cells::RowId;
 use super::state::document::TranscriptDocument;
 use super::state::finding_marks::FindingMarksKey;
@@ -26,6 +27,7 @@ use crate::run::RunPreview;
 use crate::theme::Role;
 use crate::workspace::Workspace;
 use crate::workspace::lint::ExampleResult;
+use crate::workspace::trust::SendPermission;
 
 /// An event that changes the app.
 #[derive(Debug, Clone, PartialEq)]
@@ -99,6 +101,11 @@ pub(crate) enum Msg {
     },
     /// A run could not start, for this reason.
     RunRefused { ticket: RunTicket, why: String },
+    /// A run did not start, because it would send secrets to addresses that the user has not allowed.
+    RunUnconfirmed {
+        order: Box<RunOrder>,
+        sends: Vec<SendPermission>,
+    },
     /// The run recorded more events.
     RunEvents {
         ticket: RunTicket,

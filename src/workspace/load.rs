@@ -3,7 +3,7 @@
 //! Responsible for reporting every problem of every file at once.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use super::judges::JudgeCx;
 use super::{
     CONFIG_FILE, Env, JudgeNames, Workspace, WorkspaceLimits, WorkspaceRubricFiles, api_keys,
     cross_checks, demo, files, judges, labels, lint, model_config, paths, run_folders, scripts,
-    source_judges, tools_files,
+    source_judges, tools_files, trust,
 };
 use crate::diag::yaml::{
     self, DiagnosticCollector, MAX_BYTES, MappingDecoder, YamlDoc, describe_value,
@@ -41,6 +41,49 @@ pub fn load(
     load_with_referenced_files(root, env, catalog, &mut Vec::new())
 }
 
+/// A workspace that was loaded without a check of its owners.
+pub struct LoadedForTrust {
+    /// The workspace.
+    pub workspace: Workspace,
+    /// The files and folders that another user owns or can write.
+    pub unsafe_files: Vec<trust::UnsafeFile>,
+}
+
+/// Loads a workspace although other users may own or write it, to show the user what trust in it means.
+pub fn load_for_trust(
+    root: &Path,
+    env: &Env,
+    catalog: &dyn EvalTypeCatalog,
+) -> Result<LoadedForTrust, Vec<Diagnostic>> {
+    let mut checked = Vec::new();
+    let check = OwnerCheck::Collect(&mut checked);
+    let workspace = load_checking_owners(root, env, catalog, &mut Vec::new(), check)?;
+    Ok(LoadedForTrust {
+        workspace,
+        unsafe_files: trust::find_unsafe_files(&checked),
+    })
+}
+
+/// The treatment of files that another user owns or can write.
+enum OwnerCheck<'c> {
+    /// They are errors.
+    Refuse,
+    /// The loader only lists the files that it would check.
+    Collect(&'c mut Vec<PathBuf>),
+}
+
+impl OwnerCheck<'_> {
+    fn check(&mut self, root: &Path, files: Vec<PathBuf>, env: &Env) -> Vec<Diagnostic> {
+        match self {
+            Self::Refuse => trust::check_owners(root, &files, env),
+            Self::Collect(checked) => {
+                checked.extend(files);
+                Vec::new()
+            }
+        }
+    }
+}
+
 /// Loads like [`load`], and returns also the files that rubrics name, even if they do not exist.
 pub(super) fn load_with_referenced_files(
     root: &Path,
@@ -48,8 +91,23 @@ pub(super) fn load_with_referenced_files(
     catalog: &dyn EvalTypeCatalog,
     named: &mut Vec<PathBuf>,
 ) -> Result<Workspace, Vec<Diagnostic>> {
+    load_checking_owners(root, env, catalog, named, OwnerCheck::Refuse)
+}
+
+fn load_checking_owners(
+    root: &Path,
+    env: &Env,
+    catalog: &dyn EvalTypeCatalog,
+    named: &mut Vec<PathBuf>,
+    mut owners: OwnerCheck<'_>,
+) -> Result<Workspace, Vec<Diagnostic>> {
     let root = run_folders::canonical_root(root);
     let config = Path::new(CONFIG_FILE);
+    // Step 0: before dicta reads anything, check who could have written it.
+    let refused = owners.check(&root, vec![root.join(CONFIG_FILE)], env);
+    if !refused.is_empty() {
+        return Err(refused);
+    }
     // Step 1: read and parse dicta.yaml. Nothing can load without it.
     let text = files::read_text(&root.join(CONFIG_FILE), MAX_BYTES as u64).map_err(|why| {
         vec![Diagnostic::error(
@@ -76,12 +134,16 @@ pub(super) fn load_with_referenced_files(
         catalog,
         files: vec![(config.to_owned(), text)],
         referenced: Vec::new(),
+        trusted_files: Vec::new(),
         problems: Vec::new(),
         toolbox: &toolbox,
         secrets: Vec::new(),
         resolver: &resolver,
     };
     let workspace = loader.read_workspace(&doc);
+    let trusted_files = std::mem::take(&mut loader.trusted_files);
+    let refused = owners.check(&root, trusted_files, env);
+    loader.problems.extend(refused);
     // The watch needs these files also if loading fails, so they leave before the error does.
     named.append(&mut loader.referenced);
     let problems = sort_by_file(loader.problems);
@@ -92,9 +154,11 @@ pub(super) fn load_with_referenced_files(
     let (label_problems, warnings) = problems
         .into_iter()
         .partition(|problem| problem.severity == Severity::Error);
+    let permissions = trust::list_permissions(&workspace, env);
     Ok(Workspace {
         label_problems,
         warnings,
+        permissions,
         ..workspace
     })
 }
@@ -129,6 +193,8 @@ struct WorkspaceLoader<'l> {
     files: Vec<(PathBuf, Arc<str>)>,
     /// The files that rubrics name, even if they do not exist.
     referenced: Vec<PathBuf>,
+    /// The files that decide what dicta does. Labels and transcripts are only data.
+    trusted_files: Vec<PathBuf>,
     problems: Vec<Diagnostic>,
     /// The declarations of the tools files, and the servers that judges declare themselves.
     toolbox: &'l RefCell<Arc<Toolbox>>,
@@ -203,6 +269,12 @@ impl WorkspaceLoader<'_> {
             let about = check_labels(&found, &rubrics);
             self.problems.extend(about);
         }
+        // The labels come after this list, because a team may share a folder of them.
+        let read = self.files.iter().map(|(path, _)| self.root.join(path));
+        let toolbox = self.toolbox.borrow();
+        let programs = toolbox.programs.iter().flat_map(|one| one.files.clone());
+        self.trusted_files = read.chain(scripts.programs).chain(programs).collect();
+        drop(toolbox);
         for (path, text) in found.files {
             self.keep_file(path, text);
         }
@@ -230,6 +302,7 @@ impl WorkspaceLoader<'_> {
             limits,
             files: std::mem::take(&mut self.files),
             warnings: Vec::new(),
+            permissions: BTreeSet::new(),
         }
     }
 

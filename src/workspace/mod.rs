@@ -32,9 +32,10 @@ pub mod scaffold;
 mod scripts;
 mod source_judges;
 mod tools_files;
+pub mod trust;
 pub mod watch;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -62,7 +63,7 @@ pub use judge_names::JudgeNames;
 pub use label_author::find_label_author;
 pub use labels::LabelPlace;
 pub(crate) use labels::find_stray_labels;
-pub use load::load;
+pub use load::{LoadedForTrust, load, load_for_trust};
 pub use model_config::{ModelConfigJudge, list_model_configs};
 pub use paths::{DataDirError, data_dir, default_runs_folder, find_workspace_root};
 pub use rubric_files::WorkspaceRubricFiles;
@@ -142,6 +143,8 @@ pub struct Workspace {
     pub files: Vec<(PathBuf, Arc<str>)>,
     /// The warnings of loading.
     pub warnings: Vec<Diagnostic>,
+    /// The things that the workspace may do on this machine.
+    pub permissions: BTreeSet<trust::Permission>,
 }
 
 /// Compares the folder and the texts of all files. The other fields are derived from these.

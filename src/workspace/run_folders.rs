@@ -1,6 +1,6 @@
 //! The folders with a workspace's runs, also if the workspace does not load.
 
-use super::{CONFIG_FILE, Env, demo, files, paths};
+use super::{CONFIG_FILE, Env, demo, files, paths, trust};
 use crate::diag::yaml;
 use std::path::{Path, PathBuf};
 
@@ -14,11 +14,15 @@ pub struct RunFolders {
 }
 
 /// Returns the folder that a workspace records into, and the additional folders that it reads. `None` if dicta.yaml
-/// does not exist, or if both `runs:` and a data directory are missing.
+/// does not exist or belongs to another user, or if both `runs:` and a data directory are missing.
 ///
 /// Reads only `runs:` of dicta.yaml, so that a workspace with a problem still has its runs.
 pub fn find_run_folders(root: &Path, env: &Env) -> Option<RunFolders> {
     let root = canonical_root(root);
+    // Security: another user's `runs:` could show forged results.
+    if !trust::check_owners(&root, &[root.join(CONFIG_FILE)], env).is_empty() {
+        return None;
+    }
     let text = files::read_text(&root.join(CONFIG_FILE), yaml::MAX_BYTES as u64).ok()?;
     let written = yaml::read_document(&text, Path::new(CONFIG_FILE)).ok();
     let written = written

@@ -17,7 +17,7 @@ use crate::model::{Digest, pluralize};
 use crate::rubric::{Eval, Rubric, metadata_param_path};
 
 /// The name of the eval type.
-const SCRIPT_TYPE: &str = "script";
+pub(super) const SCRIPT_TYPE: &str = "script";
 /// The maximum size of a program whose content is hashed, in bytes. For larger files only size and modification time
 /// count.
 const MAX_HASHED_BYTES: u64 = 64 << 20;
@@ -28,6 +28,8 @@ pub(super) struct ScriptFiles {
     /// The texts that commands name, as in [`super::Workspace::files`].
     pub(super) files: Vec<(PathBuf, Arc<str>)>,
     pub(super) problems: Vec<Diagnostic>,
+    /// The files that commands name, inside the workspace or not. Their owners are checked.
+    pub(super) programs: Vec<PathBuf>,
 }
 
 /// Prepares the script evals of all rubrics.
@@ -101,7 +103,11 @@ impl ScriptFiles {
         for word in words.filter(|word| !word.is_empty()) {
             let path = paths::absolute(&folder.join(word));
             // An argument may name a file too: `python3 checks/tone.py`.
-            if !path.starts_with(root) || !path.is_file() {
+            if !path.is_file() {
+                continue;
+            }
+            self.programs.push(path.clone());
+            if !path.starts_with(root) {
                 continue;
             }
             let Some(digest) = self.digest_file(root, &path) else {

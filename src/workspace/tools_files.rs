@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{CONFIG_FILE, Env, Workspace, api_keys, files, globs, paths, run_folders};
+use super::{CONFIG_FILE, Env, Workspace, api_keys, files, globs, paths, run_folders, trust};
 use crate::diag::yaml::{
     self, DiagnosticCollector, MAX_BYTES, MappingDecoder, YamlDoc, describe_value,
 };
@@ -184,6 +184,10 @@ pub fn load_tools(
     resolver: &Arc<dyn Resolver>,
 ) -> (Arc<Toolbox>, Vec<Diagnostic>) {
     let root = run_folders::canonical_root(root);
+    let refused = trust::check_owners(&root, &[root.join(CONFIG_FILE)], env);
+    if !refused.is_empty() {
+        return (Arc::default(), refused);
+    }
     let doc = match read_config(&root) {
         Ok(doc) => doc,
         Err(problems) => return (Arc::default(), problems),
@@ -191,6 +195,11 @@ pub fn load_tools(
     let problems = DiagnosticCollector::from_doc(&doc);
     let mut fields = MappingDecoder::new(&doc, "", &problems);
     let read = read_tools_files(&root, env, &mut fields, resolver);
+    let paths: Vec<PathBuf> = read.files.iter().map(|(path, _)| root.join(path)).collect();
+    let refused = trust::check_owners(&root, &paths, env);
+    if !refused.is_empty() {
+        return (Arc::default(), refused);
+    }
     let mut all = problems.into_sorted();
     all.extend(read.problems);
     (Arc::new(read.toolbox), all)

@@ -48,6 +48,12 @@ impl TestDir {
         self.command(args).output().expect("the program runs")
     }
 
+    /// Allows what the workspace sends to loopback servers, as its user would.
+    pub(crate) fn trust(&self) {
+        let output = self.dicta(&["trust", "."]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+    }
+
     /// A workspace with two transcripts and one rubric of the given evals (flow YAML lines).
     pub(crate) fn workspace(&self, dicta_yaml: &str, evals: &str) {
         self.write(

@@ -121,6 +121,7 @@ fn cost_limit_holds_and_is_refused_without_known_prices() {
 
     let unpriced = "judge: m\njudges:\n  m: { provider: openai, base_url: 'https://models.example/v1', model: big }\n";
     test_dir.workspace(unpriced, POLITE);
+    test_dir.trust();
     let mut refused = test_dir.command(&["run", "-q", "--max-cost", "2"]);
     let refused = refused.env("OPENAI_API_KEY", "k").output().expect("runs");
     let why = text(&refused.stderr);

@@ -213,6 +213,7 @@ fn live_services_answer_if_their_keys_are_set() {
         };
         let test_dir = TestDir::new();
         test_dir.workspace(&format!("judges:\n  live: {judge}\n"), NAMES_A_RELEASE);
+        test_dir.trust();
         let mut command = test_dir.command(&["check", "--connect", "--judge", "live"]);
         command.env(variable, key);
         // Where Google's libraries look, and which project pays.

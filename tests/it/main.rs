@@ -32,3 +32,4 @@ mod secrets;
 mod selftest;
 mod tool_calls;
 mod tools_yaml;
+mod trust;

@@ -69,6 +69,7 @@ fn test_dir(dialect: Dialect, turns: Vec<Reply>) -> (TestDir, WireServer) {
     let key = test_dir.write("key", "sk-test-4711-abcdef");
     private(&key);
     private(&database(&test_dir));
+    test_dir.trust();
     (test_dir, server)
 }
 
@@ -296,6 +297,7 @@ fn changed_statement_is_judged_again_and_an_unchanged_one_is_cached() {
     let end = old + config[old..].find('\'').expect("there");
     let config = format!("{}{}{}", &config[..old], server.base_url(), &config[end..]);
     test_dir.write("dicta.yaml", &config);
+    test_dir.trust();
     let asked = || {
         let out = test_dir.dicta(&["run", "-q"]);
         assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));

@@ -30,7 +30,7 @@ use super::tool_declarations::ToolDeclarationCache;
 use super::{ProviderError, ToolChoice, TurnRequest};
 use crate::model::{JudgeConfig, ToolDeclaration, TurnIx};
 
-const DEFAULT_BASE: &str = "https://api.anthropic.com";
+pub(super) const DEFAULT_BASE: &str = "https://api.anthropic.com";
 const API_VERSION: &str = "2023-06-01";
 
 /// The smallest thinking budget that the service accepts, in tokens.

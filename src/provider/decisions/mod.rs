@@ -43,6 +43,11 @@ use crate::model::{
     TurnIx,
 };
 
+/// OpenAI's own address.
+pub(super) const OPENAI_BASE: &str = "https://api.openai.com/v1";
+/// Google's own address.
+pub(super) const GEMINI_BASE: &str = "https://generativelanguage.googleapis.com";
+
 /// A question that is answered with probabilities.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProbabilityQuestion {
@@ -79,9 +84,9 @@ impl DecisionsDialect {
     pub(super) fn new(config: &JudgeConfig) -> Result<Self, ProviderError> {
         let google = config.provider == ProviderKind::GeminiDecisions;
         let mut url = if google {
-            parse_base_url(config, "https://generativelanguage.googleapis.com")?
+            parse_base_url(config, GEMINI_BASE)?
         } else {
-            parse_base_url(config, "https://api.openai.com/v1")?
+            parse_base_url(config, OPENAI_BASE)?
         };
         let path = url.path().trim_end_matches('/');
         if !path.ends_with("/decisions") {

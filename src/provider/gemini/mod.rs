@@ -25,7 +25,7 @@ use super::tool_declarations::ToolDeclarationCache;
 use super::{ProviderError, ToolChoice, TurnRequest};
 use crate::model::{JudgeConfig, ToolDeclaration, TurnIx};
 
-const DEFAULT_BASE: &str = "https://generativelanguage.googleapis.com";
+pub(super) const DEFAULT_BASE: &str = "https://generativelanguage.googleapis.com";
 const API_VERSION: &str = "v1beta";
 
 /// The settings that a server may refuse and dicta can omit. The service writes the names in both spellings.

@@ -25,7 +25,7 @@ use super::tool_declarations::ToolDeclarationCache;
 use super::{ProviderError, ToolChoice, TurnRequest};
 use crate::model::{JudgeConfig, ToolDeclaration, TurnIx};
 
-const DEFAULT_BASE: &str = "https://api.openai.com/v1";
+pub(super) const DEFAULT_BASE: &str = "https://api.openai.com/v1";
 
 /// The settings that a server may refuse and dicta can omit.
 ///

@@ -74,6 +74,7 @@ pub(super) fn workspace(root: &Path, rubrics: &[&str]) -> Workspace {
         },
         files,
         warnings: Vec::new(),
+        permissions: std::collections::BTreeSet::new(),
     }
 }
 

@@ -58,6 +58,16 @@ impl AuthService {
         }
     }
 
+    /// Returns the origin of the server that publishes the service's keys; `None` if a file contains them.
+    pub fn keys_address(&self) -> Option<String> {
+        let url = match &self.keys {
+            JwksSource::File(_) => return None,
+            JwksSource::Url(url) | JwksSource::Discover(url) => url,
+        };
+        let url = url::Url::parse(url).ok()?;
+        Some(url.origin().ascii_serialization())
+    }
+
     /// Explains how a user supplies a token.
     pub fn explain_token_setup(&self) -> String {
         match &self.token {

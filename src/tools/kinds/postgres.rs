@@ -22,7 +22,7 @@ use crate::event::CallCx;
 use crate::model::{CallIx, Digest, ToolResponse};
 use crate::tools::ProbeError;
 use crate::tools::ValidatedCall;
-use crate::tools::source::{SourceCx, ToolExecutor, ToolInput, ToolSource};
+use crate::tools::source::{SourceAddress, SourceCx, ToolExecutor, ToolInput, ToolSource};
 use config::PostgresConfig;
 use connection_pool::PostgresPool;
 
@@ -53,6 +53,11 @@ impl PostgresSource {
 impl ToolSource for PostgresSource {
     fn kind(&self) -> &'static str {
         "postgres"
+    }
+
+    fn address(&self) -> SourceAddress {
+        let settings = self.config();
+        SourceAddress::Server(format!("postgres://{}:{}", settings.host, settings.port))
     }
 
     fn badge(&self) -> Option<String> {

@@ -310,6 +310,21 @@ impl SubstitutedFile {
             .map(|hole| hole.value.as_str())
     }
 
+    /// Returns the variables of the environment that the text contains, with their values.
+    pub(super) fn env_values(&self) -> impl Iterator<Item = (&str, &str)> {
+        let holes = self.placeholders.iter();
+        // An empty value sends nothing.
+        holes
+            .filter(|hole| hole.from_env && !hole.value.trim().is_empty())
+            .map(|hole| (hole.name.as_str(), hole.value.as_str()))
+    }
+
+    /// Replaces values that may be secret in a text by their variables.
+    pub(super) fn redact_text(&self, text: &str) -> String {
+        self.redact_diagnostic(Diagnostic::error("", "", text))
+            .message
+    }
+
     /// Converts a diagnostic of the substituted text to the original, without values that may be secret.
     pub(super) fn relocate_diagnostic(
         &self,

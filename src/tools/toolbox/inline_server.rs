@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::env_placeholders::{SubstitutedFile, UnsetVariable, substitute_env};
 use super::secrets::FoundSecret;
 use super::toolbox_reader::ToolboxCx;
-use super::{Toolbox, kind_lookup, secrets};
+use super::{Toolbox, kind_lookup, secrets, source_reach};
 use crate::diag::has_errors;
 use crate::diag::yaml::{DiagnosticCollector, MappingDecoder, YamlDoc};
 use crate::model::escape_pointer_step;
@@ -110,13 +110,14 @@ impl Toolbox {
         }
         if let Some(source) = source.filter(|_| is_good) {
             self.secrets.extend(source.secrets());
-            self.inline_servers.insert(key, source);
+            self.inline_servers.insert(key.clone(), source);
+            source_reach::add_inline_reach(self, &key, &fillings);
         }
     }
 }
 
 /// Returns the key of a server: its settings without those of the judge.
-fn server_key(settings: &IndexMap<String, Value>) -> String {
+pub(super) fn server_key(settings: &IndexMap<String, Value>) -> String {
     let server_settings = settings.iter().filter(|(name, _)| *name != ALLOW_SETTING);
     let server_settings: serde_json::Map<String, Value> = server_settings
         .map(|(k, v)| (k.clone(), v.clone()))

@@ -16,10 +16,12 @@ mod kind_lookup;
 mod merge;
 mod prerequisites;
 mod secrets;
+mod source_reach;
 #[cfg(test)]
 pub(super) mod tests;
 mod toolbox_reader;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -28,10 +30,12 @@ use indexmap::IndexMap;
 
 use super::auth::AuthService;
 use super::source::{ToolDefinition, ToolSource};
+use crate::model::JudgeTool;
 
 pub use env_placeholders::is_public_variable;
 pub use file_tool::FileTool;
 pub use inline_server::{ALLOW_SETTING, INLINE_SERVER};
+pub use source_reach::{SentVariable, SourceProgram};
 pub use toolbox_reader::{ToolboxCx, is_tools_file, read_toolbox};
 
 /// The merged declarations of a workspace's tools files. Immutable. A run holds an `Arc` of it, and the last `Arc`
@@ -50,6 +54,10 @@ pub struct Toolbox {
     pub origins: IndexMap<String, ToolOrigin>,
     /// Servers declared in a judge's `tools:`, by their settings as written.
     pub inline_servers: IndexMap<String, Arc<dyn ToolSource>>,
+    /// The environment variables that sources send to their servers.
+    pub sent_variables: Vec<SentVariable>,
+    /// The programs that sources start.
+    pub programs: Vec<SourceProgram>,
     /// The texts that dicta must never record: passwords, tokens, header values that look like one.
     pub secrets: Vec<String>,
     /// The files for the recording, with secrets replaced by asterisks.
@@ -68,6 +76,28 @@ pub struct ToolOrigin {
     pub services: Vec<String>,
     /// The lints for the tool, one line each with its place. They do not prevent its use.
     pub lints: Vec<String>,
+}
+
+impl Toolbox {
+    /// Returns the names under which [`SentVariable`] lists the sources of these tools.
+    pub fn source_names(&self, uses: &[JudgeTool]) -> BTreeSet<String> {
+        let mut names = BTreeSet::new();
+        for entry in uses {
+            if entry.name == INLINE_SERVER {
+                names.insert(inline_server::server_key(&entry.settings));
+            } else if self.sources.contains_key(&entry.name) {
+                names.insert(entry.name.clone());
+            }
+            let set = self.sets.get(&entry.name).into_iter().flatten();
+            for tool in set.chain([&entry.name]) {
+                if let Some(origin) = self.origins.get(tool) {
+                    names.insert(origin.source.clone());
+                    names.extend(origin.services.iter().cloned());
+                }
+            }
+        }
+        names
+    }
 }
 
 impl fmt::Debug for Toolbox {

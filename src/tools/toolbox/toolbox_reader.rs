@@ -9,7 +9,7 @@ use indexmap::IndexMap;
 use super::definition_reader::{DefineToolCx, define_tool};
 use super::env_placeholders::{SubstitutedFile, UnsetVariable, substitute_env};
 use super::file_formats::{EntrySection, ToolboxEntry, looks_like_toolbox, read_toolbox_entries};
-use super::{Toolbox, kind_lookup, merge, prerequisites, secrets};
+use super::{Toolbox, kind_lookup, merge, prerequisites, secrets, source_reach};
 use crate::diag::yaml::{self, DiagnosticCollector, MappingDecoder};
 use crate::diag::{Diagnostic, has_errors};
 use crate::net::Resolver;
@@ -44,6 +44,7 @@ pub fn read_toolbox(
     reader.read_sources(&entries, cx);
     reader.read_tools(&entries);
     reader.read_tool_sets(&entries);
+    reader.read_reach(&entries, files);
     reader.finish(files)
 }
 
@@ -224,6 +225,17 @@ impl ToolboxReader {
             self.problems.extend(problems.into_sorted());
             self.toolbox.sets.insert(entry.name.clone(), tools);
         }
+    }
+
+    fn read_reach(&mut self, entries: &[ToolboxEntry], files: &[(PathBuf, Arc<str>)]) {
+        let mut toolbox = std::mem::take(&mut self.toolbox);
+        let paths = files.iter().map(|(path, _)| path.as_path());
+        // Each file was read once, in this order.
+        let filled: Vec<(&Path, &SubstitutedFile)> = paths.zip(&self.substituted_files).collect();
+        source_reach::add_reach(&mut toolbox, entries, &filled, &|text| {
+            self.redact_text(text)
+        });
+        self.toolbox = toolbox;
     }
 
     fn redact_text(&self, text: &str) -> String {

@@ -237,6 +237,8 @@ impl Runtime {
                 workspace,
                 judged,
             } => self.try_examples(number, workspace, judged),
+            // Before a run that needs the answer, so it is written at once: the file is small.
+            Effect::AllowSends { root, sends } => self.allow_sends(&root, &sends),
             Effect::StartRun(order) => self.start_run(order),
             // An unknown ticket belongs to a run that has ended.
             Effect::CancelRun(ticket) => {

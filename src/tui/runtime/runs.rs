@@ -1,5 +1,6 @@
 //! Starts runs in the background, forwards their events to the app, and cancels them by ticket.
 
+use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
 use tokio::runtime::Handle;
@@ -17,6 +18,7 @@ use crate::tui::run_order::RunOrder;
 use crate::tui::state::runs::RunTicket;
 use crate::tui::task_failure::TaskFailure;
 use crate::workspace::Workspace;
+use crate::workspace::trust::{self, SendPermission};
 
 /// The number of events in one message. One event may complete all checks of a transcript, so a large batch would
 /// block keys.
@@ -55,15 +57,31 @@ impl Runtime {
                         });
                     forward_events(handle, ticket, &cancel, &out).await;
                 }
-                Err(why) => {
+                Err(failure) => {
+                    let msg = match failure {
+                        StartFailure::Refused(why) => Msg::RunRefused { ticket, why },
+                        StartFailure::Unconfirmed(order, sends) => {
+                            Msg::RunUnconfirmed { order, sends }
+                        }
+                    };
                     // The queue of runs keeps the order of this run's messages.
-                    let _gone = out.runs.send(Msg::RunRefused { ticket, why }).await;
+                    let _gone = out.runs.send(msg).await;
                 }
             }
             // The run ended. This stops the task that forwards the cancellation.
             cancel.cancel();
             drop(working);
         });
+    }
+
+    /// Records what the user allowed. A failure is a notice: the next run asks again.
+    pub(super) fn allow_sends(&self, root: &Path, sends: &[SendPermission]) {
+        if sends.is_empty() {
+            return;
+        }
+        if let Err(why) = trust::allow_sends(root, sends, &self.deps.env) {
+            self.outbox.send_answer(Msg::Refused(why.to_string()));
+        }
     }
 
     pub(super) fn preview_run(&self, order: RunOrder) {
@@ -95,12 +113,26 @@ impl Runtime {
     }
 }
 
+/// The reason why a run did not start.
+enum StartFailure {
+    /// A sentence.
+    Refused(String),
+    /// The run would send secrets to addresses that the user has not allowed.
+    Unconfirmed(Box<RunOrder>, Vec<SendPermission>),
+}
+
+impl From<String> for StartFailure {
+    fn from(why: String) -> Self {
+        Self::Refused(why)
+    }
+}
+
 /// Compiles and starts a run. Compiling reads past runs, so it runs on a blocking thread.
 async fn compile_and_start(
     deps: Arc<RuntimeDeps>,
     order: RunOrder,
     cancel: CancellationToken,
-) -> Result<RunHandle, String> {
+) -> Result<RunHandle, StartFailure> {
     let started = tokio::task::spawn_blocking(move || {
         let (workspace, options) = build_run_options(&deps, &order)?;
         // Opening tools may block, for example until a server is started.
@@ -113,18 +145,23 @@ async fn compile_and_start(
         );
         let started = Handle::current().block_on(run_unless_cancelled(&cancel, starting));
         // The user cancelled while tools opened, so no run exists.
-        let started = started.ok_or("cancelled before it began")?;
-        started.map_err(|error| match error {
-            // Without a recording a verdict would be lost, so dicta judges nothing.
-            RunError::Record(error) => {
-                format!("the run cannot be recorded: {error}; nothing was run")
+        let started = started.ok_or_else(|| "cancelled before it began".to_owned())?;
+        started.map_err(|error| {
+            if let Some(found) = error.unconfirmed_sends() {
+                return StartFailure::Unconfirmed(Box::new(order), found.sends.clone());
             }
-            error => format_run_error(&error),
+            StartFailure::Refused(match error {
+                // Without a recording a verdict would be lost, so dicta judges nothing.
+                RunError::Record(error) => {
+                    format!("the run cannot be recorded: {error}; nothing was run")
+                }
+                error => format_run_error(&error),
+            })
         })
     });
     match started.await {
         Ok(started) => started,
-        Err(error) => Err(describe_join_error(&error)),
+        Err(error) => Err(describe_join_error(&error).into()),
     }
 }
 

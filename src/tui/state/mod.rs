@@ -267,6 +267,11 @@ impl App {
         self.replay.is_none() && self.examples.misses().next().is_some()
     }
 
+    /// Returns true if a changed workspace waits for the user's answer.
+    pub(crate) fn asks_about_reload(&self) -> bool {
+        self.overlays.iter().any(Overlay::asks_about_reload)
+    }
+
     /// Returns true if the tour is shown. It concerns the live workspace only.
     pub(crate) fn shows_tour(&self) -> bool {
         let hidden = self.tour.as_ref().is_none_or(|tour| tour.hidden);
@@ -317,7 +322,7 @@ impl App {
         let saved = self
             .saves
             .next_wake()
-            .filter(|_| !self.examples.is_judging());
+            .filter(|_| !self.examples.is_judging() && !self.asks_about_reload());
         let played = self
             .replay
             .as_ref()

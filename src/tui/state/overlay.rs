@@ -1,18 +1,21 @@
 //! Overlays: boxes above the panes. The topmost one takes the keys.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::App;
 use super::cells::RowId;
 use super::notices::NoticeLevel;
 use super::transcript_source::SourceOverlay;
-use crate::model::{JudgeConfig, pluralize};
+use crate::model::{JudgeConfig, make_visible, pluralize};
 use crate::run::RunPreview;
 use crate::theme::{Role, Theme};
 use crate::tui::command::{COMMANDS, CommandSpec};
 use crate::tui::run_order::RunOrder;
 use crate::tui::widget::flow::{ScrollState, TextBlock};
 use crate::tui::widget::line_input::LineInput;
+use crate::workspace::Workspace;
+use crate::workspace::trust::{Permission, SendPermission};
 
 /// An overlay.
 #[derive(Debug, Clone)]
@@ -42,10 +45,93 @@ pub(crate) enum Overlay {
         order: RunOrder,
         preview: RunPreview,
     },
+    /// Asks before the workspace does something new.
+    ConfirmTrust {
+        question: TrustQuestion,
+        scroll: ScrollState,
+    },
     /// Asks before quitting while a run is active.
     QuitWhileRunning,
     /// Asks for a position in the recording.
     SeekTo(LineInput),
+}
+
+/// A question about something new that the workspace would do.
+#[derive(Debug, Clone)]
+pub(crate) enum TrustQuestion {
+    /// A changed workspace may do things that the last one could not.
+    Reload {
+        workspace: Arc<Workspace>,
+        /// The files that differ from the last allowed state.
+        changed: Vec<PathBuf>,
+        permissions: Vec<Permission>,
+    },
+    /// Runs would send secrets to addresses that the user has not allowed.
+    Runs {
+        orders: Vec<RunOrder>,
+        sends: Vec<SendPermission>,
+    },
+}
+
+impl Overlay {
+    /// Returns true if the overlay asks about a changed workspace.
+    pub(crate) fn asks_about_reload(&self) -> bool {
+        matches!(
+            self,
+            Self::ConfirmTrust {
+                question: TrustQuestion::Reload { .. },
+                ..
+            }
+        )
+    }
+}
+
+impl TrustQuestion {
+    /// Renders exactly what would be allowed.
+    pub(crate) fn to_blocks(&self) -> Vec<TextBlock<'static>> {
+        let (intro, items): (_, Vec<String>) = match self {
+            Self::Reload {
+                changed,
+                permissions,
+                ..
+            } => {
+                let files: Vec<String> = changed
+                    .iter()
+                    .map(|file| file.display().to_string())
+                    .collect();
+                let intro = format!("{} changed. The workspace now wants to:", files.join(", "));
+                (intro, permissions.iter().map(ToString::to_string).collect())
+            }
+            Self::Runs { sends, .. } => {
+                let intro = "For the first time, a run of this workspace would:".to_owned();
+                (intro, sends.iter().map(ToString::to_string).collect())
+            }
+        };
+        let mut blocks = vec![TextBlock::new(show(&intro), Role::Text)];
+        blocks.extend(items.iter().map(|item| TextBlock {
+            lead: "  ".into(),
+            indent: 4,
+            ..TextBlock::new(show(item), Role::Warning)
+        }));
+        blocks.push(TextBlock::new(
+            "Until you answer, the last allowed state stays, and nothing new runs.",
+            Role::Muted,
+        ));
+        blocks
+    }
+
+    /// Returns the keys for the border.
+    pub(crate) fn keys_text(&self) -> &'static str {
+        match self {
+            Self::Reload { .. } => "Y allows it  n, esc keeps the last allowed state  j, k scroll",
+            Self::Runs { .. } => "Y allows it and runs  n, esc sends nothing  j, k scroll",
+        }
+    }
+}
+
+/// Makes hidden characters and line breaks of a file's text visible.
+fn show(text: &str) -> String {
+    make_visible(text, false).into_owned()
 }
 
 /// A judge that the user can ask.

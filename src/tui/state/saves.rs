@@ -12,6 +12,7 @@ use crate::model::{Millis, Outcome, pluralize};
 use crate::theme::Glyphs;
 use crate::tui::widget::flow::ScrollState;
 use crate::workspace::Workspace;
+use crate::workspace::trust::Permission;
 
 /// The time that judges wait for another save.
 pub(crate) const JUDGE_DEBOUNCE: Millis = Millis(300);
@@ -161,6 +162,10 @@ pub(crate) struct SavesState {
     pub(crate) scroll: ScrollState,
     /// The index of the selected flip.
     pub(crate) selected: usize,
+    /// The permissions that the user has given since the workspace was opened.
+    pub(crate) allowed: BTreeSet<Permission>,
+    /// The changed files that the user did not allow, so they are not applied.
+    pub(crate) refused_changes: Vec<PathBuf>,
     /// Evals whose decision settings changed. Their stale verdicts were not decided again and may hold again.
     pub(crate) redecided_evals: BTreeSet<EvalName>,
 }

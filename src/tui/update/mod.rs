@@ -25,8 +25,7 @@ mod save_runs;
 mod saves;
 mod touched_evals;
 mod tour;
-
-use std::sync::Arc;
+mod trust;
 
 use super::effect::Effect;
 use super::msg::Msg;
@@ -77,13 +76,7 @@ pub(crate) fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
             verdicts: board,
             problems,
         } => runs::handle_newest_verdicts(app, generation, &board, problems),
-        Msg::Reloaded { workspace, changed } => {
-            // `handle_reloaded` replaces the workspace.
-            let before = app.workspace().map(Arc::clone);
-            let effects = saves::handle_reloaded(app, Arc::clone(&workspace), &changed);
-            labels::report_problems(app, before.as_deref(), &workspace);
-            effects
-        }
+        Msg::Reloaded { workspace, changed } => trust::handle_reloaded(app, workspace, changed),
         Msg::ReloadFailed { problems } => saves::handle_reload_failed(app, problems),
         Msg::ExamplesTried { number, trials } => examples::handle_tried(app, number, trials),
         Msg::ExamplesJudged {
@@ -93,6 +86,10 @@ pub(crate) fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
         } => examples::handle_judged(app, number, trials, problem),
         Msg::RunStarted { ticket, run, dir } => runs::handle_run_started(app, ticket, run, dir),
         Msg::RunRefused { ticket, why } => runs::handle_run_refused(app, ticket, &why),
+        Msg::RunUnconfirmed { order, sends } => {
+            runs::forget_run(app, order.ticket);
+            trust::handle_unconfirmed(app, *order, sends)
+        }
         Msg::RunEvents { ticket, events } => {
             let effects = runs::handle_run_events(app, ticket, &events);
             // The follow mode needs the cells that the events have just changed.

@@ -7,6 +7,7 @@ use super::runs;
 use crate::run::{CachePolicy, RunPreview};
 use crate::theme;
 use crate::tui::effect::Effect;
+use crate::tui::run_order::RunOrder;
 use crate::tui::state::App;
 use crate::tui::state::cells::RowId;
 use crate::tui::state::notices::NoticeLevel;
@@ -109,7 +110,10 @@ pub(super) fn handle_preview(
             Vec::new()
         }
         // A run of unknown cost is not free, so dicta asks.
-        Ok(preview) if overlay::estimate_cost(&preview) == Some(0.0) => {
+        Ok(preview)
+            if overlay::estimate_cost(&preview) == Some(0.0)
+                && !calls_paid_judge(&order, &preview) =>
+        {
             vec![runs::start_run(app, order, None)]
         }
         Ok(preview) => {
@@ -117,6 +121,19 @@ pub(super) fn handle_preview(
             Vec::new()
         }
     }
+}
+
+/// Returns true if the run calls a judge that is not free. A price of 0 in a file says nothing about a remote server.
+fn calls_paid_judge(order: &RunOrder, preview: &RunPreview) -> bool {
+    let mut called = preview
+        .judges
+        .iter()
+        .filter(|(_, judge)| judge.calls_most > 0);
+    called.any(|(name, _)| {
+        let own = order.judge.as_ref().filter(|judge| judge.name == *name);
+        let judge = own.or_else(|| order.workspace.find_judge(name));
+        judge.is_none_or(|judge| !judge.is_free())
+    })
 }
 
 /// Adds the available judges to the overlay that waits for them.

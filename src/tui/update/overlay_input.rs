@@ -6,7 +6,7 @@ use crossterm::event::KeyCode;
 use ratatui::layout::Size;
 
 use super::notices::push_info;
-use super::{commands, quit, replay, runs};
+use super::{commands, quit, replay, runs, trust};
 use crate::theme::{self, Theme};
 use crate::tui::effect::Effect;
 use crate::tui::key_chord::KeyChord;
@@ -26,7 +26,7 @@ pub(super) fn handle_key(app: &mut App, chord: KeyChord) -> Vec<Effect> {
         // Closes the overlay, and runs continue. If the question was to quit, ctrl-c acts as it does without an
         // overlay.
         let was_quit_question = matches!(top, Overlay::QuitWhileRunning);
-        restore_on_close(app, &top);
+        close(app, top);
         return if was_quit_question {
             quit::cancel_or_quit(app)
         } else {
@@ -37,7 +37,7 @@ pub(super) fn handle_key(app: &mut App, chord: KeyChord) -> Vec<Effect> {
     let takes_text = matches!(top, Overlay::Help { .. } | Overlay::SeekTo(_));
     // In the question to quit, q accepts.
     if key == "esc" || (key == "q" && !takes_text && !matches!(top, Overlay::QuitWhileRunning)) {
-        restore_on_close(app, &top);
+        close(app, top);
         return Vec::new();
     }
     let steps = match chord.code {
@@ -72,6 +72,17 @@ pub(super) fn handle_key(app: &mut App, chord: KeyChord) -> Vec<Effect> {
         Overlay::SeekTo(input) => {
             input.handle_key(chord);
         }
+        Overlay::ConfirmTrust { question, scroll } => match key.as_str() {
+            // The question may appear while the user types, so a letter that other panes use does not accept it.
+            "Y" => return trust::accept(app, question.clone()),
+            "n" | "N" => {
+                trust::decline(app, question.clone());
+                return Vec::new();
+            }
+            "home" | "g" => scroll.scroll_to_start(),
+            "end" | "G" => scroll.scroll_to_end(),
+            _ => {}
+        },
         Overlay::Log { scroll }
         | Overlay::Statistics { scroll }
         | Overlay::Source(SourceOverlay { scroll, .. }) => match key.as_str() {
@@ -129,6 +140,7 @@ pub(super) fn handle_click(app: &mut App, line: usize) -> Vec<Effect> {
         }
         Overlay::ConfirmCost { .. } | Overlay::QuitWhileRunning => return Vec::new(),
         Overlay::Log { .. }
+        | Overlay::ConfirmTrust { .. }
         | Overlay::Statistics { .. }
         | Overlay::Source(_)
         | Overlay::SeekTo(_) => {}
@@ -177,6 +189,10 @@ fn move_selection(app: &mut App, top: &mut Overlay, steps: i64) {
             let area = log_area(app.ui.size);
             scroll.scroll_rows(&overlay::build_log(app), area, steps);
         }
+        Overlay::ConfirmTrust { question, scroll } => {
+            let area = log_area(app.ui.size);
+            scroll.scroll_rows(&question.to_blocks(), area, steps);
+        }
         Overlay::Statistics { scroll } => {
             let area = log_area(app.ui.size);
             scroll.scroll_rows(&statistics::build_statistics(app), area, steps);
@@ -211,13 +227,12 @@ fn apply_theme(app: &mut App, name: &str) {
     }
 }
 
-/// Undoes the preview of a theme if none was chosen.
-fn restore_on_close(app: &mut App, top: &Overlay) {
-    if let Overlay::Themes {
-        previous: before, ..
-    } = top
-    {
-        app.ui.theme = Arc::clone(before);
+/// Closes an overlay: undoes the preview of a theme if none was chosen, and answers a question of trust with no.
+fn close(app: &mut App, top: Overlay) {
+    match top {
+        Overlay::Themes { previous, .. } => app.ui.theme = previous,
+        Overlay::ConfirmTrust { question, .. } => trust::decline(app, question),
+        _ => {}
     }
 }
 
@@ -283,6 +298,11 @@ fn accept_selection(app: &mut App, top: Overlay) -> Vec<Effect> {
                 push_info(app, why)
             }
         },
+        // A stray enter must neither allow nor refuse.
+        trust @ Overlay::ConfirmTrust { .. } => {
+            app.overlays.push(trust);
+            Vec::new()
+        }
         Overlay::ConfirmCost { .. }
         | Overlay::QuitWhileRunning
         | Overlay::Log { .. }

@@ -123,10 +123,15 @@ pub(super) fn handle_run_started(
     Vec::new()
 }
 
-/// Removes a run that could not start.
-pub(super) fn handle_run_refused(app: &mut App, ticket: RunTicket, why: &str) -> Vec<Effect> {
+/// Removes a run that did not start.
+pub(super) fn forget_run(app: &mut App, ticket: RunTicket) {
     app.live_session.runs.by_ticket.shift_remove(&ticket);
     remove_from_report(app, ticket);
+}
+
+/// Removes a run that could not start.
+pub(super) fn handle_run_refused(app: &mut App, ticket: RunTicket, why: &str) -> Vec<Effect> {
+    forget_run(app, ticket);
     let why = format!("nothing was started: {why}");
     app.notices.push(app.now, NoticeLevel::Error, why);
     Vec::new()

@@ -24,6 +24,10 @@ pub(super) fn handle_time_passed(app: &mut App) -> Vec<Effect> {
     if app.examples.is_judging() {
         return Vec::new();
     }
+    // Nothing runs while the user decides about a changed workspace.
+    if app.asks_about_reload() {
+        return Vec::new();
+    }
     let Some(mut waiting) = app
         .saves
         .pending_judging

@@ -8,7 +8,7 @@ use crate::theme::{self, Role};
 use crate::tui::click_target::ClickTarget;
 use crate::tui::command::CommandSpec;
 use crate::tui::keymap;
-use crate::tui::state::overlay::{self, AvailableJudge, Overlay};
+use crate::tui::state::overlay::{self, AvailableJudge, Overlay, TrustQuestion};
 use crate::tui::state::{App, statistics};
 use crate::tui::view::Canvas;
 use crate::tui::widget::flow::{self, TextBlock};
@@ -47,6 +47,9 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, app: &App) {
                     &lines,
                     "y runs it  n, esc cancels",
                 );
+            }
+            Overlay::ConfirmTrust { question, scroll } => {
+                draw_trust_question(canvas, question, scroll);
             }
             Overlay::QuitWhileRunning => {
                 let lines = [
@@ -306,6 +309,21 @@ fn draw_text(
         "j, k scroll  g, G ends  esc closes",
     );
     flow::draw(canvas, inside, source, scroll);
+}
+
+fn draw_trust_question(
+    canvas: &mut Canvas<'_>,
+    question: &TrustQuestion,
+    scroll: &flow::ScrollState,
+) {
+    let blocks = question.to_blocks();
+    let screen = canvas.buffer.area;
+    let width = usize::from(screen.width.saturating_sub(6).min(120));
+    // A command may be long, so each line has room for several rows, and the rest scrolls.
+    let height = usize::from(screen.height.saturating_sub(6)).min(blocks.len() * 3);
+    let keys = question.keys_text();
+    let inside = draw_frame(canvas, width, height, "allow this?", keys);
+    flow::draw(canvas, inside, &blocks, scroll);
 }
 
 fn draw_themes(canvas: &mut Canvas<'_>, selected: usize) {

@@ -285,6 +285,7 @@ impl Matrix {
             "t.jsonl",
             "{\"id\":\"two\",\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"},{\"role\":\"assistant\",\"content\":\"Good day\"}]}\n",
         );
+        self.test_dir.trust();
         let mut command = self
             .test_dir
             .command(&["run", "-q", "--no-cache", "--format", "jsonl"]);

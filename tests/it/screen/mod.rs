@@ -8,6 +8,9 @@ use std::time::Duration;
 use pty::Pty;
 use rustix::process::{Signal, kill_process};
 
+use crate::cli::{PASSES, POLITE, TestDir};
+use crate::support::wire::{Reply, WireServer};
+
 /// The demo's first screen.
 const FIRST: &str = "names-a-version";
 
@@ -268,4 +271,30 @@ fn imported_record_does_not_reach_the_terminal_raw() {
     let written = String::from_utf8_lossy(&pty.written).into_owned();
     assert!(written.contains(r"\u009b31m\u202e"), "{written:?}");
     assert!(!written.contains(['\u{9b}', '\u{202e}']), "{written:?}");
+}
+
+#[test]
+fn run_on_a_terminal_asks_before_a_variable_goes_to_a_new_address() {
+    let verdict =
+        || Reply::verdict(serde_json::from_str::<serde_json::Value>(PASSES).expect("JSON"));
+    let server = WireServer::openai(vec![verdict(), verdict()]);
+    let test_dir = TestDir::new();
+    test_dir.workspace(
+        &format!(
+            "judge: m\njudges:\n  m: {{ provider: openai, base_url: '{}', model: m, api_key_env: HOUSE_KEY }}\n",
+            server.base_url()
+        ),
+        POLITE,
+    );
+    let path = test_dir.path().to_str().expect("Unicode");
+    for (answer, code, requests) in [("\n", 2, 0), ("n\n", 2, 0), ("y\n", 0, 2)] {
+        let mut pty = Pty::with(&["run", "-q", path], |command| {
+            command.env("HOUSE_KEY", "house-secret-4711");
+        });
+        pty.until_shown("send HOUSE_KEY to http://127.0.0.1:")
+            .until_shown("[y/N]")
+            .type_in(answer);
+        assert_eq!(pty.ended().code, code, "{}", pty.contents());
+        assert_eq!(server.requests().len(), requests, "after {answer:?}");
+    }
 }

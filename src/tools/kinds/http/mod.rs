@@ -27,7 +27,7 @@ use crate::net::{
     is_connection_header,
 };
 use crate::tools::ProbeError;
-use crate::tools::source::{SourceCx, ToolExecutor, ToolInput, ToolSource};
+use crate::tools::source::{SourceAddress, SourceCx, ToolExecutor, ToolInput, ToolSource};
 
 /// The default time limit, which is that of the toolbox.
 const DEFAULT_TIMEOUT: Millis = Millis::from_secs(30);
@@ -246,6 +246,10 @@ impl HttpSource {
 impl ToolSource for HttpSource {
     fn kind(&self) -> &'static str {
         "http"
+    }
+
+    fn address(&self) -> SourceAddress {
+        SourceAddress::Server(self.base.origin().ascii_serialization())
     }
 
     fn badge(&self) -> Option<String> {

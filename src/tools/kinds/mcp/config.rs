@@ -1,6 +1,7 @@
 //! The settings of an MCP server, read strictly from a source of tools.yaml (with places) or from a judge's own
 //! entry.
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use indexmap::IndexMap;
@@ -9,7 +10,8 @@ use url::Url;
 
 use super::super::go_duration::parse_go_duration;
 use crate::diag::yaml::{MappingDecoder, describe_value};
-use crate::model::Millis;
+use crate::model::{Digest, Millis};
+use crate::tools::source::ProgramAddress;
 
 /// The default time limit of a call.
 const DEFAULT_TIMEOUT: Millis = Millis::from_secs(30);
@@ -71,6 +73,25 @@ pub(super) struct McpEndpoint {
     pub(super) url: Url,
     pub(super) headers: Vec<(String, String)>,
     pub(super) allow_private: bool,
+}
+
+impl McpProgram {
+    /// Returns the program for a question to the user; `command` is the command line without secrets.
+    pub(super) fn describe(&self, mut command: String) -> ProgramAddress {
+        // The program gets these variables, so the user sees their names.
+        if !self.env.is_empty() {
+            let names: Vec<&str> = self.env.keys().map(String::as_str).collect();
+            let _infallible = write!(command, ", with {}", names.join(", "));
+        }
+        let _infallible = write!(command, ", in {}", self.cwd.display());
+        let words = std::iter::once(&self.command).chain(&self.args);
+        let named = words.map(|word| self.cwd.join(word));
+        ProgramAddress {
+            command,
+            digest: Digest::hash_bytes(format!("{self:?}").as_bytes()),
+            files: named.filter(|path| path.is_file()).collect(),
+        }
+    }
 }
 
 /// The keys of a server's mapping, with their problems.

@@ -27,7 +27,7 @@ use crate::event::CallCx;
 use crate::model::pluralize;
 use crate::tools::ProbeError;
 use crate::tools::source::{
-    OwnToolDecl, SourceCx, ToolDefinition, ToolExecutor, ToolInput, ToolSource,
+    OwnToolDecl, SourceAddress, SourceCx, ToolDefinition, ToolExecutor, ToolInput, ToolSource,
 };
 
 use config::{ConfigKeys, McpAddress, McpConfig};
@@ -64,6 +64,18 @@ fn new_source(settings: McpConfig, cx: &SourceCx<'_>) -> Arc<dyn ToolSource> {
 impl ToolSource for McpSource {
     fn kind(&self) -> &'static str {
         "mcp"
+    }
+
+    fn address(&self) -> SourceAddress {
+        let config = &self.server.config;
+        match &config.address {
+            McpAddress::Program(program) => {
+                SourceAddress::Program(program.describe(config.redacted_address()))
+            }
+            McpAddress::Endpoint(endpoint) => {
+                SourceAddress::Server(endpoint.url.origin().ascii_serialization())
+            }
+        }
     }
 
     fn badge(&self) -> Option<String> {

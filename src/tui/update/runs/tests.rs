@@ -41,6 +41,7 @@ fn workspace(judges: Vec<JudgeConfig>) -> Workspace {
         },
         files: Vec::new(),
         warnings: Vec::new(),
+        permissions: std::collections::BTreeSet::new(),
     }
 }
 

@@ -50,6 +50,7 @@ fn demo_app() -> App {
         },
         files: Vec::new(),
         warnings: Vec::new(),
+        permissions: std::collections::BTreeSet::new(),
     };
     let theme = Theme::bundled("dark").expect("a theme");
     let place = OpenedItem::Workspace(std::sync::Arc::new(workspace));

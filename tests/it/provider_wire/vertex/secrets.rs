@@ -42,6 +42,7 @@ fn google_credentials_are_written_nowhere() {
             command.env("GOOGLE_APPLICATION_CREDENTIALS", &path);
             command.output().expect("the program runs")
         };
+        harness.trust();
         let run = command(&["run", "--format", "jsonl"]);
         let checked = command(&["check"]);
         let listed = command(&["judges"]);

@@ -1,0 +1,199 @@
+//! The owners and permissions of a workspace's files.
+//!
+//! Responsible for finding files that another user owns or can write. Reads metadata only.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use super::accounts::Accounts;
+
+/// The permission bits of a mode.
+const PERMISSION_BITS: u32 = 0o7777;
+/// The permission of the group to write.
+const GROUP_WRITE: u32 = 0o020;
+/// The permission of everyone to write.
+const OTHERS_WRITE: u32 = 0o002;
+/// In a folder with this bit, users can't replace the files of others.
+const STICKY: u32 = 0o1000;
+
+/// The owner and permissions of a file or folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct FileOwner {
+    /// The owner.
+    pub(super) uid: u32,
+    /// The group.
+    pub(super) gid: u32,
+    /// The permission bits.
+    pub(super) mode: u32,
+    /// True for a folder.
+    pub(super) is_folder: bool,
+}
+
+impl FileOwner {
+    /// Reads the owner of a file; follows symbolic links.
+    pub(super) fn read(path: &Path) -> io::Result<Self> {
+        let meta = path.metadata()?;
+        Ok(Self {
+            uid: meta.uid(),
+            gid: meta.gid(),
+            mode: meta.mode() & PERMISSION_BITS,
+            is_folder: meta.is_dir(),
+        })
+    }
+
+    /// Returns true if a user other than the owner, root and this user can change the file.
+    fn is_writable_by_others(self, accounts: &Accounts) -> bool {
+        // In such a folder, a new file belongs to the user who made it, so its own check refuses it.
+        if self.is_folder && self.mode & STICKY != 0 {
+            return false;
+        }
+        self.mode & OTHERS_WRITE != 0
+            || (self.mode & GROUP_WRITE != 0 && !accounts.is_private_group(self.gid))
+    }
+}
+
+/// A file or folder that another user owns or can write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnsafeFile {
+    /// The file or folder.
+    pub path: PathBuf,
+    /// The owner's user id, if the owner is neither the user nor root.
+    pub foreign_owner: Option<u32>,
+    /// True if other users can write it.
+    pub writable: bool,
+    /// A description of the owner and the mode: `owned by bob (uid 1001), mode 644`.
+    pub description: String,
+}
+
+/// Finds the unsafe ones of these files and of the folders that contain them.
+pub(super) fn find_unsafe_files(
+    paths: &[PathBuf],
+    accounts: &Accounts,
+    read_owner: &dyn Fn(&Path) -> io::Result<FileOwner>,
+) -> Vec<UnsafeFile> {
+    let mut seen = BTreeSet::new();
+    let mut found = Vec::new();
+    for path in paths {
+        // A link is safe if both its own folder and its target are safe.
+        let target = path.canonicalize().unwrap_or_else(|_| path.clone());
+        let folders = [path.parent(), target.parent()];
+        let folders = folders.into_iter().flatten().map(Path::to_owned);
+        for path in std::iter::once(path.clone()).chain(folders) {
+            if !seen.insert(path.clone()) {
+                continue;
+            }
+            // A file that is gone is an error of the loader, which reads it.
+            let Ok(owner) = read_owner(&path) else {
+                continue;
+            };
+            let foreign = !accounts.is_trusted_owner(owner.uid);
+            let writable = owner.is_writable_by_others(accounts);
+            if foreign || writable {
+                found.push(UnsafeFile {
+                    path,
+                    foreign_owner: foreign.then_some(owner.uid),
+                    writable,
+                    description: format!(
+                        "owned by {}, mode {:03o}",
+                        accounts.describe_user(owner.uid),
+                        owner.mode
+                    ),
+                });
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const USER: u32 = 1000;
+
+    fn accounts() -> Accounts {
+        Accounts {
+            user: USER,
+            passwd: "ann:x:1000:1000::/:/bin/sh\nbob:x:1001:1001::/:/bin/sh\n".to_owned(),
+            group: "ann:x:1000:\nbob:x:1001:\n".to_owned(),
+        }
+    }
+
+    /// Returns the unsafe files of `/w/f` if `/w` and `/w/f` have these owners.
+    fn unsafe_files(folder: FileOwner, file: FileOwner) -> Vec<String> {
+        let read = |path: &Path| match path.to_str() {
+            Some("/w") => Ok(folder),
+            Some("/w/f") => Ok(file),
+            _ => Err(io::ErrorKind::NotFound.into()),
+        };
+        let found = find_unsafe_files(&["/w/f".into()], &accounts(), &read);
+        let lines = found.iter().map(|file| {
+            format!(
+                "{} {:?} {} {}",
+                file.path.display(),
+                file.foreign_owner,
+                file.writable,
+                file.description
+            )
+        });
+        lines.collect()
+    }
+
+    fn folder(uid: u32, gid: u32, mode: u32) -> FileOwner {
+        FileOwner {
+            uid,
+            gid,
+            mode,
+            is_folder: true,
+        }
+    }
+
+    fn file(uid: u32, gid: u32, mode: u32) -> FileOwner {
+        FileOwner {
+            is_folder: false,
+            ..folder(uid, gid, mode)
+        }
+    }
+
+    #[test]
+    fn files_of_the_user_and_of_root_are_safe() {
+        for uid in [USER, 0] {
+            let none = unsafe_files(folder(uid, 0, 0o755), file(uid, 1001, 0o644));
+            assert_eq!(none, Vec::<String>::new());
+        }
+        // A usual umask gives the user's private group the permission to write.
+        let none = unsafe_files(folder(USER, USER, 0o775), file(USER, USER, 0o664));
+        assert_eq!(none, Vec::<String>::new());
+        // Everyone can write to /tmp, but not replace the files of others there.
+        let none = unsafe_files(folder(0, 0, 0o1777), file(USER, USER, 0o644));
+        assert_eq!(none, Vec::<String>::new());
+    }
+
+    #[test]
+    fn files_that_another_user_owns_or_can_write_are_unsafe() {
+        assert_eq!(
+            unsafe_files(folder(1001, 1001, 0o755), file(1002, 1002, 0o640)),
+            [
+                "/w/f Some(1002) false owned by uid 1002, mode 640",
+                "/w Some(1001) false owned by bob (uid 1001), mode 755",
+            ]
+        );
+        assert_eq!(
+            unsafe_files(folder(USER, USER, 0o757), file(USER, 1001, 0o664)),
+            [
+                "/w/f None true owned by ann (uid 1000), mode 664",
+                "/w None true owned by ann (uid 1000), mode 757",
+            ]
+        );
+        // The sticky bit protects the entries of a folder, not the folder's own owner.
+        assert_eq!(
+            unsafe_files(folder(1001, 0, 0o1777), file(USER, USER, 0o1666)),
+            [
+                "/w/f None true owned by ann (uid 1000), mode 1666",
+                "/w Some(1001) false owned by bob (uid 1001), mode 1777",
+            ]
+        );
+    }
+}

@@ -1,0 +1,217 @@
+//! `dicta trust`: what dicta refuses or asks before the user trusts a workspace.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::Output;
+
+use serde_json::{Value, json};
+
+use crate::cli::{NAMES_A_RELEASE, PASSES, POLITE, TestDir, text};
+use crate::support::wire::{Reply, WireServer};
+
+fn set_mode(path: &Path, mode: u32) {
+    let mode = std::fs::Permissions::from_mode(mode);
+    std::fs::set_permissions(path, mode).expect("the test owns it");
+}
+
+fn polite(count: usize) -> WireServer {
+    let verdict = || Reply::verdict(serde_json::from_str::<Value>(PASSES).expect("JSON"));
+    WireServer::openai(std::iter::repeat_with(verdict).take(count).collect())
+}
+
+/// Runs the workspace with both variables set.
+fn run(test_dir: &TestDir, args: &[&str]) -> Output {
+    let mut command = test_dir.command(args);
+    command.env("HOUSE_KEY", "house-secret-4711");
+    command.env("OTHER_KEY", "other-secret-4711");
+    command.output().expect("the program runs")
+}
+
+/// Returns the refusal, after a check of its exit code.
+fn refusal(output: &Output) -> String {
+    let why = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{why}");
+    assert!(why.contains("dicta trust "), "{why}");
+    // The terminal width may break a line anywhere between two words.
+    why.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn workspace_that_others_can_write_is_refused_until_it_is_trusted() {
+    for unsafe_file in ["dicta.yaml", "r.yaml", "tools.yaml", "checks/run.sh", "."] {
+        let test_dir = TestDir::new();
+        test_dir.write("tools.yaml", "sources: {}\n");
+        test_dir.write("checks/run.sh", "#!/bin/sh\n");
+        test_dir.workspace(
+            "tools: [tools.yaml]\nallow_scripts: true\n",
+            &format!("{NAMES_A_RELEASE}  - {{ id: s, type: script, params: {{ command: [./checks/run.sh] }}, enabled: false }}\n"),
+        );
+        let path = test_dir.path().join(unsafe_file);
+        let path = path.canonicalize().expect("it exists");
+        let safe = path.metadata().expect("it exists").permissions().mode() & 0o777;
+        let all: [&[&str]; 5] = [
+            &["run", "-q"],
+            &["check"],
+            &["judges"],
+            &["runs"],
+            &["prompt", "one"],
+        ];
+        assert_ne!(test_dir.dicta(&["check"]).status.code(), Some(2));
+        set_mode(&path, safe | 0o022);
+        for args in all {
+            let why = refusal(&test_dir.dicta(args));
+            let mode = format!("mode {:03o}", safe | 0o022);
+            for part in [path.to_str().expect("Unicode"), "owned by ", &mode] {
+                assert!(why.contains(part), "{unsafe_file}, {args:?}: {part}: {why}");
+            }
+        }
+        test_dir.trust();
+        assert_eq!(test_dir.dicta(&["run", "-q"]).status.code(), Some(1));
+        let listed = text(&test_dir.dicta(&["trust", "--list"]).stdout);
+        assert!(
+            listed.contains("other users may write its files"),
+            "{listed}"
+        );
+        test_dir.dicta(&["trust", ".", "--remove"]);
+        refusal(&test_dir.dicta(&["run", "-q"]));
+        set_mode(&path, safe);
+    }
+}
+
+#[test]
+fn tools_of_a_workspace_without_trust_are_refused() {
+    let test_dir = TestDir::new();
+    test_dir.write("tools.yaml", "sources: {}\n");
+    test_dir.workspace("tools: [tools.yaml]\n", NAMES_A_RELEASE);
+    set_mode(&test_dir.path().join("tools.yaml"), 0o666);
+    refusal(&test_dir.dicta(&["tool", "no_such_tool", "{}"]));
+    refusal(&test_dir.dicta(&["tools"]));
+}
+
+#[test]
+fn group_that_others_are_in_counts_as_other_users() {
+    let test_dir = TestDir::new();
+    test_dir.workspace("", NAMES_A_RELEASE);
+    let config = test_dir.path().join("dicta.yaml");
+    // The file has the test's own group. A user's private group is accepted, any other is refused.
+    set_mode(&config, 0o664);
+    let code = test_dir.dicta(&["check"]).status.code();
+    assert!(code == Some(0) || code == Some(2), "{code:?}");
+    set_mode(&config, 0o644);
+    assert_eq!(test_dir.dicta(&["check"]).status.code(), Some(0));
+}
+
+#[test]
+fn variable_goes_to_a_new_address_only_after_trust() {
+    let server = polite(8);
+    let test_dir = TestDir::new();
+    let judges = |key: &str| {
+        format!(
+            "judge: m\njudges:\n  m: {{ provider: openai, base_url: '{}', model: m, api_key_env: {key} }}\n",
+            server.base_url()
+        )
+    };
+    test_dir.workspace(&judges("HOUSE_KEY"), POLITE);
+    let commands: [&[&str]; 3] = [&["run", "-q"], &["check", "--connect"], &["selftest", "m"]];
+    for args in commands {
+        let why = refusal(&run(&test_dir, args));
+        let origin = server.base_url();
+        let origin = origin.trim_end_matches("/v1");
+        let expected = format!("send HOUSE_KEY to {origin}");
+        assert!(why.contains(&expected), "{args:?}: {why}");
+        assert!(!why.contains("house-secret"), "{why}");
+    }
+    assert_eq!(server.requests().len(), 0, "nothing was sent");
+    // A dry run sends nothing, so it needs no trust.
+    assert_eq!(run(&test_dir, &["run", "--dry-run"]).status.code(), Some(0));
+    test_dir.trust();
+    assert_eq!(run(&test_dir, &["run", "-q"]).status.code(), Some(0));
+    assert_eq!(server.requests().len(), 2);
+    // The trust covers this variable and this address, not the next variable.
+    test_dir.workspace(&judges("OTHER_KEY"), POLITE);
+    let why = refusal(&run(&test_dir, &["run", "-q", "--refresh"]));
+    assert!(why.contains("send OTHER_KEY to "), "{why}");
+    assert_eq!(server.requests().len(), 2);
+}
+
+#[test]
+fn implicit_key_variable_and_key_file_need_trust_too() {
+    let server = polite(4);
+    let test_dir = TestDir::new();
+    let judge = |more: &str| {
+        let url = server.base_url();
+        format!(
+            "judge: m\njudges:\n  m: {{ provider: openai, base_url: '{url}', model: m{more} }}\n"
+        )
+    };
+    test_dir.workspace(&judge(""), POLITE);
+    let mut command = test_dir.command(&["run", "-q"]);
+    command.env("OPENAI_API_KEY", "sk-secret-4711");
+    let why = refusal(&command.output().expect("the program runs"));
+    assert!(why.contains("send OPENAI_API_KEY to "), "{why}");
+    // Without the variable there is nothing to send.
+    assert_eq!(test_dir.dicta(&["run", "-q"]).status.code(), Some(0));
+    let key = test_dir.write("key", "file-secret-4711");
+    set_mode(&key, 0o600);
+    test_dir.workspace(&judge(", api_key_file: key"), POLITE);
+    let why = refusal(&test_dir.dicta(&["run", "-q", "--refresh"]));
+    assert!(why.contains("send the key file "), "{why}");
+    assert_eq!(server.requests().len(), 2);
+}
+
+#[test]
+fn variable_of_a_tools_file_needs_trust_for_its_source() {
+    let server = polite(1);
+    let origin = server.base_url();
+    let origin = origin.trim_end_matches("/v1");
+    let test_dir = TestDir::new();
+    // The alias is as good as the placeholder itself.
+    let tools = format!(
+        "sources:\n  shop: {{ kind: http, baseUrl: '{origin}', allowPrivate: true, headers: {{ X-Key: &key '${{HOUSE_KEY}}' }} }}\n  \
+         far: {{ kind: http, baseUrl: 'https://far.example', headers: {{ X-Key: *key }} }}\n\
+         tools:\n  look: {{ kind: http, source: shop, method: GET, path: /, description: Looks. }}\n"
+    );
+    test_dir.write("tools.yaml", &tools);
+    test_dir.workspace("tools: [tools.yaml]\n", NAMES_A_RELEASE);
+    let why = refusal(&run(&test_dir, &["tool", "look", "{}"]));
+    assert!(
+        why.contains(&format!("send HOUSE_KEY to {origin}")),
+        "{why}"
+    );
+    assert_eq!(server.requests().len(), 0, "nothing was sent");
+    let trusted = text(&run(&test_dir, &["trust", "."]).stdout);
+    for address in [origin, "https://far.example"] {
+        assert!(
+            trusted.contains(&format!("runs may send HOUSE_KEY to {address}")),
+            "{trusted}"
+        );
+    }
+    run(&test_dir, &["tool", "look", "{}"]);
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[test]
+fn check_runs_no_script_and_no_server() {
+    let server = polite(1);
+    let test_dir = TestDir::new();
+    let mark = test_dir.path().join("ran");
+    let command = json!(["/bin/sh", "-c", format!("touch {}", mark.display())]);
+    test_dir.write(
+        "tools.yaml",
+        &format!("sources:\n  s: {{ kind: mcp, command: {command} }}\n"),
+    );
+    test_dir.workspace(
+        &format!(
+            "allow_scripts: true\ntools: [tools.yaml]\njudge: m\njudges:\n  m: {{ provider: openai, base_url: '{}', model: m, api_key_env: HOUSE_KEY, tools: [s] }}\n",
+            server.base_url()
+        ),
+        &format!(
+            "{POLITE}  - {{ id: s, type: script, params: {{ command: {command} }}, examples: [{{ text: x, expect: pass }}] }}\n"
+        ),
+    );
+    let checked = run(&test_dir, &["check"]);
+    assert!(!mark.exists(), "{}", text(&checked.stderr));
+    run(&test_dir, &["judges"]);
+    assert!(!mark.exists());
+    assert_eq!(server.requests().len(), 0);
+}
