@@ -13,7 +13,7 @@ use super::args::Cli;
 
 /// The commands in the order of a user's first hour, in groups.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Start", &["open", "demo", "init"]),
+    ("Start", &["open", "demo", "init", "trust"]),
     ("Judge", &["check", "run", "compare", "robustness"]),
     ("Look", &["runs", "show", "replay", "prompt"]),
     ("Data", &["import", "map"]),
@@ -38,6 +38,7 @@ const EXAMPLES: &[(&str, [&str; 2])] = &[
     ("open", ["dicta open", "dicta open session.jsonl"]),
     ("demo", ["dicta demo", "dicta demo --reset"]),
     ("init", ["dicta init", "dicta init refunds"]),
+    ("trust", ["dicta trust .", "dicta trust --list"]),
     (
         "check",
         ["dicta check --strict", "dicta check rubrics/tone.yaml"],

@@ -32,12 +32,7 @@ pub(super) fn trust(args: &TrustArgs, cx: &CommandCx) -> Result<u8, CommandError
     if let (true, Some(dir)) = (args.remove, &args.dir) {
         return remove_trust(dir, cx);
     }
-    let (root, is_demo) = find_root(args.dir.as_deref(), cx)?;
-    if is_demo {
-        return Err(CommandError::usage(
-            "found no dicta.yaml here or above; pass the folder of the workspace that you trust",
-        ));
-    }
+    let root = find_root(args.dir.as_deref(), cx)?;
     let loaded = workspace::load_for_trust(&root, &cx.env, &EvalTypeRegistry::builtin())
         .map_err(CommandError::from_diagnostics)?;
     let root = &loaded.workspace.root;
