@@ -132,11 +132,15 @@ pub fn compare_runs(
     (before, before_blobs): (&RunState, &dyn BlobSource),
     (after, after_blobs): (&RunState, &dyn BlobSource),
 ) -> RunComparison {
-    let (old, mut new) = (collect_decisions(before), collect_decisions(after));
+    let old = collect_decisions(before);
+    // Matched decisions are taken out of their entries. Removing the entries would move all later ones each time.
+    let mut new: IndexMap<CellName, Option<ExplainedDecision>> = collect_decisions(after)
+        .into_iter()
+        .map(|(name, decision)| (name, Some(decision)))
+        .collect();
     let mut out = RunComparison::default();
     for (name, before) in old {
-        // Removing the common names leaves the decisions that only the newer run has, in its order.
-        match new.shift_remove(&name) {
+        match new.get_mut(&name).and_then(Option::take) {
             None => out.removed.push(name),
             Some(after) if after.decision.outcome == before.decision.outcome => out.unchanged += 1,
             Some(after) => {
@@ -156,7 +160,8 @@ pub fn compare_runs(
             }
         }
     }
-    out.added.extend(new.into_keys());
+    let unmatched = new.into_iter().filter(|(_, after)| after.is_some());
+    out.added.extend(unmatched.map(|(name, _)| name));
     out.files = diff_files(before, before_blobs, after, after_blobs);
     out
 }
