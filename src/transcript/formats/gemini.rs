@@ -4,6 +4,8 @@
 //! the first call of its name without a result, and calls get ids `<name>-<number among all calls>`. Code that the
 //! service runs is a call of `code_execution`. Does not read log records: that is `api_log.rs`.
 
+use std::collections::{HashMap, VecDeque};
+
 use serde_json::value::RawValue;
 
 use super::super::fields::{RawFields, list_items};
@@ -235,12 +237,14 @@ fn object_either_case<'a>(
 struct GeminiLogConversation<'a> {
     builder: ConversationBuilder<'a>,
     calls: Vec<GeminiLogCall<'a>>,
+    /// The indexes of the calls that may be unanswered, by id and by name, in order.
+    open_by_id: HashMap<SourceText<'a>, VecDeque<usize>>,
+    open_by_name: HashMap<SourceText<'a>, VecDeque<usize>>,
 }
 
 #[derive(Debug, Clone)]
 struct GeminiLogCall<'a> {
     id: SourceText<'a>,
-    name: SourceText<'a>,
     answered: bool,
 }
 
@@ -428,9 +432,13 @@ impl<'a> GeminiLogConversation<'a> {
     ) -> TranscriptPart<'a> {
         let number = self.calls.len() + 1;
         let id = id.unwrap_or_else(|| SourceText::from(format!("{}-{number}", &*name)));
+        let index = self.calls.len();
+        let by_id = self.open_by_id.entry(id.clone()).or_default();
+        by_id.push_back(index);
+        let by_name = self.open_by_name.entry(name.clone()).or_default();
+        by_name.push_back(index);
         self.calls.push(GeminiLogCall {
             id: id.clone(),
-            name: name.clone(),
             answered: false,
         });
         TranscriptPart::ToolCall(ToolCall {
@@ -442,12 +450,18 @@ impl<'a> GeminiLogConversation<'a> {
 
     /// Returns the id of the call that a result belongs to, and marks the call as answered.
     fn resolve_answered_call(&mut self, id: Option<SourceText<'a>>, name: &str) -> SourceText<'a> {
-        let mut unanswered = self.calls.iter_mut().filter(|call| !call.answered);
-        let call = match &id {
-            Some(id) => unanswered.find(|call| call.id == *id),
+        let open = match &id {
+            Some(id) => self.open_by_id.get_mut(id),
             // Without an id, the first open call of this name matches.
-            None => unanswered.find(|call| &*call.name == name),
+            None => self
+                .open_by_name
+                .get_mut(&SourceText::from(name.to_owned())),
         };
+        let index = open.and_then(|open| {
+            // The call may already be answered by its other list.
+            std::iter::from_fn(|| open.pop_front()).find(|at| !self.calls[*at].answered)
+        });
+        let call = index.and_then(|index| self.calls.get_mut(index));
         match (call, id) {
             (Some(call), _) => {
                 call.answered = true;

@@ -6,6 +6,8 @@
 //! message. A tool's duration is the time from its call to its output; a history without `created_at` has none. The id
 //! is the report's `job_id`. Does not read audio.
 
+use std::collections::HashMap;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -229,19 +231,12 @@ fn into_map(value: Value) -> Option<Map<String, Value>> {
     }
 }
 
-/// The time of a call.
-#[derive(Debug)]
-struct LivekitCallTime {
-    call_id: String,
-    /// The time in seconds.
-    at: f64,
-}
-
 /// A conversation under construction.
 #[derive(Debug, Default)]
 struct LivekitMessageBuilder {
     messages: Vec<TranscriptMessage<'static>>,
-    call_times: Vec<LivekitCallTime>,
+    /// The time of the newest call with an id, in seconds.
+    call_times: HashMap<String, f64>,
     /// True if the last message is the assistant's and takes further calls.
     accepts_calls: bool,
 }
@@ -318,10 +313,7 @@ impl LivekitMessageBuilder {
     fn add_call(&mut self, item: &LivekitItem<'_>, accepts_call: bool) {
         let id = text_or_json(item.call_id);
         if let Some(at) = parse_or_none(item.created_at) {
-            self.call_times.push(LivekitCallTime {
-                call_id: id.clone(),
-                at,
-            });
+            self.call_times.insert(id.clone(), at);
         }
         let call = TranscriptPart::ToolCall(ToolCall {
             id: SourceText::from(id),
@@ -343,17 +335,16 @@ impl LivekitMessageBuilder {
 
     fn add_output(&mut self, item: &LivekitItem<'_>) {
         let id = text_or_json(item.call_id);
-        let mut newest_first = self.call_times.iter().rev();
-        let called = newest_first.find(|call| call.call_id == id);
+        let called_at = self.call_times.get(&id).copied();
         let answered: Option<f64> = parse_or_none(item.created_at);
         let mut part =
             tool_result_part(&id, text_or_json(item.output), parse_or_none(item.is_error));
-        if let (TranscriptPart::ToolResult(result), Some(called), Some(answered)) =
-            (&mut part, called, answered)
-            && answered >= called.at
+        if let (TranscriptPart::ToolResult(result), Some(called_at), Some(answered)) =
+            (&mut part, called_at, answered)
+            && answered >= called_at
         {
             // Both times are seconds as floats, so digits below a microsecond are rounding errors.
-            result.duration_ms = Some(((answered - called.at) * 1e6).round() / 1e3);
+            result.duration_ms = Some(((answered - called_at) * 1e6).round() / 1e3);
         }
         self.push_message(
             item,

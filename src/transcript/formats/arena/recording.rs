@@ -4,6 +4,8 @@
 //! store (`{"seq", "event": {…}}`) begin a new session at each new `session_id`. Responsible for events. Does not read
 //! results.
 
+use std::collections::HashMap;
+
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -162,14 +164,6 @@ struct ArenaToolOutcome {
     failed: bool,
 }
 
-/// The position that an event states for a message.
-#[derive(Debug)]
-struct ArenaMessagePosition {
-    position: u64,
-    /// The index of the message in the transcript.
-    message_index: usize,
-}
-
 /// The metrics of a message in a later event.
 #[derive(Debug)]
 struct ArenaMessageUpdate {
@@ -182,8 +176,8 @@ struct ArenaMessageUpdate {
 struct ArenaSession {
     id: String,
     messages: Vec<TranscriptMessage<'static>>,
-    /// The messages with a stated position.
-    message_positions: Vec<ArenaMessagePosition>,
+    /// The indexes of the messages with a stated position. The last message at a position counts.
+    message_positions: HashMap<u64, usize>,
     /// The metrics that followed their message.
     updates: Vec<ArenaMessageUpdate>,
     /// The outcomes of tool calls, which are not in the messages.
@@ -277,10 +271,8 @@ impl ArenaSession {
             message::read_message(raw, timestamp, &mut self.messages, &mut self.verdicts);
         }
         if let Some(position) = parse_or_none(data.index) {
-            self.message_positions.push(ArenaMessagePosition {
-                position,
-                message_index: self.messages.len().saturating_sub(1),
-            });
+            let message_index = self.messages.len().saturating_sub(1);
+            self.message_positions.insert(position, message_index);
         }
     }
 
@@ -310,13 +302,8 @@ impl ArenaSession {
             metrics: mut meta,
         } in std::mem::take(&mut self.updates)
         {
-            let at = self
-                .message_positions
-                .iter()
-                .rev()
-                // The position of a message may differ from its index, and the last message at a position counts.
-                .find(|stated| stated.position == position)
-                .map(|stated| stated.message_index);
+            // The position of a message may differ from its index.
+            let at = self.message_positions.get(&position).copied();
             if let Some(message) = at.and_then(|at| self.messages.get_mut(at)) {
                 if let Some(message_metadata) = &message.metadata {
                     // An update has the final numbers, so they take precedence.
@@ -326,18 +313,22 @@ impl ArenaSession {
             }
         }
         // Step 2: the results of tools, joined by call id.
+        let mut outcomes: HashMap<&str, (Option<f64>, bool)> = HashMap::new();
         for outcome in &self.tool_outcomes {
-            let results = self
-                .messages
-                .iter_mut()
-                .flat_map(|message| &mut message.parts);
-            for part in results {
-                if let TranscriptPart::ToolResult(result) = part
-                    && *result.call_id == *outcome.call_id
-                {
-                    result.duration_ms = outcome.duration_ms.or(result.duration_ms);
-                    result.is_error = Some(outcome.failed || result.is_error == Some(true));
-                }
+            let (duration_ms, failed) = outcomes.entry(&outcome.call_id).or_default();
+            *duration_ms = outcome.duration_ms.or(*duration_ms);
+            *failed |= outcome.failed;
+        }
+        let parts = self
+            .messages
+            .iter_mut()
+            .flat_map(|message| &mut message.parts);
+        for part in parts {
+            if let TranscriptPart::ToolResult(result) = part
+                && let Some((duration_ms, failed)) = outcomes.get(&*result.call_id)
+            {
+                result.duration_ms = duration_ms.or(result.duration_ms);
+                result.is_error = Some(*failed || result.is_error == Some(true));
             }
         }
         // Step 3: the metadata of the session. The stated values take precedence over those of the events.

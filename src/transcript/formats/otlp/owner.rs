@@ -4,6 +4,7 @@
 //! Does not read messages.
 
 use std::collections::HashMap;
+use std::fmt::Write as _;
 
 use super::node::SpanNode;
 use super::span_kind::{GenAiSpanKind, conversation_id, hash_id};
@@ -21,7 +22,7 @@ pub(super) fn shorten_id(mut id: String) -> String {
         // The hash keeps two long ids apart.
         let hash = hash_id(&id);
         id.truncate(id.floor_char_boundary(MAX_ID_BYTES));
-        id.push_str(&format!("…{hash:016x}"));
+        let _infallible = write!(id, "…{hash:016x}");
     }
     id
 }

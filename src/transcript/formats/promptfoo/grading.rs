@@ -9,7 +9,7 @@
 //! verdicts only: **a human rating is a label**. So a component of type `human` is left out, and with it `overall`,
 //! which repeats it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -109,6 +109,8 @@ impl GradingVerdicts {
             return;
         };
         let list: Vec<&RawValue> = serde_json::from_str(list.get()).unwrap_or_default();
+        // Filled for the first set, because most lists contain none.
+        let mut listed: Option<HashSet<String>> = None;
         for raw in &list {
             let Some(component) = parse_grading(raw) else {
                 continue;
@@ -131,13 +133,12 @@ impl GradingVerdicts {
                 continue;
             }
             // promptfoo repeats the components of a set next to it, with other white space.
-            let is_copied = |raw: &&RawValue| {
-                let component_value = parse_value(raw);
-                component_value.is_some()
-                    && list
-                        .iter()
-                        .any(|other| parse_value(other) == component_value)
-            };
+            let listed = listed.get_or_insert_with(|| {
+                let texts = list.iter().filter_map(|raw| canonical_text(raw));
+                texts.collect()
+            });
+            let is_copied =
+                |raw: &&RawValue| canonical_text(raw).is_some_and(|text| listed.contains(&text));
             if !nested.iter().all(is_copied) {
                 self.add_components(component.components, deep - 1);
             }
@@ -154,8 +155,11 @@ impl GradingVerdicts {
     }
 }
 
-fn parse_value(raw: &RawValue) -> Option<serde_json::Value> {
-    serde_json::from_str(raw.get()).ok()
+/// Returns JSON without white space and with sorted keys, so that equal values have equal texts.
+fn canonical_text(raw: &RawValue) -> Option<String> {
+    let mut value: serde_json::Value = serde_json::from_str(raw.get()).ok()?;
+    value.sort_all_objects();
+    Some(value.to_string())
 }
 
 fn parse_grading(raw: &RawValue) -> Option<PromptfooGradingNode<'_>> {

@@ -1,0 +1,320 @@
+//! The fold of a run, the comparison of two runs, and every report.
+
+use std::rc::Rc;
+
+use dicta::compare::compare_runs;
+use dicta::event::{
+    CellKey, DeltaPart, EvalSpec, EventKind, RubricSpec, RunEvent, RunHeader, RunState,
+    SettledCell, TurnFact,
+};
+use dicta::model::{
+    CellIx, CellResult, Digest, Labels, Millis, Outcome, RunId, TranscriptRef, TurnIx, WallTime,
+};
+use dicta::record::FolderBlobs;
+use dicta::report::{Narrator, ReportFormat, ReportRow, RowBuilder, TextStyle};
+use indexmap::IndexMap;
+
+use crate::text::text;
+use crate::{Case, Work};
+
+/// The number of evals of each transcript.
+const EVALS: u32 = 4;
+
+/// A function that returns the events of a run with `n` elements.
+type MakeEvents = fn(usize) -> Vec<RunEvent>;
+
+/// The cases of folds and reports.
+pub(crate) fn cases() -> Vec<Case> {
+    let runs: [(&str, usize, MakeEvents); 3] = [
+        ("transcripts in order", 2000, |n| {
+            run_events(n, Order::Planned)
+        }),
+        ("slow first transcript", 2000, |n| {
+            run_events(n, Order::FirstLast)
+        }),
+        ("repeats of one transcript", 8000, repeated_cells),
+    ];
+    let mut cases = Vec::new();
+    for (name, unit, make) in runs {
+        cases.push(fold_case(name, unit, make));
+        for format in [
+            ReportFormat::Human,
+            ReportFormat::Jsonl,
+            ReportFormat::Junit,
+            ReportFormat::Markdown,
+        ] {
+            cases.push(report_case(name, unit, make, format));
+        }
+    }
+    cases.push(fold_case("deltas of one reply", 20_000, deltas));
+    cases.push(narration_case("deltas of one reply", 10_000, deltas));
+    cases.push(narration_case("transcripts in order", 2000, |n| {
+        run_events(n, Order::Planned)
+    }));
+    cases.push(Case {
+        name: "log, parsed and folded".to_owned(),
+        unit: 2000,
+        prepare: Box::new(|n| {
+            let mut log = String::new();
+            for event in run_events(n, Order::Planned) {
+                log += &event.kind.to_json().expect("JSON");
+                log.push('\n');
+            }
+            Box::new(move || {
+                let mut state = RunState::default();
+                for (seq, line) in (0..).zip(log.lines()) {
+                    let kind = EventKind::from_json(line).expect("an event");
+                    state.apply(&RunEvent {
+                        seq,
+                        at: Millis(seq),
+                        kind,
+                    });
+                }
+                state.cells.len()
+            })
+        }),
+    });
+    cases.push(Case {
+        name: "compare, two runs".to_owned(),
+        unit: 3000,
+        prepare: Box::new(|n| {
+            let before = RunState::fold(&run_events(n, Order::Planned));
+            let after = RunState::fold(&run_events(n + n / 8, Order::Planned));
+            let blobs = FolderBlobs::new(std::path::Path::new("/nonexistent"));
+            Box::new(move || {
+                let compared = compare_runs((&before, &blobs), (&after, &blobs));
+                compared.unchanged + compared.added.len()
+            })
+        }),
+    });
+    cases
+}
+
+fn fold_case(name: &str, unit: usize, make: MakeEvents) -> Case {
+    Case {
+        name: format!("fold, {name}"),
+        unit,
+        prepare: Box::new(move |n| {
+            let events = make(n);
+            Box::new(move || RunState::fold(&events).cells.len())
+        }),
+    }
+}
+
+fn report_case(name: &str, unit: usize, make: MakeEvents, format: ReportFormat) -> Case {
+    Case {
+        name: format!("report {format:?}, {name}").to_lowercase(),
+        unit,
+        prepare: Box::new(move |n| {
+            let events = Rc::new(make(n));
+            let work: Work = Box::new(move || {
+                let mut out = Vec::new();
+                let mut writer = format.writer(Box::new(&mut out), TextStyle::default());
+                let mut builder = RowBuilder::with_labels(Labels::default());
+                let mut write = |row: &ReportRow<'_>| writer.write_row(row);
+                for event in events.iter() {
+                    builder.apply(event, &mut write).expect("written");
+                }
+                builder.finish(&mut write).expect("written");
+                writer.finish().expect("written");
+                drop(writer);
+                out.len()
+            });
+            work
+        }),
+    }
+}
+
+fn narration_case(name: &str, unit: usize, make: MakeEvents) -> Case {
+    Case {
+        name: format!("narration, {name}"),
+        unit,
+        prepare: Box::new(move |n| {
+            let events = make(n);
+            Box::new(move || {
+                let mut out = Vec::new();
+                let mut narrator = Narrator::new(&mut out, TextStyle::default());
+                for event in &events {
+                    narrator.narrate_event(event).expect("written");
+                }
+                narrator.finish().expect("written");
+                drop(narrator);
+                out.len() + events.len()
+            })
+        }),
+    }
+}
+
+/// The order of the results of a run.
+#[derive(Clone, Copy, PartialEq)]
+enum Order {
+    /// The order of the plan.
+    Planned,
+    /// The first transcript ends last and holds back all others.
+    FirstLast,
+}
+
+fn number_events(kinds: Vec<EventKind>) -> Vec<RunEvent> {
+    (0..)
+        .zip(kinds)
+        .map(|(seq, kind)| RunEvent {
+            seq,
+            at: Millis(seq),
+            kind,
+        })
+        .collect()
+}
+
+fn header(repeat: u32) -> EventKind {
+    let eval = |number: u32| EvalSpec {
+        rubric: 0,
+        id: format!("eval-{number}"),
+        eval_type: "contains".to_owned(),
+        digest: Digest::hash_bytes(&number.to_le_bytes()),
+        decision_settings: IndexMap::new(),
+        weight: 1.0,
+        required: number == 0,
+        weighted: true,
+        repeat,
+        panel: None,
+        judged: false,
+        groups: Vec::new(),
+    };
+    EventKind::RunStarted(Box::new(RunHeader {
+        format: dicta::event::FORMAT,
+        dicta: env!("CARGO_PKG_VERSION").to_owned(),
+        run: RunId("20260101T000000Z-benc".to_owned()),
+        started: WallTime("2026-01-01T00:00:00Z".to_owned()),
+        workspace: "/w".into(),
+        demo: false,
+        label: String::new(),
+        parent: None,
+        snapshots: Vec::new(),
+        judges: Vec::new(),
+        rubrics: vec![RubricSpec {
+            id: "r".to_owned(),
+            path: "r.yaml".into(),
+            threshold: Some(0.5),
+        }],
+        evals: (0..EVALS).map(eval).collect(),
+        plan: IndexMap::new(),
+        frozen: None,
+    }))
+}
+
+fn transcript(number: usize) -> TranscriptRef {
+    TranscriptRef {
+        part: 0,
+        id: format!("t{number:06}"),
+        path: "transcripts.jsonl".into(),
+        offset: number as u64 * 100,
+        len: 99,
+        digest: Digest::hash_bytes(&number.to_le_bytes()),
+    }
+}
+
+fn cell(number: usize) -> CellIx {
+    CellIx(u32::try_from(number).expect("few cells"))
+}
+
+fn result(number: usize) -> CellResult {
+    let outcome = if number.is_multiple_of(7) {
+        Outcome::Fail
+    } else {
+        Outcome::Pass
+    };
+    CellResult::new(outcome, text(number))
+}
+
+fn key(eval: u32, repeat: Option<u32>) -> CellKey {
+    CellKey {
+        eval,
+        message: None,
+        judge: None,
+        repeat,
+    }
+}
+
+/// A run over `n` transcripts. All are planned first, as if the slow ones were still running.
+fn run_events(n: usize, order: Order) -> Vec<RunEvent> {
+    let per_transcript = EVALS as usize;
+    let mut kinds = vec![header(1)];
+    for number in 0..n {
+        kinds.push(EventKind::CellsPlanned {
+            transcript: transcript(number),
+            first: cell(number * per_transcript),
+            keys: (0..EVALS).map(|eval| key(eval, None)).collect(),
+        });
+        if order == Order::Planned {
+            kinds.push(settled(number));
+        }
+    }
+    if order == Order::FirstLast {
+        kinds.extend((0..n).rev().map(settled));
+    }
+    number_events(kinds)
+}
+
+fn settled(transcript: usize) -> EventKind {
+    let per_transcript = EVALS as usize;
+    let cells = transcript * per_transcript..(transcript + 1) * per_transcript;
+    EventKind::CellsSettled(
+        cells
+            .map(|number| SettledCell(cell(number), result(number)))
+            .collect(),
+    )
+}
+
+/// A run that plans one repeat of one transcript after the other.
+fn repeated_cells(n: usize) -> Vec<RunEvent> {
+    let repeats = u32::try_from(n).expect("few repeats");
+    let mut kinds = vec![header(repeats)];
+    for number in 0..repeats {
+        kinds.push(EventKind::CellsPlanned {
+            transcript: transcript(0),
+            first: CellIx(number),
+            keys: vec![key(0, Some(number + 1))],
+        });
+    }
+    for number in 0..n {
+        kinds.push(EventKind::CellFinished {
+            cell: cell(number),
+            result: Box::new(result(number)),
+        });
+    }
+    number_events(kinds)
+}
+
+/// A reply of `n` pieces.
+fn deltas(n: usize) -> Vec<RunEvent> {
+    let mut kinds = vec![
+        header(1),
+        EventKind::CellsPlanned {
+            transcript: transcript(0),
+            first: CellIx(0),
+            keys: vec![key(0, None)],
+        },
+        EventKind::CellStarted {
+            cell: CellIx(0),
+            key: None,
+        },
+    ];
+    let turn = |fact| EventKind::Turn {
+        cell: CellIx(0),
+        turn: TurnIx(0),
+        fact,
+    };
+    kinds.push(turn(TurnFact::AttemptStarted { attempt: 1 }));
+    for at in 0..n {
+        kinds.push(turn(TurnFact::Delta {
+            attempt: 1,
+            part: DeltaPart::Text,
+            text: if at % 8 == 7 {
+                format!("word {at}\n")
+            } else {
+                format!("word {at} ")
+            },
+        }));
+    }
+    number_events(kinds)
+}
