@@ -1,7 +1,7 @@
 //! Every reader, with many records and with one large record.
 
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use dicta::transcript::{FieldMapping, TranscriptFile};
@@ -111,7 +111,7 @@ pub(crate) fn cases() -> Vec<Case> {
         prepare: Box::new(|n| {
             let file = SavedFile::new("index", &inspect_eval(n, 1));
             Box::new(move || {
-                let mut open = TranscriptFile::open(&file.path).expect("a log");
+                let mut open = TranscriptFile::open(file.path()).expect("a log");
                 open.read_index().expect("read").map_or(0, |all| all.len())
             })
         }),
@@ -148,6 +148,11 @@ impl SavedFile {
         std::fs::write(&path, bytes).expect("written");
         Self { path, _dir: dir }
     }
+
+    /// A method, because a closure that names the field would capture it alone and drop the folder.
+    fn path(&self) -> &Path {
+        &self.path
+    }
 }
 
 /// Reads a file to its end and parses each transcript, as a run does.
@@ -156,7 +161,7 @@ fn read_work(stem: &str, bytes: &[u8]) -> Work {
     let mapping = stem.contains("mapping").then(field_mapping);
     let stem = stem.to_owned();
     Box::new(move || {
-        let mut open = TranscriptFile::open_mapped(&file.path, mapping.as_ref())
+        let mut open = TranscriptFile::open_mapped(file.path(), mapping.as_ref())
             .unwrap_or_else(|why| panic!("{stem}: {why}"));
         let mut messages = 0;
         while let Some(block) = open.next_block().expect("a block") {
