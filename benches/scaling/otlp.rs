@@ -56,7 +56,7 @@ fn chat<'a>(trace: &'a str, parent: &'a str, at: usize, input: &[Value], answer:
     }
 }
 
-fn agent<'a>(id: String, parent: &'a str, at: usize) -> Span<'a> {
+fn agent(id: String, parent: &str, at: usize) -> Span<'_> {
     Span {
         trace: "t",
         id,
@@ -275,7 +275,7 @@ pub(crate) fn session_named_late(n: usize) -> Vec<u8> {
 /// A long conversation of which each call repeats the instructions and the last four messages.
 pub(crate) fn moving_window(n: usize) -> Vec<u8> {
     let mut out = Vec::new();
-    let role = |at: usize| if at % 2 == 0 { "user" } else { "assistant" };
+    let role = |at: usize| if at.is_multiple_of(2) { "user" } else { "assistant" };
     for at in 0..n {
         let end = 2 * at;
         let window = (end.saturating_sub(4)..=end).map(|one| message(role(one), &text(one)));

@@ -281,8 +281,7 @@ async fn open_standalone_tool(
                 Ok(set) if set.get(&args.name).is_some() => return Ok(set.into()),
                 Ok(set) => known.extend(set.decls().into_iter().map(|decl| decl.name)),
                 Err(problems) => cx.streams.print_stderr(&format!(
-                    "can't list the tools of source `{name}`: {}",
-                    problems
+                    "can't list the tools of source `{name}`: {problems}"
                 )),
             }
         }

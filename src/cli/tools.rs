@@ -162,7 +162,7 @@ async fn collect_rows(
                         row.decl = opened.decl().clone();
                     }
                 }
-                Err(why) => problems.push(format!("tool `{name}`: {}", why)),
+                Err(why) => problems.push(format!("tool `{name}`: {why}")),
             }
         }
         rows.push(row);
@@ -178,7 +178,7 @@ async fn collect_rows(
                     rows.push(ToolRow::from_opened(&**tool, name, judges, &groups));
                 }
             }
-            Err(why) => problems.push(format!("can't list the tools of source `{name}`: {}", why)),
+            Err(why) => problems.push(format!("can't list the tools of source `{name}`: {why}")),
         }
     }
     for judge in judges {

@@ -1,6 +1,6 @@
 //! Halves of surrogate pairs in JSON, which servers write when they cut a text between the two: `"\ud83d"`.
 //!
-//! Vendors' SDKs accept such a half, and serde_json doesn't. So dicta joins a half with the other one at the beginning
+//! Vendors' SDKs accept such a half, and `serde_json` doesn't. So dicta joins a half with the other one at the beginning
 //! of the next event's text, and replaces a half that stays alone by U+FFFD. This works on the JSON text, before any
 //! dialect reads it, and changes no other byte.
 
@@ -129,10 +129,7 @@ fn join_texts(earlier: &mut String, later: &mut String) {
     let joined_earlier = replace_each(
         earlier,
         &firsts.iter().map(|(half, _)| *half).collect::<Vec<_>>(),
-        |nth| match firsts[nth].1 {
-            true => String::new(),
-            false => REPLACEMENT.to_owned(),
-        },
+        |nth| if firsts[nth].1 { String::new() } else { REPLACEMENT.to_owned() },
     );
     (*earlier, *later) = (joined_earlier, joined_later);
 }

@@ -128,13 +128,13 @@ const CHANGES: &[(&str, Change)] = &[
     ("criteria", |f| f.request.params.criteria.push('!')),
     ("guide", |f| f.request.params.guide.push('!')),
     ("model of the eval", |f| {
-        f.request.params.model = Some("big".into())
+        f.request.params.model = Some("big".into());
     }),
     ("system_prompt", |f| {
-        f.request.params.system_prompt = Some("Be strict.".into())
+        f.request.params.system_prompt = Some("Be strict.".into());
     }),
     ("scale", |f| {
-        f.request.params.scale = Some([1.0, 5.0].into())
+        f.request.params.scale = Some([1.0, 5.0].into());
     }),
     ("session", |f| f.request.params.session = true),
     ("task", |f| f.request.params.task = Some("Judge the calls.")),
@@ -142,32 +142,32 @@ const CHANGES: &[(&str, Change)] = &[
         f.request.params.parts_spec = VerdictPartsSpec::Criteria(vec!["a".into(), "b".into()]);
     }),
     ("text of a block", |f| {
-        f.request.params.prompt_blocks[0].text.push('!')
+        f.request.params.prompt_blocks[0].text.push('!');
     }),
     ("name of a block", |f| {
-        f.request.params.prompt_blocks[0].label.push('!')
+        f.request.params.prompt_blocks[0].label.push('!');
     }),
     ("number of blocks", |f| {
-        f.request.params.prompt_blocks.clear()
+        f.request.params.prompt_blocks.clear();
     }),
     ("hidden calls", |f| {
-        f.request.params.hide_calls = !f.request.params.hide_calls
+        f.request.params.hide_calls = !f.request.params.hide_calls;
     }),
     ("value of named metadata", |f| {
-        f.request.metadata[0].1 = JsonText::from_value(&json!("red"))
+        f.request.metadata[0].1 = JsonText::from_value(&json!("red"));
     }),
     ("name of named metadata", |f| {
-        f.request.metadata[0].0.push('!')
+        f.request.metadata[0].0.push('!');
     }),
     ("allow_na", |f| f.request.allow_not_applicable = true),
     ("repeat", |f| f.request.repeat = Some(2)),
     ("twin", |f| f.request.duplicate_index = 1),
     ("end", |f| f.request.end -= 1),
     ("role", |f| {
-        edit_transcript(&mut f.request, |t| t.messages[0].role = MessageRole::System)
+        edit_transcript(&mut f.request, |t| t.messages[0].role = MessageRole::System);
     }),
     ("text", |f| {
-        edit_transcript(&mut f.request, |t| t.messages[0].parts.push(text("more")))
+        edit_transcript(&mut f.request, |t| t.messages[0].parts.push(text("more")));
     }),
     ("kind of a part", |f| {
         edit_transcript(&mut f.request, |t| {
@@ -176,11 +176,11 @@ const CHANGES: &[(&str, Change)] = &[
     }),
     ("arguments of a call, even if hidden", |f| {
         edit_call(f, |call| {
-            call.arguments = r#"{"url":"https://b.example"}"#.into()
+            call.arguments = r#"{"url":"https://b.example"}"#.into();
         });
     }),
     ("name of a call, even if hidden", |f| {
-        edit_call(f, |call| call.name = "other".into())
+        edit_call(f, |call| call.name = "other".into());
     }),
     ("end of a long name that the prompt cuts", |f| {
         edit_call(f, |call| call.name = format!("{}2", "é".repeat(100)).into());
@@ -204,23 +204,23 @@ const CHANGES: &[(&str, Change)] = &[
     ("model", |f| f.config.model.push('2')),
     ("provider", |f| f.config.provider = ProviderKind::Gemini),
     ("base_url", |f| {
-        f.config.base_url = Some("http://127.0.0.1/v1".into())
+        f.config.base_url = Some("http://127.0.0.1/v1".into());
     }),
     ("location", |f| f.config.location = Some("eu".into())),
     ("temperature", |f| f.config.temperature = None),
     ("max_output_tokens", |f| {
-        f.config.max_output_tokens = Some(7)
+        f.config.max_output_tokens = Some(7);
     }),
     ("reasoning", |f| f.config.reasoning = Some("high".into())),
     ("seed", |f| f.config.seed = Some(7)),
     ("extra_body", |f| {
-        f.config.extra_body = Some(json!({"top_p": 0.5}))
+        f.config.extra_body = Some(json!({"top_p": 0.5}));
     }),
     ("secret in extra_body", |f| {
         f.config.extra_body = Some(json!({"safety": [{"tenant_token": "b"}]}));
     }),
     ("header", |f| {
-        drop(f.config.headers.insert("X-Author".into(), "b".into()))
+        drop(f.config.headers.insert("X-Author".into(), "b".into()));
     }),
     ("secret header other than an API key", |f| {
         drop(f.config.headers.insert("X-Tenant-Token".into(), "b".into()));
@@ -228,7 +228,7 @@ const CHANGES: &[(&str, Change)] = &[
     ("max_turns", |f| f.config.max_turns = 9),
     ("base_prompt", |f| f.config.base_prompt = "hi".into()),
     ("transcript mode", |f| {
-        f.config.transcript = TranscriptMode::Tools
+        f.config.transcript = TranscriptMode::Tools;
     }),
     ("tools", |f| f.tools.tools.clear()),
     ("behavior of a tool", |f| {
@@ -247,7 +247,7 @@ const CHANGES: &[(&str, Change)] = &[
                 cache: false,
                 ..FakeToolRules::default()
             },
-        )
+        );
     }),
     ("readOnlyHint", |f| {
         set_tool(
@@ -277,10 +277,10 @@ const CHANGES: &[(&str, Change)] = &[
         );
     }),
     ("credential of a tool", |f| {
-        set_tool_secret(f, "Authorization", "Bearer tenant-b")
+        set_tool_secret(f, "Authorization", "Bearer tenant-b");
     }),
     ("name of a credential", |f| {
-        set_tool_secret(f, "X-Api-Key", "Bearer tenant-a")
+        set_tool_secret(f, "X-Api-Key", "Bearer tenant-a");
     }),
 ];
 
@@ -291,10 +291,10 @@ const OTHERS: &[(&str, Change)] = &[
     ("min_score", |f| f.request.params.min_score = Some(0.7)),
     ("max_score", |f| f.request.params.max_score = Some(0.7)),
     ("id", |f| {
-        edit_transcript(&mut f.request, |t| t.id = "other".into())
+        edit_transcript(&mut f.request, |t| t.id = "other".into());
     }),
     ("tags", |f| {
-        edit_transcript(&mut f.request, |t| t.tags.push("gold".into()))
+        edit_transcript(&mut f.request, |t| t.tags.push("gold".into()));
     }),
     ("metadata that the rubric does not name", |f| {
         edit_transcript(&mut f.request, |t| {
@@ -321,7 +321,7 @@ const OTHERS: &[(&str, Change)] = &[
     }),
     ("name of the judge", |f| f.config.name = "other".into()),
     ("API key", |f| {
-        f.config.key = crate::model::ApiKeySource::Google(None)
+        f.config.key = crate::model::ApiKeySource::Google(None);
     }),
     ("API key in a header", |f| {
         for name in ["Authorization", "x-api-key", "X-Goog-Api-Key"] {
@@ -342,14 +342,14 @@ const OTHERS: &[(&str, Change)] = &[
     ("stream", |f| f.config.stream = false),
     ("project", |f| f.config.project = Some("p".into())),
     ("requests_per_minute", |f| {
-        f.config.requests_per_minute = Some(1)
+        f.config.requests_per_minute = Some(1);
     }),
     ("tokens_per_minute", |f| {
-        f.config.tokens_per_minute = Some(1)
+        f.config.tokens_per_minute = Some(1);
     }),
     ("max_attempts", |f| f.config.max_attempts = Some(1)),
     ("same tool", |f| {
-        set_tool_secret(f, "Authorization", "Bearer tenant-a")
+        set_tool_secret(f, "Authorization", "Bearer tenant-a");
     }),
 ];
 

@@ -224,7 +224,7 @@ fn convert_scorer(
             converter.report_error(at, name, ConversionError::new(reason, alternative));
         }
         ScorerMapping::SingleEval(ours) => {
-            convert_as_single_eval(name, ours, at, options, converter)
+            convert_as_single_eval(name, ours, at, options, converter);
         }
         ScorerMapping::PerScenario(expectation) => {
             if !convert_per_scenario(expectation, name, at, scenarios, options, converter) {

@@ -461,7 +461,7 @@ async fn every_param_of_a_judged_eval_is_in_a_list() {
                     kind.name, !param.changes
                 )),
                 (Err(why), _) => {
-                    problems.push(format!("{} {name}: before the change: {why}", kind.name))
+                    problems.push(format!("{} {name}: before the change: {why}", kind.name));
                 }
                 (_, Err(why)) => problems.push(format!("{} {name}: {why}", kind.name)),
             }

@@ -243,7 +243,7 @@ mod tests {
             ("q={{.q}}&role=reader", "can change the rest"),
             ("<q>{{.q}}</q>", "can change the rest"),
             (r#"{"q": {{.q}}}"#, "write `{{json .q}}`"),
-            (r#"{ {{.q}}: 1 }"#, "can change the rest"),
+            (r"{ {{.q}}: 1 }", "can change the rest"),
             (r#"{"q": "\{{.q}}"}"#, "can change the rest"),
         ] {
             let found = body(template).lint(None);

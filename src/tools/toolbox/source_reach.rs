@@ -141,6 +141,6 @@ fn holds_text(value: &Value, text: &str) -> bool {
         Value::String(inner) => inner.contains(text),
         Value::Null => false,
         // A number or a word such as `true`, whose spelling YAML may have changed.
-        other => other.to_string() == text.trim(),
+        other => *other == text.trim(),
     }
 }

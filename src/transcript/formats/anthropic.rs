@@ -393,7 +393,7 @@ impl AnthropicTranscriptBuilder<'_> {
             id: self.id.unwrap_or_default(),
             messages: self.messages,
             metadata: self.meta.finish(),
-            tags: tags,
+            tags,
             verdicts: verdicts.map(|ObjectOnly(verdict)| verdict).collect(),
         };
         transcript.into_owned()

@@ -293,7 +293,7 @@ fn split_result_content(raw: &RawValue) -> (SourceText<'_>, Vec<TranscriptPart<'
         match (text, joined_text.take()) {
             (Some(text), None) => joined_text = Some(text),
             (Some(text), Some(so_far)) => {
-                joined_text = Some(SourceText::from(format!("{so_far}\n{text}")))
+                joined_text = Some(SourceText::from(format!("{so_far}\n{text}")));
             }
             (None, so_far) => {
                 joined_text = so_far;

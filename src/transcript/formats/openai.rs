@@ -60,7 +60,7 @@ pub(super) fn parse_chat<'a>(
     match request_body {
         ExchangeBody::Missing => {}
         ExchangeBody::Plain(text) => {
-            request_messages.push(text_message(MessageRole::User, text.clone()))
+            request_messages.push(text_message(MessageRole::User, text.clone()));
         }
         ExchangeBody::List(all) => request_messages = parse_messages(all)?,
         ExchangeBody::Object(fields) => {
@@ -194,7 +194,7 @@ pub(super) fn parse_responses<'a>(
             ExchangeBody::Plain(text) => conversation
                 .push_message(MessageRole::User, vec![TranscriptPart::Text(text.clone())]),
             ExchangeBody::List(all) => {
-                add_items(&mut conversation, all, &mut exchange.unknown_kinds)?
+                add_items(&mut conversation, all, &mut exchange.unknown_kinds)?;
             }
             ExchangeBody::Missing | ExchangeBody::Object(_) => {}
         },

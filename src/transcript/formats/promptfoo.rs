@@ -353,7 +353,7 @@ impl<'a> PromptfooResultRow<'a> {
         let outcome = PromptfooOutcome {
             pass: self.success,
             score: self.score,
-            provider_error: provider_error,
+            provider_error,
         };
         Ok(Transcript {
             id: SourceText::from(id.unwrap_or_default()),

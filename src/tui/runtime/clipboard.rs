@@ -16,7 +16,7 @@ pub(crate) const MAX_CLIPBOARD_BYTES: usize = 74_000;
 /// The beginning and the end of the name of a file with a copied text.
 const COPY_NAME: (&str, &str) = ("copied-", ".txt");
 /// The age at which dicta deletes a copied text, because it may be confidential.
-const MAX_COPY_AGE: Duration = Duration::from_secs(24 * 60 * 60);
+const MAX_COPY_AGE: Duration = Duration::from_hours(24);
 
 /// Deletes the copied texts of the data folder that are older than a day.
 pub(crate) fn remove_expired_copies(env: &Env, clock: &dyn Clock) {
@@ -96,7 +96,7 @@ mod tests {
             let at = SystemTime::from(now) - age;
             file.and_then(|file| file.set_modified(at)).expect("set");
         };
-        set_age(Duration::from_secs(60));
+        set_age(Duration::from_mins(1));
         remove_expired_copies(&env, &clock);
         assert!(path.exists());
         set_age(MAX_COPY_AGE + Duration::from_secs(1));

@@ -117,7 +117,7 @@ impl NewestFirstQueue {
                     }
                 }),
                 Err(error) => {
-                    out.send_answer(failed(TaskFailure::new(describe_join_error(&error))))
+                    out.send_answer(failed(TaskFailure::new(describe_join_error(&error))));
                 }
             }
         }

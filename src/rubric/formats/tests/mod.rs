@@ -96,7 +96,7 @@ pub(super) fn convert_file(text: &str, path: &str, files: &InMemoryFiles) -> Con
             super::arena::read(&doc, format, &mut rubric, &mut converter);
         }
         RubricFormat::EvalbenchRun => {
-            super::evalbench::read(&doc, files, &mut rubric, &mut converter)
+            super::evalbench::read(&doc, files, &mut rubric, &mut converter);
         }
         RubricFormat::Evalset => super::evalset::read(&doc, &mut converter),
         RubricFormat::Promptfoo => super::promptfoo::read(&doc, files, &mut rubric, &mut converter),

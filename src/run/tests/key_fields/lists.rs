@@ -119,7 +119,7 @@ pub(super) const WORKSPACE: &[Field] = &[
     same("/transcripts/[]/map/label/[]/by", &[("/transcripts/1/map/label/0/by", r#""a""#)]),
     same("/transcripts/[]/map/label/[]/note", &[("/transcripts/1/map/label/0/note", r#""a""#)]),
     key("/rubrics", &[("/rubrics", r#""other.yaml""#)]),
-    key_given("/tools", &[("/judges/j/tools", r#"[]"#)], &[("/judges/j/tools", r#"["get"]"#)]),
+    key_given("/tools", &[("/judges/j/tools", r"[]")], &[("/judges/j/tools", r#"["get"]"#)]),
     same("/labels", &[("/labels", r#""labels.jsonl""#)]),
     same_because("/labels/path", LABELS),
     same_because("/labels/eval", LABELS),
