@@ -275,7 +275,13 @@ pub(crate) fn session_named_late(n: usize) -> Vec<u8> {
 /// A long conversation of which each call repeats the instructions and the last four messages.
 pub(crate) fn moving_window(n: usize) -> Vec<u8> {
     let mut out = Vec::new();
-    let role = |at: usize| if at.is_multiple_of(2) { "user" } else { "assistant" };
+    let role = |at: usize| {
+        if at.is_multiple_of(2) {
+            "user"
+        } else {
+            "assistant"
+        }
+    };
     for at in 0..n {
         let end = 2 * at;
         let window = (end.saturating_sub(4)..=end).map(|one| message(role(one), &text(one)));

@@ -47,7 +47,7 @@ impl Streams {
     }
 
     /// Adds texts that no later output shows. The last barrier for secrets: recordings and reports contain none.
-    pub(super) fn add_secrets(self, secrets: &[String]) {
+    pub(super) fn add_secrets(secrets: &[String]) {
         SECRETS.add_secrets(secrets.iter().map(String::as_str));
     }
 

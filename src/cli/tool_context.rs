@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::CommandCx;
 use super::error::CommandError;
+use super::streams::Streams;
 use super::trust::confirm_sends;
 use crate::diag::Diagnostic;
 use crate::event::{CallCx, Emitter, EventKind, MemoryBlobs, RedactedEvent, Redactor, ToolFact};
@@ -73,7 +74,7 @@ impl ToolContext {
             .as_ref()
             .map(|root| workspace::load(root, &cx.env, &registry));
         if let Some(Ok(workspace)) = &loaded {
-            cx.streams.add_secrets(&collect_secrets(workspace, &cx.env));
+            Streams::add_secrets(&collect_secrets(workspace, &cx.env));
         }
         let (toolbox, problems) = match &root {
             Some(root) => workspace::load_tools(root, &cx.env, &resolver),
@@ -84,7 +85,7 @@ impl ToolContext {
             return Err(CommandError::from_diagnostics(problems));
         }
         // Also the notes and errors of a call may repeat a secret.
-        cx.streams.add_secrets(&toolbox.secrets);
+        Streams::add_secrets(&toolbox.secrets);
         let root = root.map(|root| root.canonicalize().unwrap_or(root));
         let deps = ToolDeps {
             host_overrides: resolve,

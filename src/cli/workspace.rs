@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::CommandCx;
 use super::error::CommandError;
+use super::streams::Streams;
 use crate::diag::Diagnostic;
 use crate::handlers::EvalTypeRegistry;
 use crate::model::pluralize;
@@ -87,8 +88,7 @@ pub(super) fn load_workspace(
     let root = find_root(path, cx)?;
     let workspace = workspace::load(&root, &cx.env, &EvalTypeRegistry::builtin())
         .map_err(CommandError::from_diagnostics)?;
-    cx.streams
-        .add_secrets(&collect_secrets(&workspace, &cx.env));
+    Streams::add_secrets(&collect_secrets(&workspace, &cx.env));
     Ok(CommandWorkspace {
         workspace: Arc::new(workspace),
     })
@@ -111,8 +111,7 @@ pub(super) fn open_run_store_and_workspace(
     let root = find_root(path, cx)?;
     match workspace::load(&root, &cx.env, &EvalTypeRegistry::builtin()) {
         Ok(workspace) => {
-            cx.streams
-                .add_secrets(&collect_secrets(&workspace, &cx.env));
+            Streams::add_secrets(&collect_secrets(&workspace, &cx.env));
             let store = RunStore {
                 dir: workspace.runs.clone(),
                 extra_dirs: workspace.extra_run_folders.clone(),

@@ -284,7 +284,9 @@ mod tests {
     fn hex_and_base64_spellings_are_redacted_at_every_alignment() {
         let secret = "sk/live?4711~ab>";
         let redactor = Redactor::new([secret]);
-        let hex: String = secret.bytes().map(|b| format!("{b:02x}")).collect();
+        let hex: String = secret
+            .bytes()
+            .fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"));
         let upper = hex.to_ascii_uppercase();
         for text in [hex.as_str(), upper.as_str()] {
             assert_eq!(

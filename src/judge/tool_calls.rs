@@ -181,7 +181,7 @@ impl ToolCallRunner<'_> {
                     emit_rejected(self.cx, ix, FROZEN_RULE, &answer.text).await;
                     let why = answer.text.trim_start_matches("Error: ");
                     let end = CellResult::from_error(Outcome::JudgeError, why);
-                    return ToolCallEnd::rejected(answer, Some(end));
+                    return ToolCallEnd::rejected(*answer, Some(end));
                 }
             },
         };
@@ -248,7 +248,7 @@ impl ToolCallRunner<'_> {
                     }));
                 }
                 EvidenceLookup::MissingEndsCell(answer) => {
-                    return Err(CallRefusal::EndCell(answer));
+                    return Err(CallRefusal::EndCell(Box::new(answer)));
                 }
                 EvidenceLookup::Miss => None,
             }
@@ -411,7 +411,7 @@ enum CallRefusal {
     /// Only this call is rejected.
     RejectCall(Rejection),
     /// The cell ends: a recorded response is missing, and the policy is `end`.
-    EndCell(ToolResponse),
+    EndCell(Box<ToolResponse>),
 }
 
 /// Returns an error as the model receives it.

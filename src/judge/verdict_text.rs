@@ -7,11 +7,11 @@
 //!
 //! Responsible for the place of the verdict in the reply. Doesn't parse its fields; [`super::verdict_parser`] does.
 
-use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use regex::Regex;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
 use super::verdict_error::{VerdictParseError, verdict_error};
 use super::verdict_format::VerdictFormat;
@@ -185,8 +185,7 @@ fn check_all_fields(
     if verdict.applicable == Some(false) {
         return Ok(());
     }
-    let stated: HashMap<String, serde::de::IgnoredAny> =
-        serde_json::from_str(object).unwrap_or_default();
+    let stated: Map<String, Value> = serde_json::from_str(object).unwrap_or_default();
     let schema = format.schema();
     let requested = schema["required"].as_array().into_iter().flatten();
     let missing: Vec<String> = requested

@@ -1,7 +1,7 @@
-//! Halves of surrogate pairs in JSON, which servers write when they cut a text between the two: `"\ud83d"`.
+//! Halves of surrogate pairs in JSON. Servers write one if they cut a text between the two, as in `"\ud83d"`.
 //!
 //! Vendors' SDKs accept such a half, and `serde_json` doesn't. So dicta joins a half with the other one at the beginning
-//! of the next event's text, and replaces a half that stays alone by U+FFFD. This works on the JSON text, before any
+//! of the next event's text, and replaces a half that stays alone by `U+FFFD`. This works on the JSON text, before any
 //! dialect reads it, and changes no other byte.
 
 use std::borrow::Cow;
@@ -129,7 +129,13 @@ fn join_texts(earlier: &mut String, later: &mut String) {
     let joined_earlier = replace_each(
         earlier,
         &firsts.iter().map(|(half, _)| *half).collect::<Vec<_>>(),
-        |nth| if firsts[nth].1 { String::new() } else { REPLACEMENT.to_owned() },
+        |nth| {
+            if firsts[nth].1 {
+                String::new()
+            } else {
+                REPLACEMENT.to_owned()
+            }
+        },
     );
     (*earlier, *later) = (joined_earlier, joined_later);
 }
@@ -316,7 +322,7 @@ mod tests {
             let events: Vec<String> = units
                 .chunks(size)
                 .map(|units| {
-                    let escaped: String = units.iter().map(|unit| format!("\\u{unit:04x}")).collect();
+                    let escaped: String = units.iter().fold(String::new(), |text, unit| text + &format!("\\u{unit:04x}"));
                     format!("{{\"text\":\"{escaped}\"}}")
                 })
                 .collect();

@@ -60,7 +60,7 @@ fn reset_files(
 ) -> Result<RestoredDemo, DemoUnpackError> {
     let folder = demo_folder(data_dir, files);
     let moved_to = if folder.exists() {
-        let former = (1u32..)
+        let former = (1..=u32::MAX)
             .map(|n| folder.with_extension(format!("former-{n}")))
             .find(|path| !path.exists())
             .unwrap_or_else(|| folder.with_extension("former"));

@@ -353,12 +353,11 @@ async fn a_malformed_submission_gets_one_more_turn_with_the_reason() {
     let script = Script::new(vec![malformed(), calls(&[("submit_verdict", PASSED)])]);
     let (result, _) = fixture.judge(&script).await;
     assert_eq!(result.outcome, Outcome::Pass, "{:?}", result.error);
-    let bodies = script.bodies.lock().expect("no panic");
+    let second_body = script.bodies.lock().expect("no panic")[1].clone();
     assert!(
-        bodies[1].contains("`passed` must be true or false (got")
-            && bodies[1].contains("once more"),
-        "{}",
-        bodies[1]
+        second_body.contains("`passed` must be true or false (got")
+            && second_body.contains("once more"),
+        "{second_body}"
     );
     // Without a turn left, the first malformed submission ends the cell.
     let mut fixture = JudgeFixture::new(&[FakeTool::new("fetch_url", FakeToolBehavior::Echo)]);

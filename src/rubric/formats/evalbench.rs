@@ -274,17 +274,19 @@ fn convert_per_scenario(
     options.apply_tool_call_visibility(expectation.eval_type(), converter);
     let mut any = false;
     for (id, scenario) in scenarios {
-        let converted =
+        let conversion =
             evalset::convert_expectation(expectation, name, id, scenario, &options.params);
-        let Some(converted) = converted else { continue };
+        let Some(conversion) = conversion else {
+            continue;
+        };
         any = true;
-        let converted =
-            converted.map(|eval| with_judge_and_span(eval, at, options.judge.as_deref()));
+        let conversion =
+            conversion.map(|eval| with_judge_and_span(eval, at, options.judge.as_deref()));
         converter.add_or_report(
             &format!("{}.{name}", to_safe_id(id)),
             scenario,
             name,
-            converted,
+            conversion,
         );
     }
     any

@@ -48,14 +48,14 @@ pub(super) fn read(doc: &Rc<YamlDoc>, rubric: &mut Rubric, converter: &mut EvalC
         let kind = at.text("type").unwrap_or("grader").to_owned();
         // The name of a grader is for people; `add` makes it a valid id.
         let id = at.text("name").unwrap_or(&kind).to_owned();
-        let converted = convert_grader(&at, &kind);
+        let conversion = convert_grader(&at, &kind);
         // Reported only for a converted grader: otherwise its own report is enough.
-        if let (Ok(_), Some(model)) = (&converted, at.get("model")) {
+        if let (Ok(_), Some(model)) = (&conversion, at.get("model")) {
             let why = "the eval's judge decides";
             let instead = "a judge of dicta.yaml with that model: `judge:` of the workspace";
             converter.report_error(&model, "model", ConversionError::new(why, instead));
         }
-        converter.add_or_report(&id, &at, &kind, converted);
+        converter.add_or_report(&id, &at, &kind, conversion);
     }
 }
 

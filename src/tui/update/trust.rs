@@ -42,7 +42,7 @@ pub(super) fn handle_reloaded(
     }
     let new = find_new_permissions(&workspace.permissions, &app.saves.allowed);
     if new.is_empty() {
-        return apply(app, workspace, &all);
+        return apply(app, &workspace, &all);
     }
     ask(
         app,
@@ -107,7 +107,7 @@ pub(super) fn accept(app: &mut App, question: TrustQuestion) -> Vec<Effect> {
                 sends: sends.collect(),
             }];
             app.saves.allowed.extend(permissions);
-            effects.extend(apply(app, workspace, &changed));
+            effects.extend(apply(app, &workspace, &changed));
             effects
         }
         TrustQuestion::Runs { orders, sends } => {
@@ -135,11 +135,11 @@ pub(super) fn decline(app: &mut App, question: TrustQuestion) {
     app.notices.push(app.now, NoticeLevel::Warning, notice);
 }
 
-fn apply(app: &mut App, workspace: Arc<Workspace>, changed: &[PathBuf]) -> Vec<Effect> {
+fn apply(app: &mut App, workspace: &Arc<Workspace>, changed: &[PathBuf]) -> Vec<Effect> {
     // `handle_reloaded` replaces the workspace.
     let before = app.workspace().map(Arc::clone);
-    let effects = saves::handle_reloaded(app, Arc::clone(&workspace), changed);
-    labels::report_problems(app, before.as_deref(), &workspace);
+    let effects = saves::handle_reloaded(app, Arc::clone(workspace), changed);
+    labels::report_problems(app, before.as_deref(), workspace);
     effects
 }
 

@@ -361,8 +361,8 @@ fn convert_assertion(
         "" => label.to_owned(),
         name => format!("{}.{label}", super::conversion::to_safe_id(name)),
     };
-    let converted = convert_eval(cx, at, &kind, test, converter);
-    converter.add_or_report(&id, at, &kind, converted);
+    let conversion = convert_eval(cx, at, &kind, test, converter);
+    converter.add_or_report(&id, at, &kind, conversion);
 }
 
 fn convert_eval(

@@ -38,6 +38,10 @@ fn as_server(kind: &str) -> Value {
     })
 }
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "callers build the settings in place"
+)]
 fn source_from(settings: Value) -> Result<Arc<dyn ToolSource>, Vec<String>> {
     let text: Arc<str> = settings.to_string().into();
     let doc = yaml::read_document(&text, Path::new("tools.yaml")).expect("YAML");
