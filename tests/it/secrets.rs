@@ -23,7 +23,8 @@ const AMBIENT: [(&str, usize); 4] = [
 
 /// The part of a secret that occurs nowhere else.
 fn word(n: usize) -> String {
-    format!("{:08x}", (n as u32 + 1).wrapping_mul(2_654_435_761))
+    let n = u32::try_from(n).expect("a small number");
+    format!("{:08x}", (n + 1).wrapping_mul(2_654_435_761))
 }
 
 /// A secret with characters that JSON, URLs and base64 write in several ways.
@@ -155,14 +156,16 @@ fn plant(test_dir: &TestDir, judges: &WireServer, api: &WireServer) {
         .expect("a mapping")
         .iter()
         .map(|(key, value)| format!("{key}: {value}\n"))
-        .collect();
+        .collect::<Vec<_>>()
+        .concat();
     let criteria = "params: { criteria: The answer is polite. }";
     let evals: String = ["m", "file", "x", "a", "bad", "i"]
         .iter()
         .map(|judge| {
             format!("  - {{ id: by-{judge}, type: llm_judge, judge: {judge}, {criteria} }}\n")
         })
-        .collect();
+        .collect::<Vec<_>>()
+        .concat();
     test_dir.workspace(
         &lines.concat(),
         &format!(
