@@ -199,6 +199,7 @@ fn changed_query_or_credential_of_a_tool_asks_again_and_a_rotated_api_key_does_n
             "tools": {"look": {"kind": "http", "source": "api", "method": "GET", "path": "/", "description": "looks"}},
         });
         test_dir.write("tools.yaml", &tools.to_string());
+        test_dir.trust();
         let mut command = test_dir.command(&["run", "-q", "--format", "jsonl"]);
         let out = command
             .env("JUDGE_KEY", api_key)

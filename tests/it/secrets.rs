@@ -156,8 +156,7 @@ fn plant(test_dir: &TestDir, judges: &WireServer, api: &WireServer) {
         .expect("a mapping")
         .iter()
         .map(|(key, value)| format!("{key}: {value}\n"))
-        .collect::<Vec<_>>()
-        .concat();
+        .collect();
     let criteria = "params: { criteria: The answer is polite. }";
     let evals: String = ["m", "file", "x", "a", "bad", "i"]
         .iter()
@@ -291,6 +290,8 @@ fn forty_planted_secrets_appear_nowhere() {
         all.push((format!("{args:?} stderr"), text(&output.stderr)));
         output
     };
+    let trusted = dicta(&["trust", "."]);
+    assert!(trusted.status.success(), "{}", text(&trusted.stderr));
     let run = dicta(&["run", "--format", "jsonl", "-o", "out.md"]);
     let results = rows(&run);
     let outcomes: Vec<&Value> = of_type(&results, "result")

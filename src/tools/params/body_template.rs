@@ -26,7 +26,7 @@ pub struct BodyTemplate {
 enum InsertPlace {
     /// Inside a JSON text.
     JsonText,
-    /// Where JSON expects a value.
+    /// A place at which JSON expects a value.
     JsonValue,
     /// In a body that is not JSON.
     PlainText,

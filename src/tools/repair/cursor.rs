@@ -208,6 +208,11 @@ pub(super) fn starts_with_key_and_colon(rest: &str) -> bool {
     after_quoted_text(rest).is_some_and(|behind| behind.starts_with(|c| is_colon(c) || c == '='))
 }
 
+/// Returns true if a quoted key and `=` instead of its colon follow.
+pub(super) fn starts_with_key_and_equals_sign(rest: &str) -> bool {
+    after_quoted_text(rest).is_some_and(|behind| behind.starts_with('='))
+}
+
 /// Returns true if a quoted key without a value follows as the last one.
 pub(super) fn starts_with_last_key(rest: &str) -> bool {
     after_quoted_text(rest)

@@ -5,8 +5,9 @@
 
 use super::cursor::{
     JsonRepairer, OpenBracket, blank_len, is_blank, is_colon, is_comma, is_comment, is_end,
-    starts_with_bare_item, starts_with_bare_key, starts_with_key_and_colon, starts_with_last_key,
-    starts_with_quoted_item, starts_with_quoted_key, take_bytes, token_len,
+    starts_with_bare_item, starts_with_bare_key, starts_with_key_and_colon,
+    starts_with_key_and_equals_sign, starts_with_last_key, starts_with_quoted_item,
+    starts_with_quoted_key, take_bytes, token_len,
 };
 use super::inner_quotes::{InnerQuote, InnerQuotes, explain_second_reading};
 use super::quote_style::QuoteStyle;
@@ -70,8 +71,13 @@ impl JsonRepairer<'_> {
                     self.last_text_end = self.at;
                     return out;
                 }
+                // `=` after a quoted word is rarely JSON: the quotes can belong to the text, as in `, "a"=`.
+                let is_doubtful_key = starts_with_key_and_equals_sign(self.rest());
                 if place == TextPosition::Value && self.ends_before_next_key(&mut out) {
-                    let reason = inner_quotes.find_second_reading(self.at);
+                    let reason = inner_quotes.find_second_reading(self.at).or_else(|| {
+                        is_doubtful_key
+                            .then(|| "the quote before the next key may belong to it".to_owned())
+                    });
                     self.set_second_reading(from, place, reason);
                     self.log_repair(RepairKind::EndQuote);
                     return out;

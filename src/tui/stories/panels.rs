@@ -116,7 +116,8 @@ fn past_member_verdicts_stay_and_only_missing_members_are_called() {
     let open = || {
         let data = tempfile::tempdir().expect("a folder");
         // Both workbenches belong to one installation.
-        std::fs::write(data.path().join("secret"), [7; 32]).expect("written");
+        crate::storage::create_private_file(&data.path().join("secret"), &[7; 32])
+            .expect("written");
         let mut app = TestWorkbench::open(200, 60, None, data, &dir.path().join("w"));
         app.settle();
         app

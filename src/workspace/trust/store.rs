@@ -4,9 +4,8 @@
 //! its owner, so another user's folder at the same path is not trusted.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
-use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -16,6 +15,7 @@ use super::super::{Env, paths};
 use super::accounts::Accounts;
 use super::ownership::{FileOwner, UnsafeFile};
 use super::permissions::SendPermission;
+use crate::storage::{self, FileLock};
 use crate::workspace::DataDirError;
 
 /// The file's name in the data directory.
@@ -156,41 +156,27 @@ impl TrustFile {
             path: path.to_owned(),
             why,
         };
-        let mut builder = fs::DirBuilder::new();
-        builder
-            .recursive(true)
-            .mode(0o700)
-            .create(&folder)
-            .map_err(|why| io(&folder, why))?;
+        storage::create_private_folder(&folder).map_err(|why| io(&folder, why))?;
         let lock = folder.join(LOCK_FILE);
-        let locked = File::options()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .mode(0o600)
-            .open(&lock)
-            .and_then(|file| file.lock().map(|()| file));
         // Held until the new file is in place.
-        let _held = locked.map_err(|why| io(&lock, why))?;
+        let _held = FileLock::acquire(&lock).map_err(|why| io(&lock, why))?;
         let path = folder.join(TRUST_FILE);
         let mut content = Self::read_at(&path)?;
         let result = change(&mut content);
-        content
-            .write(&folder, &path)
-            .map_err(|why| io(&path, why))?;
+        content.write(&path).map_err(|why| io(&path, why))?;
         Ok(result)
     }
 
-    fn write(&self, folder: &Path, path: &Path) -> io::Result<()> {
-        // Temporary files have mode 0600.
-        let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    fn write(&self, path: &Path) -> io::Result<()> {
         let mut text = serde_json::to_string_pretty(self)?;
         text.push('\n');
-        file.write_all(text.as_bytes())?;
-        // Written to disk first, so that a crash leaves the old file or the new one.
-        file.as_file().sync_all()?;
-        file.persist(path).map_err(|error| error.error)?;
-        File::open(folder)?.sync_all()
+        match storage::create_private_file(path, text.as_bytes()) {
+            // A replaced file keeps its mode, which is 0600 since its creation.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                storage::replace_file(path, text.as_bytes())
+            }
+            done => done,
+        }
     }
 
     /// Returns the entry of a workspace, and adds it if it does not exist.

@@ -50,7 +50,6 @@ fn faults() -> Vec<(String, Reply)> {
         all.push((format!("ended at byte {at}"), good().end_at(at)));
     }
     for reason in [
-        "",
         "max_tokens",
         "refusal",
         "pause_turn",
