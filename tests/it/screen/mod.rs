@@ -19,6 +19,8 @@ const FIRST: &str = "names-a-version";
 pub(crate) fn run_and_browse(workspace: &std::path::Path, env: &[(String, String)]) -> String {
     let mut pty = Pty::with(&[], |command| {
         command.cwd(workspace);
+        // The data folder of the test's other commands, which knows that the workspace is trusted.
+        command.env("DICTA_DATA_DIR", workspace.join(".data"));
         for (name, value) in env {
             command.env(name, value);
         }
