@@ -1,5 +1,6 @@
 //! Every reader, with many records and with one large record.
 
+use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -492,8 +493,9 @@ fn evalbench_table(n: usize) -> Vec<u8> {
     );
     for at in 0..n {
         let question = text(at);
-        out += &format!(
-            "{at},\"{question}\",['sqlite'],pubs,\"SELECT {at}\",[{{'n': 3}}],['SELECT 3'],[{{'n': 3}}],,,\"['easy']\",job-2\n"
+        let _infallible = writeln!(
+            out,
+            "{at},\"{question}\",['sqlite'],pubs,\"SELECT {at}\",[{{'n': 3}}],['SELECT 3'],[{{'n': 3}}],,,\"['easy']\",job-2"
         );
     }
     out.into_bytes()
@@ -502,7 +504,7 @@ fn evalbench_table(n: usize) -> Vec<u8> {
 fn csv(n: usize) -> Vec<u8> {
     let mut out = String::from("nr,question,reply\n");
     for at in 0..n {
-        out += &format!("{at},\"{}\",\"{}\"\n", text(at), text(at + 1));
+        let _infallible = writeln!(out, "{at},\"{}\",\"{}\"", text(at), text(at + 1));
     }
     out.into_bytes()
 }

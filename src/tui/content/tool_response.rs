@@ -15,6 +15,7 @@ use crate::event::{
 use crate::model::{Millis, SUBMIT_VERDICT, count_invisible, pluralize};
 use crate::theme::{CodeLanguage, Role};
 use crate::tui::state::App;
+use crate::tui::state::judge_trace::ResponseQuote;
 use crate::tui::state::judge_trace::{find_shown_call, find_streaming_call, number_fetch};
 use crate::tui::state::shown_cell::{ShownCell, resolve_shown_cell};
 use crate::tui::state::text_cache::{BlobState, TextIdentity, unshown_text_key};
@@ -187,7 +188,7 @@ fn push_response_text<'a>(
         LoadedText::Loaded(text, name) => {
             let quoted = cx.app.session().trace_panes.selected_quote.as_ref();
             // The selected quote may belong to another response.
-            let quoted = quoted.filter(|(turn, call, _)| (*turn, *call) == at);
+            let quoted = quoted.filter(|quote| (quote.turn, quote.call) == at);
             // A quote's position refers to the original text, so the text must not be laid out again.
             if quoted.is_none() && is_json_rows(text, response.content_type.as_deref()) {
                 return cx.format_json(text);
@@ -203,7 +204,7 @@ fn push_response_text<'a>(
                 block.spans = Cow::Owned(overlay_spans(&block.spans, hidden));
             }
             // The quote comes last, so that it is visible above hidden text.
-            if let Some((_, _, range)) = quoted {
+            if let Some(ResponseQuote { range, .. }) = quoted {
                 let quoted = [(range.clone(), Role::Match)];
                 block.spans = Cow::Owned(overlay_spans(&block.spans, &quoted));
             }

@@ -134,26 +134,27 @@ impl<'a> TranscriptSource<'a> {
         let shifted = |range: &Range<usize>| range.start + head..range.end + head;
         let quotes = &self.document.quotes;
         // Quotes are sorted by piece, so a binary search finds the first one.
-        let first = quotes.partition_point(|(piece, _)| *piece < at);
+        let first = quotes.partition_point(|quote| quote.piece < at);
         let mut marks: Vec<(Range<usize>, Role)> = Vec::new();
-        for (_, range) in quotes[first..].iter().take_while(|(piece, _)| *piece == at) {
+        for quote in quotes[first..].iter().take_while(|quote| quote.piece == at) {
             // Quotes may overlap, but drawn spans must not.
             let from = marks.last().map_or(0, |(last, _)| last.end);
-            let range = shifted(range);
+            let range = shifted(&quote.range);
             if range.end > from {
                 marks.push((range.start.max(from)..range.end, Role::Found));
             }
         }
-        for (_, range) in self.document.marks.places.iter().filter(|(p, _)| *p == at) {
-            marks = overlay_spans(&marks, &[(shifted(range), Role::Found)]);
+        let places = self.document.marks.places.iter();
+        for place in places.filter(|place| place.piece == at) {
+            marks = overlay_spans(&marks, &[(shifted(&place.range), Role::Found)]);
         }
-        if let Some((_, range)) = self
+        if let Some(quote) = self
             .document
             .selected_quote
             .as_ref()
-            .filter(|(piece, _)| *piece == at)
+            .filter(|quote| quote.piece == at)
         {
-            marks = overlay_spans(&marks, &[(shifted(range), Role::Match)]);
+            marks = overlay_spans(&marks, &[(shifted(&quote.range), Role::Match)]);
         }
         if marks.is_empty() {
             spans

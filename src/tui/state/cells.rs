@@ -106,6 +106,15 @@ impl DecisionRule {
     }
 }
 
+/// A cell of one of the pane's runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RunCellIx {
+    /// The index of the run in the pane's runs.
+    pub(crate) run: u32,
+    /// The number of the cell in the run.
+    pub(crate) cell: CellIx,
+}
+
 /// One cell of a decision.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct RowSlot {
@@ -113,7 +122,7 @@ pub(crate) struct RowSlot {
     pub(crate) judge: Option<u32>,
     pub(crate) repeat: Option<u32>,
     /// The run of the newest state, as an index into [`CellsState::runs`], and the cell's number in it.
-    pub(crate) run_cell: Option<(u32, CellIx)>,
+    pub(crate) run_cell: Option<RunCellIx>,
     /// The run with the trace, if the result came from a past run.
     pub(crate) cached_from: Option<RunId>,
     pub(crate) state: RowSlotState,

@@ -61,15 +61,24 @@ pub(crate) enum PieceKind {
 }
 
 /// The state of the transcript pane.
+/// A range of bytes in a piece of a document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PieceRange {
+    /// The index of the piece.
+    pub(crate) piece: usize,
+    /// The bytes in its text.
+    pub(crate) range: Range<usize>,
+}
+
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TranscriptPane {
     pub(crate) transcript: Option<TranscriptRef>,
     pub(crate) document: DocumentState,
     pub(crate) scroll: ScrollState,
-    /// The selected quote: the piece and the bytes in it.
-    pub(crate) selected_quote: Option<(usize, Range<usize>)>,
-    /// All quotes of the shown verdict in this transcript: piece and bytes. Sorted.
-    pub(crate) quotes: Vec<(usize, Range<usize>)>,
+    /// The selected quote.
+    pub(crate) selected_quote: Option<PieceRange>,
+    /// All quotes of the shown verdict in this transcript. Sorted.
+    pub(crate) quotes: Vec<PieceRange>,
     /// The verdict that [`Self::quotes`] belong to.
     pub(crate) quotes_key: Option<QuotesKey>,
     /// The ranges that the shown check's finding rests on.

@@ -3,10 +3,10 @@
 //! They are not recorded. The check runs again in the background, and its ranges are shown only if the finding equals
 //! the recorded one.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use super::cells::RowId;
+use super::document::PieceRange;
 use crate::model::{Digest, Outcome};
 use crate::rubric::{Eval, Rubric};
 
@@ -42,8 +42,8 @@ impl RubricEval {
 pub(crate) struct FindingMarks {
     /// The finding whose ranges were ordered; `None` if no check decided.
     pub(crate) key: Option<FindingMarksKey>,
-    /// The pieces and the bytes in them, the most important first.
-    pub(crate) places: Vec<(usize, Range<usize>)>,
+    /// The ranges, the most important first.
+    pub(crate) places: Vec<PieceRange>,
     /// The index of the selected range.
     pub(crate) selected: Option<usize>,
 }

@@ -54,8 +54,8 @@ pub(crate) struct TracePanes {
     pub(crate) selected_citation: Option<usize>,
     /// A citation whose page is still being read. It is selected when the page arrives.
     pub(crate) awaited_citation: Option<usize>,
-    /// The selected quote in a fetched text: turn, call, bytes.
-    pub(crate) selected_quote: Option<(usize, usize, Range<usize>)>,
+    /// The selected quote in a fetched text.
+    pub(crate) selected_quote: Option<ResponseQuote>,
     /// The readable request of the shown turn.
     pub(crate) request: RequestState,
     /// True if the panes show raw texts.
@@ -66,6 +66,17 @@ pub(crate) struct TracePanes {
     pub(crate) call: ScrollState,
     pub(crate) fetched: ScrollState,
     pub(crate) verdict: ScrollState,
+}
+
+/// A quote in the response of a tool call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ResponseQuote {
+    /// The index of the turn.
+    pub(crate) turn: usize,
+    /// The index of the call in the turn.
+    pub(crate) call: usize,
+    /// The bytes in the response's text.
+    pub(crate) range: Range<usize>,
 }
 
 /// The content of the trace panes at the last update.

@@ -5,6 +5,7 @@
 use std::path::Path;
 
 use super::App;
+use super::cells::RunCellIx;
 use super::cells::{CellsRow, RowId, RowSlot, RowSlotState, SlotId};
 use super::judge_trace::{CellRef, RecordedCellRef, RecordedCellState};
 use super::session_view::SessionView;
@@ -70,7 +71,7 @@ fn find_slot(session: &SessionView, row: RowId, slot: u16) -> Option<&RowSlot> {
 }
 
 fn find_slot_run<'d>(session: &'d SessionView, slot: &RowSlot) -> Option<(&'d RunId, CellIx)> {
-    let (run, cell) = slot.run_cell?;
+    let RunCellIx { run, cell } = slot.run_cell?;
     Some((session.cells.runs.get(run as usize)?, cell))
 }
 

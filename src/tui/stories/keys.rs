@@ -6,6 +6,8 @@ use crate::model::Outcome;
 use crate::tui::effect::Effect;
 use crate::tui::msg::Msg;
 use crate::tui::state::cells::RowId;
+use crate::tui::state::cells::RunCellIx;
+use crate::tui::state::document::PieceRange;
 use crate::tui::state::overlay::Overlay;
 use crate::tui::state::pane::Pane;
 use crate::tui::state::{App, FooterInput};
@@ -82,7 +84,7 @@ fn one_key_shows_finding_of_check() {
     assert!(screen.contains("c shows it in the transcript"), "{screen}");
     app.keys("c").settle();
     let document = &app.event_loop.app.live_session.transcript_pane;
-    let (piece, range) = document.selected_quote.clone().expect("gone to");
+    let PieceRange { piece, range } = document.selected_quote.clone().expect("gone to");
     let doc = document.loaded_document().expect("read");
     assert_eq!(&doc.text_of(&doc.pieces[piece])[range], "REFUND");
 }
@@ -97,7 +99,7 @@ fn begun(model: &App) -> Option<RowId> {
         };
         let at = row.slots.first().and_then(|slot| slot.run_cell);
         let run = model.live_session.runs.by_ticket.values().last();
-        at.zip(run).is_some_and(|((_, cell), run)| {
+        at.zip(run).is_some_and(|(RunCellIx { cell, .. }, run)| {
             let cell = run.state.cells.get(cell.index());
             cell.is_some_and(|cell| !cell.judge_trace.is_empty())
         })

@@ -68,9 +68,7 @@ pub(super) fn open_judges(app: &mut App) -> Vec<Effect> {
     // A cached verdict has its tool responses in the run that it came from.
     let slot = cells.row(row).and_then(|row| row.slots.first());
     let run = slot.and_then(|slot| {
-        let slot_run = slot
-            .run_cell
-            .and_then(|(run, _)| cells.runs.get(run as usize));
+        let slot_run = slot.run_cell.and_then(|at| cells.runs.get(at.run as usize));
         slot.cached_from.clone().or_else(|| slot_run.cloned())
     });
     let only = Some(vec![name.to_string()]);

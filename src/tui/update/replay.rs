@@ -53,7 +53,7 @@ pub(super) fn open_focused_run(app: &mut App) -> Vec<Effect> {
     let run = chosen.and_then(|slot| {
         let slot_run = slot
             .run_cell
-            .and_then(|(run, _)| session.cells.runs.get(run as usize));
+            .and_then(|at| session.cells.runs.get(at.run as usize));
         // A cached result was judged in an earlier run, which has the trace.
         slot.cached_from.clone().or_else(|| slot_run.cloned())
     });

@@ -43,7 +43,7 @@ fn find_evidence_runs(app: &App) -> Option<String> {
     let judged = slots.filter(|slot| slot.judge.is_some());
     let mut runs: Vec<&RunId> = judged
         .filter_map(|slot| {
-            let slot_run = || cells.runs.get(slot.run_cell?.0 as usize);
+            let slot_run = || cells.runs.get(slot.run_cell?.run as usize);
             // A cached verdict got its tool responses in the run that judged it.
             slot.cached_from.as_ref().or_else(slot_run)
         })

@@ -382,7 +382,7 @@ fn focused_run_ids(cells: &CellsState) -> Vec<RunId> {
     let row = cells.selected_row().and_then(|row| cells.row(row));
     let slots = row.into_iter().flat_map(|row| &row.slots);
     slots
-        .filter_map(|slot| cells.runs.get(slot.run_cell?.0 as usize).cloned())
+        .filter_map(|slot| cells.runs.get(slot.run_cell?.run as usize).cloned())
         .collect()
 }
 

@@ -10,6 +10,7 @@ use crate::model::{Millis, Outcome};
 use crate::theme::{Glyphs, Role};
 use crate::tui::click_target::ClickTarget;
 use crate::tui::content::label_mark;
+use crate::tui::state::cells::RunCellIx;
 use crate::tui::state::cells::{
     self, CellsEntry, CellsState, RowId, RowSlotState, RowSort, RowStatus,
 };
@@ -412,7 +413,7 @@ impl CellsView<'_> {
     fn describe_phase(&self, row: &cells::CellsRow) -> Option<String> {
         let mut all = row.all_slots();
         let (_, live) = all.find(|(_, slot)| slot.state == RowSlotState::Live)?;
-        let found = live.run_cell.and_then(|(run, cell)| {
+        let found = live.run_cell.and_then(|RunCellIx { run, cell }| {
             let run = self
                 .session
                 .runs

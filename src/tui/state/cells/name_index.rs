@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::RunCellIx;
 use super::order::EvalGroup;
 use super::votes::compute_decision;
 use super::{
@@ -10,7 +11,7 @@ use super::{
     RowSlotState, RunIndexMap, SlotId, StaleReason,
 };
 use crate::event::{CellKey, RunHeader};
-use crate::model::{CellIx, Digest, Panel, ScoreBounds, TranscriptRef};
+use crate::model::{Digest, Panel, ScoreBounds, TranscriptRef};
 
 /// Hashes of a cell's inputs. Hashes instead of texts keep a hundred thousand cells small.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -71,7 +72,7 @@ pub(super) fn hash_digest(digest: &Digest) -> u64 {
 /// The verdict that a row without runs of this session is compared with. It stays until a newer cell exists. So a
 /// changed vote rule shows as a flip, and a changed member does not lose the verdict.
 struct VerdictBaseline {
-    cells: Vec<(u32, CellIx)>,
+    cells: Vec<RunCellIx>,
     verdict: FlipSide,
 }
 

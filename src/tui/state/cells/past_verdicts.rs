@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use super::RunCellIx;
 use super::name_index::hash_digest;
 use super::run_cells::to_flip_side;
 use super::votes::compute_decision;
@@ -125,7 +126,7 @@ impl CellsState {
             }
         } else if let Some((judge, Some(last))) = planned.last().copied() {
             // A tied vote or an unsure cascade called more judges than the outline plans.
-            let run = |at: &RowSlot| at.run_cell.map(|(run, _)| run);
+            let run = |at: &RowSlot| at.run_cell.map(|at| at.run);
             for repeat in last + 1..MAX_REPEATS {
                 self.write_cell_name(&mut name, id, judge, Some(repeat));
                 // The extra cells of one vote have consecutive repeats and come from one run.
@@ -248,7 +249,10 @@ impl CellsState {
         RowSlot {
             judge,
             repeat,
-            run_cell: Some((run, cell.cell)),
+            run_cell: Some(RunCellIx {
+                run,
+                cell: cell.cell,
+            }),
             cached_from: cell.cached_from.clone(),
             state: RowSlotState::Done {
                 outcome: cell.outcome,

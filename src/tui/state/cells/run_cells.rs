@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::RunCellIx;
 use super::name_index::hash_inputs;
 use super::second_opinions::is_second_opinion_slot;
 use super::votes::compute_decision;
@@ -101,7 +102,10 @@ impl CellsState {
             let slot = RowSlot {
                 judge,
                 repeat: key.repeat,
-                run_cell: Some((run, CellIx(cell))),
+                run_cell: Some(RunCellIx {
+                    run,
+                    cell: CellIx(cell),
+                }),
                 cached_from: None,
                 state: RowSlotState::Live,
                 inputs: hash_inputs(names, key, &transcript.digest),
@@ -161,7 +165,7 @@ impl CellsState {
         // A newer run may have replaced the slot, or the row was restored.
         let waits = |row: &CellsRow| {
             let slot = row.slot(at.slot)?;
-            (slot.run_cell == Some((run, cell))).then_some(())
+            (slot.run_cell == Some(RunCellIx { run, cell })).then_some(())
         };
         if self.row(at.row).and_then(waits).is_none() {
             return CellCompletion::default();
@@ -214,8 +218,7 @@ impl CellsState {
                 continue;
             }
             let waits = |slot: &RowSlot| {
-                slot.state == RowSlotState::Live
-                    && slot.run_cell.is_some_and(|(from, _)| from == run)
+                slot.state == RowSlotState::Live && slot.run_cell.is_some_and(|at| at.run == run)
             };
             // The row has only cells with results, which stay.
             if !self

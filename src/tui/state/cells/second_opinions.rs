@@ -78,7 +78,7 @@ impl CellsRow {
             return;
         };
         // A later run may have replaced the opinion.
-        if slot.state == RowSlotState::Live && slot.run_cell.is_some_and(|(from, _)| from == run) {
+        if slot.state == RowSlotState::Live && slot.run_cell.is_some_and(|at| at.run == run) {
             slot.state = RowSlotState::NeverRun;
             slot.run_cell = None;
         }

@@ -1,6 +1,5 @@
 //! Moves from a verdict to the texts that it cites.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use super::{reveal_pane, scroll_into_view};
@@ -9,7 +8,9 @@ use crate::model::{Citation, make_visible};
 use crate::tui::content;
 use crate::tui::effect::Effect;
 use crate::tui::state::App;
+use crate::tui::state::document::PieceRange;
 use crate::tui::state::document::{QuotesKey, TranscriptDocument, find_quote};
+use crate::tui::state::judge_trace::ResponseQuote;
 use crate::tui::state::judge_trace::{StepSelection, TraceStep, find_fetch, list_steps};
 use crate::tui::state::notices::NoticeLevel;
 use crate::tui::state::pane::Pane;
@@ -101,7 +102,10 @@ fn go_to_message(app: &mut App, number: usize, citation: &Citation) -> Vec<Effec
     // The user asked, so the whole message is searched.
     let found = find_quote_in_message(&doc, number, &citation.quote, usize::MAX).0;
     let (piece, byte) = match &found {
-        Some((piece, range)) => (*piece, range.start + doc.heading_len(*piece)),
+        Some(quote) => (
+            quote.piece,
+            quote.range.start + doc.heading_len(quote.piece),
+        ),
         None => (first as usize, 0),
     };
     scroll_into_view(app, Pane::Transcript, BlockPosition { block: piece, byte });
@@ -150,7 +154,8 @@ fn go_to_fetch(app: &mut App, at: usize, number: usize, citation: &Citation) -> 
                 .len()
                 .saturating_sub(1);
             let byte = range.start;
-            app.session_mut().trace_panes.selected_quote = Some((turn, call, range));
+            app.session_mut().trace_panes.selected_quote =
+                Some(ResponseQuote { turn, call, range });
             scroll_into_view(app, Pane::FetchedContent, BlockPosition { block, byte });
             Vec::new()
         }
@@ -197,16 +202,16 @@ fn find_quote_in_message(
     message: usize,
     quote: &str,
     most: usize,
-) -> (Option<(usize, Range<usize>)>, usize) {
+) -> (Option<PieceRange>, usize) {
     let mut searched = 0;
-    for (at, piece) in doc.pieces_of(message) {
-        let text = doc.text_of(piece);
+    for (piece, shown) in doc.pieces_of(message) {
+        let text = doc.text_of(shown);
         searched += text.len();
         if searched > most {
             break;
         }
         if let Some(range) = find_quote(text, quote) {
-            return (Some((at, range)), searched);
+            return (Some(PieceRange { piece, range }), searched);
         }
     }
     (None, searched)
@@ -247,7 +252,7 @@ pub(super) fn locate_quotes(app: &mut App) {
             quotes.extend(found);
         }
     }
-    quotes.sort_by_key(|(piece, range)| (*piece, range.start));
+    quotes.sort_by_key(|quote| (quote.piece, quote.range.start));
     let sources = citations
         .iter()
         .map(|c| (c.source.clone(), c.quote.clone()));

@@ -8,6 +8,7 @@ use crate::model::{CellResult, Digest};
 use crate::tui::effect::Effect;
 use crate::tui::state::App;
 use crate::tui::state::cells::RowId;
+use crate::tui::state::document::PieceRange;
 use crate::tui::state::document::TranscriptDocument;
 use crate::tui::state::finding_marks::{FindingMarks, FindingMarksKey, RubricEval};
 use crate::tui::state::notices::NoticeLevel;
@@ -138,13 +139,11 @@ pub(in crate::tui::update) fn handle_marks_found(
     Vec::new()
 }
 
-fn locate_marks(
-    doc: &TranscriptDocument,
-    marks: &[TranscriptSpan],
-) -> Vec<(usize, std::ops::Range<usize>)> {
+fn locate_marks(doc: &TranscriptDocument, marks: &[TranscriptSpan]) -> Vec<PieceRange> {
     marks
         .iter()
         .filter_map(|mark| doc.locate_mark(mark))
+        .map(|(piece, range)| PieceRange { piece, range })
         .collect()
 }
 
@@ -168,7 +167,7 @@ pub(super) fn go_to_next_mark(app: &mut App) -> Option<Vec<Effect>> {
         return Some(Vec::new());
     }
     let at = marks.selected.map_or(0, |at| at + 1) % count;
-    let (piece, range) = marks.places[at].clone();
+    let PieceRange { piece, range } = marks.places[at].clone();
     let head = app
         .session()
         .transcript_pane
@@ -184,6 +183,6 @@ pub(super) fn go_to_next_mark(app: &mut App) -> Option<Vec<Effect>> {
     );
     let document = &mut app.session_mut().transcript_pane;
     document.marks.selected = Some(at);
-    document.selected_quote = Some((piece, range));
+    document.selected_quote = Some(PieceRange { piece, range });
     Some(Vec::new())
 }

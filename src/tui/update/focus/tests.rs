@@ -13,6 +13,8 @@ use crate::theme::Theme;
 use crate::tui::msg::Msg;
 use crate::tui::reads;
 use crate::tui::state::OpenedItem;
+use crate::tui::state::document::PieceRange;
+use crate::tui::state::judge_trace::ResponseQuote;
 use crate::tui::state::pane::Pane;
 use crate::tui::state::runs::RunTicket;
 use crate::tui::state::text_cache::BlobState;
@@ -270,7 +272,7 @@ fn citation_opens_transcript_or_fetched_page() {
     go_to_next_reference(&mut app.model);
     app.send_msg(Msg::TimePassed);
     app.settle();
-    let (turn, call, range) = app
+    let ResponseQuote { turn, call, range } = app
         .model
         .live_session
         .trace_panes
@@ -282,7 +284,7 @@ fn citation_opens_transcript_or_fetched_page() {
     assert_eq!(&page[range], "Current release: Beamline 2.11.0");
     go_to_next_reference(&mut app.model);
     let document = &app.model.live_session.transcript_pane;
-    let (piece, range) = document.selected_quote.clone().expect("gone to");
+    let PieceRange { piece, range } = document.selected_quote.clone().expect("gone to");
     let doc = document.loaded_document().expect("read");
     assert_eq!(doc.pieces[piece].message, 9);
     assert_eq!(

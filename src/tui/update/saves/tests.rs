@@ -10,6 +10,7 @@ use crate::model::{Outcome, RunId};
 use crate::run::{JudgePreview, RunPreview};
 use crate::theme::Theme;
 use crate::tui::run_order::RunOrder;
+use crate::tui::state::cells::RunCellIx;
 use crate::tui::state::cells::{
     CellsRow, EvalInfo, FlipSide, RowBookkeeping, RowFlip, RowId, RowSlot, RowSlotState,
     VerdictInputs,
@@ -396,9 +397,15 @@ fn save_runs_replay_evidence_unless_turned_off() {
     let id = |letters: &str| RunId(format!("20261121T000000Z-{letters}"));
     let cells = &mut app.live_session.cells;
     cells.runs = vec![id("aaaa"), id("bbbb")];
-    cells.rows[0].slots[0].run_cell = Some((0, crate::model::CellIx(0)));
+    cells.rows[0].slots[0].run_cell = Some(RunCellIx {
+        run: 0,
+        cell: crate::model::CellIx(0),
+    });
     let mut other = cells.rows[0].clone();
-    other.slots[0].run_cell = Some((1, crate::model::CellIx(0)));
+    other.slots[0].run_cell = Some(RunCellIx {
+        run: 1,
+        cell: crate::model::CellIx(0),
+    });
     cells.rows.push(other);
     save(&mut app, workspace(&[&judged(" and short")], TOOLS));
     let both = "20261121T000000Z-bbbb,20261121T000000Z-aaaa";
