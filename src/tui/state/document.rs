@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::finding_marks::FindingMarks;
 use super::metadata_text;
+use super::piece_range::PieceRange;
 use crate::handlers::TranscriptSpan;
 use crate::model::{MessageRole, Transcript, TranscriptMessage, TranscriptPart, TranscriptRef};
 use crate::tui::widget::flow::ScrollState;
@@ -61,15 +62,6 @@ pub(crate) enum PieceKind {
 }
 
 /// The state of the transcript pane.
-/// A range of bytes in a piece of a document.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct PieceRange {
-    /// The index of the piece.
-    pub(crate) piece: usize,
-    /// The bytes in its text.
-    pub(crate) range: Range<usize>,
-}
-
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TranscriptPane {
     pub(crate) transcript: Option<TranscriptRef>,

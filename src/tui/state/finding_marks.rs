@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::cells::RowId;
-use super::document::PieceRange;
+use super::piece_range::PieceRange;
 use crate::model::{Digest, Outcome};
 use crate::rubric::{Eval, Rubric};
 

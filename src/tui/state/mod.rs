@@ -14,6 +14,7 @@ pub(crate) mod opened_file;
 pub(crate) mod overlay;
 pub(crate) mod pane;
 pub(crate) mod phase_text;
+pub(crate) mod piece_range;
 pub(crate) mod readable_request;
 pub(crate) mod replay;
 pub(crate) mod runs;

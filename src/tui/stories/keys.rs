@@ -7,9 +7,9 @@ use crate::tui::effect::Effect;
 use crate::tui::msg::Msg;
 use crate::tui::state::cells::RowId;
 use crate::tui::state::cells::RunCellIx;
-use crate::tui::state::document::PieceRange;
 use crate::tui::state::overlay::Overlay;
 use crate::tui::state::pane::Pane;
+use crate::tui::state::piece_range::PieceRange;
 use crate::tui::state::{App, FooterInput};
 use crate::tui::testing::TestWorkbench;
 

@@ -8,12 +8,12 @@ use crate::model::{Citation, make_visible};
 use crate::tui::content;
 use crate::tui::effect::Effect;
 use crate::tui::state::App;
-use crate::tui::state::document::PieceRange;
 use crate::tui::state::document::{QuotesKey, TranscriptDocument, find_quote};
 use crate::tui::state::judge_trace::ResponseQuote;
 use crate::tui::state::judge_trace::{StepSelection, TraceStep, find_fetch, list_steps};
 use crate::tui::state::notices::NoticeLevel;
 use crate::tui::state::pane::Pane;
+use crate::tui::state::piece_range::PieceRange;
 use crate::tui::state::shown_cell::resolve_shown_cell;
 use crate::tui::widget::flow::BlockPosition;
 

@@ -8,11 +8,11 @@ use crate::model::{CellResult, Digest};
 use crate::tui::effect::Effect;
 use crate::tui::state::App;
 use crate::tui::state::cells::RowId;
-use crate::tui::state::document::PieceRange;
 use crate::tui::state::document::TranscriptDocument;
 use crate::tui::state::finding_marks::{FindingMarks, FindingMarksKey, RubricEval};
 use crate::tui::state::notices::NoticeLevel;
 use crate::tui::state::pane::Pane;
+use crate::tui::state::piece_range::PieceRange;
 use crate::tui::state::shown_cell::{ShownCell, is_same_eval, resolve_shown_cell};
 use crate::tui::widget::flow::BlockPosition;
 
