@@ -134,7 +134,7 @@ fn count_code_lines(code: &str) -> usize {
 
 /// Returns true if a file contains only tests or their helpers.
 fn is_test_path(path: &str) -> bool {
-    const FOLDERS: &[&str] = &["/tests/", "/stories/"];
+    const FOLDERS: &[&str] = &["/tests/"];
     const FILES: &[&str] = &[
         "tests.rs",
         "tests_support.rs",

@@ -33,12 +33,12 @@ pub(crate) mod reads;
 pub(crate) mod run_order;
 pub(crate) mod runtime;
 pub(crate) mod state;
-#[cfg(test)]
-mod stories;
 pub(crate) mod task_failure;
 pub(crate) mod term;
 #[cfg(test)]
 pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
 pub(crate) mod update;
 pub(crate) mod view;
 pub(crate) mod widget;

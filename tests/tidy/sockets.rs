@@ -66,7 +66,7 @@ fn is_test(source: &Source, at: usize) -> bool {
     let (folder, file) = path.rsplit_once('/').unwrap_or(("", path));
     let of_tests = file == "tests.rs"
         || file.ends_with("_tests.rs")
-        || folder.split('/').any(|f| matches!(f, "tests" | "stories"));
+        || folder.split('/').any(|f| f == "tests");
     of_tests || in_module_of_tests(&source.code[..at])
 }
 
