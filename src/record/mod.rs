@@ -12,7 +12,7 @@
 //!   lock                     flock while recorded; holds the process id
 //! ```
 //! `crc` is a checksum of the line before it; a reader leaves out a line that does not match, and reports it. `mac` is
-//! a keyed checksum of the header, the plan and each result; the verdict cache uses a result only with it ([`seal`]).
+//! a keyed checksum of the header, the plan and each result; the verdict cache uses a result only with it (`record/seal.rs`).
 //! Logs of earlier versions (format 1.3 and before) have neither.
 //!
 //! A log without an end and with a free lock is interrupted. dicta computes everything else, such as the newest

@@ -2,7 +2,7 @@
 //!
 //! Responsible for two questions. May dicta load a workspace that other users own or can write? May a run send a
 //! variable to an address that is not its provider's own? The user answers with `dicta trust` or on a terminal, and
-//! [`store`] records the answer. Does not ask: callers do.
+//! The module `store` records the answer. Does not ask: callers do.
 
 mod accounts;
 mod ownership;
