@@ -296,7 +296,8 @@ impl RunStats {
             TurnFact::Finished { native, usage, .. } => {
                 judge.add_duration(open.attempt_began.take(), at);
                 judge.add_usage(*usage);
-                let bytes: u64 = native.iter().map(stored_text_len).sum();
+                let sizes = native.iter().map(stored_text_len);
+                let bytes = sizes.fold(0, u64::saturating_add);
                 judge.bytes = judge.bytes.saturating_add(bytes);
             }
             TurnFact::VerdictReached(verdict) => {

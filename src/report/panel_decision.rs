@@ -45,7 +45,7 @@ pub fn describe_panel_decision<N: AsRef<str>>(ruling: &PanelDecision, names: &[N
         return format!("by {}, which was sure: {verdict}", name(at));
     }
     // Name an unsure member if its verdict differs from the decision.
-    let conflict: Vec<String> = ruling.members[..at]
+    let conflict: Vec<String> = ruling.members[..at.min(ruling.members.len())]
         .iter()
         .enumerate()
         .filter(|(_, member)| member.outcome.is_verdict())
