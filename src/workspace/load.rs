@@ -222,7 +222,7 @@ impl WorkspaceLoader<'_> {
         let runs = self.read_runs_folder(&mut fields);
         let former = fields.text("frozen");
         let replay_tools = fields.text("replay_tools").or(former);
-        let frozen = replay_tools.map(|run| self.resolve_run_name(run));
+        let frozen = replay_tools.map(|runs| self.resolve_run_names(&runs));
         let judge = fields.text("judge");
         let allow_scripts = fields.boolean("allow_scripts").unwrap_or(false);
         // Step 2: judges and limits.
@@ -322,14 +322,17 @@ impl WorkspaceLoader<'_> {
         }
     }
 
-    /// Makes a path to a run absolute. A run's name stays as written.
-    fn resolve_run_name(&self, written: String) -> String {
-        // A run's own name never contains a slash.
-        if written.contains('/') {
-            let path = paths::resolve(self.root, &written, self.env);
-            return path.to_string_lossy().into_owned();
-        }
-        written
+    /// Makes the paths in a list of runs absolute (`../runs/a, kvqa`). A run's name stays as written.
+    fn resolve_run_names(&self, written: &str) -> String {
+        let names = written.split(',').map(str::trim).map(|name| {
+            // A run's own name never contains a slash.
+            if name.contains('/') {
+                let path = paths::resolve(self.root, name, self.env);
+                return path.to_string_lossy().into_owned();
+            }
+            name.to_owned()
+        });
+        names.collect::<Vec<_>>().join(",")
     }
 
     fn read_judges(

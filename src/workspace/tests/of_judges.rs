@@ -313,3 +313,18 @@ fn vertex_location_comes_from_the_file_or_the_environment() {
         "dicta.yaml:5:3: judge `there`: Vertex AI needs a location: set `location` (a region, `global`, `us` or `eu`), or GOOGLE_CLOUD_LOCATION or GOOGLE_CLOUD_REGION or EVAL_GCP_PROJECT_REGION"
     );
 }
+
+#[test]
+fn every_run_of_a_list_is_resolved_against_the_workspace() {
+    let folder = config("replay_tools: ../runs/a, kvqa, ../runs/b\n");
+    let workspace = load(folder.dir.path(), &data(), &FakeCatalog::new()).expect("it loads");
+    let runs = folder.root().parent().expect("a parent").join("runs");
+    assert_eq!(
+        workspace.replayed_evidence_run,
+        Some(format!(
+            "{},kvqa,{}",
+            runs.join("a").display(),
+            runs.join("b").display()
+        ))
+    );
+}
