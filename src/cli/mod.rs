@@ -140,7 +140,7 @@ fn make_clap_message_visible(
 }
 
 fn dispatch(cli: Cli, cx: &CommandCx) -> Result<u8, CommandError> {
-    // The options of the workbench stand before a command only if there is none, because they don't apply to `run`.
+    // Before a command, the options of the workbench would be ignored by commands such as `run`.
     if cli.command.is_some() && (cli.look.theme.is_some() || cli.look.ascii) {
         return Err(CommandError::usage(
             "put `--theme` and `--ascii` after `open`, `demo` or `replay`, as in `dicta open --theme light`",

@@ -10,13 +10,12 @@ use super::CommandCx;
 use super::tool_context::{build_redactor, with_call_cx};
 use crate::event::CallCx;
 use crate::model::{JudgeConfig, JudgeTool, Millis};
+use crate::tools::toolbox::INLINE_SERVER;
 use crate::tools::{self, ToolDeps};
 use crate::workspace::Workspace;
 
 /// The time limit of a test. A source that takes longer counts as failed.
 const PROBE_TIMEOUT: Millis = Millis::from_secs(60);
-/// The name of an entry in a judge's `tools:` that configures an MCP server in place.
-const SERVER_ENTRY: &str = "mcp";
 
 /// The result of testing a source, a server or a judge's tools.
 pub(super) struct ToolProbe {
@@ -84,7 +83,7 @@ pub(super) fn count_probes(workspace: &Workspace) -> usize {
     let toolbox = &workspace.tools;
     let servers = workspace.judges.values().flat_map(|judge| &judge.tools);
     // A judge's own server counts as a source, because it is tested in the same way.
-    toolbox.sources.len() + servers.filter(|entry| entry.name == SERVER_ENTRY).count()
+    toolbox.sources.len() + servers.filter(|entry| entry.name == INLINE_SERVER).count()
 }
 
 /// Tests all sources at the same time. If all succeed, also opens the tools of each judge, which verifies tokens and
@@ -145,7 +144,7 @@ async fn probe_servers(deps: &ToolDeps, judges: &[&JudgeConfig], cx: &CallCx) ->
         let servers = judge
             .tools
             .iter()
-            .filter(|entry| entry.name == SERVER_ENTRY);
+            .filter(|entry| entry.name == INLINE_SERVER);
         servers.map(|entry| (judge.name.clone(), entry))
     });
     let tries = entries.map(|(judge, entry)| async move {
@@ -161,7 +160,7 @@ async fn probe_servers(deps: &ToolDeps, judges: &[&JudgeConfig], cx: &CallCx) ->
         ToolProbe {
             subject: format!("server of judge {judge}"),
             name: judge,
-            kind: SERVER_ENTRY.to_owned(),
+            kind: INLINE_SERVER.to_owned(),
             badge: None,
             result: found.map_err(ProbeFailure::Failed),
             duration: cx.clock.now().since(began),

@@ -20,7 +20,7 @@ use crate::model::{JudgeConfig, JudgeTool, Millis, ProviderKind, ToolDeclaration
 use crate::provider::render_tool_declarations;
 use crate::report::wrap_line;
 use crate::tools::source::{SourceProvided, ToolDefinition};
-use crate::tools::toolbox::{FileTool, Toolbox};
+use crate::tools::toolbox::{FileTool, INLINE_SERVER, Toolbox};
 use crate::tools::{
     Tool, ToolDeps, ToolErrors, ToolSet, VerifiedClaims, built_in_tool_decls, open_single_tool,
 };
@@ -28,8 +28,6 @@ use crate::workspace::{self, Workspace};
 
 /// The setting of a tool set or source entry that selects some of its tools.
 const ALLOW_SETTING: &str = "allow";
-/// The name of an entry in a judge's `tools:` that configures an MCP server in place.
-const SERVER_ENTRY: &str = "mcp";
 /// The time limit for opening a source. A slower source is missing from the list.
 const OPEN_TIMEOUT: Millis = Millis::from_secs(20);
 
@@ -95,7 +93,7 @@ pub(super) fn list_tools(
     // Listing asks the servers that have their own tools, so it may send their variables.
     let mut asked = list_own_tool_sources(&toolbox);
     let servers = judges.iter().flat_map(|judge| &judge.tools);
-    asked.extend(servers.filter(|entry| entry.name == SERVER_ENTRY).cloned());
+    asked.extend(servers.filter(|entry| entry.name == INLINE_SERVER).cloned());
     confirm_tool_sends(found.root.as_deref(), &toolbox, &asked, cx)?;
     let runtime = build_runtime()?;
     let work = async |call_cx: &CallCx| collect_rows(&deps, &judges, call_cx).await;
@@ -185,7 +183,7 @@ async fn collect_rows(
         for entry in judge
             .tools
             .iter()
-            .filter(|entry| entry.name == SERVER_ENTRY)
+            .filter(|entry| entry.name == INLINE_SERVER)
         {
             match with_timeout(open_single_tool(entry, deps, cx), cx).await {
                 Ok(set) => {
