@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::support::{outcomes, transcript, workspace};
 use crate::clock::{Clock, FakeClock};
+use crate::diag::LoadedFile;
 use crate::event::{EventKind, ParentCause, RunTotals};
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{JudgeConfig, Outcome, ProviderKind, RunId};
@@ -342,7 +343,10 @@ evals:
   - { id: e, type: llm_judge, params: { criteria: ../guides/tone.md } }
 "
         .into();
-        let kept = (PathBuf::from("guides/tone.md"), Arc::from(criteria));
+        let kept = LoadedFile {
+            path: PathBuf::from("guides/tone.md"),
+            text: Arc::from(criteria),
+        };
         let path = PathBuf::from("rubrics/r.yaml");
         let files = SnapshotFiles(vec![kept.clone()]);
         let loaded = rubric::load_with_files(
@@ -353,7 +357,7 @@ evals:
         );
         let mut workspace = home.workspace();
         workspace.rubrics = vec![Arc::new(loaded.0.expect("it loads"))];
-        workspace.files = vec![(path, text), kept];
+        workspace.files = vec![LoadedFile { path, text }, kept];
         workspace
     };
     let options = RunOptions::default();

@@ -22,7 +22,7 @@ use self::entries::LabelsEntry;
 use self::label_file::LabelFileReader;
 use super::{Env, files, globs, paths};
 use crate::diag::yaml::{DiagnosticCollector, MappingDecoder, YamlDoc};
-use crate::diag::{Diagnostic, SourceSpan};
+use crate::diag::{Diagnostic, LoadedFile, SourceSpan};
 use crate::model::Label;
 
 pub(super) use entries::{label_file_schema, list_label_files, list_mapped_files};
@@ -60,7 +60,7 @@ pub(super) struct LoadedLabels {
     /// The problems of label files and labels, not of dicta.yaml.
     pub(super) problems: Vec<Diagnostic>,
     /// The files in dicta's own format with their text.
-    pub(super) files: Vec<(PathBuf, Arc<str>)>,
+    pub(super) files: Vec<LoadedFile>,
     /// The file that receives new labels.
     pub(super) file: Option<PathBuf>,
 }
@@ -162,7 +162,10 @@ impl LoadedLabels {
             if jsonl && self.file.is_none() {
                 self.file = Some(path.to_owned());
             }
-            self.files.push((shown_path, text));
+            self.files.push(LoadedFile {
+                path: shown_path,
+                text,
+            });
         }
         Ok(())
     }
