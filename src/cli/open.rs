@@ -146,7 +146,7 @@ fn resolve_path(path: &Path, cx: &CommandCx) -> Result<OpenRequest, CommandError
         || loaded
             .files
             .iter()
-            .any(|(file, _)| root.join(file) == real || *file == real)
+            .any(|file| root.join(&file.path) == real || file.path == real)
         || real
             .extension()
             // A YAML file may be a rubric that dicta.yaml does not list yet.

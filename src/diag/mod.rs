@@ -26,6 +26,15 @@ pub enum Severity {
     Error,
 }
 
+/// A file that dicta read, with its text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoadedFile {
+    /// The path, as the workspace or the user names the file.
+    pub path: PathBuf,
+    /// The text.
+    pub text: Arc<str>,
+}
+
 /// A place in a file: byte range, line and column.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SourceSpan {

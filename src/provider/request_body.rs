@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use serde::Serialize;
-use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::client::OmittedSettings;
@@ -253,11 +252,6 @@ pub(super) fn join_paragraphs(blocks: &[HistoryBlock]) -> Vec<HistoryBlock> {
     out
 }
 
-/// Returns whether a text is a complete JSON object.
-pub(super) fn is_json_object(text: &str) -> bool {
-    text.trim_start().starts_with('{') && serde_json::from_str::<&RawValue>(text).is_ok()
-}
-
 /// Returns the error for a history that can't be sent, because responses and calls don't match.
 pub(super) fn unpaired_responses_error(answers: usize, calls: usize) -> ProviderError {
     ProviderError::Request(format!(
@@ -306,7 +300,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn pieces_concatenate_to_the_object() {
+    fn body_pieces_concatenate_to_the_json_object() {
         let mut pieces = BodyBuilder::new();
         pieces.add_member("model", &"m");
         pieces.add_array("messages", vec!["{\"a\":1}".into(), "{\"b\":2}".into()]);

@@ -9,6 +9,8 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
+use crate::diag::LoadedFile;
+
 /// The reason why a file that a rubric names cannot be read. The text does not contain the path.
 #[derive(Debug, Clone, Error)]
 pub enum RubricFileError {
@@ -60,14 +62,14 @@ impl RubricFiles for NoRubricFiles {
 
 /// The reader of texts that were read before and kept with a run.
 #[derive(Debug, Clone, Default)]
-pub struct SnapshotFiles(pub Vec<(PathBuf, Arc<str>)>);
+pub struct SnapshotFiles(pub Vec<LoadedFile>);
 
 impl RubricFiles for SnapshotFiles {
     fn read(&self, path: &Path) -> Result<Arc<str>, RubricFileError> {
         // Kept files have normalized paths, so the question must have one, too.
         let path = normalize_path(path);
-        let kept = self.0.iter().find(|(kept, _)| *kept == path);
-        kept.map(|(_, text)| Arc::clone(text))
+        let kept = self.0.iter().find(|kept| kept.path == path);
+        kept.map(|kept| Arc::clone(&kept.text))
             .ok_or(RubricFileError::NotKept)
     }
 
@@ -80,7 +82,7 @@ impl RubricFiles for SnapshotFiles {
         let Ok(glob) = glob.map(|glob| glob.compile_matcher()) else {
             return Vec::new();
         };
-        let names = self.0.iter().map(|(path, _)| path);
+        let names = self.0.iter().map(|kept| &kept.path);
         let mut found: Vec<PathBuf> = names.filter(|path| glob.is_match(path)).cloned().collect();
         // Sorted, as the interface promises.
         found.sort();
@@ -166,7 +168,10 @@ mod tests {
 
     #[test]
     fn kept_files_are_found_as_they_are_spelled() {
-        let kept = SnapshotFiles(vec![("guides/tone.md".into(), "x".into())]);
+        let kept = SnapshotFiles(vec![LoadedFile {
+            path: "guides/tone.md".into(),
+            text: "x".into(),
+        }]);
         assert!(kept.read(Path::new("rubrics/../guides/./tone.md")).is_ok());
         assert!(kept.read(Path::new("tone.md")).is_err());
         assert_eq!(kept.list("guides/*"), [PathBuf::from("guides/tone.md")]);

@@ -49,7 +49,7 @@ pub async fn start_run(
     let run = header.run.clone();
     // The snapshot stores the texts whose secrets are masked.
     let files = workspace.masked_files();
-    let texts: Vec<&str> = files.iter().map(|(_, text)| &**text).collect();
+    let texts: Vec<&str> = files.iter().map(|file| &*file.text).collect();
     let StartedRecording {
         recorder,
         emitter,

@@ -24,28 +24,42 @@ use crate::workspace::{Env, Workspace, resolve_key};
 
 /// Environment variables with API keys, and the model that a judge with that key uses. A user who wants another model
 /// configures it in dicta.yaml.
-const KEY_VARIABLES: &[(&str, &str, ProviderKind, &str)] = &[
-    (
-        "gemini",
-        "GEMINI_API_KEY",
-        ProviderKind::Gemini,
-        "gemini-2.5-pro",
+const KEY_VARIABLES: &[KeyVariable] = &[
+    KeyVariable {
+        service: "gemini",
         // Gemini reads both variables, as Google's own client libraries do.
-    ),
-    (
-        "gemini",
-        "GOOGLE_API_KEY",
-        ProviderKind::Gemini,
-        "gemini-2.5-pro",
-    ),
-    ("openai", "OPENAI_API_KEY", ProviderKind::Openai, "gpt-5"),
-    (
-        "anthropic",
-        "ANTHROPIC_API_KEY",
-        ProviderKind::Anthropic,
-        "claude-sonnet-4-6",
-    ),
+        variable: "GEMINI_API_KEY",
+        provider: ProviderKind::Gemini,
+        model: "gemini-2.5-pro",
+    },
+    KeyVariable {
+        service: "gemini",
+        variable: "GOOGLE_API_KEY",
+        provider: ProviderKind::Gemini,
+        model: "gemini-2.5-pro",
+    },
+    KeyVariable {
+        service: "openai",
+        variable: "OPENAI_API_KEY",
+        provider: ProviderKind::Openai,
+        model: "gpt-5",
+    },
+    KeyVariable {
+        service: "anthropic",
+        variable: "ANTHROPIC_API_KEY",
+        provider: ProviderKind::Anthropic,
+        model: "claude-sonnet-4-6",
+    },
 ];
+
+/// An environment variable with an API key, and the judge that it allows.
+struct KeyVariable {
+    /// The name of the service, which is also the name of the judge.
+    service: &'static str,
+    variable: &'static str,
+    provider: ProviderKind,
+    model: &'static str,
+}
 
 /// Key variables of services with many models: only the user knows which one to use.
 const GATEWAY_KEY_VARIABLES: &[(&str, &str)] = &[("openrouter", "OPENROUTER_API_KEY")];
@@ -174,7 +188,13 @@ fn judges_from_keys(
 ) -> Vec<AvailableJudge> {
     let mut found: Vec<AvailableJudge> = Vec::new();
     let mut providers: Vec<&str> = Vec::new();
-    for (name, variable, provider, model) in KEY_VARIABLES {
+    for KeyVariable {
+        service: name,
+        variable,
+        provider,
+        model,
+    } in KEY_VARIABLES
+    {
         // A workspace judge with the same key is already in the list, with the user's settings.
         // With a `base_url`, the key belongs to another service.
         let known = workspace.judges.values().any(|judge| {

@@ -8,7 +8,7 @@ mod tests;
 use std::sync::LazyLock;
 
 use super::command::{COMMANDS, CommandScope, CommandSpec, UiCommand};
-use super::key_chord::KeyChord;
+use super::key_chord::{KeyChord, KeySyntaxError};
 use super::state::App;
 use super::state::pane::Pane;
 
@@ -23,18 +23,34 @@ pub(crate) enum KeyMeaning {
     Nothing,
 }
 
+/// A key sequence and its command.
+struct KeyBinding {
+    keys: Vec<KeyChord>,
+    spec: &'static CommandSpec,
+}
+
+/// The rest of a key sequence that the user began, and its command.
+pub(crate) struct KeyContinuation {
+    /// The keys as the help writes them.
+    pub(crate) keys: String,
+    pub(crate) spec: &'static CommandSpec,
+}
+
 /// The command table with its keys parsed, built on first use.
-static KEY_TABLE: LazyLock<Vec<(Vec<KeyChord>, &'static CommandSpec)>> = LazyLock::new(|| {
+static KEY_TABLE: LazyLock<Vec<KeyBinding>> = LazyLock::new(|| {
     COMMANDS
         .iter()
         .flat_map(|spec| spec.keys.iter().map(move |keys| (*keys, spec)))
         // A test parses every key of the table, so this drops no row.
-        .filter_map(|(keys, spec)| Some((parse_chords(keys).ok()?, spec)))
+        .filter_map(|(keys, spec)| {
+            let keys = parse_chords(keys).ok()?;
+            Some(KeyBinding { keys, spec })
+        })
         .collect()
 });
 
 /// Parses a key sequence of the command table: chords separated by spaces.
-pub(crate) fn parse_chords(keys: &str) -> Result<Vec<KeyChord>, String> {
+pub(crate) fn parse_chords(keys: &str) -> Result<Vec<KeyChord>, KeySyntaxError> {
     keys.split(' ').map(str::parse).collect()
 }
 
@@ -60,7 +76,8 @@ pub(crate) fn resolve_keys(
 ) -> KeyMeaning {
     for scope in scopes {
         let mut is_prefix = false;
-        for (keys, spec) in KEY_TABLE.iter().filter(|(_, spec)| spec.scope == scope) {
+        for KeyBinding { keys, spec } in KEY_TABLE.iter().filter(|known| known.spec.scope == scope)
+        {
             // A full match comes before a prefix: no command of a scope has a sequence that begins with
             // another's keys.
             if keys == pressed {
@@ -80,18 +97,21 @@ pub(crate) fn resolve_keys(
 pub(crate) fn following_keys(
     scopes: impl Iterator<Item = CommandScope>,
     pressed: &[KeyChord],
-) -> Vec<(String, &'static CommandSpec)> {
+) -> Vec<KeyContinuation> {
     scopes
         .flat_map(|scope| {
             KEY_TABLE
                 .iter()
-                .filter(move |(_, spec)| spec.scope == scope)
+                .filter(move |known| known.spec.scope == scope)
         })
-        .filter_map(|(keys, spec)| {
+        .filter_map(|KeyBinding { keys, spec }| {
             let rest = keys.strip_prefix(pressed)?;
             // Without a rest, the sequence is complete and has no continuation.
             let rest: Vec<String> = rest.iter().map(KeyChord::to_string).collect();
-            (!rest.is_empty()).then(|| (rest.join(" "), *spec))
+            (!rest.is_empty()).then(|| KeyContinuation {
+                keys: rest.join(" "),
+                spec,
+            })
         })
         .collect()
 }

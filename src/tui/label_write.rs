@@ -18,8 +18,12 @@ pub(crate) struct LabelWriteOrder {
 /// A change of the file of labels.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum LabelChange {
-    /// Sets pass or fail; `None` is unsure.
-    Set(CellName, Option<bool>),
+    /// Sets a label.
+    Set {
+        cell: CellName,
+        /// Pass or fail; `None` is unsure.
+        passed: Option<bool>,
+    },
     /// Removes the label.
     Remove(CellName),
     /// Undoes the order with this number.

@@ -21,7 +21,7 @@ pub struct WorkspaceInputs {
 impl Workspace {
     /// Returns the files that the workspace reads, as absolute paths. Some of them may not exist.
     pub fn input_files(&self, env: &Env) -> WorkspaceInputs {
-        let texts = self.files.iter().map(|(path, _)| self.root.join(path));
+        let texts = self.files.iter().map(|file| self.root.join(&file.path));
         let keys = self.judges.values().filter_map(|judge| match &judge.key {
             ApiKeySource::File(path) => Some(path.clone()),
             ApiKeySource::Google(named) => {

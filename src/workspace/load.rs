@@ -21,7 +21,7 @@ use super::{
 use crate::diag::yaml::{
     self, DiagnosticCollector, MAX_BYTES, MappingDecoder, YamlDoc, describe_value,
 };
-use crate::diag::{Diagnostic, Severity, has_errors, mask_secrets, replace_sources};
+use crate::diag::{Diagnostic, LoadedFile, Severity, has_errors, mask_secrets, replace_sources};
 use crate::event::Redactor;
 use crate::model::{JudgeConfig, ProviderKind};
 use crate::net::{Resolver, SystemResolver};
@@ -132,7 +132,10 @@ fn load_checking_owners(
         root: &root,
         env,
         catalog,
-        files: vec![(config.to_owned(), text)],
+        files: vec![LoadedFile {
+            path: config.to_owned(),
+            text,
+        }],
         referenced: Vec::new(),
         trusted_files: Vec::new(),
         problems: Vec::new(),
@@ -190,7 +193,7 @@ struct WorkspaceLoader<'l> {
     root: &'l Path,
     env: &'l Env,
     catalog: &'l dyn EvalTypeCatalog,
-    files: Vec<(PathBuf, Arc<str>)>,
+    files: Vec<LoadedFile>,
     /// The files that rubrics name, even if they do not exist.
     referenced: Vec<PathBuf>,
     /// The files that decide what dicta does. Labels and transcripts are only data.
@@ -213,8 +216,8 @@ impl WorkspaceLoader<'_> {
         let transcripts = listed("transcripts");
         let rubric_files = listed("rubrics").files;
         let tools = tools_files::read_tools_files(self.root, self.env, &mut fields, self.resolver);
-        for (path, text) in tools.files {
-            self.keep_file(path, text);
+        for file in tools.files {
+            self.keep_file(file);
         }
         self.problems.extend(tools.problems);
         *self.toolbox.borrow_mut() = Arc::new(tools.toolbox);
@@ -240,8 +243,8 @@ impl WorkspaceLoader<'_> {
         source_judges::add_source_judges(cross_checks::list_judge_names(&rubrics), &mut judges);
         let scripts = scripts::prepare_scripts(self.root, allow_scripts, &mut rubrics);
         self.problems.extend(scripts.problems);
-        for (path, text) in scripts.files {
-            self.keep_file(path, text);
+        for file in scripts.files {
+            self.keep_file(file);
         }
         if judge.is_none() {
             cross_checks::check_judge_assigned(&rubrics, self.catalog, doc, &problems);
@@ -270,13 +273,13 @@ impl WorkspaceLoader<'_> {
             self.problems.extend(about);
         }
         // The labels come after this list, because a team may share a folder of them.
-        let read = self.files.iter().map(|(path, _)| self.root.join(path));
+        let read = self.files.iter().map(|file| self.root.join(&file.path));
         let toolbox = self.toolbox.borrow();
         let programs = toolbox.programs.iter().flat_map(|one| one.files.clone());
         self.trusted_files = read.chain(scripts.programs).chain(programs).collect();
         drop(toolbox);
-        for (path, text) in found.files {
-            self.keep_file(path, text);
+        for file in found.files {
+            self.keep_file(file);
         }
         // Step 5: the result.
         let demo = demo::find_demo_runs(self.root);
@@ -416,7 +419,10 @@ impl WorkspaceLoader<'_> {
         let text = files::read_text(path, MAX_BYTES as u64).map_err(|error| error.to_string())?;
         let shown_path = paths::display_path(self.root, path);
         let masked: Arc<str> = mask_secrets(&text).into();
-        self.keep_file(shown_path.clone(), Arc::clone(&text));
+        self.keep_file(LoadedFile {
+            path: shown_path.clone(),
+            text: Arc::clone(&text),
+        });
         let mut config = match yaml::read_document(&text, &shown_path) {
             Ok(config) => config,
             Err(found) => {
@@ -448,9 +454,9 @@ impl WorkspaceLoader<'_> {
     }
 
     /// Keeps the text of a file that was read, once.
-    fn keep_file(&mut self, shown_path: PathBuf, text: Arc<str>) {
-        if self.files.iter().all(|(known, _)| *known != shown_path) {
-            self.files.push((shown_path, text));
+    fn keep_file(&mut self, file: LoadedFile) {
+        if self.files.iter().all(|known| known.path != file.path) {
+            self.files.push(file);
         }
     }
 
@@ -466,7 +472,7 @@ impl WorkspaceLoader<'_> {
         let mut names = JudgeNames::from_config(&doc.value, self.root, self.env);
         let mut rubrics: Vec<Arc<Rubric>> = Vec::new();
         let mut first: HashMap<String, PathBuf> = HashMap::new();
-        let mut more: Vec<(PathBuf, Arc<str>)> = Vec::new();
+        let mut more: Vec<LoadedFile> = Vec::new();
         for path in paths {
             let shown_path = paths::display_path(self.root, &path);
             let text = match files::read_text(&path, MAX_BYTES as u64) {
@@ -477,7 +483,10 @@ impl WorkspaceLoader<'_> {
                     continue;
                 }
             };
-            self.keep_file(shown_path.clone(), Arc::clone(&text));
+            self.keep_file(LoadedFile {
+                path: shown_path.clone(),
+                text: Arc::clone(&text),
+            });
             let beside = WorkspaceRubricFiles::for_workspace(self.root, &path);
             let (rubric, found) = rubric::load_with_files(text, &shown_path, self.catalog, &beside);
             let read = beside.into_read();
@@ -503,8 +512,8 @@ impl WorkspaceLoader<'_> {
             }
             rubrics.push(Arc::new(rubric));
         }
-        for (path, text) in more {
-            self.keep_file(path, text);
+        for file in more {
+            self.keep_file(file);
         }
         rubrics
     }
@@ -514,8 +523,8 @@ impl WorkspaceLoader<'_> {
 fn check_labels(found: &labels::LoadedLabels, rubrics: &[Arc<Rubric>]) -> Vec<Diagnostic> {
     let text = |path: &Path| {
         let mut files = found.files.iter();
-        let found_file = files.find(|(known, _)| *known == path);
-        found_file.map(|(_, text)| Arc::clone(text))
+        let found_file = files.find(|known| known.path == path);
+        found_file.map(|found| Arc::clone(&found.text))
     };
     labels::check_labels_against_rubrics(
         &found.labels,

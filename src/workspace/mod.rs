@@ -41,7 +41,7 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 
-use crate::diag::Diagnostic;
+use crate::diag::{Diagnostic, LoadedFile};
 use crate::model::{JudgeConfig, Label, RunAndCellBudgets, find_source_judge};
 use crate::rubric::Rubric;
 use crate::tools::toolbox::Toolbox;
@@ -140,7 +140,7 @@ pub struct Workspace {
     /// The limits of runs and cells.
     pub limits: WorkspaceLimits,
     /// Every file that was read, with its text, for the run's snapshot. Paths inside `root` are relative to it.
-    pub files: Vec<(PathBuf, Arc<str>)>,
+    pub files: Vec<LoadedFile>,
     /// The warnings of loading.
     pub warnings: Vec<Diagnostic>,
     /// The things that the workspace may do on this machine.

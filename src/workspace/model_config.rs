@@ -330,8 +330,8 @@ pub fn list_model_configs(workspace: &Workspace, env: &Env) -> Vec<ModelConfigJu
     let config = workspace
         .files
         .iter()
-        .find(|(path, _)| path == Path::new(super::CONFIG_FILE));
-    let config = config.and_then(|(path, text)| yaml::read_document(text, path).ok());
+        .find(|file| file.path == Path::new(super::CONFIG_FILE));
+    let config = config.and_then(|file| yaml::read_document(&file.text, &file.path).ok());
     let judges = config.as_ref().and_then(|doc| doc.value.get("judges"));
     for (name, judge) in judges.and_then(Value::as_object).into_iter().flatten() {
         if let Some(written) = judge.as_str() {

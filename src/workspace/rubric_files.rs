@@ -8,6 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use super::{files, globs, paths};
+use crate::diag::LoadedFile;
 use crate::diag::yaml::MAX_BYTES;
 use crate::rubric::{RubricFileError, RubricFiles, normalize_path};
 
@@ -25,7 +26,7 @@ pub struct WorkspaceRubricFiles {
 #[derive(Debug, Default)]
 pub(super) struct RubricFilesRead {
     /// The texts of the files, each once, with the path as the workspace names it.
-    pub(super) texts: Vec<(PathBuf, Arc<str>)>,
+    pub(super) texts: Vec<LoadedFile>,
     /// The absolute paths, also of files that could not be read, because the workbench watches them too.
     pub(super) referenced: Vec<PathBuf>,
 }
@@ -101,8 +102,8 @@ impl RubricFiles for WorkspaceRubricFiles {
         let shown_path = paths::display_path(&self.root, &path);
         // Several evals may name one file. Reading it once gives all of them the same text.
         let mut read = self.read.borrow_mut();
-        if let Some((_, text)) = read.texts.iter().find(|(known, _)| *known == shown_path) {
-            return Ok(Arc::clone(text));
+        if let Some(known) = read.texts.iter().find(|known| known.path == shown_path) {
+            return Ok(Arc::clone(&known.text));
         }
         // A missing file is recorded too, so that the workbench loads again when it appears.
         if !read.referenced.contains(&path) {
@@ -113,7 +114,10 @@ impl RubricFiles for WorkspaceRubricFiles {
                 source: Arc::new(error),
             }
         })?;
-        read.texts.push((shown_path, Arc::clone(&text)));
+        read.texts.push(LoadedFile {
+            path: shown_path,
+            text: Arc::clone(&text),
+        });
         Ok(text)
     }
 

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{files, paths};
-use crate::diag::Diagnostic;
 use crate::diag::yaml::MAX_BYTES;
+use crate::diag::{Diagnostic, LoadedFile};
 use crate::model::{Digest, pluralize};
 use crate::rubric::{Eval, Rubric, metadata_param_path};
 
@@ -26,7 +26,7 @@ const MAX_HASHED_BYTES: u64 = 64 << 20;
 #[derive(Debug, Default)]
 pub(super) struct ScriptFiles {
     /// The texts that commands name, as in [`super::Workspace::files`].
-    pub(super) files: Vec<(PathBuf, Arc<str>)>,
+    pub(super) files: Vec<LoadedFile>,
     pub(super) problems: Vec<Diagnostic>,
     /// The files that commands name, inside the workspace or not. Their owners are checked.
     pub(super) programs: Vec<PathBuf>,
@@ -123,12 +123,15 @@ impl ScriptFiles {
 
     fn digest_file(&mut self, root: &Path, path: &Path) -> Option<Digest> {
         let shown_path = paths::display_path(root, path);
-        if let Some((_, text)) = self.files.iter().find(|(known, _)| *known == shown_path) {
-            return Some(Digest::hash_bytes(text.as_bytes()));
+        if let Some(known) = self.files.iter().find(|known| known.path == shown_path) {
+            return Some(Digest::hash_bytes(known.text.as_bytes()));
         }
         if let Ok(text) = files::read_text(path, MAX_BYTES as u64) {
             let digest = Digest::hash_bytes(text.as_bytes());
-            self.files.push((shown_path, text));
+            self.files.push(LoadedFile {
+                path: shown_path,
+                text,
+            });
             return Some(digest);
         }
         // A binary or large file is part of the digest, but it is neither kept nor watched.
@@ -206,7 +209,7 @@ mod tests {
     fn changed_script_changes_the_eval_digest() {
         let dir = folder("print(1)");
         let first = loaded(dir.path(), "allow_scripts: true\n", RUBRIC).expect("loads");
-        let kept: Vec<&Path> = first.files.iter().map(|(path, _)| path.as_path()).collect();
+        let kept: Vec<&Path> = first.files.iter().map(|file| file.path.as_path()).collect();
         assert_eq!(
             kept,
             ["dicta.yaml", "rubrics/r.yaml", "checks/tone.py"].map(Path::new)

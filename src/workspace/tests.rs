@@ -127,7 +127,7 @@ fn every_default_is_the_designs() {
     let files: Vec<_> = workspace
         .files
         .iter()
-        .map(|(path, _)| path.display().to_string())
+        .map(|file| file.path.display().to_string())
         .collect();
     assert_eq!(files, ["dicta.yaml", "r.yaml"]);
     assert_eq!(workspace.warnings, []);

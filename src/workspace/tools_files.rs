@@ -10,7 +10,7 @@ use super::{CONFIG_FILE, Env, Workspace, api_keys, files, globs, paths, run_fold
 use crate::diag::yaml::{
     self, DiagnosticCollector, MAX_BYTES, MappingDecoder, YamlDoc, describe_value,
 };
-use crate::diag::{Diagnostic, mask_secrets, replace_sources};
+use crate::diag::{Diagnostic, LoadedFile, mask_secrets, replace_sources};
 use crate::net::Resolver;
 use crate::tools::toolbox::{self, Toolbox, ToolboxCx};
 
@@ -21,7 +21,7 @@ const TOOLS_FILE_ENDINGS: &[&str] = &["yaml", "yml", "json"];
 pub(super) struct LoadedTools {
     pub(super) toolbox: Toolbox,
     /// The files with their texts, as the workspace names them.
-    pub(super) files: Vec<(PathBuf, Arc<str>)>,
+    pub(super) files: Vec<LoadedFile>,
     /// The problems of the files. Problems of `tools:` itself are reported at their place in dicta.yaml.
     pub(super) problems: Vec<Diagnostic>,
 }
@@ -33,7 +33,7 @@ pub(super) fn read_tools_files(
     fields: &mut MappingDecoder<'_>,
     resolver: &Arc<dyn Resolver>,
 ) -> LoadedTools {
-    let mut files: Vec<(PathBuf, Arc<str>)> = Vec::new();
+    let mut files: Vec<LoadedFile> = Vec::new();
     for (written, at) in read_entries(fields) {
         // Step 1: list the files of each entry, and read each file once.
         let found = match find_tools_files(root, &written, env) {
@@ -46,11 +46,14 @@ pub(super) fn read_tools_files(
         for path in found {
             let shown_path = paths::display_path(root, &path);
             // Two entries may match the same file.
-            if files.iter().any(|(known, _)| *known == shown_path) {
+            if files.iter().any(|known| known.path == shown_path) {
                 continue;
             }
             match files::read_text(&path, MAX_BYTES as u64) {
-                Ok(text) => files.push((shown_path, text)),
+                Ok(text) => files.push(LoadedFile {
+                    path: shown_path,
+                    text,
+                }),
                 Err(why) => {
                     let message = format!("the tools file {} {why}", shown_path.display());
                     fields.error_at(&at, "io", message);
@@ -170,7 +173,7 @@ pub(super) fn with_read_cx<T>(
 fn parse_tools_files(
     root: &Path,
     env: &Env,
-    files: &[(PathBuf, Arc<str>)],
+    files: &[LoadedFile],
     resolver: &Arc<dyn Resolver>,
 ) -> (Toolbox, Vec<Diagnostic>) {
     with_read_cx(root, env, resolver, |cx| toolbox::read_toolbox(files, cx))
@@ -195,7 +198,11 @@ pub fn load_tools(
     let problems = DiagnosticCollector::from_doc(&doc);
     let mut fields = MappingDecoder::new(&doc, "", &problems);
     let read = read_tools_files(&root, env, &mut fields, resolver);
-    let paths: Vec<PathBuf> = read.files.iter().map(|(path, _)| root.join(path)).collect();
+    let paths: Vec<PathBuf> = read
+        .files
+        .iter()
+        .map(|file| root.join(&file.path))
+        .collect();
     let refused = trust::check_owners(&root, &paths, env);
     if !refused.is_empty() {
         return (Arc::default(), refused);
@@ -228,7 +235,10 @@ pub fn parse_tools_file(
     resolver: &Arc<dyn Resolver>,
 ) -> Option<(Toolbox, Vec<Diagnostic>)> {
     let here = paths::absolute(Path::new("."));
-    let files = [(path.to_owned(), Arc::clone(text))];
+    let files = [LoadedFile {
+        path: path.to_owned(),
+        text: Arc::clone(text),
+    }];
     with_read_cx(&here, env, resolver, |cx| {
         toolbox::is_tools_file(path, text, cx).then(|| toolbox::read_toolbox(&files, cx))
     })
@@ -236,23 +246,26 @@ pub fn parse_tools_file(
 
 impl Workspace {
     /// Returns the files as a run records them, without the secrets in tools files and in dicta.yaml.
-    pub fn masked_files(&self) -> Vec<(PathBuf, Arc<str>)> {
+    pub fn masked_files(&self) -> Vec<LoadedFile> {
         // The toolbox has masked texts of its files, because it knows which values are secrets.
         let starred = |path: &PathBuf| {
             let files = &mut self.tools.recorded_files.iter();
             files
-                .find(|(known, _)| known == path)
-                .map(|(_, text)| Arc::clone(text))
+                .find(|known| known.path == *path)
+                .map(|known| Arc::clone(&known.text))
         };
         self.files
             .iter()
-            .map(|(path, text)| {
-                let masked = if path == Path::new(CONFIG_FILE) {
-                    Some(api_keys::mask_config_for_recording(text))
+            .map(|file| {
+                let masked = if file.path == Path::new(CONFIG_FILE) {
+                    Some(api_keys::mask_config_for_recording(&file.text))
                 } else {
-                    starred(path)
+                    starred(&file.path)
                 };
-                (path.clone(), masked.unwrap_or_else(|| Arc::clone(text)))
+                LoadedFile {
+                    path: file.path.clone(),
+                    text: masked.unwrap_or_else(|| Arc::clone(&file.text)),
+                }
             })
             .collect()
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use crate::diag::has_errors;
+use crate::diag::{LoadedFile, has_errors};
 use crate::handlers::{CompiledEval, EvalTypeRegistry, Finding, Subject, run_example};
 use crate::model::{JsonText, MessageRole, Outcome, Transcript, TranscriptMessage, TranscriptPart};
 use crate::rubric::{Eval, Rubric, SnapshotFiles, load_with_files};
@@ -13,8 +13,11 @@ use crate::rubric::{Eval, Rubric, SnapshotFiles, load_with_files};
 fn kept(files: &[(&str, &str)]) -> SnapshotFiles {
     let all = files.iter();
     SnapshotFiles(
-        all.map(|(path, text)| (PathBuf::from(path), Arc::from(*text)))
-            .collect(),
+        all.map(|(path, text)| LoadedFile {
+            path: PathBuf::from(path),
+            text: Arc::from(*text),
+        })
+        .collect(),
     )
 }
 

@@ -1,14 +1,12 @@
 //! A location in a file of another tool: a document and a pointer into it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::diag::SourceSpan;
 use crate::diag::yaml::{self, YamlDoc};
-use crate::diag::{Diagnostic, Severity};
+use crate::diag::{Diagnostic, LoadedFile, Severity, SourceSpan};
 use crate::model::escape_pointer_step;
 use crate::rubric::RubricFiles;
 
@@ -109,7 +107,7 @@ pub(super) fn find_file(
     files: &dyn RubricFiles,
     naming_file: &Path,
     written: &str,
-) -> Result<(PathBuf, Arc<str>), String> {
+) -> Result<LoadedFile, String> {
     // promptfoo and evalbench fill in variables of the environment, which dicta does not read.
     if written.contains("${") {
         return Err("has a variable in its path, which only the other tool fills in".to_owned());
@@ -119,7 +117,7 @@ pub(super) fn find_file(
     for folder in naming_file.parent().unwrap_or(Path::new("")).ancestors() {
         let path = folder.join(written);
         match files.read(&path) {
-            Ok(text) => return Ok((path, text)),
+            Ok(text) => return Ok(LoadedFile { path, text }),
             Err(why) => {
                 first.get_or_insert_with(|| why.to_string());
             }
@@ -139,9 +137,9 @@ pub(super) fn load_doc(
     named: &DocLocation,
     written: &str,
 ) -> Result<Rc<YamlDoc>, Vec<Diagnostic>> {
-    let (path, text) = find_file(files, &named.doc.path, written).map_err(|why| {
+    let found = find_file(files, &named.doc.path, written).map_err(|why| {
         let message = format!("the file `{written}` {why}");
         vec![named.problem(Severity::Error, "io", message)]
     })?;
-    yaml::read_document(&text, &path).map(Rc::new)
+    yaml::read_document(&found.text, &found.path).map(Rc::new)
 }

@@ -399,7 +399,7 @@ fn read_model_config_path(
         return None;
     };
     let path = match find_file(files, &at.doc.path, written) {
-        Ok((path, _)) => path,
+        Ok(found) => found.path,
         Err(why) => {
             let message = format!("the judge's file `{written}` {why}");
             converter

@@ -3,14 +3,14 @@
 //! Responsible for compiling evals and for the judges' digests. Does not build judges.
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use indexmap::{IndexMap, IndexSet};
 use serde_json::{Value, json};
 
 use super::feed::display_path;
-use crate::diag::find_nearest;
+use crate::diag::{LoadedFile, find_nearest};
 use crate::event::{EvalSpec, Redactor, RubricSpec, SnapshotFile};
 use crate::handlers::{CompileCx, CompiledEval, EvalTypeRegistry, ExecutionMode, ScriptEnv};
 use crate::model::{Blob, Digest, JudgeConfig, Panel, PanelRule, ScoreBounds, TranscriptMode};
@@ -274,16 +274,16 @@ impl Compilation {
 
 /// Returns the loaded files as the header names them, with the digest of the stored text, which has no secrets.
 pub(in crate::run) fn snapshot_files(
-    files: &[(PathBuf, Arc<str>)],
+    files: &[LoadedFile],
     redactor: &Redactor,
 ) -> Vec<SnapshotFile> {
     files
         .iter()
-        .map(|(path, text)| SnapshotFile {
-            path: path.clone(),
-            blob: match redactor.redact(text) {
+        .map(|file| SnapshotFile {
+            path: file.path.clone(),
+            blob: match redactor.redact(&file.text) {
                 Some(clean) => Blob::from_bytes(clean.as_bytes()),
-                None => Blob::from_bytes(text.as_bytes()),
+                None => Blob::from_bytes(file.text.as_bytes()),
             },
         })
         .collect()

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::diag::yaml;
+use crate::diag::{LoadedFile, yaml};
 use crate::event::{BlobSource, EventKind, EventTag, REDACTED, RunHeader};
 use crate::handlers::EvalTypeRegistry;
 use crate::judge::EvidenceMissPolicy;
@@ -70,7 +70,7 @@ impl ResumedRun {
                 EventKind::CellsSettled(_) | EventKind::CellFinished { .. }
                     if events.is_changed_event() => {}
                 EventKind::CellsSettled(settled) => {
-                    results.extend(settled.into_iter().map(|cell| (cell.0, cell.1)));
+                    results.extend(settled.into_iter().map(|one| (one.cell, one.result)));
                 }
                 EventKind::CellFinished { cell, result } => {
                     results.insert(cell, *result);
@@ -137,7 +137,12 @@ impl ResumedRun {
             .header
             .snapshots
             .iter()
-            .map(|snapshot| Ok((snapshot.path.clone(), self.read_text(&snapshot.blob.hash)?)))
+            .map(|snapshot| {
+                Ok(LoadedFile {
+                    path: snapshot.path.clone(),
+                    text: self.read_text(&snapshot.blob.hash)?,
+                })
+            })
             .collect::<Result<_, RunError>>()?;
         // Step: the rubrics, loaded from the snapshot's texts.
         let kept = SnapshotFiles(was.files.clone());

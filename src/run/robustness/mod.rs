@@ -32,6 +32,7 @@ use self::attacks::{AttackKind, EvalVariant, RobustnessCase, reverse_criteria};
 use self::base_answers::BaseAnswers;
 pub use self::report::{FlippedCell, RobustnessReport, RobustnessRow};
 use super::{CachePolicy, RunError, RunOptions, RunUsageError};
+use crate::diag::LoadedFile;
 use crate::event::{RunHeader, RunState};
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{CellIx, CellName, CellResult, ProviderKind, RunId, TokenUsage};
@@ -268,7 +269,10 @@ impl RobustnessTest {
             name: "selftest".to_owned(),
             is_demo: false,
             transcripts: vec![file.path().to_owned()],
-            files: vec![(rubric.path.clone(), Arc::clone(&rubric.source))],
+            files: vec![LoadedFile {
+                path: rubric.path.clone(),
+                text: Arc::clone(&rubric.source),
+            }],
             rubrics: vec![Arc::new(rubric)],
             labels: Vec::new(),
             warnings: Vec::new(),

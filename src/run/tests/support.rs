@@ -9,6 +9,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::{BoxFuture, Clock, FakeClock};
+use crate::diag::LoadedFile;
 use crate::event::{CallCx, Emitter, EventKind, MemoryBlobs, RedactedEvent, Redactor, RunTotals};
 use crate::handlers::{CancelFlag, EvalTypeRegistry, JudgeBackend, JudgeRequest, JudgedParams};
 use crate::judge::Budget;
@@ -44,7 +45,10 @@ pub(super) fn workspace(root: &Path, rubrics: &[&str]) -> Workspace {
         .collect();
     let files = rubrics
         .iter()
-        .map(|rubric| (rubric.path.clone(), Arc::clone(&rubric.source)))
+        .map(|rubric| LoadedFile {
+            path: rubric.path.clone(),
+            text: Arc::clone(&rubric.source),
+        })
         .collect();
     let judges = ["one", "two", "three"]
         .map(|name| (name.to_owned(), JudgeConfig::new(name, ProviderKind::Rules)));
@@ -390,7 +394,7 @@ pub(super) fn summarize_log(log: &[EventKind]) -> Vec<String> {
             EventKind::CellsSettled(cells) => {
                 let cells: Vec<String> = cells
                     .iter()
-                    .map(|cell| format!("{} {}", cell.0.0, cell.1.outcome))
+                    .map(|cell| format!("{} {}", cell.cell.0, cell.result.outcome))
                     .collect();
                 Some(format!("settle {}", cells.join(", ")))
             }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::support::{outcomes, transcript, workspace};
 use crate::clock::{Clock, FakeClock};
+use crate::diag::LoadedFile;
 use crate::event::{EventKind, ParentCause, RunTotals};
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{JudgeConfig, Outcome, ProviderKind, RunId};
@@ -151,7 +152,7 @@ async fn run_records_its_events_and_the_next_run_uses_cached_verdicts() {
     assert_eq!(asked(&kinds), 0);
     assert_eq!(outcomes(&totals), [(Outcome::Pass, 5), (Outcome::Fail, 1)]);
     let cached = kinds.iter().any(|kind| match kind {
-        EventKind::CellsSettled(cells) => cells[0].1.cached.as_ref() == Some(&first),
+        EventKind::CellsSettled(cells) => cells[0].result.cached.as_ref() == Some(&first),
         _ => false,
     });
     assert!(cached, "a recalled verdict says which run it is from");
@@ -265,7 +266,7 @@ evals:
             _ => None,
         })
         .flatten()
-        .filter(|cell| cell.1.cached.as_ref() == Some(&first_run))
+        .filter(|cell| cell.result.cached.as_ref() == Some(&first_run))
         .count();
     assert!(carried >= 1, "what was settled is carried");
     assert!(asked(&kinds) >= 3, "what was not is asked");
@@ -342,7 +343,10 @@ evals:
   - { id: e, type: llm_judge, params: { criteria: ../guides/tone.md } }
 "
         .into();
-        let kept = (PathBuf::from("guides/tone.md"), Arc::from(criteria));
+        let kept = LoadedFile {
+            path: PathBuf::from("guides/tone.md"),
+            text: Arc::from(criteria),
+        };
         let path = PathBuf::from("rubrics/r.yaml");
         let files = SnapshotFiles(vec![kept.clone()]);
         let loaded = rubric::load_with_files(
@@ -353,7 +357,7 @@ evals:
         );
         let mut workspace = home.workspace();
         workspace.rubrics = vec![Arc::new(loaded.0.expect("it loads"))];
-        workspace.files = vec![(path, text), kept];
+        workspace.files = vec![LoadedFile { path, text }, kept];
         workspace
     };
     let options = RunOptions::default();

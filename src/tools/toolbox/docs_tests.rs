@@ -44,7 +44,11 @@ fn loaded(block: &str, folder: &std::path::Path) -> (Toolbox, Vec<crate::diag::D
         env: &env,
         resolver: Arc::new(SystemResolver),
     };
-    read_toolbox(&[(folder.join("tools.yaml"), Arc::from(block))], &cx)
+    let file = LoadedFile {
+        path: folder.join("tools.yaml"),
+        text: Arc::from(block),
+    };
+    read_toolbox(&[file], &cx)
 }
 
 fn cx() -> CallCx {

@@ -23,13 +23,13 @@ mod toolbox_reader;
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
 
 use super::auth::AuthService;
 use super::source::{ToolDefinition, ToolSource};
+use crate::diag::LoadedFile;
 use crate::model::JudgeTool;
 
 pub use env_placeholders::is_public_variable;
@@ -61,7 +61,7 @@ pub struct Toolbox {
     /// The texts that dicta must never record: passwords, tokens, header values that look like one.
     pub secrets: Vec<String>,
     /// The files for the recording, with secrets replaced by asterisks.
-    pub recorded_files: Vec<(PathBuf, Arc<str>)>,
+    pub recorded_files: Vec<LoadedFile>,
     /// True if a file could not be read, so its declarations are unknown.
     pub has_unreadable_file: bool,
 }

@@ -1,6 +1,6 @@
 //! Stories about tools files.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::*;
 use crate::diag::{Diagnostic, render};
@@ -13,9 +13,12 @@ pub(in crate::tools) fn toolbox(files: &[(&str, &str)]) -> (Toolbox, Vec<Diagnos
         "LINES" => Some("x\n      y".to_owned()),
         _ => None,
     };
-    let files: Vec<(PathBuf, Arc<str>)> = files
+    let files: Vec<LoadedFile> = files
         .iter()
-        .map(|(path, text)| (PathBuf::from(path), Arc::from(*text)))
+        .map(|(path, text)| LoadedFile {
+            path: PathBuf::from(path),
+            text: Arc::from(*text),
+        })
         .collect();
     let cx = ToolboxCx {
         root: Path::new("/w"),
@@ -377,7 +380,7 @@ sources:
             "{secret}"
         );
     }
-    let recorded = &toolbox.recorded_files[0].1;
+    let recorded = &toolbox.recorded_files[0].text;
     assert!(
         recorded.contains("${DB_PASSWORD}") && !recorded.contains("sk-12345"),
         "{recorded}"

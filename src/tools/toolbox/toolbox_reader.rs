@@ -1,7 +1,7 @@
 //! The reader of tools.yaml files: strict, merged, with all problems at once.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
@@ -11,7 +11,7 @@ use super::env_placeholders::{SubstitutedFile, UnsetVariable, substitute_env};
 use super::file_formats::{EntrySection, ToolboxEntry, looks_like_toolbox, read_toolbox_entries};
 use super::{Toolbox, kind_lookup, merge, prerequisites, secrets, source_reach};
 use crate::diag::yaml::{self, DiagnosticCollector, MappingDecoder};
-use crate::diag::{Diagnostic, has_errors};
+use crate::diag::{Diagnostic, LoadedFile, has_errors};
 use crate::net::Resolver;
 use crate::tools::auth::{AuthCx, AuthService};
 use crate::tools::source::{SourceCx, ToolSource};
@@ -27,16 +27,13 @@ pub struct ToolboxCx<'a> {
     pub resolver: Arc<dyn Resolver>,
 }
 
-/// Reads and merges files in this order; each has a path as the user would write it and a text. The toolbox includes
+/// Reads and merges files in this order. Each path is as the user would write it. The toolbox includes
 /// broken tools. The diagnostics contain all errors.
-pub fn read_toolbox(
-    files: &[(PathBuf, Arc<str>)],
-    cx: &ToolboxCx<'_>,
-) -> (Toolbox, Vec<Diagnostic>) {
+pub fn read_toolbox(files: &[LoadedFile], cx: &ToolboxCx<'_>) -> (Toolbox, Vec<Diagnostic>) {
     let mut reader = ToolboxReader::default();
     // All files first: a tool may use a source of a file that comes later.
-    for (path, text) in files {
-        reader.read_file(path, text, cx);
+    for file in files {
+        reader.read_file(&file.path, &file.text, cx);
     }
     let entries = merge::merge_entries(std::mem::take(&mut reader.entries), &mut reader.problems);
     // The order matters: tools refer to sources and auth services, and toolsets refer to tools.
@@ -134,9 +131,10 @@ impl ToolboxReader {
         }
         // The record of the run gets the text without secrets.
         let recorded = filled.mask_ranges(filled.text_for_recording(), &starred);
-        self.toolbox
-            .recorded_files
-            .push((path.to_owned(), recorded.into()));
+        self.toolbox.recorded_files.push(LoadedFile {
+            path: path.to_owned(),
+            text: recorded.into(),
+        });
         self.substituted_files.push(filled);
     }
 
@@ -227,9 +225,9 @@ impl ToolboxReader {
         }
     }
 
-    fn read_reach(&mut self, entries: &[ToolboxEntry], files: &[(PathBuf, Arc<str>)]) {
+    fn read_reach(&mut self, entries: &[ToolboxEntry], files: &[LoadedFile]) {
         let mut toolbox = std::mem::take(&mut self.toolbox);
-        let paths = files.iter().map(|(path, _)| path.as_path());
+        let paths = files.iter().map(|file| file.path.as_path());
         // Each file was read once, in this order.
         let filled: Vec<(&Path, &SubstitutedFile)> = paths.zip(&self.substituted_files).collect();
         source_reach::add_reach(&mut toolbox, entries, &filled, &|text| {
@@ -249,11 +247,11 @@ impl ToolboxReader {
     }
 
     /// Returns the toolbox, and the diagnostics by file and place.
-    fn finish(mut self, files: &[(PathBuf, Arc<str>)]) -> (Toolbox, Vec<Diagnostic>) {
+    fn finish(mut self, files: &[LoadedFile]) -> (Toolbox, Vec<Diagnostic>) {
         let order: HashMap<&Path, usize> = files
             .iter()
             .enumerate()
-            .map(|(index, (path, _))| (path.as_path(), index))
+            .map(|(index, file)| (file.path.as_path(), index))
             .collect();
         let problems = std::mem::take(&mut self.problems);
         let mut problems: Vec<Diagnostic> = problems

@@ -24,7 +24,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::state::cells::LabelValue;
-use super::state::pane::Pane;
+use super::state::pane::{Pane, PaneArea};
 use super::state::shown_cell::{ShownCell, TraceAvailability};
 use super::state::text_cache::{BlobState, MAX_HIGHLIGHT_BYTES, TextIdentity, highlight_key};
 use super::state::{App, OpenedItem};
@@ -49,7 +49,7 @@ pub(crate) fn pane_source_for_copy(app: &App, pane: Pane) -> Box<dyn TextSource 
 /// Returns the parts that the visible panes lack.
 pub(crate) fn find_missing(app: &App) -> MissingContent {
     let mut cx = ContentCx::new(app);
-    for (pane, area) in &app.layout().panes {
+    for PaneArea { pane, area } in &app.layout().panes {
         if *pane == Pane::Transcript {
             // A transcript can be very long, so only its visible calls are highlighted.
             transcript::find_missing_highlights(&mut cx, usize::from(area.height));
@@ -121,7 +121,10 @@ struct ContentCx<'a> {
 
 /// A text that may have to be loaded first.
 enum LoadedText<'a> {
-    Loaded(&'a str, TextIdentity<'a>),
+    Loaded {
+        text: &'a str,
+        identity: TextIdentity<'a>,
+    },
     Reading(u64),
     Failed(&'a str),
 }
@@ -146,7 +149,10 @@ impl<'a> ContentCx<'a> {
     /// Returns a stored text, or requests it.
     fn load_text(&mut self, piece: &'a StoredText) -> LoadedText<'a> {
         match piece {
-            StoredText::Text(text) => LoadedText::Loaded(text, TextIdentity::Text(text)),
+            StoredText::Text(text) => LoadedText::Loaded {
+                text,
+                identity: TextIdentity::Text(text),
+            },
             StoredText::Blob(blob) => self.load_blob(blob),
         }
     }
@@ -154,9 +160,10 @@ impl<'a> ContentCx<'a> {
     /// Returns the text of a blob, or requests it.
     fn load_blob(&mut self, blob: &'a Blob) -> LoadedText<'a> {
         match self.app.texts.blobs.get(&blob.hash.0) {
-            Some(BlobState::Loaded(text)) => {
-                LoadedText::Loaded(text, TextIdentity::Blob(&blob.hash.0))
-            }
+            Some(BlobState::Loaded(text)) => LoadedText::Loaded {
+                text,
+                identity: TextIdentity::Blob(&blob.hash.0),
+            },
             Some(BlobState::Failed(why)) => LoadedText::Failed(why),
             Some(BlobState::Loading) => LoadedText::Reading(blob.bytes),
             None => {

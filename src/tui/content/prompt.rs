@@ -46,7 +46,7 @@ pub(super) fn build_source<'a>(cx: &mut ContentCx<'a>) -> Box<dyn TextSource + '
             let seen = judge.and_then(|judge| loosened_seen_rule(&judge.config.tools));
             Box::new(format_prompt(head, request, seen))
         }
-        RequestState::Failed(key, why) if key.turn == at => {
+        RequestState::Failed { key, why } if key.turn == at => {
             head.push(TextBlock::new("dicta can't read the prompt", Role::Error));
             head.push(TextBlock::new(why.as_str(), Role::Text));
             Box::new(head)

@@ -37,16 +37,17 @@ pub(super) fn build_source<'a>(cx: &mut ContentCx<'a>) -> Box<dyn TextSource + '
     if let Some((_, attempt)) = find_streaming_call(trace, turns) {
         return Box::new(streaming_arguments(attempt, shown.has_ended()));
     }
-    let Some((turn, at)) = find_shown_call(trace, turns) else {
+    let Some(position) = find_shown_call(trace, turns) else {
         return Box::new(explain_no_call(cx, &shown));
     };
     let mut out = Vec::new();
     // A single call needs no list.
-    if turns[turn].calls.len() > 1 {
-        out.extend(list_calls(cx, &turns[turn], at));
+    let turn = &turns[position.turn];
+    if turn.calls.len() > 1 {
+        out.extend(list_calls(cx, turn, position.call));
         out.push(empty_row());
     }
-    push_call(cx, &turns[turn].calls[at], &shown, &mut out);
+    push_call(cx, &turn.calls[position.call], &shown, &mut out);
     Box::new(out)
 }
 

@@ -15,8 +15,9 @@ use crate::event::{
 use crate::model::{Millis, SUBMIT_VERDICT, count_invisible, pluralize};
 use crate::theme::{CodeLanguage, Role};
 use crate::tui::state::App;
-use crate::tui::state::judge_trace::ResponseQuote;
-use crate::tui::state::judge_trace::{find_shown_call, find_streaming_call, number_fetch};
+use crate::tui::state::judge_trace::{
+    CallPosition, ResponseQuote, find_shown_call, find_streaming_call, number_fetch,
+};
 use crate::tui::state::shown_cell::{ShownCell, resolve_shown_cell};
 use crate::tui::state::text_cache::{BlobState, TextIdentity, unshown_text_key};
 use crate::tui::widget::flow::{TextBlock, TextSource};
@@ -42,17 +43,17 @@ pub(super) fn build_source<'a>(cx: &mut ContentCx<'a>) -> Box<dyn TextSource + '
             Role::Live,
         )]);
     }
-    let Some((turn, at)) = find_shown_call(trace, turns) else {
+    let Some(position) = find_shown_call(trace, turns) else {
         return Box::new(explain_no_response(cx, &shown));
     };
-    let call = &turns[turn].calls[at];
+    let call = &turns[position.turn].calls[position.call];
     // A submitted verdict runs no tool.
     if call.name == SUBMIT_VERDICT {
         let why = "no tool response: this call submits the verdict";
         return Box::new(vec![TextBlock::new(why, Role::Muted)]);
     }
     let mut out = Vec::new();
-    if let Some(number) = number_fetch(turns, turn, at) {
+    if let Some(number) = number_fetch(turns, position) {
         out.push(styled_line([
             (format!("fetch {number}").as_str(), Role::Title),
             (" · ", Role::Muted),
@@ -76,7 +77,7 @@ pub(super) fn build_source<'a>(cx: &mut ContentCx<'a>) -> Box<dyn TextSource + '
             } else {
                 // After redirects, the last request returned the page.
                 let url = call.hops.last().map(|hop| hop.url.as_str());
-                push_response_text(cx, response, url, (turn, at), &mut out)
+                push_response_text(cx, response, url, position, &mut out)
             };
             out.push(empty_row());
             out.push(last);
@@ -178,17 +179,20 @@ fn push_response_text<'a>(
     cx: &mut ContentCx<'a>,
     response: &'a RecordedToolResponse,
     url: Option<&str>,
-    at: (usize, usize),
+    position: CallPosition,
     out: &mut Vec<TextBlock<'a>>,
 ) -> TextBlock<'a> {
     match cx.load_text(&response.text) {
         LoadedText::Reading(bytes) => reading_block(bytes),
         LoadedText::Failed(why) => TextBlock::new(why, Role::Error),
-        LoadedText::Loaded(text, _) if response.is_error => TextBlock::new(text, Role::Error),
-        LoadedText::Loaded(text, name) => {
+        LoadedText::Loaded { text, .. } if response.is_error => TextBlock::new(text, Role::Error),
+        LoadedText::Loaded {
+            text,
+            identity: name,
+        } => {
             let quoted = cx.app.session().trace_panes.selected_quote.as_ref();
             // The selected quote may belong to another response.
-            let quoted = quoted.filter(|quote| (quote.turn, quote.call) == at);
+            let quoted = quoted.filter(|quote| quote.position == position);
             // A quote's position refers to the original text, so the text must not be laid out again.
             if quoted.is_none() && is_json_rows(text, response.content_type.as_deref()) {
                 return cx.format_json(text);
@@ -305,13 +309,16 @@ fn push_raw_body<'a>(
         return match cx.load_text(&response.text) {
             LoadedText::Reading(bytes) => reading_block(bytes),
             LoadedText::Failed(why) => TextBlock::new(why, Role::Error),
-            LoadedText::Loaded(text, _) => TextBlock::new(text, Role::Text),
+            LoadedText::Loaded { text, .. } => TextBlock::new(text, Role::Text),
         };
     };
     match cx.load_blob(raw) {
         LoadedText::Reading(bytes) => reading_block(bytes),
         LoadedText::Failed(why) => TextBlock::new(why, Role::Error),
-        LoadedText::Loaded(text, name) => {
+        LoadedText::Loaded {
+            text,
+            identity: name,
+        } => {
             let kept = format_size(raw.bytes);
             out.push(raw_note(&format!("the body as received, {kept}")));
             match raw_body_language(response.content_type.as_deref()) {

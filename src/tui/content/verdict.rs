@@ -174,7 +174,7 @@ fn describe_bounds(shown: &ShownCell<'_>) -> Option<String> {
 
 /// Returns the notes that the run recorded on the cell.
 fn note_blocks<'a>(cx: &ContentCx<'a>) -> Vec<TextBlock<'a>> {
-    let RecordedCellState::Loaded(_, recorded) = &cx.app.session().trace_panes.recorded else {
+    let RecordedCellState::Loaded { recorded, .. } = &cx.app.session().trace_panes.recorded else {
         return Vec::new();
     };
     let notes = recorded.notes.iter();
@@ -303,7 +303,7 @@ fn push_result<'a>(
         out.push(TextBlock {
             indent: 2,
             ..match cx.load_text(raw) {
-                LoadedText::Loaded(text, _) => TextBlock::new(text, Role::Text),
+                LoadedText::Loaded { text, .. } => TextBlock::new(text, Role::Text),
                 LoadedText::Reading(_) => TextBlock::new("reading …", Role::Muted),
                 LoadedText::Failed(why) => TextBlock::new(why, Role::Error),
             }

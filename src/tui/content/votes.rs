@@ -28,7 +28,7 @@ pub(super) fn vote_blocks<'a>(cx: &ContentCx<'a>, shown: &ShownCell<'a>) -> Vec<
         let names: Vec<&str> = ruling
             .members
             .iter()
-            .map(|member| name(member.judge).map_or("?", |(name, _)| name))
+            .map(|member| name(member.judge).map_or("?", |judge| &judge.name))
             .collect();
         let (mark, role) = cx.outcome_mark(decision.outcome);
         out.push(styled_line([
@@ -68,7 +68,7 @@ pub(super) fn vote_blocks<'a>(cx: &ContentCx<'a>, shown: &ShownCell<'a>) -> Vec<
     if let Some(open) = undecided {
         let name = |judge: u32| {
             let entry = session.cells.judges.get(judge as usize);
-            entry.map_or("?", |(name, _)| name.as_str())
+            entry.map_or("?", |judge| judge.name.as_str())
         };
         let names: Vec<&str> = open
             .members
@@ -123,7 +123,7 @@ pub(super) fn vote_blocks<'a>(cx: &ContentCx<'a>, shown: &ShownCell<'a>) -> Vec<
             lead: if open { cx.glyphs().cursor } else { "" }.into(),
             ..styled_line([
                 (format!("#{} ", nth + 1).as_str(), Role::Muted),
-                (judge.map_or("", |(name, _)| name), Role::Text),
+                (judge.map_or("", |judge| judge.name.as_str()), Role::Text),
                 (format!(" {mark}{score}").as_str(), role),
                 (remark, Role::Muted),
                 (reason.as_str(), Role::Muted),

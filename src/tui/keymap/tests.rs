@@ -32,5 +32,5 @@ fn narrow_scope_has_priority_over_global() {
         &parse_chords("y").expect("keys"),
     );
     assert_eq!(rest.len(), 5);
-    assert_eq!(rest[0].0, "v");
+    assert_eq!(rest[0].keys, "v");
 }

@@ -75,7 +75,7 @@ fn write_label_order(
     journal: &Mutex<UndoJournal>,
 ) -> Result<WrittenLabel, TaskFailure> {
     let what = match &order.change {
-        LabelChange::Set(name, passed) => LabelFileEdit::Put(Label {
+        LabelChange::Set { cell: name, passed } => LabelFileEdit::Put(Label {
             transcript: name.transcript.clone(),
             rubric: Some(name.rubric.clone()),
             eval: name.eval.clone(),

@@ -60,7 +60,7 @@ impl Runtime {
                 Err(failure) => {
                     let msg = match failure {
                         StartFailure::Refused(why) => Msg::RunRefused { ticket, why },
-                        StartFailure::Unconfirmed(order, sends) => {
+                        StartFailure::Unconfirmed { order, sends } => {
                             Msg::RunUnconfirmed { order, sends }
                         }
                     };
@@ -118,7 +118,10 @@ enum StartFailure {
     /// A sentence.
     Refused(String),
     /// The run would send secrets to addresses that the user has not allowed.
-    Unconfirmed(Box<RunOrder>, Vec<SendPermission>),
+    Unconfirmed {
+        order: Box<RunOrder>,
+        sends: Vec<SendPermission>,
+    },
 }
 
 impl From<String> for StartFailure {
@@ -148,7 +151,10 @@ async fn compile_and_start(
         let started = started.ok_or_else(|| "cancelled before it began".to_owned())?;
         started.map_err(|error| {
             if let Some(found) = error.unconfirmed_sends() {
-                return StartFailure::Unconfirmed(Box::new(order), found.sends.clone());
+                return StartFailure::Unconfirmed {
+                    order: Box::new(order),
+                    sends: found.sends.clone(),
+                };
             }
             StartFailure::Refused(match error {
                 // Without a recording a verdict would be lost, so dicta judges nothing.

@@ -290,11 +290,30 @@ pub(crate) enum CellsEntry {
     Row(RowId),
 }
 
+/// A judge of the cells pane.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CellsJudge {
+    pub(crate) name: String,
+    /// The digest of everything that could change its verdicts.
+    pub(crate) digest: Digest,
+}
+
+/// The identity of a row: its decision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct RowKey {
+    /// The index into [`CellsState::transcripts`].
+    transcript: u32,
+    /// The index into [`CellsState::evals`].
+    eval: u32,
+    /// The judged message, for an eval that judges messages.
+    message: Option<u32>,
+}
+
 /// The state of the cells pane.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CellsState {
     pub(crate) evals: Vec<EvalInfo>,
-    pub(crate) judges: Vec<(String, Digest)>,
+    pub(crate) judges: Vec<CellsJudge>,
     pub(crate) transcripts: Vec<TranscriptRef>,
     pub(crate) runs: Vec<RunId>,
     pub(crate) rows: Vec<CellsRow>,
@@ -320,7 +339,7 @@ pub(crate) struct CellsState {
     pub(crate) current_judges: Vec<u32>,
     /// True if verdicts are hidden until they are labelled.
     pub(crate) blind: bool,
-    row_index: HashMap<(u32, u32, Option<u32>), RowId>,
+    row_index: HashMap<RowKey, RowId>,
     name_index: name_index::NameIndex,
     labels: labels::MergedLabels,
     past_verdicts: Option<past_verdicts::PastVerdicts>,
@@ -368,7 +387,7 @@ impl CellsState {
         let eval = self.evals.get(row.eval as usize)?;
         // A judge index that is unknown gives no name, instead of the name of a cell without a judge.
         let judge = match judge {
-            Some(judge) => Some(self.judges.get(judge as usize)?.0.as_str()),
+            Some(judge) => Some(self.judges.get(judge as usize)?.name.as_str()),
             None => None,
         };
         Some(CellNameRef {
@@ -385,9 +404,13 @@ impl CellsState {
     pub(crate) fn find_row(&self, name: &CellName) -> Option<RowId> {
         let transcript = self.name_index.transcript_ix(&name.transcript)?;
         let eval = self.name_index.eval_ix(&name.rubric, &name.eval)?;
-        self.row_index
-            .get(&(transcript, eval, name.message))
-            .copied()
+        let message = name.message;
+        let key = RowKey {
+            transcript,
+            eval,
+            message,
+        };
+        self.row_index.get(&key).copied()
     }
 
     /// Returns the row under the cursor.

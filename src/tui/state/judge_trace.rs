@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::cells::RowId;
+use super::cells::{RowId, SlotId};
 use super::readable_request::{ReadableRequest, RequestKey};
 use crate::event::{AttemptState, CallState, CellState, RunHeader, TurnState};
 use crate::model::{CellIx, CellName, RunId, SUBMIT_VERDICT, TranscriptRef};
@@ -71,10 +71,8 @@ pub(crate) struct TracePanes {
 /// A quote in the response of a tool call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ResponseQuote {
-    /// The index of the turn.
-    pub(crate) turn: usize,
-    /// The index of the call in the turn.
-    pub(crate) call: usize,
+    /// The call.
+    pub(crate) position: CallPosition,
     /// The bytes in the response's text.
     pub(crate) range: Range<usize>,
 }
@@ -82,12 +80,30 @@ pub(crate) struct ResponseQuote {
 /// The content of the trace panes at the last update.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct LastShown {
-    pub(crate) slot: Option<(RowId, u16)>,
+    pub(crate) cell: Option<SlotId>,
     /// The run of the trace; `None` if no trace is loaded.
     pub(crate) run: Option<RunId>,
     pub(crate) turn: Option<usize>,
-    pub(crate) call: Option<(usize, usize)>,
+    pub(crate) call: Option<LastShownCall>,
     pub(crate) ended: bool,
+}
+
+/// The call that the trace panes showed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LastShownCall {
+    /// A call of this turn whose arguments were still being streamed. It had no number yet.
+    Streaming { turn: usize },
+    /// A call that the turn listed.
+    Listed(CallPosition),
+}
+
+/// The position of a tool call in a trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CallPosition {
+    /// The index of the turn.
+    pub(crate) turn: usize,
+    /// The index of the call in the turn.
+    pub(crate) call: usize,
 }
 
 /// The loading state of a recorded cell.
@@ -98,10 +114,20 @@ pub(crate) enum RecordedCellState {
     Unloaded,
     /// Being read.
     Loading(RecordedCellRef),
-    /// Loaded, for this reference.
-    Loaded(CellRef, Arc<RecordedCell>),
+    /// Loaded.
+    Loaded {
+        /// The reference that was ordered.
+        cell: CellRef,
+        /// The cell.
+        recorded: Arc<RecordedCell>,
+    },
     /// Unreadable. It is not ordered again.
-    Failed(RecordedCellRef, String),
+    Failed {
+        /// The reference that was ordered.
+        wanted: RecordedCellRef,
+        /// The reason, as a sentence.
+        why: String,
+    },
 }
 
 impl RecordedCellState {
@@ -109,8 +135,8 @@ impl RecordedCellState {
     pub(crate) fn is_of(&self, wanted: &RecordedCellRef) -> bool {
         match self {
             Self::Unloaded => false,
-            Self::Loading(known) | Self::Failed(known, _) => known == wanted,
-            Self::Loaded(cell, recorded) => recorded.run == wanted.run && *cell == wanted.cell,
+            Self::Loading(known) | Self::Failed { wanted: known, .. } => known == wanted,
+            Self::Loaded { cell, recorded } => recorded.run == wanted.run && *cell == wanted.cell,
         }
     }
 }
@@ -122,7 +148,10 @@ pub(crate) enum RequestState {
     Unloaded,
     Loading(RequestKey),
     Loaded(Arc<ReadableRequest>),
-    Failed(RequestKey, String),
+    Failed {
+        key: RequestKey,
+        why: String,
+    },
 }
 
 impl RequestState {
@@ -130,7 +159,7 @@ impl RequestState {
     pub(crate) fn key(&self) -> Option<&RequestKey> {
         match self {
             Self::Unloaded => None,
-            Self::Loading(key) | Self::Failed(key, _) => Some(key),
+            Self::Loading(key) | Self::Failed { key, .. } => Some(key),
             Self::Loaded(request) => Some(&request.key),
         }
     }
@@ -151,8 +180,8 @@ pub(crate) enum StepSelection {
 pub(crate) enum TraceStep {
     /// A turn, by index.
     Turn(usize),
-    /// A tool call: the index of the turn and of its call.
-    Call(usize, usize),
+    /// A tool call.
+    Call(CallPosition),
 }
 
 /// Lists the steps of a trace in order.
@@ -160,7 +189,7 @@ pub(crate) fn list_steps(trace: &[TurnState]) -> impl Iterator<Item = TraceStep>
     trace.iter().enumerate().flat_map(|(turn, state)| {
         let calls = 0..state.calls.len();
         std::iter::once(TraceStep::Turn(turn))
-            .chain(calls.map(move |call| TraceStep::Call(turn, call)))
+            .chain(calls.map(move |call| TraceStep::Call(CallPosition { turn, call })))
     })
 }
 
@@ -177,13 +206,13 @@ pub(crate) fn find_shown_step(trace: &TracePanes, turns: &[TurnState]) -> Option
 /// Returns the shown turn.
 pub(crate) fn find_shown_turn(trace: &TracePanes, turns: &[TurnState]) -> Option<usize> {
     match find_shown_step(trace, turns)? {
-        TraceStep::Turn(turn) | TraceStep::Call(turn, _) => Some(turn),
+        TraceStep::Turn(turn) | TraceStep::Call(CallPosition { turn, .. }) => Some(turn),
     }
 }
 
 /// Returns the shown call. In follow mode it is the newest call except the verdict, so that the page behind the
 /// verdict stays visible.
-pub(crate) fn find_shown_call(trace: &TracePanes, turns: &[TurnState]) -> Option<(usize, usize)> {
+pub(crate) fn find_shown_call(trace: &TracePanes, turns: &[TurnState]) -> Option<CallPosition> {
     if trace.step == StepSelection::Newest {
         let calls = || {
             turns.iter().enumerate().rev().flat_map(|(turn, state)| {
@@ -195,15 +224,15 @@ pub(crate) fn find_shown_call(trace: &TracePanes, turns: &[TurnState]) -> Option
         return calls()
             .find(|(_, _, call)| call.name != SUBMIT_VERDICT)
             .or_else(|| calls().next())
-            .map(|(turn, at, _)| (turn, at));
+            .map(|(turn, call, _)| CallPosition { turn, call });
     }
     match find_shown_step(trace, turns)? {
-        TraceStep::Call(turn, call) => Some((turn, call)),
+        TraceStep::Call(position) => Some(position),
         // A turn shows its first call.
         TraceStep::Turn(turn) => turns
             .get(turn)
             .filter(|turn| !turn.calls.is_empty())
-            .map(|_| (turn, 0)),
+            .map(|_| CallPosition { turn, call: 0 }),
     }
 }
 
@@ -221,15 +250,15 @@ pub(crate) fn find_streaming_call<'a>(
 }
 
 /// Returns the call that a judge cites as `fetch N`: the N-th tool response without an error.
-pub(crate) fn find_fetch(turns: &[TurnState], number: usize) -> Option<(usize, usize)> {
+pub(crate) fn find_fetch(turns: &[TurnState], number: usize) -> Option<CallPosition> {
     let mut count = 0;
     for (turn, state) in turns.iter().enumerate() {
-        for (at, call) in state.calls.iter().enumerate() {
+        for (call, call_state) in state.calls.iter().enumerate() {
             // Citations count only responses without an error, as the prompt explains to the judge.
-            if is_cited_as_fetch(call) {
+            if is_cited_as_fetch(call_state) {
                 count += 1;
                 if count == number {
-                    return Some((turn, at));
+                    return Some(CallPosition { turn, call });
                 }
             }
         }
@@ -246,7 +275,8 @@ fn is_cited_as_fetch(call: &CallState) -> bool {
 }
 
 /// Returns the number by which a judge cites a tool response.
-pub(crate) fn number_fetch(turns: &[TurnState], turn: usize, call: usize) -> Option<usize> {
+pub(crate) fn number_fetch(turns: &[TurnState], position: CallPosition) -> Option<usize> {
+    let CallPosition { turn, call } = position;
     let call_state = turns.get(turn)?.calls.get(call)?;
     is_cited_as_fetch(call_state).then(|| {
         let before = turns[..turn].iter().flat_map(|t| &t.calls);

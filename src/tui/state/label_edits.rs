@@ -69,8 +69,8 @@ pub(crate) fn labels_file_path(workspace: &Workspace) -> PathBuf {
 fn hash_labels_file(workspace: &Workspace) -> Option<u64> {
     let file = labels_file_path(workspace);
     let mut files = workspace.files.iter();
-    let (_, text) = files.find(|(path, _)| workspace.root.join(path) == file)?;
-    Some(fingerprint_text(text.as_bytes()))
+    let found = files.find(|known| workspace.root.join(&known.path) == file)?;
+    Some(fingerprint_text(found.text.as_bytes()))
 }
 
 impl LabelEdits {

@@ -184,6 +184,14 @@ pub(crate) struct DividerArea {
     pub(crate) divided_area: Rect,
 }
 
+/// The area of a visible pane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PaneArea {
+    pub(crate) pane: Pane,
+    /// The outer area, borders included.
+    pub(crate) area: Rect,
+}
+
 /// The areas of all parts of the screen.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ScreenLayout {
@@ -191,8 +199,8 @@ pub(crate) struct ScreenLayout {
     pub(crate) too_small: bool,
     /// One row: the opened item, counts, cost, time left.
     pub(crate) header: Rect,
-    /// Panes with their outer areas (borders included), in drawing order.
-    pub(crate) panes: Vec<(Pane, Rect)>,
+    /// The visible panes in drawing order.
+    pub(crate) panes: Vec<PaneArea>,
     /// One row of tabs if not all panes are visible; otherwise empty.
     pub(crate) tabs: Rect,
     /// The turn strip; empty if there is no room.
@@ -249,16 +257,16 @@ impl ScreenLayout {
             .iter()
             // The last drawn pane is on top.
             .rev()
-            .find(|(_, area)| area.contains(position))
-            .map(|(pane, _)| *pane)
+            .find(|shown| shown.area.contains(position))
+            .map(|shown| shown.pane)
     }
 
     /// Returns the outer area of a pane, if it is visible.
     pub(crate) fn pane_area(&self, pane: Pane) -> Option<Rect> {
         self.panes
             .iter()
-            .find(|(p, _)| *p == pane)
-            .map(|(_, area)| *area)
+            .find(|shown| shown.pane == pane)
+            .map(|shown| shown.area)
     }
 
     /// Returns the size of the text inside a pane; 0×0 if it is hidden.

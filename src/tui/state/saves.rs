@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::cells::{CellsState, RowFlip};
 use super::runs::RunTicket;
-use crate::diag::Diagnostic;
+use crate::diag::{Diagnostic, LoadedFile};
 use crate::model::{Millis, Outcome, pluralize};
 use crate::theme::Glyphs;
 use crate::tui::widget::flow::ScrollState;
@@ -389,10 +389,10 @@ fn changes_tools(report: &SaveReport) -> bool {
     base.is_some_and(|base| contains_tool_file(&report.files, &base.tools.recorded_files))
 }
 
-fn contains_tool_file(files: &[EditedFile], tools: &[(PathBuf, Arc<str>)]) -> bool {
+fn contains_tool_file(files: &[EditedFile], tools: &[LoadedFile]) -> bool {
     let mut files = files.iter();
     // Recorded paths are absolute, changed paths are relative to the workspace.
-    files.any(|file| tools.iter().any(|(path, _)| path.ends_with(&file.path)))
+    files.any(|file| tools.iter().any(|tool| tool.path.ends_with(&file.path)))
 }
 
 #[cfg(test)]
@@ -468,7 +468,10 @@ mod tests {
             summarize(&comment),
             "saved x.yaml and 1 more: nothing to judge again: only comments or layout changed"
         );
-        let tools = [(PathBuf::from("b.yaml"), Arc::from(""))];
+        let tools = [LoadedFile {
+            path: PathBuf::from("b.yaml"),
+            text: Arc::from(""),
+        }];
         assert!(contains_tool_file(&comment.files, &tools));
         assert!(!contains_tool_file(&comment.files[..1], &tools));
         let paused = SaveReport {

@@ -17,8 +17,13 @@ use crate::model::{CellIx, CellResult, Digest, Millis, RunId, TranscriptMode};
 pub(crate) enum TraceLocation {
     /// No trace: the cell was never run.
     NeverRun,
-    /// A run in memory; also another run if the result came from its cache entry.
-    Memory(CellIx, Option<RecordedCellRef>),
+    /// A run in memory.
+    Memory {
+        /// The number of the cell in that run.
+        number: CellIx,
+        /// The cell of another run, if the result came from its cache entry.
+        cached: Option<RecordedCellRef>,
+    },
     /// In a recording.
     Recording(RecordedCellRef),
 }
@@ -51,10 +56,10 @@ pub(crate) fn locate_trace(session: &SessionView, row: RowId, slot: u16) -> Trac
         Some(state) => {
             let cached = state.result.as_ref().and_then(|r| r.cached.as_ref());
             // A cached result has no turns in this run; the first run has them.
-            let elsewhere = cached
+            let cached = cached
                 .filter(|_| state.judge_trace.is_empty())
                 .and_then(named);
-            TraceLocation::Memory(number, elsewhere)
+            TraceLocation::Memory { number, cached }
         }
         None => match cell.cached_from.as_ref().and_then(named) {
             Some(wanted) => TraceLocation::Recording(wanted),
@@ -177,7 +182,7 @@ pub(crate) fn resolve_shown_cell(app: &App) -> Option<ShownCell<'_>> {
             shown_cell.availability = TraceAvailability::NeverRun;
             return Some(shown_cell);
         }
-        TraceLocation::Memory(number, elsewhere) => {
+        TraceLocation::Memory { number, cached } => {
             let (run_id, _) = find_slot_run(session, slot)?;
             let run = session.runs.find(run_id)?;
             let cell = run.state.cells.get(number.index())?;
@@ -193,7 +198,7 @@ pub(crate) fn resolve_shown_cell(app: &App) -> Option<ShownCell<'_>> {
                 Some(replay) => replay.player.recording_time(app.now),
                 None => run.run_time(app.now),
             };
-            elsewhere
+            cached
         }
         TraceLocation::Recording(wanted) => Some(wanted),
     };
@@ -214,9 +219,10 @@ fn apply_recorded_cell<'a>(
     wanted: &RecordedCellRef,
 ) {
     match loaded {
-        RecordedCellState::Loaded(requested, recorded)
-            if *requested == wanted.cell && recorded.run == wanted.run =>
-        {
+        RecordedCellState::Loaded {
+            cell: requested,
+            recorded,
+        } if *requested == wanted.cell && recorded.run == wanted.run => {
             shown_cell.header = Some(&recorded.header);
             // The result in memory is the newer one: it may come from another run.
             shown_cell.result = shown_cell.result.or(recorded.state.result.as_deref());
@@ -225,7 +231,7 @@ fn apply_recorded_cell<'a>(
             shown_cell.number = recorded.cell;
             shown_cell.dir = Some(&recorded.dir);
         }
-        RecordedCellState::Failed(known, why) if known == wanted => {
+        RecordedCellState::Failed { wanted: known, why } if known == wanted => {
             shown_cell.availability = TraceAvailability::Failed(why);
         }
         RecordedCellState::Loading(..) => shown_cell.availability = TraceAvailability::Loading,

@@ -221,7 +221,7 @@ fn numbers_go_to_panes_and_zoom_fills_the_screen() {
         assert_eq!(app.event_loop.app.ui.focus, pane);
         let layout = app.event_loop.app.layout();
         assert!(
-            layout.panes.iter().any(|(shown, _)| *shown == pane),
+            layout.panes.iter().any(|shown| shown.pane == pane),
             "{pane:?}"
         );
         app.keys("+");

@@ -18,11 +18,11 @@ use crate::transcript::FieldMapping;
 use crate::tui::content;
 use crate::tui::effect::Effect;
 use crate::tui::state::App;
-use crate::tui::state::cells::RowId;
+use crate::tui::state::cells::{RowId, SlotId};
 use crate::tui::state::document::{DocumentState, TranscriptDocument, TranscriptPane};
 use crate::tui::state::judge_trace::{
-    CellRef, LastShown, RecordedCell, RecordedCellState, RequestState, StepSelection,
-    find_shown_call, find_shown_turn, find_streaming_call,
+    CellRef, LastShown, LastShownCall, RecordedCell, RecordedCellState, RequestState,
+    StepSelection, find_shown_call, find_shown_turn, find_streaming_call,
 };
 use crate::tui::state::overlay::Overlay;
 use crate::tui::state::pane::Pane;
@@ -83,8 +83,14 @@ fn request_trace(app: &mut App) -> Option<Effect> {
     let place = row.map(|row| locate_trace(session, row, session.trace_panes.slot));
     let wanted = match place {
         // The turns are in another run than the result, for a cached cell.
-        Some(TraceLocation::Memory(_, Some(wanted)) | TraceLocation::Recording(wanted)) => wanted,
-        Some(TraceLocation::NeverRun | TraceLocation::Memory(_, None)) | None => {
+        Some(
+            TraceLocation::Memory {
+                cached: Some(wanted),
+                ..
+            }
+            | TraceLocation::Recording(wanted),
+        ) => wanted,
+        Some(TraceLocation::NeverRun | TraceLocation::Memory { cached: None, .. }) | None => {
             app.session_mut().trace_panes.recorded = RecordedCellState::Unloaded;
             return None;
         }
@@ -105,7 +111,7 @@ fn request_trace(app: &mut App) -> Option<Effect> {
             "run {}, which holds the trace, is not at hand",
             wanted.run.letters()
         );
-        trace.recorded = RecordedCellState::Failed(wanted, why);
+        trace.recorded = RecordedCellState::Failed { wanted, why };
         return None;
     }
     // Stored before the result arrives, so that the next update does not order it again.
@@ -232,13 +238,15 @@ fn scroll_changed_panes(app: &mut App) {
     let turns = shown_cell.map_or(&[][..], |shown_cell| shown_cell.turns());
     let live = shown_cell.is_some_and(|shown_cell| shown_cell.is_live());
     let seen = LastShown {
-        slot: trace.row.map(|row| (row, trace.slot)),
+        cell: trace.row.map(|row| SlotId {
+            row,
+            slot: trace.slot,
+        }),
         run: shown_cell.and_then(|shown_cell| shown_cell.run.cloned()),
         turn: find_shown_turn(trace, turns),
-        // Arguments that are being streamed belong to a call without a number.
         call: match find_streaming_call(trace, turns) {
-            Some((turn, _)) => Some((turn, usize::MAX)),
-            None => find_shown_call(trace, turns),
+            Some((turn, _)) => Some(LastShownCall::Streaming { turn }),
+            None => find_shown_call(trace, turns).map(LastShownCall::Listed),
         },
         ended: shown_cell.is_some_and(|shown_cell| shown_cell.result.is_some()),
     };
@@ -247,12 +255,12 @@ fn scroll_changed_panes(app: &mut App) {
     }
     let trace = &mut app.session_mut().trace_panes;
     // Another cell or another run resets every pane; another turn only some.
-    let other = (&seen.slot, &seen.run) != (&trace.last_shown.slot, &trace.last_shown.run);
+    let other = (&seen.cell, &seen.run) != (&trace.last_shown.cell, &trace.last_shown.run);
     if other || seen.turn != trace.last_shown.turn {
         trace.prompt = ScrollState::top();
     }
     if other || seen.call != trace.last_shown.call {
-        let streams = matches!(seen.call, Some((_, usize::MAX)));
+        let streams = matches!(seen.call, Some(LastShownCall::Streaming { .. }));
         trace.call = if streams {
             ScrollState::tail()
         } else {
@@ -364,12 +372,14 @@ pub(super) fn handle_trace_read(
         // Taken out to move its reference into the new state.
         let asked = std::mem::take(&mut session.trace_panes.recorded);
         session.trace_panes.recorded = match (asked, recorded) {
-            (RecordedCellState::Loading(wanted), Ok(recorded)) => {
-                RecordedCellState::Loaded(wanted.cell, recorded)
-            }
-            (RecordedCellState::Loading(wanted), Err(why)) => {
-                RecordedCellState::Failed(wanted, why.into())
-            }
+            (RecordedCellState::Loading(wanted), Ok(recorded)) => RecordedCellState::Loaded {
+                cell: wanted.cell,
+                recorded,
+            },
+            (RecordedCellState::Loading(wanted), Err(why)) => RecordedCellState::Failed {
+                wanted,
+                why: why.into(),
+            },
             (other, _) => other,
         };
     }
@@ -386,7 +396,10 @@ pub(super) fn handle_request_read(
     if let Some(session) = sessions_mut(app).find(waits) {
         session.trace_panes.request = match request {
             Ok(request) => RequestState::Loaded(request),
-            Err(why) => RequestState::Failed(key.clone(), why.into()),
+            Err(why) => RequestState::Failed {
+                key: key.clone(),
+                why: why.into(),
+            },
         };
     }
     Vec::new()

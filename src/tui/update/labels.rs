@@ -44,7 +44,10 @@ pub(super) fn set_label(app: &mut App, passed: Option<bool>) -> Vec<Effect> {
         // Another value does not remove a person's note.
         note: before.as_ref().and_then(|label| label.note.clone()),
     };
-    let change = LabelChange::Set(name.clone(), passed);
+    let change = LabelChange::Set {
+        cell: name.clone(),
+        passed,
+    };
     let effects = apply_edit(app, name, Some(label), before, change, None);
     let agrees = app
         .live_session

@@ -7,7 +7,7 @@ use crate::tui::command::count_flips;
 use crate::tui::content;
 use crate::tui::effect::Effect;
 use crate::tui::state::cells::CellsEntry;
-use crate::tui::state::pane::Pane;
+use crate::tui::state::pane::{Pane, PaneArea};
 use crate::tui::state::{App, PendingPaneSearch};
 use crate::tui::widget::flow::{ScrollState, SearchOutcome, TextSource};
 
@@ -81,14 +81,14 @@ pub(super) fn focus_neighbour(app: &mut App, right: bool) -> Vec<Effect> {
     let near = layout
         .panes
         .iter()
-        .filter(|(_, area)| {
+        .filter(|PaneArea { area, .. }| {
             if right {
                 area.x >= from.right()
             } else {
                 area.right() <= from.x
             }
         })
-        .min_by_key(|(_, area)| {
+        .min_by_key(|PaneArea { area, .. }| {
             let gap = if right {
                 area.x - from.right()
             } else {
@@ -97,7 +97,7 @@ pub(super) fn focus_neighbour(app: &mut App, right: bool) -> Vec<Effect> {
             // Of several panes at the same distance, the one with the most common rows is next to it.
             (gap, std::cmp::Reverse(compute_overlap(from, *area)))
         })
-        .map(|(pane, _)| *pane);
+        .map(|near| near.pane);
     match near {
         Some(pane) => focus_pane(app, pane),
         // On a narrow screen, the hidden panes are tabs.

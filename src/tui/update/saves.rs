@@ -249,8 +249,8 @@ fn clear_problems(app: &mut App, alone: bool) {
 fn diff_file(path: &Path, old: &Workspace, new: &Workspace) -> EditedFile {
     let text = |workspace: &Workspace| {
         let mut files = workspace.files.iter();
-        let found = files.find(|(p, _)| p == path);
-        found.map(|(_, text)| Arc::clone(text))
+        let found = files.find(|file| file.path == path);
+        found.map(|file| Arc::clone(&file.text))
     };
     let (old, new) = (text(old), text(new));
     let how = match (&old, &new) {

@@ -14,7 +14,7 @@ use ratatui::buffer::Buffer;
 
 use super::click_target::ClickTarget;
 use super::state::App;
-use super::state::pane::Pane;
+use super::state::pane::{Pane, PaneArea};
 use super::widget::canvas::{self, HitMap};
 use crate::theme::Role;
 
@@ -28,7 +28,7 @@ pub(crate) fn draw_app(app: &App, buffer: &mut Buffer) -> HitMap<ClickTarget> {
     // Only the role `text` has a background; the others leave it as it is.
     canvas.fill(canvas.buffer.area, Role::Text);
     header::draw(&mut canvas, &layout, app);
-    for (pane, area) in &layout.panes {
+    for PaneArea { pane, area } in &layout.panes {
         match pane {
             Pane::Cells => cells::draw(&mut canvas, *area, app),
             Pane::Prompt | Pane::FunctionCall | Pane::FetchedContent | Pane::Verdict => {

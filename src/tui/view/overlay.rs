@@ -7,7 +7,7 @@ use crate::model::Millis;
 use crate::theme::{self, Role};
 use crate::tui::click_target::ClickTarget;
 use crate::tui::command::CommandSpec;
-use crate::tui::keymap;
+use crate::tui::keymap::{self, KeyContinuation};
 use crate::tui::state::overlay::{self, AvailableJudge, Overlay, TrustQuestion};
 use crate::tui::state::{App, statistics};
 use crate::tui::view::Canvas;
@@ -486,7 +486,7 @@ fn draw_which_key(canvas: &mut Canvas<'_>, app: &App) {
     let next = keymap::following_keys(keymap::active_scopes(app), pending);
     let pressed: Vec<String> = pending.iter().map(ToString::to_string).collect();
     let inside = draw_frame(canvas, 40, next.len(), &pressed.join(" "), "esc cancels");
-    for (at, (keys, spec)) in next.iter().enumerate() {
+    for (at, KeyContinuation { keys, spec }) in next.iter().enumerate() {
         let row = StyledRow::new(format!(" {keys}  "), Role::Key).with(spec.title, Role::Text);
         styled_row::draw_row(canvas, nth_row(inside, at), &row, None);
         canvas.add_hit(nth_row(inside, at), ClickTarget::Command(spec.command));

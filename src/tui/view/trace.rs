@@ -13,7 +13,7 @@ use crate::tui::content::{self, hidden_verdict};
 use crate::tui::state::App;
 use crate::tui::state::cells::{RowSlot, RowSlotState};
 use crate::tui::state::judge_trace::{
-    TraceStep, find_shown_call, find_shown_step, find_shown_turn, list_steps,
+    CallPosition, TraceStep, find_shown_call, find_shown_step, find_shown_turn, list_steps,
 };
 use crate::tui::state::pane::Pane;
 use crate::tui::state::phase_text::{describe_failure, describe_phase_in_full};
@@ -86,7 +86,7 @@ fn pane_subtitle(pane: Pane, app: &App) -> String {
             format!("turn {} of {}{judge}{raw}", turn + 1, turns.len())
         }
         Pane::FunctionCall | Pane::FetchedContent => {
-            find_shown_call(trace, turns).map_or(String::new(), |(turn, call)| {
+            find_shown_call(trace, turns).map_or(String::new(), |CallPosition { turn, call }| {
                 let count = turns.get(turn).map_or(0, |turn| turn.calls.len());
                 // One call per turn is the usual case and needs no number.
                 let which = if count > 1 {
@@ -273,7 +273,7 @@ fn describe_member(shown: &ShownCell<'_>, slot: &RowSlot, app: &App) -> Option<S
     let eval = cells.evals.get(shown.row.eval as usize)?;
     // Without a panel, all cells have the same judge.
     eval.decision_rule.panel.as_ref()?;
-    let (name, _) = cells.judges.get(slot.judge? as usize)?;
+    let name = &cells.judges.get(slot.judge? as usize)?.name;
     let repeat = slot.repeat.map(|repeat| format!("#{repeat}"));
     (name.len() <= SHORT).then(|| format!("{name}{}", repeat.unwrap_or_default()))
 }
@@ -324,7 +324,7 @@ fn build_strip_items<'a>(shown: &ShownCell<'a>, app: &App, glyphs: &Glyphs) -> V
                 ));
                 items.extend(failed_attempt_items(turn, glyphs));
             }
-            TraceStep::Call(turn, call) => {
+            TraceStep::Call(CallPosition { turn, call }) => {
                 let Some(call) = turns.get(turn).and_then(|turn| turn.calls.get(call)) else {
                     continue;
                 };

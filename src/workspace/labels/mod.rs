@@ -19,10 +19,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use self::entries::LabelsEntry;
-use self::label_file::LabelFileReader;
+use self::label_file::{LabelFileReader, LocatedLabel};
 use super::{Env, files, globs, paths};
 use crate::diag::yaml::{DiagnosticCollector, MappingDecoder, YamlDoc};
-use crate::diag::{Diagnostic, SourceSpan};
+use crate::diag::{Diagnostic, LoadedFile, SourceSpan};
 use crate::model::Label;
 
 pub(super) use entries::{label_file_schema, list_label_files, list_mapped_files};
@@ -60,7 +60,7 @@ pub(super) struct LoadedLabels {
     /// The problems of label files and labels, not of dicta.yaml.
     pub(super) problems: Vec<Diagnostic>,
     /// The files in dicta's own format with their text.
-    pub(super) files: Vec<(PathBuf, Arc<str>)>,
+    pub(super) files: Vec<LoadedFile>,
     /// The file that receives new labels.
     pub(super) file: Option<PathBuf>,
 }
@@ -146,7 +146,7 @@ impl LoadedLabels {
         let (labels, problems) = reader.finish();
         self.problems.extend(problems);
         let file: Arc<Path> = Arc::from(&*shown_path);
-        for (label, span) in labels {
+        for LocatedLabel { label, span } in labels {
             if is_scout {
                 self.scout.push(self.labels.len());
             }
@@ -162,7 +162,10 @@ impl LoadedLabels {
             if jsonl && self.file.is_none() {
                 self.file = Some(path.to_owned());
             }
-            self.files.push((shown_path, text));
+            self.files.push(LoadedFile {
+                path: shown_path,
+                text,
+            });
         }
         Ok(())
     }

@@ -199,8 +199,8 @@ pub(crate) fn find_stray_labels(workspace: &Workspace, ids: &HashSet<String>) ->
         );
         let text = || {
             let mut files = workspace.files.iter();
-            let found = files.find(|(path, _)| **path == *place.file);
-            found.map(|(_, text)| Arc::clone(text))
+            let found = files.find(|file| *file.path == *place.file);
+            found.map(|file| Arc::clone(&file.text))
         };
         let problem = Diagnostic::error(LABEL_CODE, &*place.file, message);
         problems.push(with_location(problem, &place.span, text()));

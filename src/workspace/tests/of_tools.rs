@@ -51,7 +51,7 @@ fn tools_files_folders_and_globs_are_read_once() {
         let mut names: Vec<&String> = workspace.tools.tools.keys().collect();
         names.sort();
         assert_eq!(names, ["after", "say"], "{config}");
-        let paths: Vec<&PathBuf> = workspace.files.iter().map(|(path, _)| path).collect();
+        let paths: Vec<&PathBuf> = workspace.files.iter().map(|file| &file.path).collect();
         assert!(
             paths.contains(&&PathBuf::from("tools/a.yml")) && paths.len() == 4,
             "{paths:?}"
@@ -190,9 +190,9 @@ fn recorded_files_contain_no_secret() {
     let recorded = workspace.masked_files();
     let text = &recorded
         .iter()
-        .find(|(path, _)| path.ends_with("tools.yaml"))
+        .find(|file| file.path.ends_with("tools.yaml"))
         .expect("there")
-        .1;
+        .text;
     assert!(text.contains("password: '${DB_PASSWORD:******}'"), "{text}");
     assert_eq!(recorded.len(), workspace.files.len());
     let workspace = folder("tools: tools.yaml\n", &[("tools.yaml", &file)])
@@ -200,13 +200,13 @@ fn recorded_files_contain_no_secret() {
         .expect("it loads");
     let recorded = workspace.masked_files();
     assert!(
-        recorded.iter().all(|(_, text)| !text.contains("ge1m")),
+        recorded.iter().all(|file| !file.text.contains("ge1m")),
         "{recorded:?}"
     );
     assert!(
         workspace
             .files
             .iter()
-            .any(|(_, text)| text.contains("ge1m"))
+            .any(|file| file.text.contains("ge1m"))
     );
 }

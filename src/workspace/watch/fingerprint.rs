@@ -10,7 +10,7 @@ use std::sync::Arc;
 use globset::GlobMatcher;
 use serde_json::Value;
 
-use crate::diag::yaml;
+use crate::diag::{LoadedFile, yaml};
 use crate::model::Digest;
 use crate::workspace::{CONFIG_FILE, Env, files, globs, labels, paths, tools_files};
 
@@ -164,13 +164,13 @@ fn text_items(value: Option<&Value>) -> impl Iterator<Item = &str> {
 pub(super) fn match_loaded_files(
     fingerprints: &FileFingerprints,
     root: &Path,
-    files: &[(PathBuf, Arc<str>)],
+    files: &[LoadedFile],
 ) -> bool {
-    files.iter().all(|(path, text)| {
+    files.iter().all(|file| {
         fingerprints
-            .get(&root.join(path))
+            .get(&root.join(&file.path))
             // The load may read files that were not watched yet.
-            .is_none_or(|seen| seen.as_ref() == Some(&Digest::hash_bytes(text.as_bytes())))
+            .is_none_or(|seen| seen.as_ref() == Some(&Digest::hash_bytes(file.text.as_bytes())))
     })
 }
 

@@ -27,8 +27,8 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::load::load_with_referenced_files;
 use super::{CONFIG_FILE, Env, Workspace, files};
 use crate::clock::Clock;
-use crate::diag::Diagnostic;
 use crate::diag::yaml::MAX_BYTES;
+use crate::diag::{Diagnostic, LoadedFile};
 use crate::model::Millis;
 use crate::rubric::EvalTypeCatalog;
 use debounce::{ReloadAction, ReloadCheck, ReloadDebouncer};
@@ -298,11 +298,11 @@ impl WatchWorker {
         let now = files::read_text(&root.join(CONFIG_FILE), MAX_BYTES as u64).ok();
         let good = good.as_ref().and_then(|good| {
             let mut files = good.files.iter();
-            files.find(|(path, _)| path.as_os_str() == CONFIG_FILE)
+            files.find(|file| file.path.as_os_str() == CONFIG_FILE)
         });
         let mut configs: Vec<Arc<str>> = now.into_iter().collect();
         // If the present dicta.yaml is broken, the files of the last good one are still watched.
-        configs.extend(good.map(|(_, text)| Arc::clone(text)));
+        configs.extend(good.map(|file| Arc::clone(&file.text)));
         // The present text is usually the last good one.
         configs.dedup();
         let mut scope = WatchScope::from_configs(root, env, &configs);
@@ -379,7 +379,7 @@ impl fmt::Debug for WatchParams {
 
 /// Returns the number of files that a workspace was loaded from, each counted once.
 fn count_distinct_files(workspace: &Workspace) -> usize {
-    let mut paths: Vec<&PathBuf> = workspace.files.iter().map(|(path, _)| path).collect();
+    let mut paths: Vec<&PathBuf> = workspace.files.iter().map(|file| &file.path).collect();
     paths.sort();
     paths.dedup();
     paths.len()
@@ -388,13 +388,16 @@ fn count_distinct_files(workspace: &Workspace) -> usize {
 /// Lists the files that were changed, added or removed.
 fn list_changed_files(before: Option<&Workspace>, after: &Workspace) -> Vec<PathBuf> {
     let old = before.map_or(&[][..], |workspace| &workspace.files);
-    let by_path = |files: &[(PathBuf, Arc<str>)]| -> HashMap<PathBuf, Arc<str>> {
+    let by_path = |files: &[LoadedFile]| -> HashMap<PathBuf, Arc<str>> {
         // If a path occurs twice, its first text counts.
-        files.iter().rev().cloned().collect()
+        let files = files.iter().rev();
+        files
+            .map(|file| (file.path.clone(), Arc::clone(&file.text)))
+            .collect()
     };
     let (old_texts, new_texts) = (by_path(old), by_path(&after.files));
     let mut changed: IndexSet<PathBuf> = IndexSet::new();
-    for (path, _) in after.files.iter().chain(old) {
+    for LoadedFile { path, .. } in after.files.iter().chain(old) {
         if old_texts.get(path) != new_texts.get(path) {
             changed.insert(path.clone());
         }

@@ -319,7 +319,7 @@ async fn files_named_by_a_rubric_are_watched() {
     write(&runs_root(&dir), "guides/tone.md", "Polite");
     let good = loaded(&runs_root(&dir));
     let guide = PathBuf::from("guides/tone.md");
-    assert!(good.files.iter().any(|(path, _)| *path == guide), "kept");
+    assert!(good.files.iter().any(|file| file.path == guide), "kept");
     let mut watch_test = WatchTest::over(dir, Some(good));
     for criteria in ["Concrete", "Short"] {
         write(&watch_test.path(""), "guides/tone.md", criteria);

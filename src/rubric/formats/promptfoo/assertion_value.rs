@@ -1,7 +1,6 @@
 //! The reader of an assertion's `value`: it inserts variables, or reads the file that the value names.
 
 use std::fmt::Write as _;
-use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
@@ -180,13 +179,13 @@ pub(super) fn read_file_value(
             "a `script` eval",
         ));
     }
-    let (path, text): (_, Arc<str>) = find_file(files, &at.doc.path, path)
+    let found = find_file(files, &at.doc.path, path)
         .map_err(|why| ConversionError::new(format!("the file `{path}` {why}"), ""))?;
     // Text files are the value as they are; the others are parsed.
     if ends(&[".txt", ".md"]) {
-        return Ok(Value::from(&*text));
+        return Ok(Value::from(&*found.text));
     }
-    yaml::read_document(&text, &path)
+    yaml::read_document(&found.text, &found.path)
         .map(|doc| doc.value)
         .map_err(|problems| {
             let first = problems

@@ -228,7 +228,7 @@ impl CellsState {
         // The first judge names the row; the filter can match any of them.
         let judge = row.slots.first().and_then(|slot| slot.judge);
         let name_of =
-            |slot: &super::RowSlot| Some(self.judges.get(slot.judge? as usize)?.0.as_str());
+            |slot: &super::RowSlot| Some(self.judges.get(slot.judge? as usize)?.name.as_str());
         let mut judges: Vec<&str> = row.slots.iter().filter_map(name_of).collect();
         judges.dedup();
         let Some(name) = self.name_with(row, judge, None) else {

@@ -7,8 +7,8 @@ use super::RunCellIx;
 use super::order::EvalGroup;
 use super::votes::compute_decision;
 use super::{
-    CellsRow, CellsState, DecisionRule, EvalInfo, ExpectedCells, FlipSide, RowId, RowSlot,
-    RowSlotState, RunIndexMap, SlotId, StaleReason,
+    CellsJudge, CellsRow, CellsState, DecisionRule, EvalInfo, ExpectedCells, FlipSide, RowId,
+    RowKey, RowSlot, RowSlotState, RunIndexMap, SlotId, StaleReason,
 };
 use crate::event::{CellKey, RunHeader};
 use crate::model::{Digest, Panel, ScoreBounds, TranscriptRef};
@@ -125,7 +125,7 @@ impl CellsState {
             // Past runs give their own digests; only the current workspace defines what is stale.
             if current && self.name_index.judge_hashes[ours as usize] != digest {
                 self.name_index.judge_hashes[ours as usize] = digest;
-                self.judges[ours as usize].1 = spec.digest.clone();
+                self.judges[ours as usize].digest = spec.digest.clone();
                 digest_changed = true;
             }
             names.judges.push(ours);
@@ -213,7 +213,10 @@ impl CellsState {
             return ours;
         }
         let ours = to_u32_index(self.judges.len());
-        self.judges.push((name.to_owned(), digest.clone()));
+        self.judges.push(CellsJudge {
+            name: name.to_owned(),
+            digest: digest.clone(),
+        });
         self.name_index.judge_hashes.push(hash_digest(digest));
         self.name_index.judges.insert(name.to_owned(), ours);
         ours
@@ -268,11 +271,16 @@ impl CellsState {
         eval: u32,
         message: Option<u32>,
     ) -> RowId {
-        if let Some(row) = self.row_index.get(&(transcript, eval, message)) {
+        let key = RowKey {
+            transcript,
+            eval,
+            message,
+        };
+        if let Some(row) = self.row_index.get(&key) {
             return *row;
         }
         let id = RowId(to_u32_index(self.rows.len()));
-        self.row_index.insert((transcript, eval, message), id);
+        self.row_index.insert(key, id);
         let mut row = CellsRow {
             transcript,
             eval,

@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
 use super::*;
+use crate::diag::LoadedFile;
 use crate::workspace::label_edit::fingerprint_text;
 use crate::workspace::{Env, load};
 
@@ -20,10 +21,11 @@ fn read(labelling: &mut LabelEdits, text: &str) -> (Vec<String>, bool) {
     let mut workspace = load(dir.path(), &Env::default(), &registry).expect("it loads");
     workspace
         .files
-        .retain(|(path, _)| !path.ends_with(DEFAULT_LABELS_FILE));
-    workspace
-        .files
-        .push((DEFAULT_LABELS_FILE.into(), Arc::from(text)));
+        .retain(|file| !file.path.ends_with(DEFAULT_LABELS_FILE));
+    workspace.files.push(LoadedFile {
+        path: DEFAULT_LABELS_FILE.into(),
+        text: Arc::from(text),
+    });
     assert_eq!(
         labels_file_path(&workspace),
         workspace.root.join(DEFAULT_LABELS_FILE)

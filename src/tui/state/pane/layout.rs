@@ -1,17 +1,17 @@
 //! Computes the layout. The screen's size selects one of three shapes: a column for each part, one pane next to the
 //! cells, or one pane at a time.
 
-use ratatui::layout::Rect;
+use ratatui::layout::{Rect, Size};
 
-use super::{DividerArea, LayoutParams, Pane, PaneDivider, ScreenLayout};
+use super::{DividerArea, LayoutParams, Pane, PaneArea, PaneDivider, ScreenLayout};
 
 /// The minimum columns and rows of each shape.
-const WIDE_MIN_SIZE: (u16, u16) = (180, 40);
-const FULL_MIN_SIZE: (u16, u16) = (100, 30);
-const TWO_PANES_MIN_SIZE: (u16, u16) = (60, 15);
-const SCREEN_MIN_SIZE: (u16, u16) = (30, 8);
+const WIDE_MIN_SIZE: Size = Size::new(180, 40);
+const FULL_MIN_SIZE: Size = Size::new(100, 30);
+const TWO_PANES_MIN_SIZE: Size = Size::new(60, 15);
+const SCREEN_MIN_SIZE: Size = Size::new(30, 8);
 /// The minimum columns and rows at which the tour gets its own row.
-const TOUR_ROW_MIN_SIZE: (u16, u16) = (60, 20);
+const TOUR_ROW_MIN_SIZE: Size = Size::new(60, 20);
 /// The minimum width of a pane: its border and a few words.
 const MIN_PANE_WIDTH: u16 = 16;
 /// The minimum height of a pane: its border and two rows.
@@ -22,7 +22,7 @@ const MIN_CELLS_WIDTH: u16 = 34;
 /// Computes the layout; see [`ScreenLayout::from_params`].
 pub(super) fn compute_layout(params: &LayoutParams) -> ScreenLayout {
     let size = params.size;
-    let fits = |least: (u16, u16)| size.width >= least.0 && size.height >= least.1;
+    let fits = |least: Size| size.width >= least.width && size.height >= least.height;
     // Below this size no pane is readable, so a message takes the screen.
     if !fits(SCREEN_MIN_SIZE) {
         return ScreenLayout {
@@ -40,7 +40,7 @@ pub(super) fn compute_layout(params: &LayoutParams) -> ScreenLayout {
     }
     if params.zoomed {
         // A zoomed pane hides the replay bar and the diagnostics too.
-        layout.panes.push((params.focus, rest));
+        add_pane(&mut layout, params.focus, rest);
         return layout;
     }
     if params.replay {
@@ -78,9 +78,9 @@ fn lay_out_wide(layout: &mut ScreenLayout, params: &LayoutParams, area: Rect) {
         (2 * MIN_PANE_WIDTH, MIN_PANE_WIDTH),
     );
     add_divider(layout, PaneDivider::TranscriptColumn, middle, transcript);
-    layout.panes.push((Pane::Cells, cells));
+    add_pane(layout, Pane::Cells, cells);
     lay_out_trace(layout, params, middle);
-    layout.panes.push((Pane::Transcript, transcript));
+    add_pane(layout, Pane::Transcript, transcript);
 }
 
 /// The cells above the transcript; next to them the trace above the changes.
@@ -93,9 +93,9 @@ fn lay_out_full(layout: &mut ScreenLayout, params: &LayoutParams, area: Rect) {
     add_divider(layout, PaneDivider::Main, left, right);
     let (cells, transcript) = split_rows(left, params.splits.cells_transcript, MIN_PANE_HEIGHT);
     add_divider(layout, PaneDivider::CellsTranscript, cells, transcript);
-    layout.panes.push((Pane::Cells, cells));
+    add_pane(layout, Pane::Cells, cells);
     lay_out_trace(layout, params, right);
-    layout.panes.push((Pane::Transcript, transcript));
+    add_pane(layout, Pane::Transcript, transcript);
 }
 
 /// The turn strip, the four panes of a trace, and the changes below if there are any.
@@ -131,15 +131,13 @@ fn lay_out_trace(layout: &mut ScreenLayout, params: &LayoutParams, mut area: Rec
     );
     // The vertical divider covers both rows, so it is added for the whole area.
     add_divider(layout, PaneDivider::TraceVertical, left, right);
-    layout.panes.extend([
-        (Pane::Prompt, prompt),
-        (Pane::FunctionCall, call),
-        (Pane::FetchedContent, fetched),
-        (Pane::Verdict, verdict),
-    ]);
-    layout
-        .panes
-        .extend(changes.map(|area| (Pane::Changes, area)));
+    add_pane(layout, Pane::Prompt, prompt);
+    add_pane(layout, Pane::FunctionCall, call);
+    add_pane(layout, Pane::FetchedContent, fetched);
+    add_pane(layout, Pane::Verdict, verdict);
+    if let Some(area) = changes {
+        add_pane(layout, Pane::Changes, area);
+    }
 }
 
 /// The cells and one other pane; the others are tabs.
@@ -154,11 +152,11 @@ fn lay_out_two_panes(layout: &mut ScreenLayout, params: &LayoutParams, mut area:
     let (cells, mut right) =
         split_columns(area, params.splits.main, (MIN_CELLS_WIDTH, MIN_PANE_WIDTH));
     add_divider(layout, PaneDivider::Main, cells, right);
-    layout.panes.push((Pane::Cells, cells));
+    add_pane(layout, Pane::Cells, cells);
     if other_pane.is_trace_pane() {
         layout.turn_strip = take_top_rows(&mut right, 1);
     }
-    layout.panes.push((other_pane, right));
+    add_pane(layout, other_pane, right);
 }
 
 /// One pane at a time; the others are tabs.
@@ -168,7 +166,12 @@ fn lay_out_single_pane(layout: &mut ScreenLayout, params: &LayoutParams, mut are
     if params.focus.is_trace_pane() && area.height >= 8 {
         layout.turn_strip = take_top_rows(&mut area, 1);
     }
-    layout.panes.push((params.focus, area));
+    add_pane(layout, params.focus, area);
+}
+
+/// Shows a pane in an area.
+fn add_pane(layout: &mut ScreenLayout, pane: Pane, area: Rect) {
+    layout.panes.push(PaneArea { pane, area });
 }
 
 /// Removes rows from the top and returns them; fewer if the area is smaller.

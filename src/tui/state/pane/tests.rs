@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use ratatui::layout::{Rect, Size};
 
-use super::{DividerArea, LayoutParams, Pane, PaneDivider, PaneSplits, ScreenLayout};
+use super::{DividerArea, LayoutParams, Pane, PaneArea, PaneDivider, PaneSplits, ScreenLayout};
 
 fn wish(width: u16, height: u16) -> LayoutParams {
     LayoutParams {
@@ -21,7 +21,7 @@ fn wish(width: u16, height: u16) -> LayoutParams {
 }
 
 fn panes(layout: &ScreenLayout) -> Vec<Pane> {
-    layout.panes.iter().map(|(pane, _)| *pane).collect()
+    layout.panes.iter().map(|shown| shown.pane).collect()
 }
 
 fn all_areas(layout: &ScreenLayout) -> Vec<Rect> {
@@ -37,7 +37,7 @@ fn all_areas(layout: &ScreenLayout) -> Vec<Rect> {
     layout
         .panes
         .iter()
-        .map(|(_, area)| *area)
+        .map(|shown| shown.area)
         .chain(rows)
         .filter(|area| !area.is_empty())
         .collect()
@@ -116,7 +116,13 @@ fn tiny_screen_has_one_pane_and_smaller_one_asks_for_room() {
         focus: Pane::Transcript,
         ..wish(40, 12)
     });
-    assert_eq!(layout.panes, [(Pane::Transcript, Rect::new(0, 2, 40, 9))]);
+    assert_eq!(
+        layout.panes,
+        [PaneArea {
+            pane: Pane::Transcript,
+            area: Rect::new(0, 2, 40, 9)
+        }]
+    );
     assert!(ScreenLayout::from_params(&wish(29, 12)).too_small);
     assert!(ScreenLayout::from_params(&wish(40, 7)).too_small);
 }
@@ -130,7 +136,13 @@ fn zoom_keeps_header_and_footer() {
         problems: 3,
         ..wish(120, 40)
     });
-    assert_eq!(layout.panes, [(Pane::Prompt, Rect::new(0, 1, 120, 38))]);
+    assert_eq!(
+        layout.panes,
+        [PaneArea {
+            pane: Pane::Prompt,
+            area: Rect::new(0, 1, 120, 38)
+        }]
+    );
     assert_eq!(all_areas(&layout).len(), 3);
 }
 
@@ -234,7 +246,7 @@ proptest! {
             let covered: u32 = areas.iter().map(|area| area.area()).sum();
             prop_assert_eq!(covered, screen.area());
             prop_assert!(layout.pane_area(wish.focus).is_some(), "the focused pane is shown");
-            for (pane, area) in &layout.panes {
+            for PaneArea { pane, area } in &layout.panes {
                 prop_assert!(area.width >= 8 && area.height >= 3, "{pane:?} {area}");
             }
         }

@@ -121,11 +121,11 @@ fn go_to_message(app: &mut App, number: usize, citation: &Citation) -> Vec<Effec
 fn go_to_fetch(app: &mut App, at: usize, number: usize, citation: &Citation) -> Vec<Effect> {
     let place = resolve_shown_cell(app).and_then(|shown_cell| {
         let turns = shown_cell.turns();
-        let (turn, call) = find_fetch(turns, number)?;
-        let step = list_steps(turns).position(|step| step == TraceStep::Call(turn, call))?;
-        Some((turn, call, step))
+        let position = find_fetch(turns, number)?;
+        let step = list_steps(turns).position(|step| step == TraceStep::Call(position))?;
+        Some((position, step))
     });
-    let Some((turn, call, step)) = place else {
+    let Some((position, step)) = place else {
         let text =
             format!("the verdict cites fetch {number}, and nothing was fetched under that number");
         return push_notice(app, NoticeLevel::Warning, text);
@@ -137,7 +137,8 @@ fn go_to_fetch(app: &mut App, at: usize, number: usize, citation: &Citation) -> 
     // First, because a pane with another call scrolls to the top. The position of the quote is set after that.
     super::scroll_changed_panes(app);
     let found = resolve_shown_cell(app).and_then(|shown_cell| {
-        let call = shown_cell.turns().get(turn)?.calls.get(call)?;
+        let turn = shown_cell.turns().get(position.turn)?;
+        let call = turn.calls.get(position.call)?;
         let text = content::tool_response::loaded_response(app, call)?;
         Some(text.map(|text| find_quote(text, &citation.quote)))
     });
@@ -154,8 +155,7 @@ fn go_to_fetch(app: &mut App, at: usize, number: usize, citation: &Citation) -> 
                 .len()
                 .saturating_sub(1);
             let byte = range.start;
-            app.session_mut().trace_panes.selected_quote =
-                Some(ResponseQuote { turn, call, range });
+            app.session_mut().trace_panes.selected_quote = Some(ResponseQuote { position, range });
             scroll_into_view(app, Pane::FetchedContent, BlockPosition { block, byte });
             Vec::new()
         }

@@ -18,8 +18,11 @@ pub(crate) fn move_step_by(app: &mut App, delta: i64) -> Vec<Effect> {
     // In follow mode the shown call may come before the last step. If its pane says how to move among the calls,
     // moving back starts from the visible call.
     let shown_position = find_shown_call(trace, turns)
-        .filter(|(turn, _)| turns.get(*turn).is_some_and(|turn| turn.calls.len() > 1))
-        .map(|(turn, call)| TraceStep::Call(turn, call));
+        .filter(|position| {
+            let turn = turns.get(position.turn);
+            turn.is_some_and(|turn| turn.calls.len() > 1)
+        })
+        .map(TraceStep::Call);
     let shown_position = list_steps(turns).position(|step| Some(step) == shown_position);
     let adjacent_slot = |on| shown_cell.row.adjacent_slot(trace.slot, on);
     let (before, after) = (adjacent_slot(false), adjacent_slot(true));

@@ -13,7 +13,7 @@ use crate::theme::Theme;
 use crate::tui::msg::Msg;
 use crate::tui::reads;
 use crate::tui::state::OpenedItem;
-use crate::tui::state::judge_trace::ResponseQuote;
+use crate::tui::state::judge_trace::{CallPosition, ResponseQuote};
 use crate::tui::state::pane::Pane;
 use crate::tui::state::piece_range::PieceRange;
 use crate::tui::state::runs::RunTicket;
@@ -272,14 +272,14 @@ fn citation_opens_transcript_or_fetched_page() {
     go_to_next_reference(&mut app.model);
     app.send_msg(Msg::TimePassed);
     app.settle();
-    let ResponseQuote { turn, call, range } = app
+    let ResponseQuote { position, range } = app
         .model
         .live_session
         .trace_panes
         .selected_quote
         .clone()
         .expect("gone to");
-    assert_eq!((turn, call), (0, 0));
+    assert_eq!(position, CallPosition { turn: 0, call: 0 });
     let page = app.lines(Pane::FetchedContent).pop().expect("the text");
     assert_eq!(&page[range], "Current release: Beamline 2.11.0");
     go_to_next_reference(&mut app.model);

@@ -200,5 +200,5 @@ fn is_any_judge_paid(app: &App) -> bool {
     let current_judges = cells.current_judges.iter();
     current_judges
         .filter_map(|at| cells.judges.get(*at as usize))
-        .any(|(name, _)| paid(name))
+        .any(|judge| paid(&judge.name))
 }

@@ -509,7 +509,7 @@ fn deleted_rubric_is_reported_as_deleted() {
     without.rubrics.clear();
     without
         .files
-        .retain(|(path, _)| !path.ends_with("beam.yaml"));
+        .retain(|file| !file.path.ends_with("beam.yaml"));
     save(&mut app, Arc::new(without));
     assert_eq!(
         summarize(app.saves.report.as_ref().expect("a report")),
