@@ -12,6 +12,7 @@
 
 mod goals;
 mod page;
+mod soak;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
