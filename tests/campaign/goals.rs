@@ -10,6 +10,7 @@ mod secrets;
 mod terminal;
 
 use std::collections::BTreeSet;
+use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::process::Command;
 use std::sync::OnceLock;
@@ -52,7 +53,7 @@ const fn in_part(covers: &'static str, suites: &'static [Suite]) -> Measure {
 /// Measures `goal` at the scale of `campaign`.
 pub(crate) fn measure(campaign: &Campaign, goal: &Goal) -> Measured {
     match goal.measure {
-        Measure::Here(function) => function(campaign),
+        Measure::Here(function) => measure_here(campaign, function),
         Measure::Nothing(reason) => Measured::Skipped(reason.to_owned()),
         Measure::Tests { suites, .. } if campaign.scale == Scale::Short => {
             find_missing_test(campaign, suites).map_or_else(
@@ -70,6 +71,18 @@ pub(crate) fn measure(campaign: &Campaign, goal: &Goal) -> Measured {
         } => run_tests(campaign, suites, whole, covers),
         Measure::Bench { bench, filter } => run_bench(campaign, bench, filter),
     }
+}
+
+/// A failed assertion of a measurement is a missed goal.
+fn measure_here(campaign: &Campaign, function: fn(&Campaign) -> Measured) -> Measured {
+    std::panic::catch_unwind(AssertUnwindSafe(|| function(campaign))).unwrap_or_else(|panic| {
+        let message = panic
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| panic.downcast_ref::<&str>().copied());
+        let message = message.unwrap_or("it ended with a panic");
+        Measured::Missed(message.lines().next().unwrap_or_default().to_owned())
+    })
 }
 
 /// Returns a test that the sources don't contain: a renamed test would otherwise leave its goal unmeasured.

@@ -10,8 +10,16 @@
 //!
 //! Doesn't contain the tests of single modules: a goal may name them, and the whole campaign runs them by name.
 
+mod disks;
 mod goals;
+mod kills;
+mod model_server;
 mod page;
+#[path = "../it/screen/pty.rs"]
+#[expect(dead_code, reason = "shared with the tests, which use the rest")]
+mod pty;
+mod sandbox;
+mod saves;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -1,13 +1,13 @@
 //! The goals of recordings and of the other files that dicta writes.
 
 use super::{in_part, tests};
-use crate::{Goal, Measure};
+use crate::{Goal, Measure, disks, kills, saves};
 
 pub(super) const GOALS: &[Goal] = &[
     Goal {
         id: "D1",
         promise: "A run that is killed at any write, sync, rename or other change of the disk loses no printed result, stays readable, and resumes: 1,000 kills, also with two processes.",
-        measure: Measure::Nothing("no measurement yet"),
+        measure: Measure::Here(kills::measure_kills),
     },
     Goal {
         id: "D2",
@@ -55,7 +55,7 @@ pub(super) const GOALS: &[Goal] = &[
     Goal {
         id: "D5",
         promise: "If a write, sync, rename or other change of the disk fails (full, failing, read-only, size limit, no permission), dicta doesn't panic, prints no later result, keeps earlier content, and exits with 74 or 2 and a message.",
-        measure: Measure::Nothing("no measurement yet"),
+        measure: Measure::Here(disks::measure_disks),
     },
     Goal {
         id: "D6",
@@ -88,7 +88,7 @@ pub(super) const GOALS: &[Goal] = &[
     Goal {
         id: "D8",
         promise: "A kill at any call leaves the old or the new content of labels, trust, demo, secret and output files, never an empty or half file. Modes and links stay.",
-        measure: Measure::Nothing("no measurement yet"),
+        measure: Measure::Here(saves::measure_saves),
     },
     Goal {
         id: "D9",
