@@ -48,8 +48,12 @@ impl RunStore {
                 id,
                 key: self.key.clone(),
             })
-            // Other programs may keep folders of their own here.
-            .filter(|run| run.dir.join(EVENTS_FILE).is_file())
+            // Other programs may keep folders of their own here. A log is empty if its process ended before it
+            // recorded anything; `@` must not name such a folder.
+            .filter(|run| {
+                std::fs::metadata(run.dir.join(EVENTS_FILE))
+                    .is_ok_and(|log| log.is_file() && log.len() > 0)
+            })
             .collect();
         runs.sort_by(|a, b| newest_first_key(&a.id).cmp(&newest_first_key(&b.id)));
         // Folder names have a resolution of seconds. Only runs with the same second need a look at their logs.
@@ -274,7 +278,7 @@ mod tests {
             for name in names {
                 let dir = test_store.0.path().join("runs").join(name);
                 std::fs::create_dir_all(&dir).expect("made");
-                std::fs::write(dir.join(EVENTS_FILE), "").expect("written");
+                std::fs::write(dir.join(EVENTS_FILE), "\n").expect("written");
             }
             test_store
         }
@@ -382,9 +386,13 @@ mod tests {
     }
 
     #[test]
-    fn folders_without_log_are_skipped_and_undated_runs_come_last() {
+    fn folders_without_recorded_events_are_skipped_and_undated_runs_come_last() {
         let test_store = TestStore::with(&["my-run", OLD, NEW]);
         std::fs::create_dir(test_store.store().dir.join("20270101T000000Z-none")).expect("made");
+        // A process that was killed before its first write leaves an empty log.
+        let killed = test_store.store().dir.join("20270101T000000Z-cut0");
+        std::fs::create_dir(&killed).expect("made");
+        std::fs::write(killed.join(EVENTS_FILE), "").expect("written");
         let ids: Vec<String> = test_store
             .store()
             .runs()

@@ -1,62 +1,173 @@
-//! The table of the goals. Doesn't measure: each measurement is in the module of its subject.
+//! The table of the goals, and the measurements that run tests or benchmarks. Each other measurement is in the module
+//! of its subject.
 
+mod api;
+mod endurance;
+mod fetch;
+mod hostile;
+mod judging;
+mod recording;
+mod secrets;
+mod terminal;
+
+use std::collections::BTreeSet;
+use std::panic::AssertUnwindSafe;
+use std::path::Path;
 use std::process::Command;
+use std::sync::OnceLock;
 
-use crate::{Campaign, Goal, Measure, Measured, Scale};
+use crate::{Campaign, Goal, Measure, Measured, Scale, Suite};
 
 /// Every goal, in the order of the page.
-pub(crate) fn all() -> &'static [Goal] {
-    GOALS
+pub(crate) fn all() -> impl Iterator<Item = &'static Goal> {
+    [
+        fetch::GOALS,
+        terminal::GOALS,
+        recording::GOALS,
+        api::GOALS,
+        judging::GOALS,
+        secrets::GOALS,
+        hostile::GOALS,
+        endurance::GOALS,
+    ]
+    .into_iter()
+    .flatten()
 }
 
-const GOALS: &[Goal] = &[Goal {
-    id: "M1",
-    promise: "memory stays flat over 10,000 saves, sizes and runs in 20 minutes",
-    measure: Measure::Here(crate::soak::memory_stays_flat),
-}];
+/// Tests that measure a whole promise.
+const fn tests(suites: &'static [Suite]) -> Measure {
+    Measure::Tests {
+        suites,
+        whole: true,
+        covers: "",
+    }
+}
+
+/// Tests that measure a part of a promise; `covers` states the part.
+const fn in_part(covers: &'static str, suites: &'static [Suite]) -> Measure {
+    Measure::Tests {
+        suites,
+        whole: false,
+        covers,
+    }
+}
 
 /// Measures `goal` at the scale of `campaign`.
 pub(crate) fn measure(campaign: &Campaign, goal: &Goal) -> Measured {
     match goal.measure {
-        Measure::Here(function) => function(campaign),
+        Measure::Here(function) => measure_here(campaign, function),
         Measure::Nothing(reason) => Measured::Skipped(reason.to_owned()),
-        Measure::Tests { .. } | Measure::Bench { .. } if campaign.scale == Scale::Short => {
-            Measured::Skipped("only the whole campaign runs it here".to_owned())
+        Measure::Tests { suites, .. } if campaign.scale == Scale::Short => {
+            find_missing_test(campaign, suites).map_or_else(
+                || Measured::Skipped("only the whole campaign runs its tests again".to_owned()),
+                |name| Measured::Missed(format!("there is no test `{name}`")),
+            )
         }
-        Measure::Tests { target, names } => run_tests(campaign, target, names),
+        Measure::Bench { .. } if campaign.scale == Scale::Short => {
+            Measured::Skipped("only the whole campaign runs its benchmark".to_owned())
+        }
+        Measure::Tests {
+            suites,
+            whole,
+            covers,
+        } => run_tests(campaign, suites, whole, covers),
         Measure::Bench { bench, filter } => run_bench(campaign, bench, filter),
     }
 }
 
-/// Runs the tests whose names start with one of `names`; the figure is the count of passed tests.
-fn run_tests(campaign: &Campaign, target: &str, names: &[&str]) -> Measured {
-    let mut command = Command::new(env!("CARGO"));
-    command
-        .current_dir(&campaign.repository)
-        .args(["test", "--locked", "--features", "full"]);
-    match target {
-        "lib" => command.arg("--lib"),
-        other => command.args(["--test", other]),
-    };
-    let output = match command.arg("--").args(names).output() {
-        Ok(output) => output,
-        Err(error) => return Measured::Skipped(format!("cargo doesn't start: {error}")),
-    };
-    let text = String::from_utf8_lossy(&output.stdout);
-    let Some(summary) = text.lines().find(|line| line.starts_with("test result:")) else {
-        return Measured::Missed(format!("`{target}` doesn't build or run"));
-    };
-    let passed = summary
+/// A failed assertion of a measurement is a missed goal.
+fn measure_here(campaign: &Campaign, function: fn(&Campaign) -> Measured) -> Measured {
+    std::panic::catch_unwind(AssertUnwindSafe(|| function(campaign))).unwrap_or_else(|panic| {
+        let message = panic
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| panic.downcast_ref::<&str>().copied());
+        let message = message.unwrap_or("it ended with a panic");
+        Measured::Missed(message.lines().next().unwrap_or_default().to_owned())
+    })
+}
+
+/// Returns a test that the sources don't contain: a renamed test would otherwise leave its goal unmeasured.
+fn find_missing_test(campaign: &Campaign, suites: &'static [Suite]) -> Option<&'static str> {
+    static FUNCTIONS: OnceLock<BTreeSet<String>> = OnceLock::new();
+    let functions = FUNCTIONS.get_or_init(|| {
+        let mut found = BTreeSet::new();
+        for folder in ["src", "tests"] {
+            collect_functions(&campaign.repository.join(folder), &mut found);
+        }
+        found
+    });
+    let mut names = suites.iter().flat_map(|(_, names)| *names);
+    names.find(|name| !functions.contains(**name)).copied()
+}
+
+fn collect_functions(folder: &Path, found: &mut BTreeSet<String>) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            collect_functions(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = std::fs::read_to_string(&path).unwrap_or_default();
+            found.extend(text.split("fn ").skip(1).map(|rest| {
+                let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_');
+                rest[..end.unwrap_or(rest.len())].to_owned()
+            }));
+        }
+    }
+}
+
+/// Runs the tests of some suites; the figure is the count of passed tests.
+fn run_tests(campaign: &Campaign, suites: &'static [Suite], whole: bool, covers: &str) -> Measured {
+    let mut passed = 0;
+    for (target, names) in suites {
+        let mut command = Command::new(env!("CARGO"));
+        command
+            .current_dir(&campaign.repository)
+            .args(["test", "--locked", "--features", "full"]);
+        match *target {
+            "lib" => command.arg("--lib"),
+            other => command.args(["--test", other]),
+        };
+        let output = match command.arg("--").args(*names).output() {
+            Ok(output) => output,
+            Err(error) => return Measured::Skipped(format!("cargo doesn't start: {error}")),
+        };
+        let text = String::from_utf8_lossy(&output.stdout);
+        let succeeded = |name: &str| {
+            // Output of a test can be between its name and its result, so the result can be lines below.
+            text.lines()
+                .filter_map(|line| line.strip_prefix("test "))
+                .any(|line| {
+                    line.split(" ... ")
+                        .next()
+                        .is_some_and(|path| path.ends_with(name))
+                })
+        };
+        if let Some(name) = names.iter().find(|name| !succeeded(name)) {
+            return Measured::Missed(format!("the test `{name}` doesn't run"));
+        }
+        let Some(summary) = text.lines().find(|line| line.starts_with("test result:")) else {
+            return Measured::Missed(format!("the tests `{target}` don't build or run"));
+        };
+        if !output.status.success() {
+            return Measured::Missed(summary.to_owned());
+        }
+        passed += count_passed(summary);
+    }
+    match whole {
+        true => Measured::Reached(format!("{passed} tests pass")),
+        false => Measured::Partly(format!("{passed} tests pass; they cover {covers}")),
+    }
+}
+
+/// The number before `passed` in the last line of a test program.
+fn count_passed(summary: &str) -> usize {
+    summary
         .split_whitespace()
         .zip(summary.split_whitespace().skip(1))
         .find(|(_, word)| word.starts_with("passed"))
-        .and_then(|(count, _)| count.parse::<usize>().ok())
-        .unwrap_or(0);
-    if output.status.success() && passed >= names.len() {
-        Measured::Reached(format!("{passed} tests pass"))
-    } else {
-        Measured::Missed(summary.to_owned())
-    }
+        .and_then(|(count, _)| count.parse().ok())
+        .unwrap_or(0)
 }
 
 /// Runs a benchmark; its last line is the figure, its exit code says whether the promise held.

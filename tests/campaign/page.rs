@@ -18,6 +18,7 @@ pub(crate) fn write(campaign: &Campaign, results: &[(&Goal, Measured)]) {
     for (goal, measured) in results {
         let row = match measured {
             Measured::Reached(figure) => ("yes", figure),
+            Measured::Partly(figure) => ("in part", figure),
             Measured::Missed(figure) => ("**no**", figure),
             // A machine that can't measure a goal doesn't delete a figure that another one measured.
             Measured::Skipped(_) if figures.contains_key(goal.id) => continue,
@@ -53,7 +54,6 @@ pub(crate) fn check(campaign: &Campaign) -> Result<(), String> {
         .map(|line| line.split(" | ").take(2).collect::<Vec<_>>().join(" | "))
         .collect();
     let expected: Vec<String> = goals::all()
-        .iter()
         .map(|goal| format!("| {} | {}", goal.id, goal.promise))
         .collect();
     if listed == expected {

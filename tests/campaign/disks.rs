@@ -1,0 +1,334 @@
+//! Disks that are full, broken or read-only, and files at their size limit, at every call (D5).
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::Output;
+
+use crate::model_server::ModelServer;
+use crate::sandbox::{
+    Injection, Sandbox, find_strace_problem, grouped, has_panicked, outcomes, result_lines, text,
+};
+use crate::saves::{SAVES, SaveBench};
+use crate::{Campaign, Measured, Scale};
+
+const RUN: &[&str] = &["run", "-q", "-j", "1", "--format", "jsonl"];
+/// The errors of a full, broken, read-only or foreign disk, and of a file at its size limit.
+const ERRORS: &[&str] = &["ENOSPC", "EIO", "EROFS", "EACCES", "EFBIG"];
+/// The calls that fail.
+const CALLS: &[&str] = &[
+    "write",
+    "fsync",
+    "fdatasync",
+    "syncfs",
+    "mkdir",
+    "rename",
+    "renameat2",
+    "linkat",
+    "unlink",
+    "unlinkat",
+    "fchmod",
+    "flock",
+    "openat",
+];
+
+/// Lets each call fail, and checks that nothing is lost, claimed or left half.
+pub(crate) fn measure_disks(campaign: &Campaign) -> Measured {
+    if let Some(problem) = find_strace_problem() {
+        return Measured::Skipped(problem);
+    }
+    let server = ModelServer::start();
+    let mut disks = Disks::new(campaign, &server);
+    disks.fail_at_every_call();
+    let calls = disks.faults;
+    disks.limit_file_sizes();
+    let limits = disks.faults - calls;
+    disks.fill_a_small_disk();
+    let small = disks.faults - calls - limits;
+    disks.open_read_only();
+    disks.fail_saves();
+    let saves = disks.faults - calls - limits - small;
+    let figure = format!(
+        "{} faults ({calls} at calls of a run, {limits} size limits, {small} full disks, {saves} at saves and on a read-only disk), {} ended with 74 or 2: {} failures{}",
+        grouped(disks.faults),
+        grouped(disks.refused),
+        disks.failures.len(),
+        disks.notes
+    );
+    match disks.failures.first() {
+        None if campaign.scale == Scale::Full => Measured::Partly(format!(
+            "{figure}; dicta ends the run, so it starts no new part of the recording after the disk has space again"
+        )),
+        None => Measured::Reached(figure),
+        Some(first) => Measured::Missed(format!("{figure}; the first: {first}")),
+    }
+}
+
+struct Disks<'c> {
+    campaign: &'c Campaign,
+    sandbox: Sandbox,
+    expected: BTreeMap<String, String>,
+    /// The letters of a run that was recorded before, and its results.
+    earlier: (String, Vec<String>),
+    faults: usize,
+    refused: usize,
+    failures: Vec<String>,
+    notes: String,
+}
+
+impl<'c> Disks<'c> {
+    fn new(campaign: &'c Campaign, server: &ModelServer) -> Self {
+        let sandbox = Sandbox::new(campaign);
+        sandbox.workspace(campaign.count(3, 6), &server.config());
+        let output = sandbox.dicta(RUN);
+        sandbox.remove("earlier");
+        sandbox.copy_folder("runs", "earlier");
+        let id = fs::read_dir(sandbox.path().join("earlier"))
+            .expect("a run")
+            .flatten()
+            .next()
+            .expect("a run")
+            .file_name();
+        Self {
+            campaign,
+            expected: outcomes(&output.stdout),
+            earlier: (
+                id.to_string_lossy().into_owned(),
+                result_lines(&output.stdout),
+            ),
+            sandbox,
+            faults: 0,
+            refused: 0,
+            failures: Vec::new(),
+            notes: String::new(),
+        }
+    }
+
+    fn reset(&self) {
+        self.sandbox.remove("runs");
+        self.sandbox.copy_folder("earlier", "runs");
+    }
+
+    /// Injects each error at each call of a run that names a file.
+    fn fail_at_every_call(&mut self) {
+        let (calls, most) = match self.campaign.scale {
+            Scale::Full => (CALLS, 200),
+            Scale::Short => (&["write", "fdatasync"][..], 2),
+        };
+        for call in calls {
+            for at in 1..=most {
+                let error = ERRORS[at % ERRORS.len()];
+                self.reset();
+                let log = self.sandbox.path().join("strace.log");
+                let mut words = Injection {
+                    call,
+                    at: at.to_string(),
+                    effect: format!("error={error}"),
+                    paths: Vec::new(),
+                }
+                .words();
+                let target = words.iter().position(|word| word == "/dev/null");
+                words[target.expect("the log")] = log.display().to_string();
+                words.insert(1, "-y".to_owned());
+                let prefix: Vec<&str> = words.iter().map(String::as_str).collect();
+                let output = self
+                    .sandbox
+                    .command_through(&prefix, RUN)
+                    .output()
+                    .expect("strace runs");
+                let log = text(&fs::read(&log).unwrap_or_default());
+                let Some(line) = log.lines().find(|line| line.contains("(INJECTED)")) else {
+                    break;
+                };
+                // Other calls are not about the disk: a wake-up of a thread, a library.
+                if line.contains(&format!("{}/", self.sandbox.path().display())) {
+                    self.judge(&output, &format!("{error} at {call} {at}: {line}"), line);
+                }
+            }
+        }
+    }
+
+    /// Runs with a limit on the size of files: the log reaches it at any byte.
+    fn limit_file_sizes(&mut self) {
+        let Ok(size) = fs::metadata(
+            self.sandbox
+                .path()
+                .join("earlier")
+                .join(&self.earlier.0)
+                .join("events.jsonl"),
+        ) else {
+            self.failures.push("no earlier log".to_owned());
+            return;
+        };
+        let size = usize::try_from(size.len()).expect("a small log");
+        let steps = self.campaign.count(1, 60);
+        for step in 1..=steps {
+            self.reset();
+            let limit = (size * step / (steps + 1)).to_string();
+            let prefix = ["prlimit", &format!("--fsize={limit}"), "--"];
+            let output = self
+                .sandbox
+                .command_through(&prefix, RUN)
+                .output()
+                .expect("prlimit runs");
+            self.judge(&output, &format!("a size limit of {limit} bytes"), "write");
+        }
+    }
+
+    /// Runs with the runs folder on a small disk in memory. Each attempt has some KiB more.
+    fn fill_a_small_disk(&mut self) {
+        let sizes: Vec<usize> = match self.campaign.scale {
+            Scale::Short => Vec::new(),
+            Scale::Full => (16..=160).step_by(8).collect(),
+        };
+        for size in sizes {
+            self.reset();
+            // The results are read within the namespace, because the disk ends with it.
+            let script = format!(
+                "mkdir -p small && mount -t tmpfs -o size={size}k none small && cp -r earlier small/runs 2>/dev/null; \
+                 sed -i 's/^runs: runs/runs: small\\/runs/' dicta.yaml; \"$@\" {}; code=$?; \
+                 rm -rf kept; cp -r small/runs kept; exit $code",
+                RUN.join(" ")
+            );
+            let prefix = ["unshare", "-Urm", "sh", "-c", &script, "sh"];
+            let output = self.sandbox.command_through(&prefix, &[]).output();
+            let config = text(&self.sandbox.read("dicta.yaml").unwrap_or_default());
+            self.sandbox.write(
+                "dicta.yaml",
+                &config.replace("runs: small/runs", "runs: runs"),
+            );
+            let output = output.expect("unshare runs");
+            if text(&output.stderr).contains("unshare:") || text(&output.stderr).contains("mount:")
+            {
+                self.notes =
+                    "; no small disks, because this system has no user namespaces".to_owned();
+                return;
+            }
+            self.sandbox.remove("runs");
+            self.sandbox.copy_folder("kept", "runs");
+            self.judge(&output, &format!("a disk of {size} KiB"), "write");
+        }
+    }
+
+    /// Runs and saves on a read-only disk.
+    fn open_read_only(&mut self) {
+        self.reset();
+        let commands: &[&[&str]] = &[
+            RUN,
+            &["import", "t.jsonl", "-o", "out.jsonl"],
+            &["init", "new"],
+        ];
+        for args in &commands[..self.campaign.count(1, commands.len())] {
+            let script = "mount --bind . . && cd . && mount -o remount,ro,bind \"$PWD\" && cd \"$PWD\" && exec \"$@\"";
+            let prefix = ["unshare", "-Urm", "sh", "-c", script, "sh"];
+            let output = self.sandbox.command_through(&prefix, args).output();
+            let output = output.expect("unshare runs");
+            let stderr = text(&output.stderr);
+            if stderr.contains("unshare:") || stderr.contains("mount:") {
+                self.notes =
+                    "; no read-only disk, because this system has no user namespaces".to_owned();
+                return;
+            }
+            self.faults += 1;
+            let refused = matches!(output.status.code(), Some(74 | 2)) && !stderr.trim().is_empty();
+            self.refused += usize::from(refused);
+            if !refused || has_panicked(&output) || !output.stdout.is_empty() {
+                self.failures.push(format!(
+                    "`dicta {}` on a read-only disk: exit {:?}: {stderr}",
+                    args.join(" "),
+                    output.status.code()
+                ));
+            }
+        }
+    }
+
+    /// Injects errors into the commands that save files.
+    fn fail_saves(&mut self) {
+        let saves = &SAVES[..self.campaign.count(1, SAVES.len())];
+        let calls: &[&'static str] = match self.campaign.scale {
+            Scale::Short => &["fsync"],
+            Scale::Full => &[
+                "fsync", "rename", "linkat", "mkdir", "fchmod", "flock", "unlink",
+            ],
+        };
+        for save in saves {
+            let bench = SaveBench::new(self.campaign, save);
+            for call in calls {
+                for at in 1..=self.campaign.count(1, 12) {
+                    let injection = Injection {
+                        call,
+                        at: at.to_string(),
+                        effect: format!("error={}", ERRORS[at % ERRORS.len()]),
+                        paths: Vec::new(),
+                    };
+                    let (output, checked) = bench.try_once(save, &injection);
+                    self.faults += 1;
+                    self.refused += usize::from(matches!(output.status.code(), Some(74 | 2)));
+                    if let Err(problem) = checked.and_then(|()| bench.check_again(save)) {
+                        self.failures.push(format!(
+                            "{} with an error at {call} {at}: {problem}",
+                            save.name
+                        ));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Checks a run whose disk failed. `line` names the failed call and its file.
+    fn judge(&mut self, output: &Output, place: &str, line: &str) {
+        self.faults += 1;
+        if let Err(problem) = self.check(output, line) {
+            self.failures.push(format!("{place}: {problem}"));
+        }
+        self.refused += usize::from(matches!(output.status.code(), Some(74 | 2)));
+    }
+
+    fn check(&self, output: &Output, line: &str) -> Result<(), String> {
+        let stderr = text(&output.stderr);
+        if has_panicked(output) || output.status.code().is_none() {
+            return Err(format!("{:?}: {stderr}", output.status));
+        }
+        match output.status.code() {
+            Some(74 | 2) if stderr.trim().is_empty() => {
+                return Err("no message".to_owned());
+            }
+            Some(74 | 2) => {}
+            _ if outcomes(&output.stdout) == self.expected => {
+                // A failed sync may be ignored only for a folder on a system that cannot sync folders.
+                if line.contains("sync(") && line.contains("/runs/") && !line.contains("EROFS") {
+                    return Err("a failed sync is ignored".to_owned());
+                }
+            }
+            code => return Err(format!("exit {code:?} without all results: {stderr}")),
+        }
+        let (id, results) = &self.earlier;
+        let earlier = self.sandbox.dicta(&["show", id, "--format", "jsonl"]);
+        if result_lines(&earlier.stdout) != *results {
+            return Err(format!(
+                "the earlier run is not intact: {}",
+                text(&earlier.stderr)
+            ));
+        }
+        // Everything printed is in one of the recordings.
+        let printed = result_lines(&output.stdout);
+        if printed.is_empty() {
+            return Ok(());
+        }
+        let mut recorded = Vec::new();
+        for entry in fs::read_dir(self.sandbox.path().join("runs"))
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if name != *id {
+                let shown = self.sandbox.dicta(&["show", &name, "--format", "jsonl"]);
+                recorded.extend(result_lines(&shown.stdout));
+            }
+        }
+        match printed.iter().find(|line| !recorded.contains(line)) {
+            Some(lost) => Err(format!("printed and not recorded: {lost}")),
+            None => Ok(()),
+        }
+    }
+}

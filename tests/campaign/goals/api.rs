@@ -1,0 +1,167 @@
+//! The goals of the requests to language models.
+
+use super::{in_part, tests};
+use crate::Goal;
+
+pub(super) const GOALS: &[Goal] = &[
+    Goal {
+        id: "A1",
+        promise: "No fault of a reply becomes a verdict or a score: 60 faults on four dialects (status, cut, missing end, wrong finish reason, broken chunk, wrong or missing fields). The cell has an error outcome with the reason.",
+        measure: in_part(
+            "the faults of replies and verdicts; recording, replay and export of each are not compared",
+            &[
+                (
+                    "it",
+                    &[
+                        "broken_connection_or_text_never_becomes_a_verdict",
+                        "broken_verdict_call_never_becomes_a_verdict",
+                        "broken_decision_never_becomes_a_verdict",
+                        "missing_or_repeated_criterion_never_becomes_a_verdict",
+                        "each_broken_reply_has_its_own_error",
+                        "broken_anthropic_reply_never_becomes_a_score",
+                    ],
+                ),
+                (
+                    "lib",
+                    &[
+                        "no_fault_becomes_a_verdict",
+                        "no_fault_becomes_a_verdict_in_parts",
+                    ],
+                ),
+            ],
+        ),
+    },
+    Goal {
+        id: "A2",
+        promise: "A reply is complete only with its provider's end marker and finish reason. A reply that is cut at any byte is an error or the same reply.",
+        measure: tests(&[
+            (
+                "it",
+                &[
+                    "anthropic_stream_cut_at_any_byte_is_an_error_or_the_same_reply",
+                    "responses_stream_cut_at_any_byte_is_an_error_or_the_same_reply",
+                ],
+            ),
+            (
+                "lib",
+                &[
+                    "a_stream_cut_anywhere_is_cut_or_complete",
+                    "a_cut_stream_is_never_a_reply",
+                ],
+            ),
+        ]),
+    },
+    Goal {
+        id: "A3",
+        promise: "A turn has at most 4 attempts within 120 s. dicta obeys each form of `Retry-After` up to 120 s and reports longer ones. It never retries an exhausted quota.",
+        measure: tests(&[
+            (
+                "lib",
+                &[
+                    "the_table",
+                    "server_advice_wins_and_configured_attempts_count",
+                    "retry_after_the_deadline_is_not_planned",
+                    "a_delay_is_read_in_every_form_and_rubbish_in_none",
+                ],
+            ),
+            (
+                "it",
+                &[
+                    "status_429_is_retried_after_its_stated_delay",
+                    "model_call_has_at_most_four_attempts",
+                    "permanent_error_is_not_retried",
+                    "absurd_delay_is_stated_without_its_number",
+                ],
+            ),
+        ]),
+    },
+    Goal {
+        id: "A4",
+        promise: "After 100 parallel requests are refused with 429, at most 20 of them return within any 100 ms.",
+        measure: tests(&[(
+            "lib",
+            &["hundred_refused_requests_return_at_different_times"],
+        )]),
+    },
+    Goal {
+        id: "A5",
+        promise: "A connection has 5 s, the first byte 120 s, and a silent stream 60 s. A stream that never ends is stopped after 15 minutes.",
+        measure: in_part(
+            "silence and the limit of 15 minutes, on a fake clock",
+            &[(
+                "it",
+                &[
+                    "silent_server_times_out_on_the_judges_clock",
+                    "slow_endless_reply_ends_after_fifteen_minutes",
+                    "stalled_error_body_is_not_awaited",
+                ],
+            )],
+        ),
+    },
+    Goal {
+        id: "A6",
+        promise: "A line of a stream has at most 1 MiB, an event 8 MiB and 10,000 lines, a reply 64 MiB. Memory grows by at most twice the limit.",
+        measure: in_part(
+            "the limits; memory for an endless reply",
+            &[
+                ("lib", &["nothing_grows_without_bound"]),
+                (
+                    "it",
+                    &[
+                        "endless_reply_ends_at_its_limit_in_little_memory",
+                        "endless_reply_ends_at_the_limit_without_a_retry",
+                    ],
+                ),
+            ],
+        ),
+    },
+    Goal {
+        id: "A7",
+        promise: "Server-sent events are read as in the tests of two other readers, for every split of the bytes.",
+        measure: tests(&[(
+            "lib",
+            &[
+                "events_are_read_as_the_specification_says",
+                "every_split_gives_the_same_frames",
+                "every_split_of_a_conformance_case_gives_the_same_frames",
+            ],
+        )]),
+    },
+    Goal {
+        id: "A8",
+        promise: "A change of the system's time by a day during a run changes no time limit. Recorded times never decrease.",
+        measure: in_part(
+            "recorded times; the clock of time limits is monotonic by construction",
+            &[(
+                "lib",
+                &[
+                    "event_times_start_at_zero_and_never_decrease",
+                    "a_fake_clock_wakes_sleepers_in_order_and_only_when_due",
+                ],
+            )],
+        ),
+    },
+    Goal {
+        id: "A9",
+        promise: "A recording contains each attempt with its status, request id, wait, size and tokens, as far as they are known.",
+        measure: tests(&[(
+            "it",
+            &[
+                "each_attempt_records_its_http_exchange",
+                "cut_reply_reports_its_cost",
+                "cut_attempt_is_void_and_the_next_attempt_counts",
+            ],
+        )]),
+    },
+    Goal {
+        id: "A10",
+        promise: "A request to a model never takes its key to another host, and never falls back to plain HTTP.",
+        measure: tests(&[(
+            "it",
+            &[
+                "redirect_is_not_followed_with_a_key",
+                "untrusted_certificate_never_falls_back_to_plain_http",
+            ],
+        )]),
+    },
+];

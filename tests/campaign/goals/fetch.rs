@@ -1,0 +1,203 @@
+//! The goals of the address guard and of `fetch_url`.
+
+use super::{in_part, tests};
+use crate::Goal;
+
+pub(super) const GOALS: &[Goal] = &[
+    Goal {
+        id: "S1",
+        promise: "The address guard refuses every address that the IANA registries do not list as globally reachable: 168 of 168 edges, and 574 of 574 embedded in IPv6. It allows 36 of 36 public neighbours, and agrees with an independent table on all 16.7 million IPv4 /24 networks.",
+        measure: tests(&[(
+            "lib",
+            &[
+                "every_edge_of_every_registry_row_is_refused",
+                "a_closed_ipv4_address_is_refused_in_every_embedding",
+                "public_neighbours_of_closed_ranges_are_open",
+                "all_ipv4_networks_agree_with_an_independent_table",
+            ],
+        )]),
+    },
+    Goal {
+        id: "S2",
+        promise: "No private address receives a connection: at least 300 spellings of a URL, by seven ways (direct, redirects 301, 302, 303, 307 and 308, and DNS answers).",
+        measure: tests(&[(
+            "it",
+            &[
+                "no_spelling_of_a_private_address_is_connected",
+                "private_address_is_refused_under_any_public_name",
+                "private_addresses_are_unreachable_in_a_real_network",
+                "no_redirect_reaches_a_private_address_in_any_spelling",
+                "redirect_of_every_code_to_a_private_address_is_refused",
+            ],
+        )]),
+    },
+    Goal {
+        id: "S3",
+        promise: "A name that changes its address between lookups never leads to a private address in 1,000 trials. dicta looks a name up once per hop, and refuses a name with one private address among public ones.",
+        measure: in_part(
+            "50 trials instead of 1,000",
+            &[(
+                "it",
+                &[
+                    "name_is_resolved_once_per_hop_and_the_checked_address_is_used",
+                    "one_private_address_among_public_ones_refuses_the_name",
+                    "changing_dns_answers_are_resolved_once_and_the_checked_address_is_used",
+                ],
+            )],
+        ),
+    },
+    Goal {
+        id: "S4",
+        promise: "A fetch follows at most 5 redirects, checks each of them, and never follows one from https to http. It sends no credentials and no cookies.",
+        measure: tests(&[(
+            "it",
+            &[
+                "fetch_follows_five_redirects_and_refuses_the_sixth",
+                "redirect_from_https_to_http_is_refused",
+                "redirect_of_every_code_to_a_private_address_is_refused",
+                "request_contains_nothing_of_the_user_or_of_an_earlier_hop",
+            ],
+        )]),
+    },
+    Goal {
+        id: "S5",
+        promise: "A fetch reads at most 2 MiB, unpacks at most 8 MiB at a ratio of at most 100 and one layer of compression. A bomb of 300 MiB costs at most 32 MiB of memory.",
+        measure: in_part(
+            "the limits, with a gzip bomb of 64 MiB; memory is not measured",
+            &[
+                (
+                    "it",
+                    &[
+                        "endless_body_is_truncated_at_the_limit",
+                        "gzip_is_read_and_a_gzip_bomb_is_refused",
+                    ],
+                ),
+                (
+                    "lib",
+                    &[
+                        "decompression_bomb_is_refused_early",
+                        "only_one_gzip_layer_is_accepted",
+                    ],
+                ),
+            ],
+        ),
+    },
+    Goal {
+        id: "S6",
+        promise: "A fetch ends within 10 s, however slowly the server sends; name lookup and connection have 5 s. A cancelled fetch ends within 250 ms.",
+        measure: tests(&[(
+            "it",
+            &[
+                "slow_body_ends_at_the_deadline",
+                "endless_headers_end_at_the_deadline",
+                "stalled_handshake_ends_at_the_deadline",
+                "stalled_name_lookup_ends_after_five_seconds",
+                "cancelled_fetch_ends_at_once",
+            ],
+        )]),
+    },
+    Goal {
+        id: "S7",
+        promise: "A fetch accepts at most 100 headers, 64 KiB of headers, and a URL of at most 2,048 bytes.",
+        measure: tests(&[
+            ("it", &["endless_and_large_headers_are_refused"]),
+            ("lib", &["refusal_names_the_first_matching_rule"]),
+        ]),
+    },
+    Goal {
+        id: "S8",
+        promise: "No proxy that the environment names receives a connection.",
+        measure: tests(&[(
+            "it",
+            &["allowed_private_host_is_fetched_with_a_warning_and_no_proxy"],
+        )]),
+    },
+    Goal {
+        id: "S9",
+        promise: "A fetch shares no connection with another fetch, host or run. It uses HTTP/1.1 and ignores offers of other protocols.",
+        measure: in_part(
+            "connections of one fetch and its redirects; runs at the same time are not measured",
+            &[(
+                "it",
+                &[
+                    "fetch_follows_five_redirects_and_refuses_the_sixth",
+                    "request_contains_nothing_of_the_user_or_of_an_earlier_hop",
+                ],
+            )],
+        ),
+    },
+    Goal {
+        id: "S10",
+        promise: "Only https on port 443 is open unless the user allows more. User names, control characters and backslashes in a URL are refused with the reason. The checked host is the connected host for all 869 cases of the URL standard's tests.",
+        measure: in_part(
+            "random URLs and the guard's own spellings; the URL standard's tests are not run",
+            &[
+                (
+                    "lib",
+                    &[
+                        "whatever_is_asked_for_only_https_on_443_passes",
+                        "refusal_names_the_first_matching_rule",
+                        "allowed_host_opens_only_its_port",
+                    ],
+                ),
+                (
+                    "it",
+                    &["host_spelling_does_not_change_the_connected_address"],
+                ),
+            ],
+        ),
+    },
+    Goal {
+        id: "S11",
+        promise: "The judge reads text, JSON and XML. Of other content it gets only the type and the size.",
+        measure: tests(&[
+            ("it", &["binary_content_is_described_by_type_and_size"]),
+            ("lib", &["only_text_json_and_xml_are_extracted"]),
+        ]),
+    },
+    Goal {
+        id: "S12",
+        promise: "A recording contains each refused hop with its URL, address and reason, and a replay shows the same.",
+        measure: in_part(
+            "the hops of a call; their place in a replay is covered only by the general law of replays",
+            &[
+                (
+                    "it",
+                    &["redirect_of_every_code_to_a_private_address_is_refused"],
+                ),
+                ("lib", &["what_is_read_folds_as_what_was_shown_live"]),
+            ],
+        ),
+    },
+    Goal {
+        id: "S13",
+        promise: "By default, `fetch_url` opens only addresses that the transcript, the rubric or a fetched page contains. It sends nothing for 100 composed URLs, and makes at most 20 requests per verdict.",
+        measure: in_part(
+            "the rule on single URLs; the limit of 20 is not measured",
+            &[
+                (
+                    "lib",
+                    &[
+                        "by_default_only_addresses_that_the_judge_has_read_may_be_opened",
+                        "looser_seen_rule_is_a_setting_with_a_badge_and_another_call_rule",
+                    ],
+                ),
+                ("it", &["unseen_host_is_rejected_before_the_name_lookup"]),
+            ],
+        ),
+    },
+    Goal {
+        id: "S14",
+        promise: "One module opens sockets, and no dependency is built with a way out of its own. References of JSON Schemas open nothing.",
+        measure: tests(&[
+            (
+                "tidy",
+                &[
+                    "only_net_opens_a_socket",
+                    "no_crate_is_built_with_a_way_out_of_its_own",
+                ],
+            ),
+            ("lib", &["references_that_leave_the_schema_are_refused"]),
+        ]),
+    },
+];

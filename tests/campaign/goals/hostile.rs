@@ -1,0 +1,142 @@
+//! The goals of hostile files and of a hostile terminal.
+
+use super::{in_part, tests};
+use crate::{Goal, Measure};
+
+pub(super) const GOALS: &[Goal] = &[
+    Goal {
+        id: "U1",
+        promise: "No reader panics or takes longer than 1 s on the JSON, YAML, naughty-string, UTF-8 and HTML corpora, or on 10 million random inputs.",
+        measure: in_part(
+            "random bytes for each reader; not the corpora",
+            &[(
+                "lib",
+                &[
+                    "parser_does_not_panic_on_any_bytes",
+                    "parser_does_not_panic_on_any_text",
+                    "any_text_is_read_or_refused_with_a_place",
+                    "any_text_at_all",
+                ],
+            )],
+        ),
+    },
+    Goal {
+        id: "U2",
+        promise: "Nothing changes silently: duplicate keys, large numbers, invalid UTF-8, lone surrogates and byte order marks are kept or reported with their place.",
+        measure: in_part(
+            "numbers, texts and duplicate keys of transcripts and arguments",
+            &[(
+                "lib",
+                &[
+                    "duplicate_key_is_reported",
+                    "numbers_order_and_texts_are_preserved",
+                    "raw_json_keeps_big_numbers_as_written",
+                    "written_transcript_is_read_back_unchanged",
+                    "transcript_survives_write_and_read",
+                    "ambiguous_yaml_is_an_error_at_its_place",
+                ],
+            )],
+        ),
+    },
+    Goal {
+        id: "U3",
+        promise: "YAML has at most 1 MiB, 64 levels and 50,000 nodes after aliases. dicta refuses more within 100 ms. A broken save keeps the last good rubric and shows the line.",
+        measure: tests(&[(
+            "lib",
+            &[
+                "alias_bombs_are_refused_quickly",
+                "largest_allowed_document_is_read",
+                "broken_yaml_is_reported_at_its_place",
+                "broken_save_keeps_last_good_rubric",
+            ],
+        )]),
+    },
+    Goal {
+        id: "U4",
+        promise: "A transcript of 1,000,000 messages shows its first screen within 1 s, and each jump takes at most 100 ms, in 300 MiB. Over a line of 10 MB, 99 % of the frames take at most 16 ms.",
+        measure: Measure::Bench {
+            bench: "screen",
+            filter: "jump",
+        },
+    },
+    Goal {
+        id: "U5",
+        promise: "1,000 random sizes from 1×1 to 500×200 cause no panic, and the last frame is correct. Below 20×5, dicta shows a notice.",
+        measure: Measure::Nothing("no measurement yet"),
+    },
+    Goal {
+        id: "U6",
+        promise: "SIGTERM, SIGHUP, SIGINT and SIGQUIT flush the recording, restore the terminal and end dicta within 1 s with 128 + signal. A closed terminal ends it within 2 s. After SIGTSTP and SIGCONT the screen is back.",
+        measure: Measure::Nothing("no measurement yet"),
+    },
+    Goal {
+        id: "U7",
+        promise: "A panic in any thread restores the terminal, prints a clean message, closes the recording and exits with 101.",
+        measure: in_part(
+            "a panic of the input reader, of a check and of a judge",
+            &[(
+                "lib",
+                &[
+                    "panicking_reader_reports_closed_terminal",
+                    "panicking_check_ends_as_check_error",
+                    "panicking_judge_ends_as_judge_error",
+                ],
+            )],
+        ),
+    },
+    Goal {
+        id: "U8",
+        promise: "Without a terminal, dicta writes no escape sequences. With a closed standard input, a full or closed standard output, it ends with an error and without a panic.",
+        measure: Measure::Nothing("no measurement yet"),
+    },
+    Goal {
+        id: "U9",
+        promise: "dicta notices a watched file that is renamed, truncated, deleted, replaced by a folder or a link, or unreadable, and recovers when it returns. Without watches, it polls and reports that.",
+        measure: in_part(
+            "renames, partial and broken saves, deletion, and polling; not links and folders",
+            &[(
+                "lib",
+                &[
+                    "save_by_rename_is_noticed",
+                    "partial_save_is_noticed_and_is_not_an_error",
+                    "broken_save_is_reported_after_the_debounce_and_recovers",
+                    "unwatchable_files_are_polled_each_second",
+                    "briefly_missing_file_is_not_a_removal",
+                ],
+            )],
+        ),
+    },
+    Goal {
+        id: "U10",
+        promise: "Link loops, pipes, devices, `/proc` files and a folder of 100,000 files among the transcripts are skipped with a reason, and block nothing.",
+        measure: Measure::Nothing("no measurement yet"),
+    },
+    Goal {
+        id: "U11",
+        promise: "References of a JSON Schema stay in the document. Others are an error, and open no socket and no file.",
+        measure: tests(&[(
+            "lib",
+            &[
+                "references_that_leave_the_schema_are_refused",
+                "remote_and_cyclic_schemas_terminate",
+                "schema_is_compiled_unchanged_and_external_references_are_refused",
+            ],
+        )]),
+    },
+    Goal {
+        id: "U12",
+        promise: "A user's pattern compiles to at most 1 MiB within 200 ms. A search over 100 MB can be cancelled within 100 ms.",
+        measure: in_part(
+            "the limits of patterns and the steps of a search, without times",
+            &[(
+                "lib",
+                &[
+                    "patterns_that_backtrack_elsewhere_are_linear_here",
+                    "a_pattern_of_10_mib_is_refused_unread",
+                    "patterns_that_do_not_compile_are_refused",
+                    "large_search_runs_in_steps",
+                ],
+            )],
+        ),
+    },
+];

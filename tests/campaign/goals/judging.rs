@@ -1,0 +1,101 @@
+//! The goals against attacks on a judge.
+
+use super::{in_part, tests};
+use crate::Goal;
+
+pub(super) const GOALS: &[Goal] = &[
+    Goal {
+        id: "J1",
+        promise: "None of 100,000 random and hostile texts ends its block in a prompt or imitates a role. No two installations share a delimiter.",
+        measure: in_part(
+            "10,000 hostile texts, and random ones",
+            &[(
+                "lib",
+                &[
+                    "no_hostile_body_of_ten_thousand_ends_its_block",
+                    "no_text_can_close_its_block",
+                    "no_text_can_close_the_block_of_a_summary",
+                    "no_answer_of_a_reading_tool_can_close_its_block",
+                    "installations_differ_in_the_delimiter_but_not_in_the_digest",
+                ],
+            )],
+        ),
+    },
+    Goal {
+        id: "J2",
+        promise: "Tokens of chat templates and imitated tool calls in a transcript appear only inside strings of the request.",
+        measure: tests(&[(
+            "lib",
+            &[
+                "no_text_can_close_its_block",
+                "text_that_crosses_a_border_changes_the_key",
+                "pieces_concatenate_to_the_object",
+            ],
+        )]),
+    },
+    Goal {
+        id: "J3",
+        promise: "Every citation that occurs nowhere is flagged on the screen, in JSON and in reports.",
+        measure: in_part(
+            "the check of citations and one run of the program",
+            &[(
+                "it",
+                &["judge_is_called_over_http_and_its_citations_are_checked"],
+            )],
+        ),
+    },
+    Goal {
+        id: "J4",
+        promise: "A judge that obeys every order of a transcript opens no address outside the rule, reads no file, and changes no other cell: 75 indirect injections and 50 other cases.",
+        measure: in_part(
+            "one obedient judge with every tool; not the corpora",
+            &[(
+                "lib",
+                &["judge_that_obeys_the_transcript_can_only_use_its_tools"],
+            )],
+        ),
+    },
+    Goal {
+        id: "J5",
+        promise: "`dicta robustness` attacks a judge with constant answers, empty answers, injected praise and repeated questions, and prints how often a verdict flips. It works offline.",
+        measure: tests(&[(
+            "it",
+            &[
+                "selftest_flips_an_obedient_judge_and_not_a_robust_one",
+                "selftest_does_not_count_errors_as_resistance",
+                "selftest_exit_code_reports_an_unmeasurable_judge",
+                "selftest_attacks_a_rubric_on_the_workspaces_transcripts",
+            ],
+        )]),
+    },
+    Goal {
+        id: "J6",
+        promise: "Every planted hidden text (invisible characters, hidden elements of a page) is counted, and none in 200 clean files.",
+        measure: in_part(
+            "planted cases and visible counterexamples; not 200 files",
+            &[(
+                "lib",
+                &[
+                    "text_hidden_by_attributes_and_styles_is_counted",
+                    "visible_text_is_not_counted",
+                    "invisible_characters_count_and_joiners_in_words_do_not",
+                    "invisible_text_is_announced",
+                ],
+            )],
+        ),
+    },
+    Goal {
+        id: "J7",
+        promise: "A recording contains the whole page text that the judge read, with its digest.",
+        measure: tests(&[
+            ("it", &["judge_with_tools_reads_a_page_before_its_verdict"]),
+            (
+                "lib",
+                &[
+                    "a_blob_is_stored_once_and_read_back_by_its_digest",
+                    "changed_blobs_and_symlinks_are_refused",
+                ],
+            ),
+        ]),
+    },
+];

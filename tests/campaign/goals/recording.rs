@@ -1,0 +1,130 @@
+//! The goals of recordings and of the other files that dicta writes.
+
+use super::{in_part, tests};
+use crate::{Goal, Measure, disks, kills, saves};
+
+pub(super) const GOALS: &[Goal] = &[
+    Goal {
+        id: "D1",
+        promise: "A run that is killed at any write, sync, rename or other change of the disk loses no printed result, stays readable, and resumes: 1,000 kills, also with two processes.",
+        measure: Measure::Here(kills::measure_kills),
+    },
+    Goal {
+        id: "D2",
+        promise: "A log of 100 KB that is cut at any byte keeps all its complete records. dicta appends nothing to it, and reports the torn end.",
+        measure: tests(&[
+            (
+                "it",
+                &[
+                    "log_cut_at_any_byte_keeps_its_complete_records",
+                    "cut_log_on_disk_is_an_interrupted_run",
+                ],
+            ),
+            ("lib", &["a_log_cut_at_any_byte_gives_its_whole_records"]),
+        ]),
+    },
+    Goal {
+        id: "D3",
+        promise: "Each of 100,000 changed bytes in a log is found. The damage affects only its own record, and `dicta show` names its line.",
+        measure: in_part(
+            "every bit of a line, and every byte of a small log",
+            &[(
+                "lib",
+                &[
+                    "every_changed_bit_of_a_line_is_found",
+                    "damaged_byte_affects_only_its_event",
+                    "changed_result_of_this_installation_is_kept_and_reported",
+                ],
+            )],
+        ),
+    },
+    Goal {
+        id: "D4",
+        promise: "A loss of power loses no synced event and at most one second of other events, in 10,000 images of the disk.",
+        measure: in_part(
+            "a loss of power at each call of a small run, with the synced bytes only",
+            &[(
+                "lib",
+                &[
+                    "kill_loses_no_sent_event_and_power_loss_no_synced_event",
+                    "power_loss_loses_at_most_one_second",
+                ],
+            )],
+        ),
+    },
+    Goal {
+        id: "D5",
+        promise: "If a write, sync, rename or other change of the disk fails (full, failing, read-only, size limit, no permission), dicta doesn't panic, prints no later result, keeps earlier content, and exits with 74 or 2 and a message.",
+        measure: Measure::Here(disks::measure_disks),
+    },
+    Goal {
+        id: "D6",
+        promise: "A failed sync is final: dicta never repeats it and never reports the file as saved.",
+        measure: tests(&[("lib", &["disk_error_at_any_call_is_final"])]),
+    },
+    Goal {
+        id: "D7",
+        promise: "Two processes record 1,000 events each into one folder, and lose and mix none. A recording names the process that writes it. The lock is free as soon as the process is killed.",
+        measure: in_part(
+            "two runs at once, and the lock of a killed recorder",
+            &[
+                (
+                    "lib",
+                    &[
+                        "two_recorders_do_not_mix_their_events",
+                        "run_is_running_until_its_recorder_finishes",
+                    ],
+                ),
+                (
+                    "it",
+                    &[
+                        "two_runs_of_one_workspace_do_not_interfere",
+                        "killed_recorder_releases_its_lock_and_leaves_a_readable_log",
+                    ],
+                ),
+            ],
+        ),
+    },
+    Goal {
+        id: "D8",
+        promise: "A kill at any call leaves the old or the new content of labels, trust, demo, secret and output files, never an empty or half file. Modes and links stay.",
+        measure: Measure::Here(saves::measure_saves),
+    },
+    Goal {
+        id: "D9",
+        promise: "A record has at most 16 MiB. A larger content is in a file of its own, which is complete before a record names it, at every kill.",
+        measure: in_part(
+            "the limit, and the order of writes at each kill on a simulated disk",
+            &[(
+                "lib",
+                &[
+                    "oversized_fact_becomes_a_note",
+                    "kill_loses_no_sent_event_and_power_loss_no_synced_event",
+                    "a_blob_is_stored_once_and_read_back_by_its_digest",
+                ],
+            )],
+        ),
+    },
+    Goal {
+        id: "D10",
+        promise: "A recorded run, also of each earlier version, gives the same results every time. Unknown events survive; a newer major version is refused with a message, and a newer minor version is read.",
+        measure: in_part(
+            "replays, unknown events and versions; recordings of earlier versions are checked for reading",
+            &[(
+                "lib",
+                &[
+                    "what_is_read_folds_as_what_was_shown_live",
+                    "a_replay_at_any_speed_ends_in_the_same_state",
+                    "unknown_kinds_survive_and_are_counted",
+                    "newer_major_version_is_refused_and_newer_minor_is_read",
+                    "log_of_another_installation_and_of_an_earlier_version_is_marked_and_readable",
+                ],
+            )],
+        ),
+    },
+    Goal {
+        id: "D11",
+        promise: "Recording costs at most 2 % of the time of a run with 1,000 events per second. dicta syncs at most once a second, at the begin and at the end.",
+        measure: Measure::Nothing("no measurement yet"),
+    },
+];

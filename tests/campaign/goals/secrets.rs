@@ -1,0 +1,79 @@
+//! The goals of secrets and of dependencies.
+
+use super::{in_part, tests};
+use crate::{Goal, Measure};
+
+pub(super) const GOALS: &[Goal] = &[
+    Goal {
+        id: "K1",
+        promise: "None of 40 planted secrets appears in a recording, log, output, prompt, screen or child environment, raw or as base64, hex, URL or JSON escapes, also if a reply splits it at any byte.",
+        measure: tests(&[
+            (
+                "it",
+                &[
+                    "forty_planted_secrets_appear_nowhere",
+                    "google_credentials_are_written_nowhere",
+                ],
+            ),
+            (
+                "lib",
+                &[
+                    "every_spelling_of_a_secret_is_redacted",
+                    "hex_and_base64_spellings_are_redacted_at_every_alignment",
+                    "a_secret_split_anywhere_never_passes",
+                ],
+            ),
+        ]),
+    },
+    Goal {
+        id: "K2",
+        promise: "dicta redacts secrets before it writes: no call that writes to a file contains one.",
+        measure: Measure::Nothing("no measurement yet"),
+    },
+    Goal {
+        id: "K3",
+        promise: "Folders of runs and of dicta's own data have mode 0700 and their files 0600, with any umask. A planted link or a folder that every user can write is refused.",
+        measure: in_part(
+            "the modes with one umask, and planted links and folders",
+            &[(
+                "lib",
+                &[
+                    "recorded_folders_and_files_are_private",
+                    "symlink_existing_run_and_world_writable_folder_are_refused",
+                    "secret_is_created_once_with_mode_0600",
+                    "trust_file_is_private_and_keeps_every_update",
+                ],
+            )],
+        ),
+    },
+    Goal {
+        id: "K4",
+        promise: "A key comes from a variable or a private file, never from an argument or dicta.yaml. No debug output prints it.",
+        measure: tests(&[(
+            "lib",
+            &[
+                "api_key_comes_from_the_configured_source",
+                "api_key_file_must_be_private",
+                "api_key_in_dicta_yaml_is_refused_and_hidden",
+                "secrets_are_listed_and_never_printed",
+            ],
+        )]),
+    },
+    Goal {
+        id: "K5",
+        promise: "Keys that a transcript contains are flagged at export, in 20 formats, and never changed silently.",
+        measure: Measure::Nothing(
+            "dicta doesn't look for foreign keys in transcripts; it redacts only the user's own secrets",
+        ),
+    },
+    Goal {
+        id: "K6",
+        promise: "Every dependency comes from the registry with a checksum and has a permissive licence. The lock file decides every build, dicta contains no unsafe code, and no dependency has a published vulnerability.",
+        measure: Measure::Nothing("no measurement yet"),
+    },
+    Goal {
+        id: "K7",
+        promise: "No dependency is on the list of unmaintained or unsound crates, and those with a fixed vulnerability have at least the fixed version.",
+        measure: Measure::Nothing("no measurement yet"),
+    },
+];

@@ -1,0 +1,100 @@
+//! The goals of what dicta writes to a terminal.
+
+use super::in_part;
+use crate::{Goal, Measure};
+
+pub(super) const GOALS: &[Goal] = &[
+    Goal {
+        id: "T1",
+        promise: "Of 2,000 hostile strings in every place that shows text, no control character, no bidirectional control, no invisible character and no foreign escape sequence reaches the terminal.",
+        measure: in_part(
+            "random and hostile strings in every pane, in error messages and arguments, without a count of 2,000",
+            &[
+                (
+                    "lib",
+                    &[
+                        "nothing_a_terminal_obeys_remains",
+                        "hostile_workspace_shows_only_escaped_characters",
+                        "hostile_server_error_shows_only_escaped_characters",
+                        "hostile_text_in_every_field_breaks_no_span",
+                        "hostile_text_is_shown_and_never_raw",
+                    ],
+                ),
+                (
+                    "it",
+                    &[
+                        "hidden_characters_of_arguments_do_not_reach_the_terminal",
+                        "imported_record_does_not_reach_the_terminal_raw",
+                    ],
+                ),
+            ],
+        ),
+    },
+    Goal {
+        id: "T2",
+        promise: "Nothing vanishes: each hidden character has a visible mark, in 100,000 random texts. Only an explicit raw copy contains the original characters.",
+        measure: in_part(
+            "the marks and both kinds of copy, with fewer random texts",
+            &[(
+                "lib",
+                &[
+                    "controls_become_visible_and_letters_stay",
+                    "default_ignorable_characters_are_those_of_unicode",
+                    "hostile_characters_are_marks_with_their_width",
+                    "copied_text_has_visible_marks_and_raw_text_does_not",
+                ],
+            )],
+        ),
+    },
+    Goal {
+        id: "T3",
+        promise: "A cell of the screen has at most 8 code points and 64 bytes. A frame of 200×60 cells of hostile text has at most 128 KiB.",
+        measure: Measure::Nothing("no measurement yet"),
+    },
+    Goal {
+        id: "T4",
+        promise: "An independent terminal shows the grid that dicta drew, for the 515 naughty strings, emoji, wide and right-to-left text.",
+        measure: in_part(
+            "joined emoji and hostile characters by their width; no independent terminal",
+            &[(
+                "lib",
+                &[
+                    "joined_pictures_are_drawn_as_their_parts",
+                    "hostile_characters_are_marks_with_their_width",
+                ],
+            )],
+        ),
+    },
+    Goal {
+        id: "T5",
+        promise: "dicta writes no hyperlink and no window title from untrusted text. It writes to the clipboard only after a key, and at most 72 KiB.",
+        measure: in_part(
+            "the size of a copied text",
+            &[("lib", &["text_too_large_for_clipboard_is_written_to_file"])],
+        ),
+    },
+    Goal {
+        id: "T6",
+        promise: "In a pipe or a file, JSON output has the exact characters. On a terminal, U+007F to U+009F, bidirectional controls and U+2028 and U+2029 are `\\u` escapes.",
+        measure: Measure::Nothing("no measurement yet"),
+    },
+    Goal {
+        id: "T7",
+        promise: "After an exit, a panic, SIGTERM or SIGHUP, the terminal has the modes that it had before.",
+        measure: in_part(
+            "exit, SIGTERM, SIGQUIT and a crashed editor; panic and SIGHUP are not measured",
+            &[
+                (
+                    "it",
+                    &[
+                        "workbench_runs_the_demo_and_restores_the_terminal",
+                        "signal_ends_the_workbench_and_keeps_the_recording",
+                        "core_dump_signal_restores_the_terminal",
+                        "terminal_modes_of_a_crashed_editor_are_reset",
+                    ],
+                ),
+                ("lib", &["every_mode_that_is_set_is_reset"]),
+            ],
+        ),
+    },
+];
