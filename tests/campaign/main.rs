@@ -10,8 +10,18 @@
 //!
 //! Doesn't contain the tests of single modules: a goal may name them, and the whole campaign runs them by name.
 
+mod corpora;
+mod faults;
+mod fuzz;
 mod goals;
+mod goals_streams;
+mod injection;
 mod page;
+mod silent_changes;
+mod streams;
+#[path = "../it/support/mod.rs"]
+#[expect(dead_code, reason = "the tests of `tests/it` use the rest of the kit")]
+mod support;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
