@@ -221,4 +221,6 @@ pub mod theme;
 pub mod tools;
 pub mod transcript;
 pub mod tui;
+#[doc(hidden)]
+pub mod untrusted;
 pub mod workspace;

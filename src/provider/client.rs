@@ -123,6 +123,34 @@ pub(super) enum StreamProgress {
     Done,
 }
 
+/// Turns the chunks of a stream into frames with whole characters.
+#[derive(Default)]
+pub(super) struct FrameDecoder {
+    framing: SseParser,
+    halves: SurrogateJoiner,
+}
+
+impl FrameDecoder {
+    /// Appends the frames of a chunk to `frames`, also those before a fault.
+    pub(super) fn push(
+        &mut self,
+        chunk: &[u8],
+        frames: &mut Vec<SseFrame>,
+    ) -> Result<(), ProviderError> {
+        let pushed = self.framing.push(chunk, frames);
+        self.halves.join(frames);
+        pushed.map_err(framing_error)
+    }
+
+    /// Ends the stream and appends the rest as incomplete frames.
+    pub(super) fn finish(mut self, frames: &mut Vec<SseFrame>) -> Result<(), ProviderError> {
+        self.framing.finish(frames).map_err(framing_error)?;
+        self.halves.join(frames);
+        self.halves.finish(frames);
+        Ok(())
+    }
+}
+
 /// The settings to omit, by [`OmittableSetting::setting`].
 #[derive(Debug, Clone, Default)]
 pub(super) struct OmittedSettings {
@@ -337,26 +365,21 @@ impl ProviderClient {
         cx: &CallCx,
         deltas: &mut DeltaCoalescer<'_>,
     ) -> Result<(), ProviderError> {
-        let mut framing = SseParser::default();
-        let mut halves = SurrogateJoiner::default();
-        let mut frames = Vec::new();
+        let (mut decoder, mut frames) = (FrameDecoder::default(), Vec::new());
         while let Some(chunk) = next_chunk(response, exchange_info, cx, deltas).await? {
             // Frames before a fault are read first: they can contain the token counts, or an error that
             // explains it.
-            let pushed = framing.push(&chunk, &mut frames);
-            halves.join(&mut frames);
+            let pushed = decoder.push(&chunk, &mut frames);
             if read_frames(&mut frames, reader, deltas).await? == StreamProgress::Done {
                 // The end of the body is usually in the same packet; reading it frees the connection for
                 // reuse.
                 let _end = response.next_chunk().now_or_never();
                 return Ok(());
             }
-            pushed.map_err(framing_error)?;
+            pushed?;
         }
         // The stream ended without an end mark; its last frames are incomplete.
-        framing.finish(&mut frames).map_err(framing_error)?;
-        halves.join(&mut frames);
-        halves.finish(&mut frames);
+        decoder.finish(&mut frames)?;
         read_frames(&mut frames, reader, deltas).await?;
         Ok(())
     }

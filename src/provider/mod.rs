@@ -25,6 +25,7 @@ pub mod google_auth;
 mod openai_chat;
 mod openai_responses;
 mod readable_body;
+mod reply_bytes;
 mod request_body;
 pub mod retry;
 mod server_error;
@@ -49,6 +50,7 @@ pub use readable_body::{
     ReadableBody, ReadableItem, ReadablePart, ReadablePartKind, ReadableTool, SpeakerRole,
     format_field, format_settings, format_value,
 };
+pub(crate) use reply_bytes::split_frames;
 pub use server_limits::{RateLimitStatus, RemainingLimit};
 
 use crate::clock::{BoxFuture, Clock};
@@ -381,22 +383,7 @@ fn client(
     auth: &RequestAuth<'_>,
     clock: Arc<dyn Clock>,
 ) -> Result<client::ProviderClient, ProviderError> {
-    let dialect: Box<dyn client::Dialect> = match config.provider {
-        ProviderKind::Openai => Box::new(openai_chat::ChatDialect::new(config)?),
-        ProviderKind::Gemini => Box::new(gemini::GeminiDialect::new(config)?),
-        ProviderKind::OpenaiResponses => Box::new(openai_responses::ResponsesDialect::new(config)?),
-        ProviderKind::Anthropic => Box::new(anthropic::AnthropicDialect::new(config)?),
-        ProviderKind::Vertex => vertex::build_dialect(config, auth)?,
-        ProviderKind::OpenaiDecisions | ProviderKind::GeminiDecisions => {
-            Box::new(decisions::DecisionsDialect::new(config)?)
-        }
-        kind @ (ProviderKind::Rules | ProviderKind::Replay | ProviderKind::Source) => {
-            return Err(ProviderError::Request(format!(
-                "provider `{}` is built in and sends no requests",
-                kind.as_str()
-            )));
-        }
-    };
+    let dialect = build_dialect(config, auth)?;
     let (caps, known) = capabilities::find_capabilities(config);
     let http = LlmClient::new(clock);
     // Access tokens are added per request, because they expire.
@@ -413,4 +400,38 @@ fn client(
     Ok(client::ProviderClient::new(
         dialect, caps, known, config, key, http,
     ))
+}
+
+fn build_dialect(
+    config: &JudgeConfig,
+    auth: &RequestAuth<'_>,
+) -> Result<Box<dyn client::Dialect>, ProviderError> {
+    Ok(match config.provider {
+        ProviderKind::Openai => Box::new(openai_chat::ChatDialect::new(config)?),
+        ProviderKind::Gemini => Box::new(gemini::GeminiDialect::new(config)?),
+        ProviderKind::OpenaiResponses => Box::new(openai_responses::ResponsesDialect::new(config)?),
+        ProviderKind::Anthropic => Box::new(anthropic::AnthropicDialect::new(config)?),
+        ProviderKind::Vertex => vertex::build_dialect(config, auth)?,
+        ProviderKind::OpenaiDecisions | ProviderKind::GeminiDecisions => {
+            Box::new(decisions::DecisionsDialect::new(config)?)
+        }
+        kind @ (ProviderKind::Rules | ProviderKind::Replay | ProviderKind::Source) => {
+            return Err(ProviderError::Request(format!(
+                "provider `{}` is built in and sends no requests",
+                kind.as_str()
+            )));
+        }
+    })
+}
+
+/// Reads the body of a reply in the dialect of `kind`. Sends nothing.
+pub(crate) fn read_reply_bytes(
+    kind: ProviderKind,
+    streamed: bool,
+    chunks: &[&[u8]],
+) -> Result<CompletedReply, ProviderError> {
+    let mut config = JudgeConfig::new("bytes", kind);
+    "any".clone_into(&mut config.model);
+    let dialect = build_dialect(&config, &RequestAuth::Key(None))?;
+    reply_bytes::read_chunks(&*dialect, streamed, chunks)
 }

@@ -44,7 +44,7 @@ pub use fetch::FetchUrl;
 pub use fetch_config::{FETCH_URL, FetchUrlError, loosened_seen_rule};
 pub use json::canonical_sorted_digest;
 pub(crate) use json::pretty_print_json;
-pub(crate) use page_text::find_hidden_ranges;
+pub(crate) use page_text::{find_hidden_ranges, render_page_text};
 pub use prepare::{
     ParsedToolArguments, check_schema, parse_arguments, prepare_call, unknown_tool_rejection,
 };

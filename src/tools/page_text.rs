@@ -137,6 +137,26 @@ pub(super) async fn extract_page_text(
     Some(format!("[{why}; this is its source]\n\n{source}").into())
 }
 
+/// Extracts the text of a body as [`extract_page_text`] does, on this thread and without a time limit.
+pub(crate) fn render_page_text(
+    bytes: &[u8],
+    content_type: Option<&str>,
+    max: usize,
+) -> Option<String> {
+    let kind = BodyKind::from_content_type(content_type);
+    let text = decode_body(bytes, content_type, kind);
+    match kind {
+        BodyKind::Binary => None,
+        BodyKind::Json => Some(json::pretty_print_json(&text, max).unwrap_or(text)),
+        BodyKind::Html => {
+            let base = Url::parse("https://page.example/").ok();
+            let page = html::render_html_as_markdown(&text, base.as_ref(), max, &mut || true)?;
+            Some(page.text)
+        }
+        BodyKind::Text | BodyKind::Unknown => Some(text),
+    }
+}
+
 /// Returns the ranges of a page's shown text that a browser does not show. `url` is the page's address.
 ///
 /// Renders the body again, and returns ranges as far as the result agrees with `shown`. A cut body, or a page that

@@ -106,13 +106,7 @@ pub(super) fn detect(head: &[u8]) -> Result<DetectedFormat<'_>, DetectError> {
         .iter()
         .find(|found| head.starts_with(found.magic))
     {
-        let preview = FilePreview {
-            bytes: head,
-            layout: RecordLayout::Done,
-            start: 0,
-            records: Vec::new(),
-        };
-        return require_reader(found.name, found.create_reader, preview);
+        return require_reader(found.name, found.create_reader, preview_binary(head));
     }
     let preview = preview_file(head)?;
     // The order of the table matters: formats share keys, so the more specific one comes first.
@@ -134,6 +128,28 @@ pub(super) fn detect(head: &[u8]) -> Result<DetectedFormat<'_>, DetectError> {
             formats::NATIVE_FORMAT.create_reader,
             preview,
         ),
+    }
+}
+
+/// Returns the preview that the reader of `format` receives for a file that begins with `head`.
+pub(super) fn preview_as<'h>(head: &'h [u8], format: &str) -> Result<FilePreview<'h>, DetectError> {
+    let is_binary = formats::BINARY_FORMATS
+        .iter()
+        .any(|binary| binary.name == format);
+    if is_binary {
+        Ok(preview_binary(head))
+    } else {
+        preview_file(head)
+    }
+}
+
+/// Returns the preview of a binary file, which has no records.
+fn preview_binary(head: &[u8]) -> FilePreview<'_> {
+    FilePreview {
+        bytes: head,
+        layout: RecordLayout::Done,
+        start: 0,
+        records: Vec::new(),
     }
 }
 

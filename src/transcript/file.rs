@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::detect::{self, DetectError};
 use super::field_mapping::FieldMapping;
-use super::formats::mapped;
+use super::formats::{self, mapped};
 use super::reader::TranscriptReader;
 use super::source::SourceFile;
 use super::{ReadTally, RecordSpan, TranscriptBlock, TranscriptError, TranscriptIndexEntry, walk};
@@ -53,6 +53,24 @@ impl TranscriptFile {
         Ok(Self {
             source,
             format,
+            reader,
+        })
+    }
+
+    /// Opens a file with the reader of `format`, whatever its content is.
+    pub(crate) fn open_as(path: &Path, format: &str) -> Result<Self, TranscriptError> {
+        let source = SourceFile::open(path)?;
+        let mut head = Vec::new();
+        source.fill_buffer(0, &mut head, walk::BLOCK_SIZE)?;
+        let (name, create_reader) = formats::readers()
+            .find(|(name, _)| *name == format)
+            .ok_or_else(|| source.unknown_error(format!("no reader is named `{format}`")))?;
+        let preview = detect::preview_as(&head, name)
+            .map_err(|_| source.unknown_error("it has no records".to_owned()))?;
+        let reader = create_reader(&source, &preview)?;
+        Ok(Self {
+            source,
+            format: name,
             reader,
         })
     }

@@ -53,6 +53,11 @@ pub use guess::{MappingGuess, guess_mapping};
 pub use native::parse_native;
 pub use write::to_native;
 
+/// Returns the names of the formats that have a reader.
+pub(crate) fn readable_formats() -> Vec<&'static str> {
+    formats::readers().map(|(name, _)| name).collect()
+}
+
 /// The size limit of a record, in bytes. A record of this size or more is bad, because it could fill the memory.
 pub const MAX_RECORD: usize = 128 * 1024 * 1024;
 

@@ -10,8 +10,12 @@
 //!
 //! Doesn't contain the tests of single modules: a goal may name them, and the whole campaign runs them by name.
 
+mod corpora;
 mod disks;
+mod faults;
+mod fuzz;
 mod goals;
+mod injection;
 mod kills;
 mod model_server;
 mod page;
@@ -20,7 +24,12 @@ mod page;
 mod pty;
 mod sandbox;
 mod saves;
+mod silent_changes;
 mod soak;
+mod streams;
+#[path = "../it/support/mod.rs"]
+#[expect(dead_code, reason = "the tests of `tests/it` use the rest of the kit")]
+mod support;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

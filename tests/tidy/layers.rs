@@ -33,6 +33,7 @@ pub(crate) const LAYERS: &[(&str, &[&str])] = &[
     ("compare", &["model", "event", "record"]),
     ("report", &["model", "event", "record"]),
     ("theme", &["model", "diag"]),
+    ("untrusted", &["model", "transcript", "provider", "tools"]),
     ("tui", UP_TO_REPORT_AND_THEME),
     ("cli", UP_TO_TUI),
     ("main", &["cli"]),

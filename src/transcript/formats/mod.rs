@@ -298,6 +298,18 @@ pub(super) const TEXT_FORMATS: &[TranscriptFormat] = &[
     },
 ];
 
+/// Returns each format that has a reader, with the function that creates it.
+pub(super) fn readers() -> impl Iterator<Item = (&'static str, ReaderFactory)> {
+    let binary = BINARY_FORMATS
+        .iter()
+        .map(|format| (format.name, format.create_reader));
+    let text = TEXT_FORMATS
+        .iter()
+        .map(|format| (format.name, format.create_reader));
+    let all = binary.chain(text);
+    all.filter_map(|(name, create_reader)| Some((name, create_reader?)))
+}
+
 /// Returns the columns of the first line, if it is a CSV header.
 fn csv_columns<'h>(preview: &FilePreview<'h>) -> Option<Vec<&'h str>> {
     sniff::parse_csv_header(preview.records.first()?.bytes)

@@ -1,55 +1,18 @@
 //! The goals of the requests to language models.
 
 use super::{in_part, tests};
-use crate::Goal;
+use crate::{Goal, Measure, streams};
 
 pub(super) const GOALS: &[Goal] = &[
     Goal {
         id: "A1",
         promise: "No fault of a reply becomes a verdict or a score: 60 faults on four dialects (status, cut, missing end, wrong finish reason, broken chunk, wrong or missing fields). The cell has an error outcome with the reason.",
-        measure: in_part(
-            "the faults of replies and verdicts; recording, replay and export of each are not compared",
-            &[
-                (
-                    "it",
-                    &[
-                        "broken_connection_or_text_never_becomes_a_verdict",
-                        "broken_verdict_call_never_becomes_a_verdict",
-                        "broken_decision_never_becomes_a_verdict",
-                        "missing_or_repeated_criterion_never_becomes_a_verdict",
-                        "each_broken_reply_has_its_own_error",
-                        "broken_anthropic_reply_never_becomes_a_score",
-                    ],
-                ),
-                (
-                    "lib",
-                    &[
-                        "no_fault_becomes_a_verdict",
-                        "no_fault_becomes_a_verdict_in_parts",
-                    ],
-                ),
-            ],
-        ),
+        measure: Measure::Here(streams::judge_faults),
     },
     Goal {
         id: "A2",
         promise: "A reply is complete only with its provider's end marker and finish reason. A reply that is cut at any byte is an error or the same reply.",
-        measure: tests(&[
-            (
-                "it",
-                &[
-                    "anthropic_stream_cut_at_any_byte_is_an_error_or_the_same_reply",
-                    "responses_stream_cut_at_any_byte_is_an_error_or_the_same_reply",
-                ],
-            ),
-            (
-                "lib",
-                &[
-                    "a_stream_cut_anywhere_is_cut_or_complete",
-                    "a_cut_stream_is_never_a_reply",
-                ],
-            ),
-        ]),
+        measure: Measure::Here(streams::judge_cuts),
     },
     Goal {
         id: "A3",

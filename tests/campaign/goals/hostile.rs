@@ -1,42 +1,18 @@
 //! The goals of hostile files and of a hostile terminal.
 
 use super::{in_part, tests};
-use crate::{Goal, Measure};
+use crate::{Goal, Measure, fuzz, silent_changes};
 
 pub(super) const GOALS: &[Goal] = &[
     Goal {
         id: "U1",
         promise: "No reader panics or takes longer than 1 s on the JSON, YAML, naughty-string, UTF-8 and HTML corpora, or on 10 million random inputs.",
-        measure: in_part(
-            "random bytes for each reader; not the corpora",
-            &[(
-                "lib",
-                &[
-                    "parser_does_not_panic_on_any_bytes",
-                    "parser_does_not_panic_on_any_text",
-                    "any_text_is_read_or_refused_with_a_place",
-                    "any_text_at_all",
-                ],
-            )],
-        ),
+        measure: Measure::Here(fuzz::judge_readers),
     },
     Goal {
         id: "U2",
         promise: "Nothing changes silently: duplicate keys, large numbers, invalid UTF-8, lone surrogates and byte order marks are kept or reported with their place.",
-        measure: in_part(
-            "numbers, texts and duplicate keys of transcripts and arguments",
-            &[(
-                "lib",
-                &[
-                    "duplicate_key_is_reported",
-                    "numbers_order_and_texts_are_preserved",
-                    "raw_json_keeps_big_numbers_as_written",
-                    "written_transcript_is_read_back_unchanged",
-                    "transcript_survives_write_and_read",
-                    "ambiguous_yaml_is_an_error_at_its_place",
-                ],
-            )],
-        ),
+        measure: Measure::Here(silent_changes::judge_changes),
     },
     Goal {
         id: "U3",

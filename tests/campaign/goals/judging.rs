@@ -1,37 +1,18 @@
 //! The goals against attacks on a judge.
 
 use super::{in_part, tests};
-use crate::Goal;
+use crate::{Goal, Measure, injection};
 
 pub(super) const GOALS: &[Goal] = &[
     Goal {
         id: "J1",
         promise: "None of 100,000 random and hostile texts ends its block in a prompt or imitates a role. No two installations share a delimiter.",
-        measure: in_part(
-            "10,000 hostile texts, and random ones",
-            &[(
-                "lib",
-                &[
-                    "no_hostile_body_of_ten_thousand_ends_its_block",
-                    "no_text_can_close_its_block",
-                    "no_text_can_close_the_block_of_a_summary",
-                    "no_answer_of_a_reading_tool_can_close_its_block",
-                    "installations_differ_in_the_delimiter_but_not_in_the_digest",
-                ],
-            )],
-        ),
+        measure: Measure::Here(injection::judge_blocks),
     },
     Goal {
         id: "J2",
         promise: "Tokens of chat templates and imitated tool calls in a transcript appear only inside strings of the request.",
-        measure: tests(&[(
-            "lib",
-            &[
-                "no_text_can_close_its_block",
-                "text_that_crosses_a_border_changes_the_key",
-                "pieces_concatenate_to_the_object",
-            ],
-        )]),
+        measure: Measure::Here(injection::judge_requests),
     },
     Goal {
         id: "J3",

@@ -85,6 +85,14 @@ pub(super) async fn write_reply(
     request: &Request,
     reply: &Reply,
 ) -> std::io::Result<bool> {
+    if reply.resets {
+        // The connection ends when this function returns false, and then without an orderly end.
+        stream.set_zero_linger()?;
+    }
+    if let Some(response) = &reply.response {
+        stream.write_all(response).await?;
+        return Ok(false);
+    }
     if reply.silent {
         return Ok(false);
     }
@@ -100,6 +108,10 @@ pub(super) async fn write_reply(
         .into_iter()
         .map(|piece| reply.escape_halves(piece).into_bytes())
         .collect();
+    if reply.doubled {
+        let twice = pieces.into_iter().flat_map(|piece| [piece.clone(), piece]);
+        pieces = twice.collect();
+    }
     let keep = reply.cut_at.or(reply.end_at);
     if keep.is_some() || reply.split_every.is_some() {
         let mut all = pieces.concat();
@@ -115,8 +127,13 @@ pub(super) async fn write_reply(
     } else {
         "application/json"
     };
+    let body_len: usize = pieces.iter().map(Vec::len).sum();
+    let framing = match reply.length_error {
+        None => "transfer-encoding: chunked".to_owned(),
+        Some(error) => format!("content-length: {}", body_len as i64 + error),
+    };
     let mut head = format!(
-        "HTTP/1.1 {} Scripted\r\ncontent-type: {kind}\r\ntransfer-encoding: chunked\r\n",
+        "HTTP/1.1 {} Scripted\r\ncontent-type: {kind}\r\n{framing}\r\n",
         reply.status
     );
     for (name, value) in &reply.headers {
@@ -131,6 +148,10 @@ pub(super) async fn write_reply(
     }
     head.push_str("\r\n");
     stream.write_all(head.as_bytes()).await?;
+    if reply.length_error.is_some() {
+        stream.write_all(&pieces.concat()).await?;
+        return Ok(false);
+    }
     for (at, piece) in pieces.iter().enumerate() {
         for (_, pause) in reply.pause_before.iter().filter(|(n, _)| *n == at) {
             pause.stand().await;

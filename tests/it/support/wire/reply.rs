@@ -64,6 +64,14 @@ pub(crate) struct Reply {
     pub(super) silent: bool,
     /// What is sent for the connection's next request before it closes.
     pub(super) last_words: Option<String>,
+    /// Bytes in the place of the whole HTTP response.
+    pub(super) response: Option<Vec<u8>>,
+    /// Resets the connection where the server would close it.
+    pub(super) resets: bool,
+    /// Streams each event twice.
+    pub(super) doubled: bool,
+    /// States a content length that is wrong by this many bytes.
+    pub(super) length_error: Option<i64>,
 }
 
 impl Reply {
@@ -93,7 +101,37 @@ impl Reply {
             cuts_pairs: false,
             silent: false,
             last_words: None,
+            response: None,
+            resets: false,
+            doubled: false,
+            length_error: None,
         }
+    }
+
+    /// These bytes in the place of a whole HTTP response; then the connection ends.
+    pub(crate) fn response(bytes: impl Into<Vec<u8>>) -> Self {
+        Self {
+            response: Some(bytes.into()),
+            ..Self::raw("")
+        }
+    }
+
+    /// Resets the connection where the server would close it.
+    pub(crate) fn resets(mut self) -> Self {
+        self.resets = true;
+        self
+    }
+
+    /// Streams each event twice.
+    pub(crate) fn doubled(mut self) -> Self {
+        self.doubled = true;
+        self
+    }
+
+    /// States a content length that is wrong by this many bytes, and closes the connection after the body.
+    pub(crate) fn length_error(mut self, bytes: i64) -> Self {
+        self.length_error = Some(bytes);
+        self
     }
 
     /// A text.

@@ -1,0 +1,330 @@
+//! The fuzz targets of `tests/fuzz`: their seeds, their replay with every `cargo test`, and their runs under libFuzzer.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+
+use crate::corpora::{self, Tally, Watch};
+use crate::{Campaign, Measured, Scale, streams};
+
+#[path = "../fuzz/targets.rs"]
+mod targets;
+
+use targets::Seeds;
+pub(crate) use targets::{Target, all as targets};
+
+/// Longer inputs are slower and find little more.
+const MAX_SEED: u64 = 16 << 10;
+/// The runs of one target.
+const RUNS: u64 = 10_000_000;
+/// The seconds of one target, if it does not reach its runs before.
+const SECONDS: u64 = 3600;
+/// Sets fewer seconds for each target; a target that then has too few runs does not reach the goal.
+const SECONDS_VARIABLE: &str = "DICTA_FUZZ_SECONDS";
+const RUSTFLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
+    -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table --cfg fuzzing";
+
+/// U1: no panic and no case over a second, for the corpora and every fuzz target.
+pub(crate) fn judge_readers(campaign: &Campaign) -> Measured {
+    let mut figures = Vec::new();
+    let mut problems = Vec::new();
+    for (name, tally) in corpora::run_all(campaign) {
+        figures.push(format!("{} {name}", tally.inputs));
+        problems.extend(tally.problems(campaign.scale));
+    }
+    let replayed = replay(campaign);
+    figures.push(format!("{} seeds of fuzz targets", replayed.inputs));
+    problems.extend(replayed.problems(campaign.scale));
+    figures.push(format!("{} problems", problems.len()));
+    if campaign.scale == Scale::Full {
+        match run_targets(campaign) {
+            Ok((figure, missed)) => {
+                figures.push(figure);
+                problems.extend(missed);
+            }
+            Err(why) => problems.push(why),
+        }
+    }
+    let figure = figures.join(", ");
+    if problems.is_empty() {
+        Measured::Reached(figure)
+    } else {
+        problems.truncate(40);
+        Measured::Missed(format!("{figure}: {}", problems.join("; ")))
+    }
+}
+
+/// The bytes before a plain input: the place of a split, or a content type.
+pub(crate) fn prefix(target: &Target) -> Vec<u8> {
+    match (target.seeds, target.name.as_str()) {
+        (Seeds::Replies, _) => vec![0, 40],
+        (Seeds::Pages, _) => vec![2],
+        _ => Vec::new(),
+    }
+}
+
+/// Every seed of every target, and damaged copies of it.
+fn replay(campaign: &Campaign) -> Tally {
+    let folder = TempDir::new().expect("a temporary folder");
+    let seeds = Library::new(campaign);
+    let mut watch = Watch::new();
+    for target in targets(folder.path()) {
+        let all = seeds.of(&target);
+        // The short form takes a part of the largest collections.
+        let step = (all.len() / campaign.count(25, usize::MAX)).max(1);
+        for seed in all.iter().step_by(step) {
+            watch.tally.inputs += 1;
+            for damage in 0..campaign.count(2, 50) {
+                let input = damage_seed(seed, damage);
+                watch.run(&format!("a seed of {}", target.name), || {
+                    (target.run)(&input)
+                });
+            }
+        }
+    }
+    watch.tally
+}
+
+/// The seed itself for 0; else a copy with a cut, a repetition or other bytes, always the same for the same number.
+fn damage_seed(seed: &[u8], number: usize) -> Vec<u8> {
+    let mut input = seed.to_vec();
+    if number == 0 || seed.is_empty() {
+        return input;
+    }
+    let mut state = (number as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ seed.len() as u64;
+    let mut next = |below: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        usize::try_from(state % below.max(1) as u64).unwrap_or(0)
+    };
+    match next(4) {
+        0 => input.truncate(next(seed.len())),
+        1 => {
+            let (from, to) = (next(seed.len()), next(seed.len()));
+            let piece = seed[from.min(to)..from.max(to)].to_vec();
+            let at = next(input.len());
+            input.splice(at..at, piece);
+        }
+        2 => {
+            let (from, to) = (next(seed.len()), next(seed.len()));
+            input.drain(from.min(to)..from.max(to));
+        }
+        _ => {}
+    }
+    for _ in 0..=next(4) {
+        if !input.is_empty() {
+            let at = next(input.len());
+            input[at] = b"\"{}[]:,\\0-9eE\n\r\t \x00\x80\xff<>&'#|*"[next(30)];
+        }
+    }
+    input
+}
+
+/// The seeds of all targets.
+struct Library {
+    by_kind: BTreeMap<&'static str, Vec<Vec<u8>>>,
+}
+
+impl Library {
+    fn new(campaign: &Campaign) -> Self {
+        let files =
+            |folder: &str, endings: &[&str]| read_files(&campaign.repository.join(folder), endings);
+        let unpacked = |file: &str| -> Vec<Vec<u8>> {
+            let small = corpora::unpack(campaign, file).into_values();
+            small.filter(|bytes| bytes.len() < 4096).collect()
+        };
+        let mut transcripts = files("tests/fixtures", &["json", "jsonl", "csv", "eval"]);
+        transcripts.extend(files("sample-runs/demo/transcripts", &["json", "jsonl"]));
+        let mut json = unpacked("json.zip");
+        json.push(br#"{"citations":[{"source":"message 1","quote":"q"}],"reasoning":"r","passed":true,"score":0.5}"#.to_vec());
+        json.push(
+            b"```json\n{\"citations\":[],\"reasoning\":\"r\",\"passed\":false}\n```".to_vec(),
+        );
+        let mut yaml = files("sample-runs/demo", &["yaml"]);
+        yaml.extend(files("src/workspace/starter", &["yaml"]));
+        yaml.extend(files("benches/spine", &["yaml"]));
+        yaml.extend(files("tests/fixtures", &["yaml"]));
+        yaml.extend(unpacked("yaml.zip"));
+        let pages = corpora::html_cases(campaign).into_iter().step_by(40);
+        let mut pages: Vec<Vec<u8>> = pages.collect();
+        pages.extend(files("sample-runs/demo/pages", &["html"]));
+        let replies = streams::SPEAKERS.iter().flat_map(|speaker| {
+            let bodies = [true, false].map(|streamed| streams::bodies(speaker, streamed));
+            bodies.into_iter().flatten().map(|(_, body)| body)
+        });
+        let logs = files("sample-runs/runs", &["jsonl"]);
+        Self {
+            by_kind: BTreeMap::from([
+                ("Transcripts", transcripts),
+                ("Json", json),
+                ("Yaml", yaml),
+                ("Pages", pages),
+                ("Replies", replies.collect()),
+                ("Logs", logs),
+            ]),
+        }
+    }
+
+    fn of(&self, target: &Target) -> Vec<Vec<u8>> {
+        let plain = &self.by_kind[format!("{:?}", target.seeds).as_str()];
+        let prefix = match target.seeds {
+            // Pages are HTML; `prefix` is for the JSON corpus.
+            Seeds::Pages => vec![0],
+            _ => prefix(target),
+        };
+        plain
+            .iter()
+            .map(|bytes| [&prefix[..], bytes].concat())
+            .collect()
+    }
+}
+
+/// The files below a folder with one of these endings; of a long file, its first lines.
+fn read_files(folder: &Path, endings: &[&str]) -> Vec<Vec<u8>> {
+    let walk = walkdir::WalkDir::new(folder).sort_by_file_name();
+    let paths = walk
+        .into_iter()
+        .filter_map(|entry| Some(entry.ok()?.into_path()));
+    let wanted = paths.filter(|path| {
+        let ending = path.extension().and_then(|ending| ending.to_str());
+        ending.is_some_and(|ending| endings.contains(&ending))
+    });
+    wanted
+        .filter_map(|path| {
+            let mut bytes = std::fs::read(path).ok()?;
+            let limit = usize::try_from(MAX_SEED).unwrap_or(usize::MAX);
+            if bytes.len() > limit {
+                let end = bytes[..limit].iter().rposition(|byte| *byte == b'\n');
+                bytes.truncate(end.unwrap_or(limit));
+            }
+            Some(bytes)
+        })
+        .collect()
+}
+
+/// Builds the fuzz crate and runs every target. Returns the figure, and what is missing.
+fn run_targets(campaign: &Campaign) -> Result<(String, Vec<String>), String> {
+    let program = build_program(campaign)?;
+    let seconds = std::env::var(SECONDS_VARIABLE);
+    let seconds = seconds
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(SECONDS);
+    let folder = TempDir::new().expect("a temporary folder");
+    let seeds = Library::new(campaign);
+    let (mut figures, mut missed) = (Vec::new(), Vec::new());
+    for target in targets(folder.path()) {
+        let ran = run_target(campaign, &program, &target, &seeds.of(&target), seconds)?;
+        println!(
+            "     fuzz {}: {} runs in {} s {}",
+            target.name, ran.runs, ran.seconds, ran.crash
+        );
+        figures.push(format!("{} {}", target.name, in_millions(ran.runs)));
+        if !ran.crash.is_empty() {
+            missed.push(format!("{}: {}", target.name, ran.crash));
+        } else if ran.runs < RUNS && ran.seconds < SECONDS {
+            missed.push(format!(
+                "{}: {} runs in {} s",
+                target.name, ran.runs, ran.seconds
+            ));
+        }
+    }
+    Ok((format!("million fuzz runs: {}", figures.join(", ")), missed))
+}
+
+fn in_millions(runs: u64) -> String {
+    format!("{:.1}", runs as f64 / 1e6)
+}
+
+/// Builds the program with libFuzzer. `target-fuzz` keeps it apart from the other builds.
+fn build_program(campaign: &Campaign) -> Result<PathBuf, String> {
+    let version = Command::new("rustc").arg("-vV").output();
+    let version = version.map_err(|why| format!("rustc: {why}"))?;
+    let text = String::from_utf8_lossy(&version.stdout).into_owned();
+    let host = text.lines().find_map(|line| line.strip_prefix("host: "));
+    let host = host.ok_or("rustc prints no host")?;
+    let folder = campaign.repository.join("tests/fuzz");
+    let lock = folder.join("Cargo.lock");
+    if !lock.exists() {
+        // The versions that dicta is built with.
+        let copied = std::fs::copy(campaign.repository.join("Cargo.lock"), &lock);
+        copied.map_err(|why| format!("Cargo.lock: {why}"))?;
+    }
+    let output = campaign.repository.join("target-fuzz");
+    let built = Command::new(env!("CARGO"))
+        .current_dir(&folder)
+        .env("CARGO_TARGET_DIR", &output)
+        .env("RUSTFLAGS", RUSTFLAGS)
+        .args(["build", "--release", "--target", host])
+        .status();
+    match built {
+        Ok(status) if status.success() => Ok(output.join(host).join("release/target")),
+        Ok(_) => Err("the fuzz crate doesn't build".to_owned()),
+        Err(why) => Err(format!("cargo: {why}")),
+    }
+}
+
+/// What a target did.
+struct FuzzRun {
+    runs: u64,
+    seconds: u64,
+    /// The reason of a crash with its input; empty if there is none.
+    crash: String,
+}
+
+fn run_target(
+    campaign: &Campaign,
+    program: &Path,
+    target: &Target,
+    seeds: &[Vec<u8>],
+    seconds: u64,
+) -> Result<FuzzRun, String> {
+    let folder = campaign.repository.join("tests/fuzz");
+    let corpus = folder.join("corpus").join(&target.name);
+    let artifacts = folder.join("artifacts").join(&target.name);
+    for made in [&corpus, &artifacts] {
+        std::fs::create_dir_all(made).map_err(|why| format!("{}: {why}", made.display()))?;
+    }
+    for (number, seed) in seeds.iter().enumerate() {
+        let path = corpus.join(format!("seed-{number}"));
+        std::fs::write(path, seed).map_err(|why| why.to_string())?;
+    }
+    let begin = std::time::Instant::now();
+    let output = Command::new(program)
+        .env("DICTA_FUZZ_TARGET", &target.name)
+        .arg(&corpus)
+        .arg(format!("-artifact_prefix={}/", artifacts.display()))
+        .arg(format!("-dict={}", folder.join("json.dict").display()))
+        .arg(format!("-runs={RUNS}"))
+        .arg(format!("-max_total_time={seconds}"))
+        .args(["-max_len=4096", "-timeout=5", "-rss_limit_mb=4096"])
+        .args(["-print_final_stats=1", "-verbosity=0"])
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|why| format!("{}: {why}", program.display()))?;
+    let text = String::from_utf8_lossy(&output.stderr);
+    let runs = text
+        .lines()
+        .find_map(|line| line.strip_prefix("stat::number_of_executed_units:"))
+        .and_then(|count| count.trim().parse().ok())
+        .unwrap_or(0);
+    let crash = if output.status.success() {
+        String::new()
+    } else {
+        let mut lines = text.lines();
+        let reason = lines.find(|line| line.contains("panicked") || line.contains("ERROR:"));
+        let file = text
+            .lines()
+            .find(|line| line.contains("Test unit written to"));
+        let words = [reason, file].into_iter().flatten().collect::<Vec<_>>();
+        format!("crash: {}", words.join(" "))
+    };
+    Ok(FuzzRun {
+        runs,
+        seconds: begin.elapsed().as_secs(),
+        crash,
+    })
+}

@@ -1,0 +1,308 @@
+//! The fuzz targets: what each does with arbitrary bytes, and what must hold afterwards.
+//!
+//! `fuzz_targets/target.rs` runs one of them under libFuzzer. `tests/campaign/fuzz.rs` replays the seeds of all of them
+//! with every `cargo test`. A target uses dicta's public interface and [`dicta::untrusted`].
+
+use std::path::Path;
+use std::sync::Arc;
+
+use dicta::diag::yaml::{self, DiagnosticCollector, MappingDecoder};
+use dicta::handlers::EvalTypeRegistry;
+use dicta::judge::{VerdictFormat, parse_verdict_text};
+use dicta::model::{ProviderKind, VerdictMode};
+use dicta::net::SystemResolver;
+use dicta::tools::parse_arguments;
+use dicta::transcript::{FieldMapping, TranscriptError, TranscriptFile, guess_mapping};
+use dicta::workspace::Env;
+use dicta::{record, rubric, untrusted, workspace};
+use serde_json::Value;
+
+/// The seeds that a target begins with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Seeds {
+    /// The files of `tests/fixtures`.
+    Transcripts,
+    /// JSON, broken and valid.
+    Json,
+    /// Rubrics, workspaces and tools files.
+    Yaml,
+    /// HTML pages.
+    Pages,
+    /// Streams and bodies of the four dialects.
+    Replies,
+    /// Event logs.
+    Logs,
+}
+
+/// A fuzz target.
+pub(crate) struct Target {
+    pub(crate) name: String,
+    pub(crate) seeds: Seeds,
+    pub(crate) run: Box<dyn Fn(&[u8]) + Send + Sync>,
+}
+
+/// All targets. `folder` is an empty folder for the files that readers of files need.
+pub(crate) fn all(folder: &Path) -> Vec<Target> {
+    let mut targets = Vec::new();
+    let mut add = |name: String, seeds: Seeds, run: Box<dyn Fn(&[u8]) + Send + Sync>| {
+        targets.push(Target { name, seeds, run });
+    };
+    let file = folder.join("input");
+    for format in untrusted::transcript_formats() {
+        let path = file.clone();
+        add(
+            format!("transcript-{}", file_name_of(format)),
+            Seeds::Transcripts,
+            Box::new(move |data| {
+                std::fs::write(&path, data).expect("the folder takes files");
+                read_transcripts(untrusted::open_transcripts(&path, format));
+            }),
+        );
+    }
+    let path = file.clone();
+    add(
+        "transcript-any".to_owned(),
+        Seeds::Transcripts,
+        Box::new(move |data| {
+            std::fs::write(&path, data).expect("the folder takes files");
+            read_transcripts(TranscriptFile::open(&path));
+            let _guess = guess_mapping(&path, "input");
+        }),
+    );
+    let path = file.clone();
+    let mapping = Arc::new(mapping());
+    add(
+        "transcript-mapped".to_owned(),
+        Seeds::Transcripts,
+        Box::new(move |data| {
+            std::fs::write(&path, data).expect("the folder takes files");
+            read_transcripts(TranscriptFile::open_mapped(&path, Some(&mapping)));
+        }),
+    );
+    add("arguments".to_owned(), Seeds::Json, Box::new(arguments));
+    add("verdict".to_owned(), Seeds::Json, Box::new(verdict));
+    add("sse".to_owned(), Seeds::Replies, Box::new(sse));
+    for (name, kind) in REPLIES {
+        add(
+            format!("reply-{name}"),
+            Seeds::Replies,
+            Box::new(move |data| reply(kind, data)),
+        );
+    }
+    add("yaml".to_owned(), Seeds::Yaml, Box::new(yaml_documents));
+    let registry = EvalTypeRegistry::builtin();
+    add(
+        "rubric".to_owned(),
+        Seeds::Yaml,
+        Box::new(move |data| {
+            if let Ok(text) = std::str::from_utf8(data) {
+                let (loaded, problems) = rubric::load(text.into(), Path::new("r.yaml"), &registry);
+                assert!(loaded.is_some() || !problems.is_empty(), "no reason");
+            }
+        }),
+    );
+    add("tools".to_owned(), Seeds::Yaml, Box::new(tools_file));
+    let root = folder.join("workspace");
+    let registry = EvalTypeRegistry::builtin();
+    add(
+        "workspace".to_owned(),
+        Seeds::Yaml,
+        Box::new(move |data| open_workspace(&root, &registry, data)),
+    );
+    add("page".to_owned(), Seeds::Pages, Box::new(page));
+    add("log".to_owned(), Seeds::Logs, Box::new(log));
+    targets
+}
+
+const REPLIES: [(&str, ProviderKind); 6] = [
+    ("openai-chat", ProviderKind::Openai),
+    ("openai-responses", ProviderKind::OpenaiResponses),
+    ("anthropic", ProviderKind::Anthropic),
+    ("gemini", ProviderKind::Gemini),
+    ("openai-decisions", ProviderKind::OpenaiDecisions),
+    ("gemini-decisions", ProviderKind::GeminiDecisions),
+];
+
+/// A part of a file name: `a Codex rollout` becomes `codex-rollout`.
+fn file_name_of(format: &str) -> String {
+    let words = format
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .filter(|word| !word.is_empty() && !["a", "an", "the", "of"].contains(word));
+    words.collect::<Vec<_>>().join("-").to_lowercase()
+}
+
+/// Reads every record: each is a line, the reader finds it again at its location, and its raw bytes are there.
+fn read_transcripts(opened: Result<TranscriptFile, TranscriptError>) {
+    let Ok(mut file) = opened else { return };
+    let _index = file.read_index();
+    while let Ok(Some(block)) = file.next_block() {
+        for (record, bytes) in block.records() {
+            assert!(!bytes.contains(&b'\n'), "a record is one line");
+            let parsed = record.parse(bytes, &file.default_id(record.span.number));
+            let _raw = file.read_raw(record.span);
+            if record.fault.is_some() {
+                assert!(parsed.is_err(), "a fault is not a transcript");
+                continue;
+            }
+            let again = file.read_native(record.span);
+            assert_eq!(again.expect("the file did not change"), bytes);
+        }
+    }
+}
+
+fn mapping() -> FieldMapping {
+    let text = "id: id\nmessages: messages || conversation || [input, output]\nmetadata: meta\ntags: tags\n";
+    let doc = yaml::read_document(&text.into(), Path::new("map.yaml")).expect("a fixed text");
+    let problems = DiagnosticCollector::from_doc(&doc);
+    FieldMapping::parse(MappingDecoder::new(&doc, "", &problems)).expect("a fixed text")
+}
+
+/// Whatever text a model writes as arguments: what comes out is a strict JSON object and a fixed point, and valid JSON
+/// changes only in keys that occur twice.
+fn arguments(data: &[u8]) {
+    let raw = String::from_utf8_lossy(data);
+    let Ok(read) = parse_arguments("t", &raw) else {
+        return;
+    };
+    let canonical = read.canonical.get();
+    assert!(canonical.starts_with('{'), "no object: {canonical}");
+    let again = parse_arguments("t", canonical).expect("canonical arguments are read again");
+    assert_eq!(again.canonical.get(), canonical);
+    assert!(again.changes.is_empty() && !again.rewritten);
+    assert!(!again.was_truncated && !again.has_duplicate_keys);
+    if let Ok(valid @ Value::Object(_)) = serde_json::from_str::<Value>(&raw) {
+        let same: Value = serde_json::from_str(canonical).expect("strict JSON");
+        assert_eq!(valid, same);
+        assert!(read.changes.is_empty() || read.has_duplicate_keys);
+        assert!(!read.was_truncated);
+    }
+}
+
+/// A verdict from a text has a score between 0 and 1. The same text inside the judged messages is not a verdict.
+fn verdict(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else {
+        return;
+    };
+    let format = VerdictFormat {
+        allow_na: true,
+        scale: None,
+        needs_score: false,
+        parts: None,
+    };
+    for mode in [VerdictMode::Text, VerdictMode::Schema] {
+        let Ok(read) = parse_verdict_text(text, &format, mode, |_| false) else {
+            continue;
+        };
+        if let Some(score) = read.score {
+            assert!((0.0..=1.0).contains(&score), "score {score}");
+        }
+        if mode == VerdictMode::Text {
+            let quoted = parse_verdict_text(text, &format, mode, |_| true);
+            assert!(quoted.is_err(), "a quoted object is a verdict: {text}");
+        }
+    }
+}
+
+/// The frames don't depend on how the bytes arrive.
+fn sse(data: &[u8]) {
+    let Some((at, stream)) = split_point(data) else {
+        return;
+    };
+    let whole = untrusted::split_frames(&[stream]);
+    let (one, two) = stream.split_at(at);
+    assert_same(&whole, &untrusted::split_frames(&[one, &[], two]));
+    let single: Vec<&[u8]> = stream.chunks(1).collect();
+    assert_same(&whole, &untrusted::split_frames(&single));
+}
+
+/// A reply doesn't depend on how its bytes arrive.
+fn reply(kind: ProviderKind, data: &[u8]) {
+    let Some((at, body)) = split_point(data) else {
+        return;
+    };
+    let (one, two) = body.split_at(at);
+    for streamed in [true, false] {
+        let whole = untrusted::read_reply(kind, streamed, &[body]);
+        assert_same(&whole, &untrusted::read_reply(kind, streamed, &[one, two]));
+    }
+}
+
+/// The first two bytes choose the place at which the rest is split.
+fn split_point(data: &[u8]) -> Option<(usize, &[u8])> {
+    let (head, rest) = data.split_at_checked(2)?;
+    let at = usize::from(u16::from_be_bytes([head[0], head[1]]));
+    Some((at % (rest.len() + 1), rest))
+}
+
+fn assert_same<T: std::fmt::Debug, E: std::fmt::Debug>(one: &Result<T, E>, two: &Result<T, E>) {
+    match (one, two) {
+        (Ok(one), Ok(two)) => assert_eq!(format!("{one:?}"), format!("{two:?}")),
+        (Err(_), Err(_)) => {}
+        _ => panic!("{one:?} and {two:?}"),
+    }
+}
+
+/// A document that dicta reads has a location for each of its values; one that it refuses has a reason.
+fn yaml_documents(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else {
+        return;
+    };
+    let source: Arc<str> = text.into();
+    match yaml::read_document(&source, Path::new("f.yaml")) {
+        Ok(doc) => {
+            let span = doc.span("");
+            let lines = text.split(['\n', '\r']).count();
+            assert!(span.line as usize <= lines + 1, "line {}", span.line);
+            let _text = yaml::to_string(&doc.value);
+        }
+        Err(problems) => assert!(!problems.is_empty(), "no reason"),
+    }
+    let _all = yaml::read_all_documents(&source, Path::new("f.yaml"));
+}
+
+fn tools_file(data: &[u8]) {
+    if let Ok(text) = std::str::from_utf8(data) {
+        let resolver: Arc<dyn dicta::net::Resolver> = Arc::new(SystemResolver);
+        let path = Path::new("tools.yaml");
+        let _tools = workspace::parse_tools_file(path, &text.into(), &Env::default(), &resolver);
+    }
+}
+
+/// Loads a workspace whose dicta.yaml is `data`. Paths outside the folder would make it read the machine's files.
+fn open_workspace(root: &Path, registry: &EvalTypeRegistry, data: &[u8]) {
+    if data.contains(&b'/') || data.windows(2).any(|pair| pair == b"..") || data.contains(&b'\\') {
+        return;
+    }
+    std::fs::create_dir_all(root).expect("the folder takes folders");
+    std::fs::write(root.join("dicta.yaml"), data).expect("the folder takes files");
+    let loaded = workspace::load(root, &Env::default(), registry);
+    assert!(loaded.is_ok() || loaded.is_err_and(|problems| !problems.is_empty()));
+}
+
+/// The first byte chooses the content type.
+fn page(data: &[u8]) {
+    let Some((kind, body)) = data.split_first() else {
+        return;
+    };
+    let types = [
+        Some("text/html"),
+        Some("text/html; charset=windows-1252"),
+        Some("application/json"),
+        Some("text/plain"),
+        Some("application/xml"),
+        None,
+    ];
+    // Most runs render HTML, which is the largest of these readers.
+    let content_type = types.get(usize::from(*kind)).copied().unwrap_or(types[0]);
+    let max = 64 << 10;
+    if let Some(text) = untrusted::render_page(body, content_type, max)
+        && content_type == types[0]
+    {
+        assert!(text.len() <= max + 64, "{} bytes", text.len());
+    }
+}
+
+fn log(data: &[u8]) {
+    let input = std::io::Cursor::new(data.to_vec());
+    let _log = record::parse_log(input, Path::new("events.jsonl"));
+}
