@@ -72,9 +72,16 @@ pub struct FakeClock {
 #[derive(Debug, Default)]
 struct FakeClockState {
     now: Millis,
-    /// Sleepers by wake time and order of arrival.
-    sleepers: BTreeMap<(Millis, u64), tokio::sync::oneshot::Sender<()>>,
+    /// The sleepers in the order in which they wake.
+    sleepers: BTreeMap<SleeperKey, tokio::sync::oneshot::Sender<()>>,
     arrivals: u64,
+}
+
+/// The place of a sleeper in the order of waking: by time, then by arrival.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct SleeperKey {
+    wakes_at: Millis,
+    arrival: u64,
 }
 
 impl FakeClock {
@@ -89,7 +96,10 @@ impl FakeClock {
         inner.now = inner.now + d;
         let now = inner.now;
         // The key after all sleepers of `now` is the first one of the next millisecond.
-        let later = inner.sleepers.split_off(&(now + Millis(1), 0));
+        let later = inner.sleepers.split_off(&SleeperKey {
+            wakes_at: now + Millis(1),
+            arrival: 0,
+        });
         let due = std::mem::replace(&mut inner.sleepers, later);
         // Waking runs other code, which may lock the clock again.
         drop(inner);
@@ -104,7 +114,8 @@ impl FakeClock {
         let mut inner = self.lock();
         // A sleeper that was dropped must not count as the next one.
         inner.sleepers.retain(|_, wake| !wake.is_closed());
-        inner.sleepers.first_key_value().map(|((at, _), _)| *at)
+        let (first, _) = inner.sleepers.first_key_value()?;
+        Some(first.wakes_at)
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, FakeClockState> {
@@ -128,10 +139,12 @@ impl Clock for FakeClock {
         }
         let mut inner = self.lock();
         let (wake, woken) = tokio::sync::oneshot::channel();
-        let at = inner.now + d;
         inner.arrivals += 1;
-        let arrival = inner.arrivals;
-        inner.sleepers.insert((at, arrival), wake);
+        let key = SleeperKey {
+            wakes_at: inner.now + d,
+            arrival: inner.arrivals,
+        };
+        inner.sleepers.insert(key, wake);
         Box::pin(async move {
             // An error means that the clock was dropped, so no one waits any more.
             let _gone = woken.await;

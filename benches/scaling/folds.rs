@@ -260,7 +260,7 @@ fn settled(transcript: usize) -> EventKind {
     let cells = transcript * per_transcript..(transcript + 1) * per_transcript;
     EventKind::CellsSettled(
         cells
-            .map(|number| SettledCell(cell(number), result(number)))
+            .map(|number| SettledCell::new(cell(number), result(number)))
             .collect(),
     )
 }

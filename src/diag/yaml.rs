@@ -60,6 +60,25 @@ pub struct EntrySpans {
     pub value: SourceSpan,
 }
 
+/// A part of a document that a conversion moved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MovedPointer {
+    /// The JSON pointer into the new value.
+    pub to: String,
+    /// The JSON pointer into the document.
+    pub from: String,
+}
+
+impl MovedPointer {
+    /// Creates the pair.
+    pub fn new(to: impl Into<String>, from: impl Into<String>) -> Self {
+        Self {
+            to: to.into(),
+            from: from.into(),
+        }
+    }
+}
+
 impl YamlDoc {
     /// Returns the place of the value at a JSON pointer. The place of a collection is its key, or its first entry if
     /// it has no key. For a missing value, returns the place of the nearest existing ancestor.
@@ -85,18 +104,14 @@ impl YamlDoc {
         }
     }
 
-    /// Returns a document with another value, whose parts have places in this document. `from` maps pointers into the
+    /// Returns a document with another value, whose parts have places in this document. `moved` maps pointers into the
     /// new value to pointers into this one. A part without an entry has the place of its nearest ancestor.
     #[must_use]
-    pub fn with_value(
-        &self,
-        value: Value,
-        from: impl IntoIterator<Item = (String, String)>,
-    ) -> Self {
+    pub fn with_value(&self, value: Value, moved: impl IntoIterator<Item = MovedPointer>) -> Self {
         let place = |at: &str| self.find_nearest_spans(at).map(|(_, place)| place.clone());
-        let mut places: HashMap<String, EntrySpans> = from
+        let mut places: HashMap<String, EntrySpans> = moved
             .into_iter()
-            .filter_map(|(new, old)| Some((new, place(&old)?)))
+            .filter_map(|moved| Some((moved.to, place(&moved.from)?)))
             .collect();
         if let Some(root) = place("") {
             places.entry(String::new()).or_insert(root);

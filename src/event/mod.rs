@@ -166,8 +166,34 @@ pub enum EventKind {
 }
 
 /// One cell of [`EventKind::CellsSettled`]; a pair in JSON.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SettledCell(pub CellIx, pub CellResult);
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(from = "(CellIx, CellResult)")]
+pub struct SettledCell {
+    /// The cell.
+    pub cell: CellIx,
+    /// Its result.
+    pub result: CellResult,
+}
+
+impl SettledCell {
+    /// Creates the pair.
+    pub fn new(cell: CellIx, result: CellResult) -> Self {
+        Self { cell, result }
+    }
+}
+
+impl From<(CellIx, CellResult)> for SettledCell {
+    fn from((cell, result): (CellIx, CellResult)) -> Self {
+        Self::new(cell, result)
+    }
+}
+
+impl Serialize for SettledCell {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        // By hand, because `serde(into)` would clone each result.
+        (&self.cell, &self.result).serialize(to)
+    }
+}
 
 /// A text in an event: inline up to [`INLINE_MAX`] bytes, otherwise a blob.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -292,7 +292,9 @@ impl RunState {
             } => self.apply_plan(transcript, *first, keys),
             EventKind::CellsSettled(results) => {
                 for settled in results {
-                    self.update_cell(settled.0, |cell| cell.set_result(&settled.1, event.at));
+                    self.update_cell(settled.cell, |cell| {
+                        cell.set_result(&settled.result, event.at);
+                    });
                 }
             }
             EventKind::CellStarted { cell, key } => self.update_cell(*cell, |c| {

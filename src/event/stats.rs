@@ -179,7 +179,7 @@ impl RunStats {
             // Runs without judges have no open cells, so large batches of settled cells are skipped.
             EventKind::CellsSettled(settled) if !self.open_cells.is_empty() => {
                 for one in settled {
-                    self.apply_result(one.0, &one.1);
+                    self.apply_result(one.cell, &one.result);
                 }
             }
             EventKind::CellFinished { cell, result } => self.apply_result(*cell, result),

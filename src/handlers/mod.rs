@@ -40,7 +40,7 @@ pub(crate) use judged::CALLS_BLOCK;
 pub use judged::VerdictPartsSpec;
 pub use registry::{EvalCompileError, EvalTypeRegistry, FAMILIES};
 pub use script::{CompileCx, ScriptEnv};
-pub use subject::{MessageText, Subject, SubjectCall};
+pub use subject::{LocatedToolResult, MessageText, Subject, SubjectCall};
 pub use wrap::JudgedEval;
 
 /// A compiled eval.

@@ -17,9 +17,10 @@ use self::transcript_index::TranscriptIndex;
 use super::grounding::GroundingSources;
 use super::text::lowercase;
 use super::{CancelFlag, TranscriptSpan};
-use crate::model::{ToolCall, ToolResult, Transcript, TranscriptPart};
+use crate::model::{ToolCall, Transcript, TranscriptPart};
 
 pub(super) use self::transcript_index::CheckCacheKey;
+pub use self::transcript_index::LocatedToolResult;
 
 /// The view of a check: a transcript, or its messages up to one, prepared once for all evals.
 /// Calls are joined with their results by call id; texts are lower-cased at most once.
@@ -243,7 +244,7 @@ impl<'t> Subject<'t> {
 
     /// Returns a location in the result of `self.calls()[call]`.
     pub fn result_span(&self, call: usize, bytes: Range<usize>) -> Option<TranscriptSpan> {
-        let (message, result) = self.result(call)?;
+        let LocatedToolResult { message, result } = self.result(call)?;
         let parts = &self.transcript.messages[message].parts;
         let part = parts.iter().position(
             // By address: several results may have the same call id and content.
@@ -256,12 +257,11 @@ impl<'t> Subject<'t> {
         })
     }
 
-    /// Returns the result of `self.calls()[call]` and the position of its message, if the call has a result before
-    /// the end.
-    pub fn result(&self, call: usize) -> Option<(usize, &'t ToolResult<'t>)> {
+    /// Returns the result of `self.calls()[call]`, if the call has one before the end.
+    pub fn result(&self, call: usize) -> Option<LocatedToolResult<'t>> {
         let result = self.index.results().get(call).copied().flatten();
         // A result after the end does not exist for this prefix.
-        result.filter(|(message, _)| *message < self.end)
+        result.filter(|located| located.message < self.end)
     }
 
     /// Returns the text of the result of `self.calls()[call]`, for searching; lower-cased at most once.
@@ -335,7 +335,8 @@ mod tests {
         let joined: Vec<_> = (0..subject.calls().len())
             .map(|ix| {
                 let call = subject.calls()[ix];
-                let result = subject.result(ix).map(|(at, r)| (at, &*r.content));
+                let result = subject.result(ix);
+                let result = result.map(|located| (located.message, &*located.result.content));
                 (call.message, &*call.call.name, result)
             })
             .collect();

@@ -70,12 +70,20 @@ impl EvidenceStore for NoEvidence {
 
 /// A store that answers no call and remembers each response by cell, for the verdict cache.
 #[derive(Debug, Default)]
-pub struct LiveEvidence(Mutex<HashMap<CellIx, Vec<(EvidenceKey, Digest)>>>);
+pub struct LiveEvidence(Mutex<HashMap<CellIx, Vec<RememberedCall>>>);
+
+/// A call of a cell and its response.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RememberedCall {
+    /// The call.
+    pub key: EvidenceKey,
+    /// The digest of the response's text.
+    pub response_digest: Digest,
+}
 
 impl LiveEvidence {
-    /// Removes and returns a cell's calls in the order of their responses, each with the digest of the response's
-    /// text.
-    pub fn take(&self, cell: CellIx) -> Vec<(EvidenceKey, Digest)> {
+    /// Removes and returns a cell's calls in the order of their responses.
+    pub fn take(&self, cell: CellIx) -> Vec<RememberedCall> {
         let mut cells = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         cells.remove(&cell).unwrap_or_default()
     }
@@ -83,8 +91,11 @@ impl LiveEvidence {
     fn remember(&self, cell: CellIx, key: EvidenceKey, answer: &ToolResponse) {
         let mut cells = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // The digest alone shows whether the evidence changed; the text is in the recording.
-        let digest = Digest::hash_bytes(answer.text.as_bytes());
-        cells.entry(cell).or_default().push((key, digest));
+        let response_digest = Digest::hash_bytes(answer.text.as_bytes());
+        cells.entry(cell).or_default().push(RememberedCall {
+            key,
+            response_digest,
+        });
     }
 }
 
@@ -214,7 +225,7 @@ impl ReplayedEvidence {
     }
 
     /// Removes and returns the responses that a cell used, as [`LiveEvidence::take`].
-    pub fn take(&self, cell: CellIx) -> Vec<(EvidenceKey, Digest)> {
+    pub fn take(&self, cell: CellIx) -> Vec<RememberedCall> {
         self.used.take(cell)
     }
 }

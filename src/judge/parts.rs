@@ -269,9 +269,11 @@ impl PartsFormat {
             }
             Self::Goals(Some(n)) => {
                 let all = stated.goals.ok_or_else(|| missing("goals"))?;
-                let pair =
-                    |goal: RawGoalPart| (goal.index, new_part(goal.name, goal.reasoning, goal.met));
-                self.order_by_number(n, all.into_iter().map(pair).collect())
+                let to_part = |goal: RawGoalPart| NumberedPart {
+                    index: goal.index,
+                    part: new_part(goal.name, goal.reasoning, goal.met),
+                };
+                self.order_by_number(n, all.into_iter().map(to_part).collect())
             }
             Self::Goals(None) => to_goal_parts(stated.goals.ok_or_else(|| missing("goals"))?),
         }
@@ -281,11 +283,11 @@ impl PartsFormat {
     fn order_by_number(
         self,
         n: usize,
-        stated: Vec<(Option<f64>, VerdictPart)>,
+        stated: Vec<NumberedPart>,
     ) -> Result<Vec<VerdictPart>, VerdictParseError> {
         let one = self.noun();
         let mut parts: Vec<Option<VerdictPart>> = vec![None; n];
-        for (index, part) in stated {
+        for NumberedPart { index, part } in stated {
             let Some(index) = index else {
                 return verdict_error(format!("a {one} of the verdict has no `index`"));
             };
@@ -354,9 +356,17 @@ fn new_part(text: String, reasoning: String, met: bool) -> VerdictPart {
     }
 }
 
-fn to_numbered_part(stated: RawNumberedPart) -> (Option<f64>, VerdictPart) {
-    let part = new_part(String::new(), stated.reasoning, stated.passed);
-    (Some(stated.index), part)
+/// A part with the number that the judge gave it.
+struct NumberedPart {
+    index: Option<f64>,
+    part: VerdictPart,
+}
+
+fn to_numbered_part(stated: RawNumberedPart) -> NumberedPart {
+    NumberedPart {
+        index: Some(stated.index),
+        part: new_part(String::new(), stated.reasoning, stated.passed),
+    }
 }
 
 fn to_goal_parts(goals: Vec<RawGoalPart>) -> Result<Vec<VerdictPart>, VerdictParseError> {

@@ -38,11 +38,17 @@ enum CallResponder {
     IdenticalCall(IdenticalCall),
     /// The recorded responses, or the tool itself.
     EvidenceOrTool {
-        /// The recorded response, if there is one, and the run that recorded it.
-        recorded: Option<(ToolResponse, ToolResponseSource)>,
+        /// The recorded response, if there is one.
+        recorded: Option<FoundResponse>,
         /// The sender of the response, for identical calls that wait for it.
         sender: watch::Sender<Option<ToolResponse>>,
     },
+}
+
+/// A recorded response and the run that recorded it.
+struct FoundResponse {
+    response: ToolResponse,
+    source: ToolResponseSource,
 }
 
 /// The end of a call: the response, its status, and the cell's result if the cell ends with it.
@@ -237,10 +243,10 @@ impl ToolCallRunner<'_> {
             None
         } else {
             match self.evidence.get(self.cx.cell, key) {
-                EvidenceLookup::Found {
-                    response: answer,
-                    run,
-                } => Some((answer, ToolResponseSource::Frozen { run })),
+                EvidenceLookup::Found { response, run } => Some(FoundResponse {
+                    response,
+                    source: ToolResponseSource::Frozen { run },
+                }),
                 EvidenceLookup::MissingError(answer) => {
                     return Err(CallRefusal::RejectCall(Rejection {
                         rule: FROZEN_RULE.to_owned(),
@@ -389,8 +395,8 @@ async fn get_tool_response(
             }
         }
         CallResponder::EvidenceOrTool { recorded, sender } => {
-            let (called, source) = if let Some((answer, source)) = recorded {
-                (plain(answer), source)
+            let (called, source) = if let Some(FoundResponse { response, source }) = recorded {
+                (plain(response), source)
             } else {
                 let source = if tool.reads_transcript() {
                     ToolResponseSource::Transcript

@@ -59,17 +59,26 @@ fn stated<'de, D: Deserializer<'de>>(from: D) -> Result<Option<bool>, D::Error> 
 /// Labels, indexed by transcript and eval.
 #[derive(Debug, Clone, Default)]
 pub struct Labels {
-    /// The labels by transcript id and eval id.
-    by_transcript_and_eval: HashMap<(String, String), Vec<Label>>,
+    by_transcript_and_eval: HashMap<LabelKey, Vec<Label>>,
+}
+
+/// The ids that every label has.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct LabelKey {
+    transcript: String,
+    eval: String,
 }
 
 impl Labels {
     /// Indexes labels. Of several labels of one decision the last one counts, because files of labels grow at their
     /// end.
     pub fn new(labels: impl IntoIterator<Item = Label>) -> Self {
-        let mut by_transcript_and_eval: HashMap<(String, String), Vec<Label>> = HashMap::new();
+        let mut by_transcript_and_eval: HashMap<LabelKey, Vec<Label>> = HashMap::new();
         for label in labels {
-            let key = (label.transcript.clone(), label.eval.clone());
+            let key = LabelKey {
+                transcript: label.transcript.clone(),
+                eval: label.eval.clone(),
+            };
             by_transcript_and_eval.entry(key).or_default().push(label);
         }
         Self {
@@ -84,8 +93,11 @@ impl Labels {
 
     /// Returns the label of a decision. A label that names the rubric takes precedence over one that does not.
     pub fn find(&self, transcript: &str, rubric: &str, eval: &str) -> Option<&Label> {
-        // A lookup in a map with tuple keys needs owned texts.
-        let key = (transcript.to_owned(), eval.to_owned());
+        // A lookup in a map with a key of two texts needs owned texts.
+        let key = LabelKey {
+            transcript: transcript.to_owned(),
+            eval: eval.to_owned(),
+        };
         let found = self.by_transcript_and_eval.get(&key)?.iter();
         found
             .filter(|label| label.rubric.as_ref().is_none_or(|id| id == rubric))

@@ -42,20 +42,30 @@ pub struct HostOverride {
 /// Fixed addresses for some names, and another resolver for the rest. The guard checks fixed addresses as well.
 #[derive(Clone)]
 pub struct OverridingResolver {
-    fixed: HashMap<(String, u16), Vec<IpAddr>>,
+    fixed: HashMap<HostPort, Vec<IpAddr>>,
     fallback: Arc<dyn Resolver>,
+}
+
+/// A normalized host name and a port.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct HostPort {
+    host: String,
+    port: u16,
 }
 
 impl OverridingResolver {
     /// Creates overrides from `--resolve` entries as [`parse_resolve_entry`] returns them. Entries of one host and
     /// port accumulate.
     pub fn new(entries: &[HostOverride], fallback: Arc<dyn Resolver>) -> Self {
-        let mut fixed: HashMap<(String, u16), Vec<IpAddr>> = HashMap::new();
+        let mut fixed: HashMap<HostPort, Vec<IpAddr>> = HashMap::new();
         for entry in entries {
             let rule = HostRule::parse(&entry.host);
             // The guard asks for normalized names, so an entry that is not normalized would never match.
             let host = rule.map_or_else(|_| entry.host.clone(), |rule| rule.host);
-            let key = (host, entry.port);
+            let key = HostPort {
+                host,
+                port: entry.port,
+            };
             fixed.entry(key).or_default().push(entry.address);
         }
         Self { fixed, fallback }
@@ -64,7 +74,11 @@ impl OverridingResolver {
 
 impl Resolver for OverridingResolver {
     fn lookup<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
-        match self.fixed.get(&(host.to_owned(), port)) {
+        let key = HostPort {
+            host: host.to_owned(),
+            port,
+        };
+        match self.fixed.get(&key) {
             Some(found) => Box::pin(std::future::ready(Ok(found.clone()))),
             None => self.fallback.lookup(host, port),
         }

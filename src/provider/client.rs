@@ -102,8 +102,16 @@ impl KeyHeader {
     };
 }
 
-/// New text by the part it belongs to.
-pub(super) type NewDeltas = Vec<(DeltaPart, String)>;
+/// New text of a reply.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct NewDelta {
+    /// The part that the text belongs to.
+    pub(super) part: DeltaPart,
+    pub(super) text: String,
+}
+
+/// New texts in the order of their arrival.
+pub(super) type NewDeltas = Vec<NewDelta>;
 
 /// The state of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -368,7 +376,7 @@ impl ProviderClient {
         let text = String::from_utf8(bytes).map_err(|_| framing_error(SseFrameError::NotUtf8))?;
         let mut new = NewDeltas::new();
         let done = reader.read_document(&replace_lone_halves(&text), &mut new);
-        for (part, text) in new {
+        for NewDelta { part, text } in new {
             deltas.push(part, &text).await;
         }
         done
@@ -518,7 +526,7 @@ async fn read_frames(
     for frame in frames.drain(..) {
         let progress = reader.read_frame(frame, &mut new);
         // Show the text before a fault ends the reply.
-        for (part, text) in new.drain(..) {
+        for NewDelta { part, text } in new.drain(..) {
             deltas.push(part, &text).await;
         }
         if progress? == StreamProgress::Done {

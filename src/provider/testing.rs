@@ -35,8 +35,8 @@ pub(super) fn read(
 /// Asserts that the deltas of a reply concatenate to it.
 pub(super) fn assert_deltas_make(reply: &crate::model::ModelReply, new: &NewDeltas) {
     let concat_part = |part: DeltaPart| -> String {
-        let texts = new.iter().filter(|(p, _)| *p == part);
-        texts.map(|(_, text)| text.as_str()).collect()
+        let texts = new.iter().filter(|delta| delta.part == part);
+        texts.map(|delta| delta.text.as_str()).collect()
     };
     assert_eq!(concat_part(DeltaPart::Text), reply.text);
     assert_eq!(concat_part(DeltaPart::Thought), reply.thought);

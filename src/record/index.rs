@@ -149,8 +149,8 @@ impl CacheIndex {
                 is_missing: false,
             });
         }
-        for (cell, missing) in reading.missing {
-            used.entry(cell).or_default().push(missing);
+        for missing in reading.missing {
+            used.entry(missing.cell).or_default().push(missing.used);
         }
         for (cell, result) in results {
             // Errors are not cached: the next run tries again.
@@ -205,8 +205,14 @@ struct RunCallReader {
     pending: HashMap<CallKey, PendingToolCall>,
     calls: Vec<RecordedToolCall>,
     /// The calls for which a run with recorded responses had none.
-    missing: Vec<(CellIx, EvidenceUsed)>,
+    missing: Vec<MissingEvidence>,
     edited_cells: HashSet<CellIx>,
+}
+
+/// A call of a cell for which there was no recorded response.
+struct MissingEvidence {
+    cell: CellIx,
+    used: EvidenceUsed,
 }
 
 /// The position of a tool call in a run.
@@ -287,7 +293,7 @@ impl RunCallReader {
                     && rule == FROZEN_RULE
                     && let Some(canonical_args) = open.canonical_args()
                 {
-                    let missing = EvidenceUsed {
+                    let used = EvidenceUsed {
                         tool_digest: self.find_tool_digest(position.cell, &open.tool),
                         tool: open.tool,
                         canonical_args,
@@ -295,7 +301,10 @@ impl RunCallReader {
                         data_version: None,
                         is_missing: true,
                     };
-                    self.missing.push((position.cell, missing));
+                    self.missing.push(MissingEvidence {
+                        cell: position.cell,
+                        used,
+                    });
                 }
             }
             ToolFact::Finished { answer, source, .. } => {

@@ -255,10 +255,18 @@ struct RunResultReader {
     plan: RecordedPlan,
     keys: HashMap<CellIx, Digest>,
     edited_cells: HashSet<CellIx>,
-    /// The results, and whether this installation recorded them.
-    results: Vec<(CellIx, CellResult, bool)>,
+    /// The results in the order of the log.
+    results: Vec<LoggedResult>,
     /// Each digest once, so that cells share it.
     digests: HashSet<Arc<Digest>>,
+}
+
+/// A result as the log has it.
+struct LoggedResult {
+    cell: CellIx,
+    result: CellResult,
+    /// True if this installation recorded the result.
+    is_own: bool,
 }
 
 impl RunResultReader {
@@ -278,7 +286,11 @@ impl RunResultReader {
         match &event.kind {
             EventKind::CellsSettled(settled) => {
                 self.results
-                    .extend(settled.iter().map(|s| (s.0, s.1.clone(), is_own)));
+                    .extend(settled.iter().map(|settled| LoggedResult {
+                        cell: settled.cell,
+                        result: settled.result.clone(),
+                        is_own,
+                    }));
             }
             EventKind::CellStarted {
                 cell,
@@ -287,7 +299,11 @@ impl RunResultReader {
                 self.keys.insert(*cell, key.clone());
             }
             EventKind::CellFinished { cell, result } => {
-                self.results.push((*cell, (**result).clone(), is_own));
+                self.results.push(LoggedResult {
+                    cell: *cell,
+                    result: (**result).clone(),
+                    is_own,
+                });
             }
             EventKind::Resumed { cell, how } if how.by == "human" && how.what != "go" => {
                 self.edited_cells.insert(*cell);
@@ -300,7 +316,12 @@ impl RunResultReader {
     fn into_results(mut self) -> HashMap<String, RecordedResult> {
         let results = std::mem::take(&mut self.results);
         let mut cells = HashMap::with_capacity(results.len());
-        for (cell, result, is_own) in results {
+        for logged in results {
+            let LoggedResult {
+                cell,
+                result,
+                is_own,
+            } = logged;
             // A person's edit is not a verdict of the judge.
             if !result.by_human
                 && !self.edited_cells.contains(&cell)

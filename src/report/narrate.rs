@@ -76,8 +76,8 @@ impl<W: Write> Narrator<W> {
                 Ok(())
             }
             EventKind::CellsSettled(settled) => {
-                for cell in settled {
-                    self.cell_names.remove(&cell.0);
+                for one in settled {
+                    self.cell_names.remove(&one.cell);
                 }
                 Ok(())
             }

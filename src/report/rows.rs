@@ -285,8 +285,8 @@ impl RowBuilder {
                 keys,
             } => self.add_planned_cells(transcript, *first, keys),
             EventKind::CellsSettled(settled) => {
-                for cell in settled {
-                    self.add_result(cell.0, &cell.1);
+                for one in settled {
+                    self.add_result(one.cell, &one.result);
                 }
                 self.emit_complete(false, emit)?;
             }

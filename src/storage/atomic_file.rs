@@ -22,9 +22,16 @@ const PUBLIC: u32 = 0o666;
 #[derive(Debug)]
 pub struct AtomicFile {
     file: File,
-    /// The temporary file and its final name; `None` after publication, and for a pipe or device.
-    unpublished: Option<(TempPath, PathBuf)>,
+    /// The content so far; `None` after publication, and for a pipe or device.
+    unpublished: Option<UnpublishedFile>,
     is_new: bool,
+}
+
+/// A temporary file and its final name.
+#[derive(Debug)]
+struct UnpublishedFile {
+    temp: TempPath,
+    target: PathBuf,
 }
 
 impl AtomicFile {
@@ -72,7 +79,7 @@ impl AtomicFile {
         }
         Ok(Self {
             file,
-            unpublished: Some((temp, target)),
+            unpublished: Some(UnpublishedFile { temp, target }),
             is_new: false,
         })
     }
@@ -82,7 +89,10 @@ impl AtomicFile {
         let (file, temp) = create_temp_file(path, mode)?;
         Ok(Self {
             file,
-            unpublished: Some((temp, path.to_owned())),
+            unpublished: Some(UnpublishedFile {
+                temp,
+                target: path.to_owned(),
+            }),
             is_new: true,
         })
     }
@@ -103,7 +113,7 @@ impl AtomicFile {
     /// Replaces the file by the content so far. Later writes go to the same file. Returns once the content and the
     /// name survive a loss of power. Does nothing after the first call.
     pub fn publish(&mut self) -> io::Result<()> {
-        let Some((temp, target)) = self.unpublished.take() else {
+        let Some(UnpublishedFile { temp, target }) = self.unpublished.take() else {
             return Ok(());
         };
         // Without this sync, a crash after the rename could leave an empty file.

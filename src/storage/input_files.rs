@@ -12,9 +12,13 @@ use super::links::{LinkTarget, follow_links};
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum FileIdentity {
     /// The device and inode, which are equal under symbolic and hard links.
-    Existing(u64, u64),
+    Existing { device: u64, inode: u64 },
     /// The device and inode of the folder, and the name. A file that dicta reads may be missing now.
-    Missing(u64, u64, OsString),
+    Missing {
+        device: u64,
+        folder_inode: u64,
+        name: OsString,
+    },
 }
 
 /// A set of files that dicta reads, or writes as another output.
@@ -58,9 +62,10 @@ fn identify_file(path: &Path) -> Option<FileIdentity> {
         return None;
     };
     if let Ok(meta) = fs::metadata(&path) {
-        return meta
-            .is_file()
-            .then(|| FileIdentity::Existing(meta.dev(), meta.ino()));
+        return meta.is_file().then(|| FileIdentity::Existing {
+            device: meta.dev(),
+            inode: meta.ino(),
+        });
     }
     let folder = path
         .parent()
@@ -68,7 +73,11 @@ fn identify_file(path: &Path) -> Option<FileIdentity> {
         .unwrap_or(Path::new("."));
     let meta = fs::metadata(folder).ok()?;
     let name = path.file_name()?.to_owned();
-    Some(FileIdentity::Missing(meta.dev(), meta.ino(), name))
+    Some(FileIdentity::Missing {
+        device: meta.dev(),
+        folder_inode: meta.ino(),
+        name,
+    })
 }
 
 #[cfg(test)]

@@ -87,11 +87,12 @@ fn search_recorded_cell(
                 }
             }
             (EventKind::CellsSettled(results), Some((number, _))) => {
-                match results.iter().find(|settled| settled.0 == *number) {
+                match results.iter().find(|settled| settled.cell == *number) {
                     // The batch settles many cells; only this one is kept.
-                    Some(settled) => {
-                        EventKind::CellsSettled(vec![SettledCell(CellIx(0), settled.1.clone())])
-                    }
+                    Some(settled) => EventKind::CellsSettled(vec![SettledCell::new(
+                        CellIx(0),
+                        settled.result.clone(),
+                    )]),
                     None => continue,
                 }
             }

@@ -217,7 +217,7 @@ fn stop_kind() -> impl Strategy<Value = GatePoint> {
 
 /// Returns any fact but a header.
 pub(crate) fn kind() -> impl Strategy<Value = EventKind> {
-    let settled = (cell(), result()).prop_map(|(cell, result)| SettledCell(cell, result));
+    let settled = (cell(), result()).prop_map(|(cell, result)| SettledCell::new(cell, result));
     let how = (text(), text(), option::of(piece())).prop_map(|(by, what, edit)| GateRelease {
         by,
         what,

@@ -138,7 +138,7 @@ pub(in crate::handlers) fn explain_unknown_errors(
 /// Returns `true` if the result of a call records that it is an error.
 pub(super) fn is_error(subject: &Subject<'_>, call: usize) -> bool {
     let result = subject.result(call);
-    result.is_some_and(|(_, result)| result.is_error == Some(true))
+    result.is_some_and(|located| located.result.is_error == Some(true))
 }
 
 /// Returns `true` if the source has no results, although calls occur in messages before the last. Calls of the last
@@ -152,7 +152,9 @@ pub(in crate::handlers) fn are_results_missing(subject: &Subject<'_>, calls: &[u
 pub(super) fn describe_error(subject: &Subject<'_>, call: usize) -> String {
     let made = super::call_matching::locate_call(subject, call);
     match subject.result(call) {
-        Some((_, result)) => format!("{made}: {}", QuotedText(result.content.trim())),
+        Some(located) => {
+            format!("{made}: {}", QuotedText(located.result.content.trim()))
+        }
         None => made,
     }
 }

@@ -101,7 +101,8 @@ impl Check for ToolCallLatencyCheck {
         let mut timed: Vec<(f64, usize)> = Vec::new();
         let mut untimed = Vec::new();
         for ix in subject.until_cancelled(&calls) {
-            match subject.result(*ix).map(|(_, result)| result.duration_ms) {
+            let located = subject.result(*ix);
+            match located.map(|located| located.result.duration_ms) {
                 Some(Some(ms)) if ms.is_finite() && ms >= 0.0 => timed.push((ms, *ix)),
                 // A result without a usable duration: missing, negative or not a number.
                 Some(_) => untimed.push(*ix),

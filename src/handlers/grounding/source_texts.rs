@@ -19,11 +19,19 @@ const MAX_VERSION_PARTS: usize = 8;
 /// contains a fact, so it serves prefixes of the transcript as well.
 #[derive(Debug)]
 pub(crate) struct GroundingSources<'t> {
-    /// The texts with their messages, in order of messages.
-    texts: Vec<(usize, &'t str)>,
+    /// The texts in order of messages.
+    texts: Vec<GroundingText<'t>>,
     phrases: OnceCell<PhraseIndex>,
     number_index: OnceCell<NumberIndex>,
     days: OnceCell<DayIndex>,
+}
+
+/// One of the texts.
+#[derive(Debug, Clone, Copy)]
+struct GroundingText<'t> {
+    /// The position of its message.
+    message: usize,
+    text: &'t str,
 }
 
 /// By month and day: the years that occur with them, and the first message.
@@ -72,7 +80,10 @@ impl<'t> GroundingSources<'t> {
     /// Creates sources from texts with their messages, in order.
     pub(crate) fn from_messages(texts: impl IntoIterator<Item = (usize, &'t str)>) -> Self {
         Self {
-            texts: texts.into_iter().collect(),
+            texts: texts
+                .into_iter()
+                .map(|(message, text)| GroundingText { message, text })
+                .collect(),
             phrases: OnceCell::new(),
             number_index: OnceCell::new(),
             days: OnceCell::new(),
@@ -82,8 +93,9 @@ impl<'t> GroundingSources<'t> {
     /// Returns the number of bytes of the texts in messages before `end`; `None` if no such text exists.
     pub(super) fn bytes_before(&self, end: usize) -> Option<usize> {
         // The texts are in order of messages, so a binary search finds the end.
-        let count = self.texts.partition_point(|(at, _)| *at < end);
-        (count > 0).then(|| self.texts[..count].iter().map(|(_, text)| text.len()).sum())
+        let count = self.texts.partition_point(|known| known.message < end);
+        let texts = self.texts[..count].iter();
+        (count > 0).then(|| texts.map(|known| known.text.len()).sum())
     }
 
     /// Returns `true` if a fact of another text occurs here.
@@ -115,7 +127,7 @@ impl<'t> GroundingSources<'t> {
         let CalendarDay { year, month, day } = wanted;
         let days = self.days.get_or_init(|| {
             let mut days = DayIndex::new();
-            for (message, text) in &self.texts {
+            for GroundingText { message, text } in &self.texts {
                 for (_, CalendarDay { year, month, day }) in find_dates(text) {
                     let years = days.entry(MonthDay { month, day }).or_default();
                     // `or_insert` keeps the first message, which serves every later end of the transcript.
@@ -149,7 +161,9 @@ impl<'t> GroundingSources<'t> {
         self.number_index.get_or_init(|| {
             let mut figures = NumberIndex::default();
             let texts = self.texts.iter();
-            let all = texts.flat_map(|(at, text)| NUMBER.find_iter(text).map(move |n| (*at, n)));
+            let all = texts.flat_map(|GroundingText { message, text }| {
+                NUMBER.find_iter(text).map(move |number| (*message, number))
+            });
             // A long table repeats the same few values: each is parsed once, where it comes first.
             let mut read: HashSet<&str> = HashSet::new();
             for (message, number) in all {
@@ -174,7 +188,7 @@ impl<'t> GroundingSources<'t> {
     fn find_phrase(&self, text: &str) -> Option<usize> {
         let phrases = self.phrases.get_or_init(|| {
             let mut phrases = PhraseIndex::default();
-            for (message, text) in &self.texts {
+            for GroundingText { message, text } in &self.texts {
                 phrases.joined_text.push_str(&normalize_phrase(text));
                 // A line break, so that no phrase matches across two texts: normalized phrases have none.
                 phrases.joined_text.push('\n');

@@ -9,7 +9,8 @@ use crate::handlers::eval_type::{EvalType, param_problem};
 use crate::handlers::explain::format_list;
 use crate::handlers::wrap::ParamsCompleter;
 use crate::handlers::{
-    CompiledEval, Finding, JudgedEval, JudgedParams, PromptBlock, ScoreScale, Subject,
+    CompiledEval, Finding, JudgedEval, JudgedParams, LocatedToolResult, PromptBlock, ScoreScale,
+    Subject,
 };
 use crate::rubric::ParamProblem;
 
@@ -207,7 +208,7 @@ fn describe_call(subject: &Subject<'_>, at: usize) -> String {
     // Writing to a String cannot fail.
     let _ok = match subject.result(at) {
         None => write!(text, "Result: none in the transcript"),
-        Some((message, result)) => {
+        Some(LocatedToolResult { message, result }) => {
             let what = match result.is_error {
                 Some(true) => "Error",
                 _ => "Result",

@@ -131,10 +131,18 @@ pub(super) struct MetricReader<'s, 't> {
 /// The metrics in the messages' own metadata, shared by all checks and all judged messages.
 #[derive(Default)]
 struct MessageMetricsCache {
-    /// By assistant message: its position and metadata.
-    metadata: OnceCell<Vec<(usize, Option<Value>)>>,
+    /// The metadata of the assistant messages.
+    metadata: OnceCell<Vec<MessageMetadata>>,
     /// By metric, for the first assistant messages: the number, or the reason why it is invalid.
     numbers: [RefCell<Vec<MessageMetric>>; 6],
+}
+
+/// The metadata of one message.
+struct MessageMetadata {
+    /// The position of the message.
+    message: usize,
+    /// `None` if the message has no metadata.
+    metadata: Option<Value>,
 }
 
 type MessageMetric = Result<Option<f64>, String>;
@@ -183,7 +191,8 @@ impl<'s, 't> MetricReader<'s, 't> {
         // Collect the numbers, and the messages without one.
         let (mut value, mut without) = (0.0, Vec::new());
         let mut known = self.cache.numbers[kind as usize].borrow_mut();
-        for (nth, (message, metadata)) in self.subject.until_cancelled(messages.iter().enumerate())
+        for (nth, MessageMetadata { message, metadata }) in
+            self.subject.until_cancelled(messages.iter().enumerate())
         {
             // `known` has the numbers of the messages before; this message is read for the first time.
             if nth == known.len() {
@@ -205,7 +214,7 @@ impl<'s, 't> MetricReader<'s, 't> {
             }),
             (1, []) => Ok(MetricReading {
                 value,
-                origin: format!("message {}", messages[0].0),
+                origin: format!("message {}", messages[0].message),
             }),
             (count, []) => Ok(MetricReading {
                 value,
@@ -268,18 +277,21 @@ impl<'s, 't> MetricReader<'s, 't> {
             .map(crate::model::JsonText::parse_value)
     }
 
-    fn assistant_metadata(&self) -> &[(usize, Option<Value>)] {
+    fn assistant_metadata(&self) -> &[MessageMetadata] {
         let all = self.cache.metadata.get_or_init(|| {
             let messages = self.subject.transcript.messages.iter();
             let assistant = messages
                 .enumerate()
                 .filter(|(_, message)| message.role == MessageRole::Assistant);
             assistant
-                .map(|(at, _)| (at, self.message_metadata(at)))
+                .map(|(message, _)| MessageMetadata {
+                    message,
+                    metadata: self.message_metadata(message),
+                })
                 .collect()
         });
         // The cache has all messages; this subject sees only those before its end.
-        &all[..all.partition_point(|(at, _)| *at < self.subject.end)]
+        &all[..all.partition_point(|known| known.message < self.subject.end)]
     }
 }
 

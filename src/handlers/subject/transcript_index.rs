@@ -37,18 +37,32 @@ pub(super) struct TranscriptIndex<'t> {
     pub(super) transcript: &'t Transcript<'t>,
     assistant_texts: OnceCell<Vec<MessageText<'t>>>,
     calls: OnceCell<Vec<SubjectCall<'t>>>,
-    results: OnceCell<Vec<CallResult<'t>>>,
+    results: OnceCell<Vec<Option<LocatedToolResult<'t>>>>,
     result_texts: OnceCell<Vec<Option<MessageText<'t>>>>,
     /// By call; each is parsed on first use.
     arguments: OnceCell<Vec<OnceCell<CallArguments>>>,
     metadata: OnceCell<Option<Value>>,
     /// By whether texts of users and of the system count.
     sources_by_role: [OnceCell<GroundingSources<'t>>; 4],
-    check_caches: RefCell<HashMap<(TypeId, u64), Rc<dyn Any>>>,
+    check_caches: RefCell<HashMap<CheckCacheId, Rc<dyn Any>>>,
 }
 
-/// The result of a call, with the position of its message.
-type CallResult<'t> = Option<(usize, &'t ToolResult<'t>)>;
+/// The result of a call.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LocatedToolResult<'t> {
+    /// The position of its message.
+    pub message: usize,
+    /// The result.
+    pub result: &'t ToolResult<'t>,
+}
+
+/// The identity of a cache of a check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct CheckCacheId {
+    /// The type is part of the key, so that two checks with a shared key cannot confuse their values.
+    type_id: TypeId,
+    key: u64,
+}
 
 /// The arguments as an object, or the reason why they are not one.
 type CallArguments = Result<Map<String, Value>, String>;
@@ -121,8 +135,8 @@ impl<'t> TranscriptIndex<'t> {
 
     pub(super) fn result_texts(&self) -> &[Option<MessageText<'t>>] {
         self.result_texts.get_or_init(|| {
-            let to_text = |(message, result): (usize, &'t ToolResult<'t>)| {
-                MessageText::new(message, Cow::Borrowed(&*result.content))
+            let to_text = |located: LocatedToolResult<'t>| {
+                MessageText::new(located.message, Cow::Borrowed(&*located.result.content))
             };
             let results = self.results().iter();
             results.map(|result| result.map(to_text)).collect()
@@ -156,16 +170,17 @@ impl<'t> TranscriptIndex<'t> {
 
     pub(super) fn check_cache<T: Default + 'static>(&self, key: &CheckCacheKey) -> Rc<T> {
         let mut memos = self.check_caches.borrow_mut();
-        let made = memos
-            // The type is part of the key, so that two checks with a shared key cannot confuse their values.
-            .entry((TypeId::of::<T>(), key.0))
-            .or_insert_with(|| Rc::new(T::default()));
+        let id = CheckCacheId {
+            type_id: TypeId::of::<T>(),
+            key: key.0,
+        };
+        let made = memos.entry(id).or_insert_with(|| Rc::new(T::default()));
         Rc::clone(made)
             .downcast()
             .expect("what is kept under a type is of that type")
     }
 
-    pub(super) fn results(&self) -> &[CallResult<'t>] {
+    pub(super) fn results(&self) -> &[Option<LocatedToolResult<'t>>] {
         self.results.get_or_init(|| self.join_results())
     }
 
@@ -174,7 +189,7 @@ impl<'t> TranscriptIndex<'t> {
     ///
     /// So ids that occur again in every turn (`call_0`) and calls without ids (all have the empty id) join in order.
     /// Later messages never change an earlier join, so a prefix has the same joins.
-    fn join_results(&self) -> Vec<CallResult<'t>> {
+    fn join_results(&self) -> Vec<Option<LocatedToolResult<'t>>> {
         let calls = self.calls();
         let mut results = vec![None; calls.len()];
         // By id: the calls without a result, newest message last; within a message the first call last, so that `pop`
@@ -194,7 +209,10 @@ impl<'t> TranscriptIndex<'t> {
                 if let TranscriptPart::ToolResult(result) = part
                     && let Some(ix) = waiting.get_mut(&*result.call_id).and_then(Vec::pop)
                 {
-                    results[ix] = Some((at, result));
+                    results[ix] = Some(LocatedToolResult {
+                        message: at,
+                        result,
+                    });
                 }
             }
         }

@@ -212,7 +212,7 @@ fn calls_as_json(subject: &Subject<'_>) -> Value {
     let calls = subject.calls().iter().enumerate();
     calls
         .map(|(ix, call)| {
-            let result = subject.result(ix).map(|(_, result)| result);
+            let result = subject.result(ix).map(|located| located.result);
             // Arguments that are not an object stay a text.
             let arguments = match subject.arguments(ix) {
                 Ok(arguments) => Value::Object(arguments.clone()),

@@ -21,7 +21,7 @@ use crate::handlers::eval_type::{EvalType, param_problem};
 use crate::handlers::explain::{EscapedName, QuotedText, format_list};
 use crate::handlers::text::lowercase::to_lowercase;
 use crate::handlers::text::regexp;
-use crate::handlers::{Check, CompiledEval, Finding, Subject};
+use crate::handlers::{Check, CompiledEval, Finding, LocatedToolResult, Subject};
 use crate::rubric::ParamProblem;
 
 /// Params of `tool_call_chain`.
@@ -200,7 +200,7 @@ impl ChainStep {
             return broken;
         }
         // Without a result, conditions on it do not hold, but a step without such conditions does.
-        let Some((_, result)) = subject.result(call) else {
+        let Some(LocatedToolResult { result, .. }) = subject.result(call) else {
             if self.reads_results() || self.no_error {
                 broken.push("it has no result".to_owned());
             }

@@ -12,7 +12,7 @@ use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::super::ProviderError;
-use super::super::client::{NewDeltas, malformed_error};
+use super::super::client::{NewDelta, NewDeltas, malformed_error};
 use crate::event::DeltaPart;
 use crate::model::{CallIx, ReplyCall, TurnIx};
 
@@ -143,7 +143,10 @@ impl AnthropicBlocks {
             _ => None,
         };
         if let Some(part) = part.filter(|_| !given.is_empty()) {
-            new.push((part, given.clone()));
+            new.push(NewDelta {
+                part,
+                text: given.clone(),
+            });
         }
         self.blocks.push(AnthropicBlock {
             index,
@@ -205,7 +208,10 @@ impl AnthropicBlocks {
                     (_, call) => call.map(DeltaPart::Args),
                 };
                 if let Some(part) = part.filter(|_| !more.is_empty()) {
-                    new.push((part, more.to_owned()));
+                    new.push(NewDelta {
+                        part,
+                        text: more.to_owned(),
+                    });
                 }
             }
         }
@@ -229,7 +235,10 @@ impl AnthropicBlocks {
                     "{}".clone_into(&mut block.initial_text);
                 }
                 block.delta_text = None;
-                new.push((DeltaPart::Args(ix), block.initial_text.clone()));
+                new.push(NewDelta {
+                    part: DeltaPart::Args(ix),
+                    text: block.initial_text.clone(),
+                });
             }
             if block.id.is_empty() || ids.contains(&block.id) {
                 block.id = format!("call_{}_{}", self.turn.0, ix.0);

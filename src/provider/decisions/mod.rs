@@ -28,8 +28,8 @@ use serde_json::{Map, Value, json};
 
 pub use self::answers::{ProbabilityAnswer, ProbabilityAnswerError, parse_answers};
 use super::client::{
-    Dialect, KeyHeader, NewDeltas, OmittedSettings, ReplyReader, StreamProgress, in_stream_error,
-    malformed_error, truncated_error, usage_or_one_call, wrong_protocol_error,
+    Dialect, KeyHeader, NewDelta, NewDeltas, OmittedSettings, ReplyReader, StreamProgress,
+    in_stream_error, malformed_error, truncated_error, usage_or_one_call, wrong_protocol_error,
 };
 use super::request_body::{
     BodyBuilder, append_version, merge_settings, parse_base_url, parse_extra_body,
@@ -300,7 +300,10 @@ impl ReplyReader for DecisionsReplyReader {
         }
         // The whole document is the text, because `parse_answers` reads it together with the questions.
         body.clone_into(&mut self.text);
-        new.push((DeltaPart::Text, body.to_owned()));
+        new.push(NewDelta {
+            part: DeltaPart::Text,
+            text: body.to_owned(),
+        });
         Ok(())
     }
 

@@ -12,8 +12,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::super::client::{
-    NewDeltas, ReplyReader, StreamProgress, in_stream_error, malformed_error, truncated_error,
-    unfinished_error, unreadable_document_error, usage_or_one_call,
+    NewDelta, NewDeltas, ReplyReader, StreamProgress, in_stream_error, malformed_error,
+    truncated_error, unfinished_error, unreadable_document_error, usage_or_one_call,
 };
 use super::super::foreign_text::ForeignText;
 use super::super::sse::SseFrame;
@@ -207,7 +207,7 @@ impl GeminiReplyReader {
                 (DeltaPart::Text, &mut self.reply.text)
             };
             all.push_str(&text);
-            new.push((part, text));
+            new.push(NewDelta { part, text });
         }
         Ok(())
     }
@@ -248,7 +248,10 @@ impl GeminiReplyReader {
             }
             return Ok(());
         }
-        new.push((DeltaPart::Args(to_call_ix(at)), args.to_owned()));
+        new.push(NewDelta {
+            part: DeltaPart::Args(to_call_ix(at)),
+            text: args.to_owned(),
+        });
         Ok(())
     }
 
@@ -282,7 +285,10 @@ impl GeminiReplyReader {
         if let Some(call) = self.reply.calls.get_mut(open.call_index) {
             call.raw.clone_from(&args);
         }
-        new.push((DeltaPart::Args(to_call_ix(open.call_index)), args));
+        new.push(NewDelta {
+            part: DeltaPart::Args(to_call_ix(open.call_index)),
+            text: args,
+        });
         Ok(())
     }
 }

@@ -21,8 +21,8 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::super::client::{
-    NewDeltas, ReplyReader, StreamProgress, in_stream_error, malformed_error, truncated_error,
-    unfinished_error, unreadable_document_error, usage_or_one_call,
+    NewDelta, NewDeltas, ReplyReader, StreamProgress, in_stream_error, malformed_error,
+    truncated_error, unfinished_error, unreadable_document_error, usage_or_one_call,
 };
 use super::super::foreign_text::ForeignText;
 use super::super::sse::SseFrame;
@@ -176,7 +176,10 @@ impl ChatReplyReader {
             if let Some((ix, args)) = self.calls.add_delta(call)?
                 && !args.is_empty()
             {
-                new.push((DeltaPart::Args(ix), args));
+                new.push(NewDelta {
+                    part: DeltaPart::Args(ix),
+                    text: args,
+                });
             }
         }
         Ok(())
@@ -184,12 +187,18 @@ impl ChatReplyReader {
 
     fn add_reasoning(&mut self, thought: &str, new: &mut NewDeltas) {
         self.reasoning.push_str(thought);
-        new.push((DeltaPart::Thought, thought.to_owned()));
+        new.push(NewDelta {
+            part: DeltaPart::Thought,
+            text: thought.to_owned(),
+        });
     }
 
     fn add_text(&mut self, text: &str, new: &mut NewDeltas) {
         self.text.push_str(text);
-        new.push((DeltaPart::Text, text.to_owned()));
+        new.push(NewDelta {
+            part: DeltaPart::Text,
+            text: text.to_owned(),
+        });
     }
 
     fn read_stop_reason(&self, finish: Option<&str>) -> StopReason {

@@ -15,8 +15,9 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::super::client::{
-    NewDeltas, ReplyReader, StreamProgress, in_stream_error, malformed_error, truncated_error,
-    unfinished_error, unreadable_document_error, usage_or_one_call, wrong_protocol_error,
+    NewDelta, NewDeltas, ReplyReader, StreamProgress, in_stream_error, malformed_error,
+    truncated_error, unfinished_error, unreadable_document_error, usage_or_one_call,
+    wrong_protocol_error,
 };
 use super::super::foreign_text::ForeignText;
 use super::super::sse::SseFrame;
@@ -188,8 +189,14 @@ impl ResponsesReplyReader {
             _ if piece.is_empty() => {}
             // Commentary is shown as reasoning, because it isn't the answer.
             OutputItemKind::Message if commentary => self.add_reasoning(piece, new),
-            OutputItemKind::Message => new.push((DeltaPart::Text, piece.to_owned())),
-            OutputItemKind::Call(ix) => new.push((DeltaPart::Args(ix), piece.to_owned())),
+            OutputItemKind::Message => new.push(NewDelta {
+                part: DeltaPart::Text,
+                text: piece.to_owned(),
+            }),
+            OutputItemKind::Call(ix) => new.push(NewDelta {
+                part: DeltaPart::Args(ix),
+                text: piece.to_owned(),
+            }),
             OutputItemKind::Reasoning | OutputItemKind::Other => {}
         }
     }
@@ -205,7 +212,10 @@ impl ResponsesReplyReader {
             piece.to_owned()
         };
         self.reasoning.push_str(&piece);
-        new.push((DeltaPart::Thought, piece));
+        new.push(NewDelta {
+            part: DeltaPart::Thought,
+            text: piece,
+        });
     }
 
     /// Completes an item: stores it to be sent back, and emits the text that its pieces lacked.

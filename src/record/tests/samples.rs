@@ -89,7 +89,7 @@ pub(super) fn planned(t: &str, first: u32) -> EventKind {
 }
 
 pub(super) fn settled(cell: u32, outcome: Outcome) -> EventKind {
-    EventKind::CellsSettled(vec![SettledCell(
+    EventKind::CellsSettled(vec![SettledCell::new(
         CellIx(cell),
         CellResult::new(outcome, "because"),
     )])

@@ -74,7 +74,7 @@ fn settled(results: &[(u32, Outcome)]) -> EventKind {
     EventKind::CellsSettled(
         results
             .iter()
-            .map(|(c, o)| SettledCell(CellIx(*c), CellResult::new(*o, "")))
+            .map(|(c, o)| SettledCell::new(CellIx(*c), CellResult::new(*o, "")))
             .collect(),
     )
 }
@@ -245,7 +245,7 @@ fn rubric_score_does_not_depend_on_bounds() {
         let settled = [0, 1].map(|cell| {
             let mut result = CellResult::new(Outcome::Pass, "");
             result.score = Some(0.25);
-            SettledCell(CellIx(cell), result)
+            SettledCell::new(CellIx(cell), result)
         });
         let (lines, _) = build_rows(vec![
             EventKind::RunStarted(run),

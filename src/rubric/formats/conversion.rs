@@ -12,7 +12,7 @@ use indexmap::IndexMap;
 use serde_json::{Map, Value, json};
 
 use super::doc_location::DocLocation;
-use crate::diag::yaml::{DiagnosticCollector, SourceMap, YamlDoc};
+use crate::diag::yaml::{DiagnosticCollector, MovedPointer, SourceMap, YamlDoc};
 use crate::diag::{Diagnostic, Severity, SourceSpan};
 use crate::model::{escape_pointer_step, make_visible};
 use crate::rubric::eval::EvalReader;
@@ -118,14 +118,33 @@ impl ConversionError {
 pub(super) struct EvalConverter<'m> {
     pub(super) catalog: &'m dyn EvalTypeCatalog,
     files: &'m dyn RubricFiles,
-    converted: Vec<(String, ConvertedEval)>,
+    converted: Vec<NamedEval>,
     /// The ids in use, with the number of times that each was requested.
     ids: HashMap<String, u32>,
-    /// The parts that do not carry over, each with its number of occurrences.
-    errors: IndexMap<(String, ConversionError), (Diagnostic, u32)>,
+    /// The parts that do not carry over.
+    errors: IndexMap<ConversionErrorKey, CountedError>,
     pub(super) problems: Vec<Diagnostic>,
     /// The judges that are named by files.
     pub(super) judges: IndexMap<String, PathBuf>,
+}
+
+/// A converted eval with its unique id.
+struct NamedEval {
+    id: String,
+    eval: ConvertedEval,
+}
+
+/// The identity of a part that does not carry over.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct ConversionErrorKey {
+    source_name: String,
+    error: ConversionError,
+}
+
+/// A part that does not carry over, with its number of occurrences.
+struct CountedError {
+    diagnostic: Diagnostic,
+    count: u32,
 }
 
 /// The result of a conversion.
@@ -151,7 +170,7 @@ impl<'m> EvalConverter<'m> {
     /// Adds an eval with this id, or with a similar one if the id is taken or contains other characters.
     pub(super) fn add(&mut self, id: &str, eval: ConvertedEval) {
         let id = self.unique_id(id);
-        self.converted.push((id, eval));
+        self.converted.push(NamedEval { id, eval });
     }
 
     /// Reports that a part does not carry over.
@@ -178,8 +197,17 @@ impl<'m> EvalConverter<'m> {
             diagnostic = diagnostic.help(error.alternative.clone());
         }
         // The same problem at many places is reported once, with its number.
-        let key = (source_name.to_owned(), error);
-        self.errors.entry(key).or_insert((diagnostic, 0)).1 += 1;
+        let key = ConversionErrorKey {
+            source_name: source_name.to_owned(),
+            error,
+        };
+        let counted = self.errors.entry(key);
+        counted
+            .or_insert(CountedError {
+                diagnostic,
+                count: 0,
+            })
+            .count += 1;
     }
 
     /// Adds a converted eval, or reports why it does not carry over.
@@ -215,14 +243,14 @@ impl<'m> EvalConverter<'m> {
     #[cfg(test)]
     pub(super) fn written(&self) -> (Vec<Value>, Vec<String>) {
         let evals = self.converted.iter().map(|made| {
-            let doc = to_native_doc(&made.1.location.doc, std::iter::once(made));
+            let doc = to_native_doc(&made.eval.location.doc, std::iter::once(made));
             doc.value["evals"][0].clone()
         });
         let errors = self.errors.values();
         (
             evals.collect(),
             errors
-                .map(|(diagnostic, _)| diagnostic.to_string())
+                .map(|counted| counted.diagnostic.to_string())
                 .collect(),
         )
     }
@@ -233,7 +261,7 @@ impl<'m> EvalConverter<'m> {
         let made = std::mem::take(&mut self.converted);
         // Group by file, because a document has one file for its places. A `Vec` keeps the order of files.
         let mut by_file: Vec<(Rc<YamlDoc>, Vec<usize>)> = Vec::new();
-        for (index, (_, eval)) in made.iter().enumerate() {
+        for (index, NamedEval { eval, .. }) in made.iter().enumerate() {
             match by_file
                 .iter_mut()
                 .find(|(doc, _)| Rc::ptr_eq(doc, &eval.location.doc))
@@ -255,7 +283,7 @@ impl<'m> EvalConverter<'m> {
                 files: self.files,
             });
             for (at, index) in indexes.into_iter().enumerate() {
-                let (_, new) = &made[index];
+                let new = &made[index].eval;
                 // Checked before the loader, whose message would name dicta's type and not the other tool's.
                 if self.catalog.eval_type(&new.eval_type).is_none() {
                     let why = format!(
@@ -296,7 +324,11 @@ impl<'m> EvalConverter<'m> {
             }
         }
         // Report each part once, with the number of its occurrences.
-        let reported = self.errors.into_values().map(|(mut diagnostic, times)| {
+        let reported = self.errors.into_values().map(|counted| {
+            let CountedError {
+                mut diagnostic,
+                count: times,
+            } = counted;
             if times > 1 {
                 diagnostic.message = format!("{} ({times} times)", diagnostic.message);
             }
@@ -313,13 +345,10 @@ impl<'m> EvalConverter<'m> {
 }
 
 /// Builds a document in dicta's format from the evals. Its parts have the places of the other tool's file.
-fn to_native_doc<'e>(
-    source: &Rc<YamlDoc>,
-    evals: impl Iterator<Item = &'e (String, ConvertedEval)>,
-) -> YamlDoc {
+fn to_native_doc<'e>(source: &Rc<YamlDoc>, evals: impl Iterator<Item = &'e NamedEval>) -> YamlDoc {
     let mut list = Vec::new();
     let mut places = Vec::new();
-    for (at, (id, eval)) in evals.enumerate() {
+    for (at, NamedEval { id, eval }) in evals.enumerate() {
         let mut written = Map::new();
         written.insert("id".to_owned(), Value::from(id.as_str()));
         written.insert("type".to_owned(), Value::from(eval.eval_type.as_str()));
@@ -329,11 +358,13 @@ fn to_native_doc<'e>(
             written.insert("params".to_owned(), Value::Object(eval.params.clone()));
         }
         list.push(Value::Object(written));
-        places.push((format!("/evals/{at}"), eval.location.pointer.clone()));
+        let eval_pointer = format!("/evals/{at}");
+        places.push(MovedPointer::new(&eval_pointer, &eval.location.pointer));
         for (pointer, place) in &eval.locations {
             // A part from another file has no place in this one.
             if Rc::ptr_eq(&place.doc, source) {
-                places.push((format!("/evals/{at}{pointer}"), place.pointer.clone()));
+                let pointer = format!("{eval_pointer}{pointer}");
+                places.push(MovedPointer::new(pointer, &place.pointer));
             }
         }
     }

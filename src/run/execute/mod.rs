@@ -309,7 +309,9 @@ impl ChunkMerger<'_> {
             let settled = cells
                 .into_iter()
                 .filter_map(|numbered| match numbered.state {
-                    PlannedCellState::Settled(result) => Some(SettledCell(numbered.cell, result)),
+                    PlannedCellState::Settled(result) => {
+                        Some(SettledCell::new(numbered.cell, result))
+                    }
                     PlannedCellState::NeedsJudge(_) => None,
                 })
                 .collect();

@@ -366,7 +366,7 @@ impl JudgeScheduler {
         }
         // Step: record the result. A program's cell had no start event, so it settles like a check.
         if decision.is_program_check() {
-            let settled = vec![SettledCell(done.cell, result)];
+            let settled = vec![SettledCell::new(done.cell, result)];
             core.emitter.send(EventKind::CellsSettled(settled)).await;
         } else {
             core.emitter
@@ -424,7 +424,7 @@ async fn plan_further_cells(
     let mut cached = Vec::new();
     for (cell, (judge_repeat, state)) in (first.0..).map(CellIx).zip(new) {
         if let PlannedCellState::Settled(result) = &state {
-            cached.push(SettledCell(cell, result.clone()));
+            cached.push(SettledCell::new(cell, result.clone()));
         }
         cells.push(OpenCell {
             cell,

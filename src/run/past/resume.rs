@@ -70,7 +70,7 @@ impl ResumedRun {
                 EventKind::CellsSettled(_) | EventKind::CellFinished { .. }
                     if events.is_changed_event() => {}
                 EventKind::CellsSettled(settled) => {
-                    results.extend(settled.into_iter().map(|cell| (cell.0, cell.1)));
+                    results.extend(settled.into_iter().map(|one| (one.cell, one.result)));
                 }
                 EventKind::CellFinished { cell, result } => {
                     results.insert(cell, *result);

@@ -77,7 +77,10 @@ struct FilterTerm {
 #[derive(Debug, Clone)]
 enum FilterCondition {
     Word(String),
-    Id(FilterKey, Vec<IdPattern>),
+    Id {
+        key: FilterKey,
+        patterns: Vec<IdPattern>,
+    },
     Outcome(Vec<OutcomeFilter>),
     Names(NamedDecisions),
 }
@@ -245,7 +248,7 @@ impl DecisionFilter {
     /// Returns `false` only if the filter selects this eval for no transcript.
     pub fn may_select(&self, rubric: &str, eval: &str, judges: &[&str], groups: &[String]) -> bool {
         self.terms.iter().all(|term| {
-            let FilterCondition::Id(key, patterns) = &term.condition else {
+            let FilterCondition::Id { key, patterns } = &term.condition else {
                 return true;
             };
             let hit = |id: &str| patterns.iter().any(|pattern| pattern.matches(id));
@@ -272,7 +275,7 @@ impl DecisionFilter {
         let mut problems = Vec::new();
         // A negated pattern that matches nothing excludes nothing, which is harmless.
         for term in self.terms.iter().filter(|term| !term.is_negated) {
-            let FilterCondition::Id(key, patterns) = &term.condition else {
+            let FilterCondition::Id { key, patterns } = &term.condition else {
                 continue;
             };
             let (word, known) = match key {
@@ -319,7 +322,7 @@ impl FilterCondition {
                 contains_ignoring_case(candidate.name, word)
                     || contains_ignoring_case(candidate.explanation, word)
             }
-            FilterCondition::Id(key, patterns) => patterns.iter().any(|pattern| match key {
+            FilterCondition::Id { key, patterns } => patterns.iter().any(|pattern| match key {
                 FilterKey::Eval => pattern.matches(candidate.eval),
                 FilterKey::Rubric => pattern.matches(candidate.rubric),
                 FilterKey::Transcript => pattern.matches(candidate.transcript),
@@ -461,10 +464,10 @@ fn parse_keyed_term(key: &str, value: &str) -> Result<FilterCondition, FilterErr
         )));
     }
     match key {
-        Some(key) => Ok(FilterCondition::Id(
+        Some(key) => Ok(FilterCondition::Id {
             key,
-            values.into_iter().map(IdPattern::new).collect(),
-        )),
+            patterns: values.into_iter().map(IdPattern::new).collect(),
+        }),
         None => values
             .into_iter()
             .map(parse_outcome)

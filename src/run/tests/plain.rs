@@ -193,7 +193,7 @@ async fn panicking_check_ends_as_check_error() {
         panic!("settled")
     };
     assert_eq!(
-        cells[0].1.error.as_deref(),
+        cells[0].result.error.as_deref(),
         Some("the handler failed inside dicta: a defect")
     );
 }

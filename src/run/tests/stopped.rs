@@ -187,7 +187,7 @@ async fn scripts_are_skipped_if_the_workspace_does_not_allow_them() {
         panic!("settled")
     };
     assert_eq!(
-        cells[0].1.explanation,
+        cells[0].result.explanation,
         "scripts are off: set `allow_scripts: true` in dicta.yaml"
     );
 }

@@ -394,7 +394,7 @@ pub(super) fn summarize_log(log: &[EventKind]) -> Vec<String> {
             EventKind::CellsSettled(cells) => {
                 let cells: Vec<String> = cells
                     .iter()
-                    .map(|cell| format!("{} {}", cell.0.0, cell.1.outcome))
+                    .map(|cell| format!("{} {}", cell.cell.0, cell.result.outcome))
                     .collect();
                 Some(format!("settle {}", cells.join(", ")))
             }

@@ -152,7 +152,7 @@ async fn run_records_its_events_and_the_next_run_uses_cached_verdicts() {
     assert_eq!(asked(&kinds), 0);
     assert_eq!(outcomes(&totals), [(Outcome::Pass, 5), (Outcome::Fail, 1)]);
     let cached = kinds.iter().any(|kind| match kind {
-        EventKind::CellsSettled(cells) => cells[0].1.cached.as_ref() == Some(&first),
+        EventKind::CellsSettled(cells) => cells[0].result.cached.as_ref() == Some(&first),
         _ => false,
     });
     assert!(cached, "a recalled verdict says which run it is from");
@@ -266,7 +266,7 @@ evals:
             _ => None,
         })
         .flatten()
-        .filter(|cell| cell.1.cached.as_ref() == Some(&first_run))
+        .filter(|cell| cell.result.cached.as_ref() == Some(&first_run))
         .count();
     assert!(carried >= 1, "what was settled is carried");
     assert!(asked(&kinds) >= 3, "what was not is asked");

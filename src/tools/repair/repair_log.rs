@@ -160,9 +160,17 @@ struct RepairCount {
     kind: RepairKind,
     count: usize,
     /// The first places with their counts, unless the repair applies to the whole text.
-    locations: Vec<(String, usize)>,
+    locations: Vec<CountedLocation>,
     /// True if `locations` lacks some places.
     has_more_locations: bool,
+}
+
+/// A repaired place.
+#[derive(Debug)]
+struct CountedLocation {
+    pointer: String,
+    /// The number of repairs at this place.
+    count: usize,
 }
 
 /// The repairs in the order of their first occurrence.
@@ -188,11 +196,12 @@ impl RepairLog {
         if kind.has_no_location() || tally.has_more_locations {
             return;
         }
-        let place = json_pointer(path);
-        if let Some(same) = tally.locations.iter_mut().find(|(at, _)| *at == place) {
-            same.1 += 1;
+        let pointer = json_pointer(path);
+        let mut locations = tally.locations.iter_mut();
+        if let Some(same) = locations.find(|known| known.pointer == pointer) {
+            same.count += 1;
         } else if tally.locations.len() < MAX_LOCATIONS {
-            tally.locations.push((place, 1));
+            tally.locations.push(CountedLocation { pointer, count: 1 });
         } else {
             tally.has_more_locations = true;
         }
@@ -220,10 +229,10 @@ impl RepairLog {
                 });
                 continue;
             }
-            for (path, count) in tally.locations {
+            for location in tally.locations {
                 changes.push(ArgumentChange {
-                    path,
-                    what: tally.kind.describe(count),
+                    path: location.pointer,
+                    what: tally.kind.describe(location.count),
                 });
             }
         }

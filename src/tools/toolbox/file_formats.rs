@@ -6,7 +6,9 @@
 
 use serde_json::{Map, Value};
 
-use crate::diag::yaml::{DiagnosticCollector, MappingDecoder, YamlDoc, describe_value};
+use crate::diag::yaml::{
+    DiagnosticCollector, MappingDecoder, MovedPointer, YamlDoc, describe_value,
+};
 use crate::diag::{SourceSpan, find_nearest};
 use crate::model::escape_pointer_step;
 
@@ -42,36 +44,57 @@ pub(super) struct ToolboxEntry {
     pub(super) name_span: SourceSpan,
 }
 
-/// The nested key, the flat kinds, and the section. `None` marks a section that dicta does not support.
-const SECTIONS: &[(&str, &[&str], Option<EntrySection>)] = &[
-    (
-        "sources",
-        &["source", "sources"],
-        Some(EntrySection::Source),
-    ),
-    (
-        "authServices",
-        &["authService", "authServices"],
-        Some(EntrySection::Auth),
-    ),
-    (
-        "authSources",
-        &["authSource", "authSources"],
-        Some(EntrySection::Auth),
-    ),
-    ("tools", &["tool", "tools"], Some(EntrySection::Tool)),
-    (
-        "toolsets",
-        &["toolset", "toolsets"],
-        Some(EntrySection::Set),
-    ),
-    ("groups", &["group", "groups"], Some(EntrySection::Set)),
-    (
-        "embeddingModels",
-        &["embeddingModel", "embeddingModels"],
-        None,
-    ),
-    ("prompts", &["prompt", "prompts"], None),
+/// A section of a tools file.
+struct SectionKeys {
+    /// The key of the nested form.
+    nested: &'static str,
+    /// The values of `kind` in the flat form.
+    flat_kinds: &'static [&'static str],
+    /// `None` marks a section that dicta does not support.
+    section: Option<EntrySection>,
+}
+
+const SECTIONS: &[SectionKeys] = &[
+    SectionKeys {
+        nested: "sources",
+        flat_kinds: &["source", "sources"],
+        section: Some(EntrySection::Source),
+    },
+    SectionKeys {
+        nested: "authServices",
+        flat_kinds: &["authService", "authServices"],
+        section: Some(EntrySection::Auth),
+    },
+    SectionKeys {
+        nested: "authSources",
+        flat_kinds: &["authSource", "authSources"],
+        section: Some(EntrySection::Auth),
+    },
+    SectionKeys {
+        nested: "tools",
+        flat_kinds: &["tool", "tools"],
+        section: Some(EntrySection::Tool),
+    },
+    SectionKeys {
+        nested: "toolsets",
+        flat_kinds: &["toolset", "toolsets"],
+        section: Some(EntrySection::Set),
+    },
+    SectionKeys {
+        nested: "groups",
+        flat_kinds: &["group", "groups"],
+        section: Some(EntrySection::Set),
+    },
+    SectionKeys {
+        nested: "embeddingModels",
+        flat_kinds: &["embeddingModel", "embeddingModels"],
+        section: None,
+    },
+    SectionKeys {
+        nested: "prompts",
+        flat_kinds: &["prompt", "prompts"],
+        section: None,
+    },
 ];
 
 /// The keys below which `kind` is the author's data and not a type.
@@ -92,17 +115,19 @@ pub(super) fn looks_like_toolbox(value: &Value) -> bool {
     };
     match map.get("kind").and_then(Value::as_str) {
         // The flat form: one document per entry, with `kind` for the section.
-        Some(kind) => SECTIONS.iter().any(|(_, kinds, _)| kinds.contains(&kind)),
+        Some(kind) => SECTIONS
+            .iter()
+            .any(|known| known.flat_kinds.contains(&kind)),
         None => {
             // A rubric also has keys of its own; all keys must be sections, so that no other file is taken
             // for a toolbox.
             !map.contains_key("evals")
                 && map.iter().any(|(key, value)| {
-                    value.is_object() && SECTIONS.iter().any(|(k, ..)| k == key)
+                    value.is_object() && SECTIONS.iter().any(|known| known.nested == key)
                 })
                 && map
                     .keys()
-                    .all(|key| SECTIONS.iter().any(|(k, ..)| k == key))
+                    .all(|key| SECTIONS.iter().any(|known| known.nested == key))
         }
     }
 }
@@ -135,10 +160,10 @@ fn read_nested_entries(
     let mut found = Vec::new();
     for (key, value) in map {
         let at = format!("/{}", escape_pointer_step(key));
-        let known = SECTIONS.iter().find(|(name, ..)| name == key);
+        let known = SECTIONS.iter().find(|known| known.nested == key);
         match (known, value) {
             (None, _) => {
-                let names = SECTIONS.iter().map(|(name, ..)| *name);
+                let names = SECTIONS.iter().map(|known| known.nested);
                 problems.error(
                     doc.key_span(&at),
                     "unknown-key",
@@ -147,10 +172,16 @@ fn read_nested_entries(
             }
             // An empty section is an ordinary leftover of editing.
             (_, Value::Null) => {}
-            (Some((.., None)), _) => {
+            (Some(SectionKeys { section: None, .. }), _) => {
                 problems.warning(doc.key_span(&at), "unsupported", explain_ignored(key));
             }
-            (Some((.., Some(section))), Value::Object(entries)) => {
+            (
+                Some(SectionKeys {
+                    section: Some(section),
+                    ..
+                }),
+                Value::Object(entries),
+            ) => {
                 for (name, value) in entries {
                     let at = format!("{at}/{}", escape_pointer_step(name));
                     found.extend(read_nested_entry(doc, *section, name, value, &at, problems));
@@ -188,7 +219,7 @@ fn read_nested_entry(
             let tools = made.copy_value(value, at, "/tools", true);
             made.moved_pointers
                 // The pointer of the list itself, so that messages about its entries show the right place.
-                .push(("/tools".to_owned(), at.to_owned()));
+                .push(MovedPointer::new("/tools", at));
             Value::Object(Map::from_iter([("tools".to_owned(), tools)]))
         }
         (EntrySection::Source, Value::Object(map)) => match find_short_source(map) {
@@ -214,7 +245,7 @@ fn read_nested_entry(
             return None;
         }
     };
-    made.moved_pointers.push((String::new(), at.to_owned()));
+    made.moved_pointers.push(MovedPointer::new("", at));
     Some(ToolboxEntry {
         section,
         name: name.to_owned(),
@@ -240,9 +271,14 @@ fn read_flat_entry(
     };
     let known = SECTIONS
         .iter()
-        .find(|(_, kinds, _)| kinds.contains(&kind.as_str()));
-    let Some((plural, _, section)) = known else {
-        let kinds: Vec<&str> = SECTIONS.iter().map(|(_, kinds, _)| kinds[0]).collect();
+        .find(|known| known.flat_kinds.contains(&kind.as_str()));
+    let Some(SectionKeys {
+        nested: plural,
+        section,
+        ..
+    }) = known
+    else {
+        let kinds: Vec<&str> = SECTIONS.iter().map(|known| known.flat_kinds[0]).collect();
         fields.error("kind", "value", explain_unknown_key("kind", &kind, &kinds));
         return Vec::new();
     };
@@ -265,8 +301,7 @@ fn read_flat_entry(
             value.insert(key.clone(), made.copy_value(inner, &at, &at, false));
         }
     }
-    made.moved_pointers
-        .push((String::new(), "/name".to_owned()));
+    made.moved_pointers.push(MovedPointer::new("", "/name"));
     vec![ToolboxEntry {
         section: *section,
         name,
@@ -285,12 +320,12 @@ fn explain_unknown_key(what: &str, written: &str, known: &[&str]) -> String {
 /// A value under conversion, with the original place of each part.
 #[derive(Default)]
 struct RelocatedValue {
-    moved_pointers: Vec<(String, String)>,
+    moved_pointers: Vec<MovedPointer>,
 }
 
 impl RelocatedValue {
     fn copy_value(&mut self, value: &Value, from: &str, to: &str, rename: bool) -> Value {
-        self.moved_pointers.push((to.to_owned(), from.to_owned()));
+        self.moved_pointers.push(MovedPointer::new(to, from));
         match value {
             Value::Object(map) => {
                 // The nested form writes `kind` where the flat form writes `type`; the readers know only

@@ -13,7 +13,7 @@ use super::secrets::FoundSecret;
 use super::toolbox_reader::ToolboxCx;
 use super::{Toolbox, kind_lookup, secrets, source_reach};
 use crate::diag::has_errors;
-use crate::diag::yaml::{DiagnosticCollector, MappingDecoder, YamlDoc};
+use crate::diag::yaml::{DiagnosticCollector, MappingDecoder, MovedPointer, YamlDoc};
 use crate::model::escape_pointer_step;
 use crate::tools::source::{SourceCx, ToolSource};
 
@@ -52,7 +52,7 @@ impl Toolbox {
             cx,
             doc,
             problems,
-            moved_pointers: vec![(String::new(), at.to_owned())],
+            moved_pointers: vec![MovedPointer::new("", at)],
             substituted_files: Vec::new(),
             secrets: Vec::new(),
         };
@@ -131,7 +131,7 @@ struct SettingsSubstitution<'a> {
     cx: &'a ToolboxCx<'a>,
     doc: &'a YamlDoc,
     problems: &'a DiagnosticCollector,
-    moved_pointers: Vec<(String, String)>,
+    moved_pointers: Vec<MovedPointer>,
     substituted_files: Vec<SubstitutedFile>,
     /// The values of the environment that may be secrets.
     secrets: Vec<String>,
@@ -140,7 +140,7 @@ struct SettingsSubstitution<'a> {
 impl SettingsSubstitution<'_> {
     fn substitute_value(&mut self, value: &Value, pointer: &str) -> Value {
         let home = format!("{}{pointer}", self.base_pointer);
-        self.moved_pointers.push((pointer.to_owned(), home.clone()));
+        self.moved_pointers.push(MovedPointer::new(pointer, &home));
         match value {
             Value::Object(map) => {
                 let filled = map.iter().map(|(key, inner)| {

@@ -446,8 +446,9 @@ fn find_failure(events: &[RunEvent], from: usize, skip: usize) -> Option<(usize,
             }
             EventKind::CellsSettled(all) => {
                 let mut rest = all.iter().enumerate().skip(skip);
-                if let Some((nth, settled)) = rest.find(|(_, settled)| bad(settled.1.outcome)) {
-                    return Some((at, nth, settled.0));
+                if let Some((nth, settled)) = rest.find(|(_, settled)| bad(settled.result.outcome))
+                {
+                    return Some((at, nth, settled.cell));
                 }
             }
             _ => {}

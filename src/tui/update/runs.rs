@@ -294,8 +294,8 @@ pub(super) fn feed_events(
                 }
             }
             EventKind::CellsSettled(settled) => {
-                for result in settled {
-                    finish_cell(run, cells, &mut flips, result.0, &result.1);
+                for one in settled {
+                    finish_cell(run, cells, &mut flips, one.cell, &one.result);
                 }
             }
             EventKind::CellStarted { cell, .. } => {

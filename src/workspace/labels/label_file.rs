@@ -17,10 +17,17 @@ pub(super) struct LabelFileReader<'s> {
     pub(super) defaults: &'s LabelsEntry,
     /// True if the file contains Inspect Scout's cases.
     pub(super) is_scout: bool,
-    labels: Vec<(Label, SourceSpan)>,
+    labels: Vec<LocatedLabel>,
     problems: Vec<Diagnostic>,
     /// The rows without a verdict.
     blank_rows: BlankRows,
+}
+
+/// A label of the file.
+pub(super) struct LocatedLabel {
+    pub(super) label: Label,
+    /// The place of the label in the file.
+    pub(super) span: SourceSpan,
 }
 
 /// The rows without a verdict, counted.
@@ -60,7 +67,7 @@ impl<'s> LabelFileReader<'s> {
         let entry = self.defaults;
         label.rubric = label.rubric.or_else(|| entry.rubric.clone());
         label.by = label.by.or_else(|| entry.by.clone());
-        self.labels.push((label, span));
+        self.labels.push(LocatedLabel { label, span });
     }
 
     /// Counts a row that has no verdict yet.
@@ -100,7 +107,7 @@ impl<'s> LabelFileReader<'s> {
         }
     }
 
-    pub(super) fn finish(mut self) -> (Vec<(Label, SourceSpan)>, Vec<Diagnostic>) {
+    pub(super) fn finish(mut self) -> (Vec<LocatedLabel>, Vec<Diagnostic>) {
         if let Some(span) = self.blank_rows.first.take() {
             let (rows, are) = match self.blank_rows.count {
                 1 => ("1 row has".to_owned(), "does not count as a label"),

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use self::entries::LabelsEntry;
-use self::label_file::LabelFileReader;
+use self::label_file::{LabelFileReader, LocatedLabel};
 use super::{Env, files, globs, paths};
 use crate::diag::yaml::{DiagnosticCollector, MappingDecoder, YamlDoc};
 use crate::diag::{Diagnostic, LoadedFile, SourceSpan};
@@ -146,7 +146,7 @@ impl LoadedLabels {
         let (labels, problems) = reader.finish();
         self.problems.extend(problems);
         let file: Arc<Path> = Arc::from(&*shown_path);
-        for (label, span) in labels {
+        for LocatedLabel { label, span } in labels {
             if is_scout {
                 self.scout.push(self.labels.len());
             }

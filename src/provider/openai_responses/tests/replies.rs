@@ -362,7 +362,7 @@ fn ids_may_be_absent_or_repeated() {
     assert_eq!(repeated.reply.calls.len(), 2);
     assert!(
         new.iter()
-            .any(|(part, _)| matches!(part, DeltaPart::Args(ix) if ix.0 == 1))
+            .any(|delta| matches!(delta.part, DeltaPart::Args(ix) if ix.0 == 1))
     );
 }
 

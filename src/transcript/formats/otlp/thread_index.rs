@@ -36,7 +36,7 @@ enum ThreadEnd {
     /// A thread of one message.
     Only(u64),
     /// One equal message, such as a short greeting, is not enough for a moving window.
-    Pair(u64, u64),
+    Pair { first: u64, last: u64 },
 }
 
 impl ThreadEnd {
@@ -44,7 +44,10 @@ impl ThreadEnd {
         match keys {
             [] => None,
             [only] => Some(Self::Only(*only)),
-            [.., first, last] => Some(Self::Pair(*first, *last)),
+            [.., first, last] => Some(Self::Pair {
+                first: *first,
+                last: *last,
+            }),
         }
     }
 }
@@ -103,9 +106,10 @@ impl ThreadIndex {
     ) -> Option<(usize, usize)> {
         let after_contained = contained.map_or(0, |at| at + 1);
         let only = input_keys.first().map(|first| ThreadEnd::Only(*first));
-        let pairs = input_keys
-            .windows(2)
-            .map(|pair| ThreadEnd::Pair(pair[0], pair[1]));
+        let pairs = input_keys.windows(2).map(|pair| ThreadEnd::Pair {
+            first: pair[0],
+            last: pair[1],
+        });
         let mut candidates: Vec<usize> = only
             .into_iter()
             .chain(pairs)

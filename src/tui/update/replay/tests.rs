@@ -82,7 +82,7 @@ fn planned(n: u32) -> EventKind {
 
 fn settled(cells: &[(u32, Outcome)]) -> EventKind {
     let result = |(cell, outcome): &(u32, Outcome)| {
-        SettledCell(CellIx(*cell), CellResult::new(*outcome, "because"))
+        SettledCell::new(CellIx(*cell), CellResult::new(*outcome, "because"))
     };
     EventKind::CellsSettled(cells.iter().map(result).collect())
 }

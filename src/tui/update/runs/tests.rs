@@ -107,7 +107,7 @@ impl Log {
         let result = CellResult::new(outcome, "checked now");
         self.send_msg(
             app,
-            vec![EventKind::CellsSettled(vec![SettledCell(
+            vec![EventKind::CellsSettled(vec![SettledCell::new(
                 CellIx(cell),
                 result,
             )])],
@@ -458,7 +458,7 @@ fn large_list_is_not_sorted_for_each_result() {
             first: CellIx(first),
             keys: keys(&evals),
         };
-        let fail = |n| SettledCell(CellIx(first + n), CellResult::new(Fail, ""));
+        let fail = |n| SettledCell::new(CellIx(first + n), CellResult::new(Fail, ""));
         let settled = EventKind::CellsSettled((0..10).map(fail).collect());
         // One batch per millisecond: ten seconds in all.
         app.now = app.now + Millis(1);
