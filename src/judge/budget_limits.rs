@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn attempts_are_calls_so_that_retries_stop_at_the_limit_too() {
+    async fn retries_count_as_calls_and_stop_at_the_limit() {
         let mut fixture = fixture(RunAndCellBudgets {
             run: most_calls(2),
             ..RunAndCellBudgets::default()

@@ -118,7 +118,7 @@ mod tests {
     use crate::clock::FakeClock;
 
     #[tokio::test]
-    async fn time_at_the_gate_does_not_count() {
+    async fn deadline_excludes_time_at_the_gate() {
         let clock = FakeClock::new();
         let deadline = CellDeadline::new(Arc::new(clock.clone()), Millis(100));
         let mut expired = Box::pin(deadline.wait_until_expired());

@@ -194,7 +194,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_holds_its_own_marker(texts in prop::collection::vec("[0-9a-f<> \n]{0,80}", 0..4)) {
+        fn generated_delimiter_never_occurs_in_the_enclosed_text(texts in prop::collection::vec("[0-9a-f<> \n]{0,80}", 0..4)) {
             let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
             let delimiter = Delimiter::derive(&SECRET, &texts);
             prop_assert!(texts.iter().all(|t| !t.contains(delimiter.as_str())));

@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_ignores_order_and_spacing_but_not_numbers() {
+    fn evidence_key_ignores_key_order_and_spacing_but_not_numbers() {
         assert_eq!(
             key(r#"{"a":[1,{"c":2,"b":"\u0041"}],"z":1}"#),
             key(r#"{ "z": 1, "a": [1, {"b": "A", "c": 2}] }"#)
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_that_does_something_else_is_another_tool() {
+    fn changed_tool_statement_changes_the_evidence_key() {
         let args = RawJson::parse("{}").expect("JSON");
         let key_of =
             |statement: &[u8]| EvidenceKey::new("find", &Digest::hash_bytes(statement), &args);
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn frozen_evidence_answers_what_it_has_and_refuses_the_rest() {
+    fn recorded_responses_answer_known_calls_and_refuse_others() {
         let run = RunId("20261121T015301Z-kvqa".into());
         let calls = vec![
             (key(r#"{"url":"a"}"#), ToolResponse::error("timeout")),

@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn token_estimate_is_rather_too_high() {
+    fn token_estimate_is_not_below_the_real_count() {
         // (text, tokens as the vendors' tokenizers count them, the higher of two)
         for (text, counted) in [
             ("The quick brown fox jumps over the lazy dog.", 10),

@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn evidence_comes_first_and_the_verdict_last() {
+    fn verdict_schema_lists_evidence_first_and_the_verdict_last() {
         let schema = VerdictFormat::default().schema();
         let keys: Vec<&String> = schema["properties"]
             .as_object()
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bounds_are_read_back_from_the_schema() {
+    fn schema_returns_the_score_range_that_it_was_built_from() {
         for scale in [
             None,
             Some(ScoreRange::new(1.0, 5.0)),

@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_providers_own_origin_is_not_foreign() {
+    fn every_origin_except_the_providers_own_is_foreign() {
         let own = [
             (
                 ProviderKind::Gemini,

@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn known_families_have_their_window_and_others_none() {
+    fn known_model_families_have_a_context_window_and_others_none() {
         for (model, tokens) in [
             ("gpt-4o-mini", Some(128_000)),
             ("gpt-4", Some(8_192)),

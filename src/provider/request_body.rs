@@ -306,7 +306,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn pieces_concatenate_to_the_object() {
+    fn body_pieces_concatenate_to_the_json_object() {
         let mut pieces = BodyBuilder::new();
         pieces.add_member("model", &"m");
         pieces.add_array("messages", vec!["{\"a\":1}".into(), "{\"b\":2}".into()]);

@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table() {
+    fn each_failure_has_its_retry_rule() {
         let retry = |ms| RetryAction::Retry {
             wait: Millis(ms),
             server_asked: false,
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn server_advice_wins_and_configured_attempts_count() {
+    fn retry_follows_the_servers_delay_and_the_configured_attempts() {
         let teapot = status(418, None);
         let advised = |error, advice| {
             choose_retry_action(&FailedAttempt {

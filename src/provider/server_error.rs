@@ -274,7 +274,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_refusal_is_read_in_every_shape() {
+    fn error_is_parsed_in_every_shape() {
         let cases = [
             (
                 r#"{"error":{"message":"no","type":"invalid_request_error","param":"seed","code":"unsupported_parameter"}}"#,
@@ -339,7 +339,7 @@ mod tests {
     ];
 
     #[test]
-    fn only_a_setting_that_is_not_taken_is_named() {
+    fn error_names_only_an_unsupported_setting() {
         let setting = |message: &str| find_refused_setting(&PARAMS, message).map(|p| p.setting);
         assert_eq!(
             setting(
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_in_a_stream_is_retried_by_its_code() {
+    fn code_of_a_stream_error_decides_its_retry() {
         let retryable = |error| parse_error_value(error).is_retryable();
         assert!(retryable(json!({"code": 503, "message": "x"})));
         assert!(retryable(json!({"code": "502", "message": "x"})));

@@ -214,7 +214,7 @@ mod tests {
 
     /// Forty values as servers, proxies and fools send them.
     #[test]
-    fn a_delay_is_read_in_every_form_and_rubbish_in_none() {
+    fn delay_is_parsed_in_every_format_and_invalid_text_is_ignored() {
         let cases: &[(&str, Option<u64>)] = &[
             ("1", Some(1000)),
             ("01", Some(1000)),
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_is_read_in_each_vendors_way() {
+    fn remaining_quota_is_parsed_from_each_vendors_headers() {
         let now = Some(SENT_S);
         let cases: &[(&str, Option<u64>)] = &[
             ("6m0s", Some(360_000)),

@@ -315,7 +315,7 @@ mod tests {
 
     /// Line ends, comments, fields, byte order marks and deviations, as far as a reply to a POST can hold them.
     #[test]
-    fn events_are_read_as_the_specification_says() {
+    fn parser_reads_events_as_the_specification_requires() {
         let cases: &[(&str, &[SseFrame])] = &[
             ("data: a\n\n", &[data("a")]),
             ("data:a\n\n", &[data("a")]),
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_without_its_blank_line_is_flagged() {
+    fn event_without_its_blank_line_is_incomplete() {
         for text in ["data: a", "data: a\n"] {
             let cut = SseFrame::Event {
                 name: String::new(),
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_outside_sse_is_kept_whole() {
+    fn error_body_outside_sse_is_kept_whole() {
         let tail =
             "{\n  \"error\": {\n\n    \"code\": 499,\n    \"message\": \"a \\\" } brace\"\n  }\n}";
         let stream = format!("data: {{}}\r\n\r\n{}\r\n", tail.replace('\n', "\r\n"));
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_grows_without_bound() {
+    fn parser_limits_the_size_of_lines_and_events() {
         let endless = |piece: &[u8], most: usize| {
             let (mut framer, mut out) = (SseParser::default(), Vec::new());
             let mut bytes = 0;
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_text_are_refused() {
+    fn bytes_that_are_not_utf8_are_rejected() {
         let mut framer = SseParser::default();
         assert_eq!(
             framer.push(b"data: \xff\n", &mut Vec::new()),
@@ -429,7 +429,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_split_gives_the_same_frames(
+        fn frames_are_the_same_for_every_split_of_the_bytes(
             parts in prop::collection::vec(prop::sample::select(vec![
                 "data: ", "data:", "data", "é😀", "x", "\r", "\n", "\r\n", "\r\n\r\n", ": c", "event: e", "{", "}", "\"", "\\", "\u{feff}", ":", "id: 1",
             ]), 0..24),

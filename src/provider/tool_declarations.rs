@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_list_is_rendered_once_and_shared() {
+    fn each_tool_list_is_rendered_once_and_shared() {
         let (declared, rendered) = (ToolDeclarationCache::default(), Cell::new(0));
         let piece = |tools: &[ToolDeclaration]| {
             declared.get_or_render(tools, |tools| {

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn every_location_has_its_host() {
+    fn each_location_has_its_host() {
         let rows = [
             ("us-central1", "us-central1-aiplatform.googleapis.com"),
             ("global", "aiplatform.googleapis.com"),
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_is_named_in_many_ways() {
+    fn model_name_is_accepted_in_every_form() {
         let at = "https://aiplatform.googleapis.com/v1beta1";
         let place = format!("{at}/projects/p-1/locations/global");
         let rows = [
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_needs_no_project_and_a_base_url_wins() {
+    fn request_with_key_needs_no_project_and_base_url_wins() {
         let mut config = config("m", None);
         config.stream = false;
         assert_eq!(

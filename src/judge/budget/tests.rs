@@ -90,7 +90,7 @@ fn call_without_a_bill_counts_as_its_estimate_and_the_message_reports_it() {
 }
 
 #[test]
-fn calls_tokens_and_minutes_are_limits_too() {
+fn limits_of_calls_tokens_and_minutes_stop_a_run() {
     let calls = BudgetLimits {
         max_calls: Some(1),
         ..BudgetLimits::default()
@@ -128,7 +128,7 @@ fn limit_of_a_cell_stops_only_that_cell() {
 }
 
 #[test]
-fn judge_concludes_at_the_soft_share_unless_its_cell_is_new() {
+fn judge_must_conclude_at_the_soft_share_unless_its_cell_is_new() {
     let (budget, _) = budget(usd(1.0), BudgetLimits::default());
     let fresh = CellSpend::default();
     assert_eq!(budget.check_near(fresh, false, true), None);
@@ -148,7 +148,7 @@ fn judge_concludes_at_the_soft_share_unless_its_cell_is_new() {
 }
 
 #[test]
-fn the_last_call_that_a_cell_may_make_is_for_its_verdict() {
+fn last_allowed_call_of_a_cell_asks_only_for_the_verdict() {
     let calls = BudgetLimits {
         max_calls: Some(3),
         ..BudgetLimits::default()
@@ -168,7 +168,7 @@ fn the_last_call_that_a_cell_may_make_is_for_its_verdict() {
 proptest! {
     /// Calls come in any order and are settled in any order, each for no more than it was estimated at.
     #[test]
-    fn a_limit_is_overshot_by_at_most_one_call(
+    fn run_exceeds_a_limit_by_at_most_one_call(
         max in 0.0..2.0_f64,
         steps in prop::collection::vec((0.01..0.5_f64, 0.0..1.0_f64, any::<prop::sample::Index>(), any::<bool>()), 1..60),
     ) {

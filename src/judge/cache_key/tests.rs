@@ -492,7 +492,7 @@ proptest! {
 
     /// A border that moves between two texts changes the key, at each place and for each label.
     #[test]
-    fn text_that_crosses_a_border_changes_the_key(
+    fn text_that_moves_to_the_next_message_changes_the_key(
         before in "[a-z\n]{0,5}", middle in "[a-z\n]{1,5}", after in "[a-z\n]{0,5}",
         label in "(<<<)?(<marker>)? ?\\[1\\] assistant(, the output to be judged)?>>>",
     ) {
@@ -517,7 +517,7 @@ proptest! {
     /// The law, on any texts: each change of [`CHANGES`] changes the key, and none of [`OTHERS`] does. A change of the
     /// request under any dialect changes the key too, whichever list it is in.
     #[test]
-    fn key_changes_with_what_a_verdict_depends_on_and_with_nothing_else(
+    fn cache_key_changes_only_with_what_a_verdict_depends_on(
         texts in prop::array::uniform3("[a-zA-Z<>. \n]{0,20}"), hide_calls in any::<bool>(),
     ) {
         let plain = base(&texts, hide_calls);
@@ -541,7 +541,7 @@ proptest! {
 
 /// A field without a change in the lists does not compile, so the author of a new one decides.
 #[test]
-fn every_field_of_a_request_is_in_a_list() {
+fn every_request_field_is_in_the_key_or_listed_as_excluded() {
     let fixture = base(&["", "", ""].map(str::to_owned), false);
     let JudgeRequest {
         cell: _,
@@ -607,7 +607,7 @@ fn installations_share_a_key_without_credentials_and_never_one_with_them() {
 }
 
 #[test]
-fn credential_can_not_pass_for_one_of_another_owner() {
+fn credential_of_one_owner_never_has_the_key_of_another() {
     let key_of = |change: Change| {
         let mut fixture = fixture();
         change(&mut fixture);

@@ -31,7 +31,7 @@ async fn ended(fixture: &JudgeFixture, answers: Value) -> (Outcome, Option<f64>)
 }
 
 #[tokio::test]
-async fn a_probability_is_a_verdict_without_a_reason() {
+async fn probability_becomes_a_verdict_without_a_reason() {
     let (result, asked) = judged(&fixture(), json!([{"probability": 0.93}])).await;
     assert_eq!((result.outcome, result.score), (Pass, Some(0.93)));
     assert_eq!(
@@ -58,7 +58,7 @@ async fn a_probability_is_a_verdict_without_a_reason() {
 }
 
 #[tokio::test]
-async fn a_bound_decides_on_the_probability_and_changes_no_question() {
+async fn bound_applies_to_the_probability_and_changes_no_question() {
     let mut strict = fixture();
     strict.request.params.min_score = Some(0.95);
     assert_eq!(
@@ -76,7 +76,7 @@ async fn a_bound_decides_on_the_probability_and_changes_no_question() {
 }
 
 #[tokio::test]
-async fn not_applicable_is_one_of_three() {
+async fn question_offers_not_applicable_as_third_answer() {
     let mut fixture = fixture();
     fixture.request.allow_not_applicable = true;
     let answer = |choice: &str, [met, not, na]: [f64; 3]| {
@@ -102,7 +102,7 @@ async fn not_applicable_is_one_of_three() {
 }
 
 #[tokio::test]
-async fn a_scale_is_asked_in_levels() {
+async fn scale_becomes_a_question_with_levels() {
     let mut fixture = fixture();
     fixture.request.params.scale = Some([1.0, 3.0].into());
     fixture.request.params.guide = "- 2: half of it\n3 all".to_owned();
@@ -137,7 +137,7 @@ async fn a_scale_is_asked_in_levels() {
 }
 
 #[tokio::test]
-async fn each_criterion_is_a_question_of_its_own() {
+async fn each_criterion_becomes_its_own_question() {
     let mut fixture = fixture();
     fixture.request.params.parts_spec =
         VerdictPartsSpec::Criteria(vec!["Is kind".into(), "Is short".into()]);
@@ -172,7 +172,7 @@ async fn questions_about_calls_do_not_contain_text_of_the_call() {
 }
 
 #[tokio::test]
-async fn no_fault_is_a_verdict() {
+async fn faulty_answers_never_become_a_verdict() {
     for (answers, outcome) in [
         (
             json!([{"type": "refusal", "refusal": "not this"}]),
@@ -195,7 +195,7 @@ async fn no_fault_is_a_verdict() {
 }
 
 #[test]
-fn the_material_is_that_of_any_prompt() {
+fn calibrated_judge_receives_the_same_material_as_other_judges() {
     let fixture = fixture();
     let engine = fixture.engine(Script::new(Vec::new()));
     let prompt = engine.render_prompt(&fixture.request).expect("a prompt");

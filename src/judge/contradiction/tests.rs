@@ -82,7 +82,7 @@ const REASONS: &[(&str, Option<SentenceVerdict>)] = &[
 ];
 
 #[test]
-fn only_a_plain_last_sentence_states_a_verdict() {
+fn only_an_unambiguous_last_sentence_states_a_verdict() {
     for (reason, expected) in REASONS {
         let read = last_sentence(reason).and_then(|last| read_sentence_verdict(&last));
         assert_eq!(read, *expected, "{reason:?}");
@@ -101,7 +101,7 @@ fn only_a_plain_last_sentence_states_a_verdict() {
 }
 
 #[test]
-fn the_flag_quotes_the_sentence() {
+fn contradiction_flag_quotes_the_sentence() {
     assert_eq!(
         find_in_reasoning("It names 2.60. Therefore it fails.", true).as_deref(),
         Some(
@@ -132,7 +132,7 @@ fn part_that_contradicts_its_reason_is_named_by_its_number() {
 }
 
 #[test]
-fn only_the_ends_of_the_scale_contradict() {
+fn only_the_lowest_and_highest_score_contradict_the_verdict() {
     for (passed, score, bounds, flagged) in [
         (true, 0.0, (0.0, 1.0), true),
         (false, 1.0, (0.0, 1.0), true),
@@ -154,7 +154,7 @@ fn only_the_ends_of_the_scale_contradict() {
 
 proptest! {
     #[test]
-    fn no_reason_panics(text in any::<String>(), passed in any::<bool>()) {
+    fn contradiction_check_never_panics(text in any::<String>(), passed in any::<bool>()) {
         let _any = find_in_reasoning(&text, passed);
     }
 
@@ -200,7 +200,7 @@ fn another_field_with_the_opposite_verdict_is_flagged() {
 }
 
 #[test]
-fn only_a_reasoning_that_is_nothing_but_a_refusal_is_a_refusal() {
+fn only_reasoning_that_contains_nothing_else_counts_as_a_refusal() {
     for reasoning in [
         "I'm sorry, but I can't assist with that request.",
         "I’m sorry, I cannot help with that.",

@@ -36,7 +36,7 @@ impl Gate for Hand {
 }
 
 #[tokio::test]
-async fn edit_of_a_person_is_used_and_marked() {
+async fn persons_edit_is_sent_and_marked_in_the_recording() {
     use crate::event::GatePoint;
     let tool = FakeTool::new("fetch_url", FakeToolBehavior::Echo);
     let mut fixture = JudgeFixture::new(std::slice::from_ref(&tool));
@@ -104,7 +104,7 @@ async fn deadline_is_paused_at_the_gate() {
 }
 
 #[tokio::test]
-async fn the_cache_key_holds_what_could_change_a_verdict_and_nothing_else() {
+async fn cache_key_contains_only_settings_that_could_change_a_verdict() {
     let key = |change: &dyn Fn(&mut JudgeFixture)| {
         let mut fixture = JudgeFixture::new(&[FakeTool::new("fetch_url", FakeToolBehavior::Echo)]);
         change(&mut fixture);
@@ -230,7 +230,7 @@ async fn every_field_of_a_judge_config_is_in_the_cache_key_or_listed_as_excluded
 }
 
 #[tokio::test]
-async fn an_eval_with_a_model_of_its_own_asks_that_model() {
+async fn eval_with_its_own_model_asks_that_model() {
     let mut fixture = JudgeFixture::new(&[]);
     fixture.request.params.model = Some("big".into());
     let (small, big) = (Script::new(Vec::new()), Script::new(vec![text(PASSED)]));
@@ -241,7 +241,7 @@ async fn an_eval_with_a_model_of_its_own_asks_that_model() {
 }
 
 #[test]
-fn seen_rule_is_in_the_cache_key_also_without_a_setting() {
+fn cache_key_contains_the_seen_rule_without_a_setting() {
     let identity = |settings: serde_json::Value| {
         let entry = crate::model::JudgeTool {
             name: crate::tools::FETCH_URL.to_owned(),

@@ -120,7 +120,7 @@ const FAULTS: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn no_fault_becomes_a_verdict_in_parts() {
+fn faulty_parts_never_become_a_verdict() {
     for (reply, why) in FAULTS {
         let read = parse_text(reply, &format(TWO));
         let error = read.expect_err(reply).to_string();
@@ -129,7 +129,7 @@ fn no_fault_becomes_a_verdict_in_parts() {
 }
 
 #[test]
-fn a_count_that_is_missing_is_never_none() {
+fn missing_count_never_counts_as_zero() {
     for reply in [
         r#"{"reasoning":"perfect"}"#,
         r#"{"hallucinations":{"count":0}}"#,
@@ -157,7 +157,7 @@ fn a_count_that_is_missing_is_never_none() {
 }
 
 #[test]
-fn goals_are_named_or_numbered() {
+fn goals_are_identified_by_name_or_number() {
     let named = format(PartsFormat::Goals(None));
     for reply in [
         r#"{"goals":[]}"#,
@@ -210,7 +210,7 @@ fn overall_verdict_follows_from_the_parts_despite_the_judges_own() {
 }
 
 #[test]
-fn not_applicable_needs_no_parts_where_it_is_allowed() {
+fn allowed_not_applicable_needs_no_parts() {
     let format = VerdictFormat {
         allow_na: true,
         ..format(TWO)
@@ -225,7 +225,7 @@ fn not_applicable_needs_no_parts_where_it_is_allowed() {
 }
 
 #[test]
-fn parts_stand_before_the_reason_and_no_overall_is_asked_for() {
+fn schema_lists_parts_before_the_reason_without_an_overall_verdict() {
     for (parts, keys) in [
         (TWO, &["citations", "criteria", "reasoning"][..]),
         (
@@ -284,7 +284,7 @@ fn verdict(result: &CellResult) -> &Verdict {
 }
 
 #[tokio::test]
-async fn one_call_states_every_criterion() {
+async fn one_request_judges_every_criterion() {
     let script = Script::new(vec![text(SPLIT)]);
     let (result, facts) = fixture(&[]).judge(&script).await;
     assert_eq!((result.outcome, result.score), (Outcome::Fail, Some(0.5)));
@@ -325,7 +325,7 @@ async fn verdict_without_every_part_is_rejected() {
 }
 
 #[tokio::test]
-async fn two_submissions_of_the_same_share_that_differ_disagree() {
+async fn submissions_with_equal_share_but_different_parts_disagree() {
     let other = SPLIT
         .replace("\"passed\":true", "\"passed\":x")
         .replace("\"passed\":false", "\"passed\":true")
@@ -342,7 +342,7 @@ async fn two_submissions_of_the_same_share_that_differ_disagree() {
 }
 
 #[tokio::test]
-async fn a_recorded_verdict_is_decided_again_from_its_parts() {
+async fn recorded_verdict_is_rescored_from_its_parts() {
     let (result, _) = fixture(&[]).judge(&Script::new(vec![text(SPLIT)])).await;
     let mut recorded = verdict(&result).clone();
     let lenient = JudgedParams {
@@ -357,7 +357,7 @@ async fn a_recorded_verdict_is_decided_again_from_its_parts() {
 }
 
 #[tokio::test]
-async fn rules_rule_on_each_criterion() {
+async fn rules_judge_decides_each_criterion() {
     let mut fixture = fixture(&[]);
     fixture.config = JudgeConfig::new("quick", ProviderKind::Rules);
     let rules = || fixture.engine(Arc::new(super::super::rules::RulesProvider::new(None)));
@@ -372,7 +372,7 @@ async fn rules_rule_on_each_criterion() {
 }
 
 #[tokio::test]
-async fn rules_leave_undecided_what_they_cannot_state() {
+async fn rules_judge_leaves_unsupported_criteria_undecided() {
     for (criteria, parts) in [
         (
             "1. The tone is kind\n",
@@ -405,7 +405,7 @@ async fn rules_leave_undecided_what_they_cannot_state() {
 }
 
 #[test]
-fn the_reading_of_parts_is_part_of_their_cache_key_and_of_no_other() {
+fn cache_key_of_parts_names_their_own_parser() {
     let fixture = fixture(&[]);
     let engine = fixture.engine(Script::new(Vec::new()));
     let parser = |request: &crate::handlers::JudgeRequest| {

@@ -103,7 +103,7 @@ fn frame() -> PromptFrame<'static> {
 }
 
 #[test]
-fn a_prompt_reads_like_this() {
+fn prompt_matches_its_snapshot() {
     let prompt = render_prompt(&beam(), &frame());
     assert_eq!(
         prompt.delimiter.mask(&prompt.user),
@@ -126,7 +126,7 @@ fn a_prompt_reads_like_this() {
 }
 
 #[test]
-fn material_has_its_own_blocks_and_calls_can_be_hidden() {
+fn prompt_has_a_block_per_material_and_can_hide_calls() {
     use crate::handlers::PromptBlock;
     let mut request = beam();
     let plain = render_prompt(&request, &frame());
@@ -159,7 +159,7 @@ fn material_has_its_own_blocks_and_calls_can_be_hidden() {
 }
 
 #[test]
-fn labels_and_unnamed_metadata_are_never_shown() {
+fn prompt_never_contains_labels_or_unnamed_metadata() {
     let mut request = beam();
     let prompt = render_prompt(&request, &frame());
     assert!(!prompt.user.contains("never shown") && !prompt.user.contains("label"));
@@ -172,7 +172,7 @@ fn labels_and_unnamed_metadata_are_never_shown() {
 }
 
 #[test]
-fn a_system_prompt_replaces_the_opening_and_never_the_frame() {
+fn system_prompt_replaces_the_opening_but_not_the_frame() {
     let mut request = beam();
     request.params.system_prompt = Some("You are a strict editor.".into());
     let prompt = render_prompt(&request, &frame());
@@ -194,7 +194,7 @@ fn decision_settings_do_not_change_the_prompt() {
 }
 
 #[test]
-fn installations_differ_in_the_delimiter_but_not_in_the_digest() {
+fn installations_have_different_delimiters_and_equal_prompt_digests() {
     let other = InstallationSecret::new([4; 32]);
     let here = render_prompt(&beam(), &frame());
     let there = render_prompt(
@@ -214,14 +214,14 @@ fn installations_differ_in_the_delimiter_but_not_in_the_digest() {
 }
 
 #[test]
-fn a_transcript_without_output_says_so() {
+fn prompt_reports_a_transcript_without_output() {
     let prompt = render_prompt(&build_request(Vec::new()), &frame());
     assert!(prompt.user.contains("begin transcript: no messages>>>"));
     assert!(prompt.user.contains("the output is the empty text"));
 }
 
 #[test]
-fn invisible_text_is_announced() {
+fn prompt_reports_invisible_text() {
     let prompt = render_prompt(
         &build_request(vec![message(
             MessageRole::Assistant,
@@ -263,7 +263,7 @@ proptest! {
     ///
     /// The texts don't matter, even if they contain the delimiter of another transcript.
     #[test]
-    fn no_text_can_close_its_block(
+    fn untrusted_text_cannot_end_its_block(
         texts in prop::collection::vec((any::<String>(), 0usize..8, any::<String>()), 1..4),
         name in any::<String>(),
         id in any::<String>(),
@@ -298,7 +298,7 @@ proptest! {
 }
 
 #[test]
-fn a_value_filled_into_the_criteria_cannot_end_their_block() {
+fn inserted_value_cannot_end_the_block_of_the_criteria() {
     let mut request = beam();
     request.transcript = Arc::new(Transcript {
         metadata: Some(JsonText::from_value(&serde_json::json!({"topic": "x"}))),
@@ -415,7 +415,7 @@ fn transcript_that_tools_read_is_part_of_the_prompt_digest() {
 }
 
 #[test]
-fn nothing_after_the_judged_message_and_no_metadata_can_be_read() {
+fn transcript_tools_hide_later_messages_and_metadata() {
     let mut request = beam();
     request.end = 2;
     let prompt = render_prompt(
@@ -440,7 +440,7 @@ fn nothing_after_the_judged_message_and_no_metadata_can_be_read() {
 /// J1, 10,000 hostile bodies: fragments that look like ours, a model's or a program's, put together at random. None ends
 /// its block in a transcript, in what a reading tool returns, or in a fetched page.
 #[test]
-fn no_hostile_body_of_ten_thousand_ends_its_block() {
+fn ten_thousand_hostile_bodies_never_end_their_block() {
     let stolen = render_prompt(&beam(), &frame()).delimiter;
     let mut fragments: Vec<String> = HOSTILE.iter().map(|s| (*s).to_owned()).collect();
     for more in [
@@ -497,7 +497,7 @@ proptest! {
 
     /// J1 for a summary: whatever the messages hold, the delimiting lines are those of harmless ones.
     #[test]
-    fn no_text_can_close_the_block_of_a_summary(
+    fn untrusted_text_cannot_end_the_block_of_a_summary(
         texts in prop::collection::vec((any::<String>(), 0usize..8), 1..20), name in any::<String>(),
     ) {
         let build = |hostile: bool| {

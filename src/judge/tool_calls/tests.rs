@@ -71,7 +71,7 @@ fn texts(facts: &[EventKind]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn identical_calls_are_answered_once_whatever_the_order_of_their_keys() {
+async fn identical_calls_run_once_in_any_key_order() {
     let tool = FakeTool::new("find", FakeToolBehavior::Echo);
     let fixture = JudgeFixture::new(std::slice::from_ref(&tool));
     let fact_words = record_call_facts(
@@ -101,7 +101,7 @@ async fn identical_calls_are_answered_once_whatever_the_order_of_their_keys() {
 }
 
 #[tokio::test]
-async fn without_a_cache_and_where_something_may_change_each_call_is_made() {
+async fn calls_without_cache_or_with_side_effects_run_every_time() {
     for rules in [
         FakeToolRules {
             cache: false,
@@ -124,7 +124,7 @@ async fn without_a_cache_and_where_something_may_change_each_call_is_made() {
 }
 
 #[tokio::test]
-async fn a_limit_counts_calls_that_are_made_and_no_others() {
+async fn call_limit_counts_only_calls_that_run() {
     let limited = || FakeToolRules {
         max_calls: Some(2),
         ..FakeToolRules::default()
@@ -194,7 +194,7 @@ fn after(names: &[&str]) -> FakeToolRules {
 }
 
 #[tokio::test]
-async fn a_tool_that_comes_after_another_waits_for_its_calls_wherever_they_stand() {
+async fn tool_waits_for_calls_of_its_prerequisite_in_any_order() {
     let fixture = JudgeFixture::new(&[
         FakeTool::new("a", FakeToolBehavior::Echo),
         FakeTool::with("b", FakeToolBehavior::Echo, after(&["a"])),

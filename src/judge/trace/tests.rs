@@ -17,7 +17,7 @@ mod repairs;
 mod rounds;
 
 #[tokio::test]
-async fn a_judge_without_tools_asks_once_and_declares_none() {
+async fn judge_without_tools_sends_one_request_without_tools() {
     let fixture = JudgeFixture::new(&[]);
     let script = Script::new(vec![text(PASSED)]);
     let (result, facts) = fixture.judge(&script).await;
@@ -38,7 +38,7 @@ async fn a_judge_without_tools_asks_once_and_declares_none() {
 }
 
 #[tokio::test]
-async fn a_judge_with_tools_reads_a_page_and_submits() {
+async fn judge_with_tools_fetches_a_page_and_submits_a_verdict() {
     let tool = FakeTool::new("fetch_url", FakeToolBehavior::Echo);
     let mut fixture = JudgeFixture::new(std::slice::from_ref(&tool));
     fixture.config.prices = Some(Prices {
@@ -157,7 +157,7 @@ async fn text_reply_of_a_judge_with_tools_leads_to_a_reminder() {
 }
 
 #[tokio::test]
-async fn identical_calls_are_made_once_and_answers_stay_in_call_order() {
+async fn identical_calls_run_once_and_responses_keep_call_order() {
     let tool = FakeTool::new("fetch_url", FakeToolBehavior::Echo);
     let fixture = JudgeFixture::new(std::slice::from_ref(&tool));
     let script = Script::new(vec![
@@ -198,7 +198,7 @@ async fn identical_calls_are_made_once_and_answers_stay_in_call_order() {
 }
 
 #[tokio::test]
-async fn a_failed_call_may_be_tried_again_in_a_later_turn() {
+async fn judge_can_repeat_a_failed_call_in_a_later_turn() {
     let tool = FakeTool::new("fetch_url", FakeToolBehavior::Fail);
     let fixture = JudgeFixture::new(std::slice::from_ref(&tool));
     let one = || calls(&[("fetch_url", r#"{"url":"a"}"#)]);
@@ -310,7 +310,7 @@ async fn failure_of_a_call_becomes_a_response_for_the_model() {
 }
 
 #[tokio::test]
-async fn a_submitted_verdict_without_its_form_is_unparsed() {
+async fn submitted_verdict_of_wrong_form_is_unparsed() {
     for raw in [
         r#"{"passed":"yes"}"#,
         r#"{"passed":true,"score":7}"#,
@@ -347,7 +347,7 @@ async fn a_submitted_verdict_without_its_form_is_unparsed() {
 }
 
 #[tokio::test]
-async fn a_malformed_submission_gets_one_more_turn_with_the_reason() {
+async fn malformed_submission_gets_one_more_turn_with_the_reason() {
     let fixture = JudgeFixture::new(&[FakeTool::new("fetch_url", FakeToolBehavior::Echo)]);
     let malformed = || calls(&[("submit_verdict", r#"{"passed":"true","score":1}"#)]);
     let script = Script::new(vec![malformed(), calls(&[("submit_verdict", PASSED)])]);
@@ -379,7 +379,7 @@ async fn prose_around_a_submitted_object_is_not_a_verdict() {
 }
 
 #[tokio::test]
-async fn a_refusal_in_the_reasoning_is_an_error_and_not_a_fail() {
+async fn refusal_in_the_reasoning_is_a_judge_error_and_not_a_fail() {
     let refusal = r#"{"citations":[],"reasoning":"I'm sorry, but I can't assist with that request.","passed":false,"score":0}"#;
     let in_text = JudgeFixture::new(&[]);
     let (result, _) = in_text.judge(&Script::new(vec![text(refusal)])).await;
@@ -392,7 +392,7 @@ async fn a_refusal_in_the_reasoning_is_an_error_and_not_a_fail() {
 }
 
 #[tokio::test]
-async fn words_next_to_the_call_that_say_the_opposite_flag_the_verdict() {
+async fn text_that_contradicts_the_submitted_verdict_flags_it() {
     let judge = async |words: &str| {
         let fixture = JudgeFixture::new(&[FakeTool::new("fetch_url", FakeToolBehavior::Echo)]);
         let ScriptedReply::Reply(mut reply) = calls(&[("submit_verdict", PASSED)]) else {
@@ -414,7 +414,7 @@ async fn words_next_to_the_call_that_say_the_opposite_flag_the_verdict() {
 }
 
 #[tokio::test]
-async fn stops_and_errors_have_their_own_outcomes() {
+async fn each_stop_reason_and_error_has_its_outcome() {
     let stopped = |stop| {
         ScriptedReply::Reply(ModelReply {
             text: PASSED.to_owned(),
@@ -510,7 +510,7 @@ async fn empty_reply_gets_the_same_request_once_more() {
 }
 
 #[tokio::test]
-async fn cell_that_takes_too_long_times_out_and_keeps_its_cost() {
+async fn cell_past_its_deadline_times_out_and_keeps_its_cost() {
     for tools in [
         vec![],
         vec![FakeTool::new("fetch_url", FakeToolBehavior::Hang)],
@@ -539,7 +539,7 @@ async fn cell_that_takes_too_long_times_out_and_keeps_its_cost() {
 }
 
 #[tokio::test]
-async fn cancelling_ends_a_trace_wherever_it_waits() {
+async fn cancellation_ends_a_trace_at_every_wait() {
     let fixture = JudgeFixture::new(&[FakeTool::new("fetch_url", FakeToolBehavior::Hang)]);
     let script = Script::new(vec![calls(&[("fetch_url", r#"{"url":"a"}"#)])]);
     let mut judged = Box::pin(fixture.judge(&script));
@@ -550,7 +550,7 @@ async fn cancelling_ends_a_trace_wherever_it_waits() {
 }
 
 #[tokio::test]
-async fn a_spent_budget_sends_nothing() {
+async fn judge_with_spent_budget_sends_no_request() {
     let mut fixture = JudgeFixture::new(&[]);
     fixture.budget = std::sync::Arc::new(Budget::new(
         RunAndCellBudgets {
@@ -576,7 +576,7 @@ async fn a_spent_budget_sends_nothing() {
 }
 
 #[tokio::test]
-async fn frozen_evidence_answers_and_a_miss_is_a_refusal() {
+async fn recorded_response_answers_a_call_and_a_missing_one_rejects_it() {
     let tool = FakeTool::new("fetch_url", FakeToolBehavior::Echo);
     let mut fixture = JudgeFixture::new(std::slice::from_ref(&tool));
     let args = RawJson::parse(r#"{"url":"a"}"#).expect("JSON");

@@ -12,14 +12,14 @@ const SCORED: VerdictFormat = VerdictFormat {
 };
 
 #[test]
-fn with_a_bound_the_score_is_required_and_passed_is_not() {
+fn bound_requires_a_score_and_makes_passed_optional() {
     assert!(parse_verdict_object(r#"{"passed":true}"#, &SCORED).is_err());
     let read = parse_verdict_object(r#"{"score":0.8}"#, &SCORED).expect("a score decides");
     assert_eq!((read.passed, read.score), (None, Some(0.8)));
 }
 
 #[test]
-fn not_applicable_must_be_allowed() {
+fn not_applicable_is_rejected_unless_allowed() {
     let format = VerdictFormat {
         allow_na: true,
         ..PLAIN
@@ -37,7 +37,7 @@ fn not_applicable_must_be_allowed() {
 }
 
 #[test]
-fn a_score_in_its_own_scale_is_kept_and_scaled() {
+fn verdict_keeps_the_score_of_the_scale_and_its_normalized_value() {
     let format = VerdictFormat {
         scale: Some(ScoreRange::new(1.0, 5.0)),
         ..PLAIN

@@ -107,7 +107,7 @@ const FAULTS: &[&str] = &[
 ];
 
 #[test]
-fn no_fault_becomes_a_verdict() {
+fn faulty_text_never_becomes_a_verdict() {
     assert!(FAULTS.len() >= 60);
     for fault in FAULTS {
         let read = parse_text(fault);
@@ -165,7 +165,7 @@ const DOUBTFUL: &[&str] = &[
 ];
 
 #[test]
-fn an_object_that_is_not_plainly_the_verdict_is_no_verdict() {
+fn ambiguous_object_is_not_a_verdict() {
     for template in DOUBTFUL {
         let text = template
             .replace("@WHOLE", passing().1)
@@ -176,7 +176,7 @@ fn an_object_that_is_not_plainly_the_verdict_is_no_verdict() {
 }
 
 #[test]
-fn a_verdict_that_is_the_whole_reply_or_its_only_fence_is_read() {
+fn verdict_counts_as_whole_reply_or_only_code_fence() {
     let (expected, json) = passing();
     for template in [
         "@",
@@ -201,14 +201,14 @@ fn a_verdict_that_is_the_whole_reply_or_its_only_fence_is_read() {
 }
 
 #[test]
-fn a_fence_inside_the_reasoning_does_not_hide_the_verdict() {
+fn code_fence_inside_the_reasoning_does_not_hide_the_verdict() {
     let json = r#"{"citations":[],"reasoning":"It ran ```ls``` first.","passed":true,"score":1}"#;
     assert!(parse_text(json).is_ok());
     assert!(parse_text(&format!("```json\n{json}\n```")).is_ok());
 }
 
 #[test]
-fn a_verdict_in_text_needs_every_requested_field() {
+fn text_verdict_needs_every_requested_field() {
     for field in ["citations", "reasoning", "passed", "score"] {
         let mut object: serde_json::Value = serde_json::from_str(passing().1).expect("JSON");
         object.as_object_mut().expect("an object").remove(field);
@@ -253,21 +253,21 @@ fn an_object_quoted_from_the_transcript_is_not_a_verdict() {
 
 proptest! {
     #[test]
-    fn no_verdict_comes_from_text_without_an_object(text in "[ -~\n]{0,60}") {
+    fn text_without_an_object_is_not_a_verdict(text in "[ -~\n]{0,60}") {
         let read = parse_text(&text);
         let has_object = text.contains('{');
         prop_assert!(has_object || read.is_err());
     }
 
     #[test]
-    fn a_verdict_cut_anywhere_is_no_verdict(cut in 0usize..60) {
+    fn truncated_verdict_is_not_a_verdict(cut in 0usize..60) {
         let (_, json) = passing();
         prop_assume!(cut < json.len());
         prop_assert!(parse_text(&json[..cut]).is_err());
     }
 
     #[test]
-    fn prose_with_a_verdict_word_never_leaves_a_verdict(
+    fn prose_with_a_verdict_word_is_not_a_verdict(
         before in "[a-z ,.\n]{0,30}",
         word in prop::sample::select(vec!["pass", "FAIL", "Failed", "not met", "met", "passes", "unmet"]),
         after in "[a-z ,.\n]{0,30}",
@@ -281,13 +281,13 @@ proptest! {
     }
 
     #[test]
-    fn unicode_never_panics(text in any::<String>()) {
+    fn parser_never_panics_on_unicode(text in any::<String>()) {
         let _ = parse_text(&text);
     }
 }
 
 #[test]
-fn half_of_a_surrogate_pair_does_not_lose_the_verdict() {
+fn verdict_survives_half_of_a_surrogate_pair() {
     let text =
         r#"{"citations": [], "reasoning": "It ends in \ud83d", "passed": true, "score": 1.0}"#;
     let verdict = parse_verdict_text(text, &PLAIN, VerdictMode::Text, |_| false);

@@ -36,7 +36,7 @@ fn text_of(config: &JudgeConfig, omit: &OmittedSettings) -> String {
 }
 
 #[test]
-fn a_judge_without_tools_sends_no_tool_key() {
+fn request_without_tools_has_no_tool_key() {
     let text = body(&messages(&config()), &opening(), &[], ToolChoice::NoTools);
     assert_eq!(
         text,
@@ -56,7 +56,7 @@ fn a_judge_without_tools_sends_no_tool_key() {
 }
 
 #[test]
-fn a_function_is_forced_where_the_model_does_not_think_first() {
+fn request_forces_a_function_for_models_without_thinking() {
     let tools = [decl("fetch_url"), decl("submit_verdict")];
     let only = || ToolChoice::ForcedTool("submit_verdict".to_owned());
     let sent = |config: &JudgeConfig, choice: ToolChoice| -> Value {
@@ -234,7 +234,7 @@ fn reasoning_is_converted_for_each_model() {
 }
 
 #[test]
-fn settings_merge_and_what_is_refused_goes() {
+fn request_merges_settings_and_omits_refused_ones() {
     let mut config = config();
     config.model = "claude-sonnet-4-6".to_owned();
     config.reasoning = Some("low".to_owned());
@@ -260,7 +260,7 @@ fn settings_merge_and_what_is_refused_goes() {
 }
 
 #[test]
-fn the_address_is_the_base_and_the_path() {
+fn address_joins_base_url_and_path() {
     let url = |base: Option<&str>| {
         let mut config = config();
         config.base_url = base.map(str::to_owned);
@@ -361,7 +361,7 @@ fn reply_is_sent_back_byte_for_byte_and_tool_responses_come_first_in_one_message
 }
 
 #[test]
-fn a_broken_input_goes_back_in_canonical_form_and_nothing_else_changes() {
+fn invalid_input_is_sent_back_in_canonical_form_without_other_changes() {
     // (the input in the block, the judge's canonical form, the input that is sent)
     let cases = [
         (r#""{\"a\": 1""#, r#"{"a":1}"#, r#"{"a":1}"#),

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_states_its_generation() {
+    fn model_name_contains_its_generation() {
         let cases = [
             ("claude-sonnet-4-5-20250929", Some((4, 5))),
             ("claude-opus-4-20250514", Some((4, 0))),

@@ -60,7 +60,7 @@ fn questions_are_rendered_in_the_format_of_each_service() {
 }
 
 #[test]
-fn the_address_is_the_base_and_the_path() {
+fn address_joins_base_url_and_path() {
     let url = |kind, base: Option<&str>| {
         let mut config = config(kind);
         config.base_url = base.map(str::to_owned);
@@ -110,7 +110,7 @@ fn openai_reply(a: &str, b: &str, c: &str) -> String {
 }
 
 #[test]
-fn answers_are_read_in_the_order_of_the_questions() {
+fn answers_have_the_order_of_the_questions() {
     let expected = [
         ProbabilityAnswer::Yes {
             probability: 0.93,
@@ -209,7 +209,7 @@ fn reply_without_answers_is_never_a_default_verdict() {
 }
 
 #[test]
-fn the_document_is_kept_as_it_came() {
+fn reply_keeps_the_document_unchanged() {
     let read_document = |body: &str| {
         let mut reader = Box::new(DecisionsReplyReader::default());
         reader.read_document(body, &mut NewDeltas::new())?;

@@ -28,7 +28,7 @@ fn parts(texts: &[&str]) -> Vec<Arc<RawValue>> {
 }
 
 #[test]
-fn a_judge_without_tools_sends_no_tool_key() {
+fn request_without_tools_has_no_tool_key() {
     let dialect = generate(&config());
     let text = body(&dialect, &opening(), &[], ToolChoice::NoTools);
     assert_eq!(
@@ -47,7 +47,7 @@ fn a_judge_without_tools_sends_no_tool_key() {
 }
 
 #[test]
-fn a_function_is_forced_without_a_json_reply() {
+fn request_that_forces_a_function_asks_for_no_json_reply() {
     let dialect = generate(&config());
     let tools = [decl("submit_verdict")];
     let only = ToolChoice::ForcedTool("submit_verdict".to_owned());
@@ -67,7 +67,7 @@ fn a_function_is_forced_without_a_json_reply() {
 }
 
 #[test]
-fn settings_go_into_the_generation_config() {
+fn request_puts_settings_into_the_generation_config() {
     let mut config = config();
     config.seed = Some(3);
     config.reasoning = Some("low".to_owned());
@@ -100,7 +100,7 @@ fn settings_go_into_the_generation_config() {
 }
 
 #[test]
-fn the_address_names_version_model_and_method() {
+fn address_contains_version_model_and_method() {
     let url = |base: Option<&str>, model: &str, stream: bool| {
         let mut config = config();
         config.base_url = base.map(str::to_owned);
@@ -130,7 +130,7 @@ fn the_address_names_version_model_and_method() {
 }
 
 #[test]
-fn signed_parts_go_back_untouched_and_answers_in_call_order() {
+fn signed_parts_are_sent_back_unchanged_with_responses_in_call_order() {
     let native = [
         r#"{"text":"Let me look.","thought":true}"#,
         r#"{ "functionCall": {"name":"f","args":{"n":1.50}}, "thoughtSignature":"S+/=" }"#,
@@ -179,7 +179,7 @@ fn signed_parts_go_back_untouched_and_answers_in_call_order() {
 }
 
 #[test]
-fn six_rounds_of_signed_parts_go_back_byte_for_byte() {
+fn signed_parts_of_six_turns_are_sent_back_byte_for_byte() {
     let mut history = opening();
     let mut natives = Vec::new();
     for n in 0..6 {
@@ -251,7 +251,7 @@ const STREAM: &str = concat!(
 );
 
 #[test]
-fn a_stream_becomes_a_reply_and_its_parts_are_kept_as_they_came() {
+fn stream_becomes_a_reply_with_unchanged_parts() {
     let finished = finished(STREAM);
     let call = |id: &str, name: &str, raw: &str| ReplyCall {
         id: id.to_owned(),
@@ -295,14 +295,14 @@ fn a_stream_becomes_a_reply_and_its_parts_are_kept_as_they_came() {
 }
 
 #[test]
-fn a_stream_cut_anywhere_is_cut_or_complete() {
+fn truncated_stream_is_an_error_or_the_complete_reply() {
     let good = cut_everywhere(reader, STREAM);
     assert!(good <= 4, "only the last line's end may be missing, {good}");
 }
 
 proptest! {
     #[test]
-    fn any_split_gives_the_same_reply(cuts in prop::collection::vec(0..STREAM.len(), 0..12)) {
+    fn reply_is_the_same_for_every_split_of_the_stream(cuts in prop::collection::vec(0..STREAM.len(), 0..12)) {
         let mut cuts = cuts;
         cuts.sort_unstable();
         let mut chunks = Vec::new();
@@ -320,7 +320,7 @@ proptest! {
 }
 
 #[test]
-fn a_finish_reason_on_every_frame_ends_nothing() {
+fn finish_reason_on_every_frame_does_not_end_the_reply() {
     let frame = |text: &str| {
         format!(
             "data: {{\"candidates\":[{{\"content\":{{\"parts\":[{{\"text\":\"{text}\"}}]}},\"finishReason\":\"STOP\"}}]}}\n\n"
@@ -395,7 +395,7 @@ fn faulty_reply_is_an_error() {
 }
 
 #[test]
-fn a_whole_reply_is_read() {
+fn reply_without_stream_is_parsed() {
     let whole_reply = r#"{"candidates":[{"content":{"parts":[{"text":"hi"}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":1,"candidatesTokenCount":2}}"#;
     let read_whole = |body: &str| {
         let mut reader = reader();
@@ -417,7 +417,7 @@ fn a_whole_reply_is_read() {
 }
 
 #[test]
-fn thinking_refused_in_vertex_words_is_the_reasoning_setting() {
+fn vertex_error_about_thinking_names_the_reasoning_setting() {
     let body = r#"{"error":{"code":400,"message":"Unable to submit request because Thinking_config.include_thoughts is only enabled when thinking is enabled. Learn more: https://cloud.google.com/vertex-ai/generative-ai/docs/model-reference/gemini","status":"INVALID_ARGUMENT"}}"#;
     let message = super::super::server_error::parse_error_body(body).message;
     let found = super::super::server_error::find_refused_setting(&OMITTABLE_SETTINGS, &message);

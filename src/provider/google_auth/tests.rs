@@ -19,7 +19,7 @@ fn parsed(file: &Value) -> Result<GoogleCredentials, String> {
 }
 
 #[test]
-fn the_alphabet_is_that_of_urls_and_there_is_no_padding() {
+fn token_encoding_uses_the_url_alphabet_without_padding() {
     let rows: [(&[u8], &str); 6] = [
         (b"", ""),
         (b"f", "Zg"),

@@ -25,7 +25,7 @@ fn raw(text: &str) -> Arc<RawValue> {
 }
 
 #[test]
-fn a_judge_without_tools_sends_no_tool_key() {
+fn request_without_tools_has_no_tool_key() {
     let chat = chat(&config());
     let text = body(&chat, &opening(), &[], ToolChoice::NoTools);
     assert_eq!(
@@ -46,7 +46,7 @@ fn a_judge_without_tools_sends_no_tool_key() {
 }
 
 #[test]
-fn tools_are_declared_and_one_can_be_forced() {
+fn request_declares_tools_and_can_force_one() {
     let chat = chat(&config());
     let tools = [decl("fetch_url"), decl("submit_verdict")];
     let free: Value =
@@ -75,7 +75,7 @@ fn tools_are_declared_and_one_can_be_forced() {
 }
 
 #[test]
-fn settings_stand_where_the_server_reads_them() {
+fn request_has_settings_where_the_server_reads_them() {
     let mut config = config();
     config.seed = Some(7);
     config.reasoning = Some("low".to_owned());
@@ -114,7 +114,7 @@ fn settings_stand_where_the_server_reads_them() {
 }
 
 #[test]
-fn the_address_is_the_base_and_the_path() {
+fn address_joins_base_url_and_path() {
     let url = |base: Option<&str>| {
         let mut config = config();
         config.base_url = base.map(str::to_owned);
@@ -188,7 +188,7 @@ fn reply_is_sent_back_byte_for_byte() {
 }
 
 #[test]
-fn arguments_that_are_no_json_go_back_in_canonical_form() {
+fn invalid_json_arguments_are_sent_back_in_canonical_form() {
     // (as the model wrote them, what the judge made of them, what is sent)
     let cases = [
         (r#""{\"a\": 1""#, r#"{"a":1}"#, r#""{\"a\":1}""#),
@@ -211,7 +211,7 @@ fn arguments_that_are_no_json_go_back_in_canonical_form() {
 }
 
 #[test]
-fn answers_that_fit_no_calls_are_refused() {
+fn tool_responses_that_match_no_calls_are_rejected() {
     let history = [HistoryItem::ToolResponses(vec![ToolResponse::ok("x")])];
     let turn = TurnRequest {
         history: &history,
@@ -223,7 +223,7 @@ fn answers_that_fit_no_calls_are_refused() {
 }
 
 #[test]
-fn six_rounds_go_back_byte_for_byte_with_broken_arguments_in_canonical_form() {
+fn six_turns_are_sent_back_byte_for_byte_except_invalid_arguments() {
     let chat = chat(&config());
     let mut history = opening();
     let mut natives = Vec::new();

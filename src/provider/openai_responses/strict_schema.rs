@@ -73,7 +73,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn only_a_closed_schema_of_known_words_is_strict() {
+    fn schema_is_strict_only_if_closed_with_known_keywords() {
         let closed = |property: Value| json!({"type": "object", "properties": {"a": property}, "required": ["a"], "additionalProperties": false});
         for good in [
             closed(json!({"type": "string", "description": "x"})),

@@ -25,7 +25,7 @@ fn raw(text: &str) -> Arc<RawValue> {
 }
 
 #[test]
-fn a_judge_without_tools_sends_no_tool_key() {
+fn request_without_tools_has_no_tool_key() {
     let responses = responses(&config());
     assert_eq!(
         body(&responses, &opening(), &[], ToolChoice::NoTools),
@@ -41,7 +41,7 @@ fn a_judge_without_tools_sends_no_tool_key() {
 }
 
 #[test]
-fn tools_are_flat_and_one_can_be_forced() {
+fn request_declares_flat_tools_and_can_force_one() {
     let responses = responses(&config());
     let mut tools = [decl("fetch_url"), decl("submit_verdict")];
     tools[1].schema = json!({"type": "object", "properties": {"passed": {"type": "boolean"}},
@@ -75,7 +75,7 @@ fn tools_are_flat_and_one_can_be_forced() {
 }
 
 #[test]
-fn settings_stand_where_the_server_reads_them() {
+fn request_has_settings_where_the_server_reads_them() {
     let mut config = config();
     config.seed = Some(7);
     config.reasoning = Some("low".to_owned());
@@ -176,7 +176,7 @@ fn reply_is_sent_back_byte_for_byte() {
 }
 
 #[test]
-fn arguments_that_are_no_json_go_back_in_canonical_form() {
+fn invalid_json_arguments_are_sent_back_in_canonical_form() {
     // (as the model wrote them, what the judge made of them, what is sent)
     for (written, canonical, sent) in [
         (r#""{\"a\": 1""#, r#"{"a":1}"#, r#""{\"a\":1}""#),
@@ -201,7 +201,7 @@ fn arguments_that_are_no_json_go_back_in_canonical_form() {
 }
 
 #[test]
-fn a_history_that_cannot_be_sent_is_refused() {
+fn history_with_unpaired_responses_is_rejected() {
     let history = [HistoryItem::ToolResponses(vec![ToolResponse::ok("x")])];
     let turn = TurnRequest {
         history: &history,
@@ -213,7 +213,7 @@ fn a_history_that_cannot_be_sent_is_refused() {
 }
 
 #[test]
-fn later_instructions_keep_their_place() {
+fn later_system_messages_keep_their_position() {
     let mut history = opening();
     history.push(HistoryItem::User(vec![
         HistoryBlock::System("Hurry.".to_owned()),

@@ -108,7 +108,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn no_answer_of_a_reading_tool_can_close_its_block(
+    fn response_of_a_transcript_tool_cannot_end_its_block(
         texts in prop::collection::vec((any::<String>(), any::<String>()), 1..4),
         name in any::<String>(),
         query in any::<String>(),

@@ -102,7 +102,7 @@ async fn repair_is_recorded_before_the_call_is_rejected() {
 }
 
 #[tokio::test]
-async fn a_verdict_is_read_from_what_was_repaired_unless_it_was_cut_or_says_two_things() {
+async fn repaired_verdict_counts_unless_it_is_truncated_or_contradicts_itself() {
     let python_literal = "{'citations': [], 'reasoning': 'ok', 'passed': True, 'score': 1.}";
     let closed = r#"{"citations":[],"reasoning":"ok","passed":true,"score":1"#;
     let glued =

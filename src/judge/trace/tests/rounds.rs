@@ -29,7 +29,7 @@ fn text_and_calls(text: &str, made: &[(&str, &str)]) -> ScriptedReply {
 }
 
 #[tokio::test]
-async fn any_number_of_rounds_with_the_text_before_each_call_kept() {
+async fn many_turns_keep_the_text_before_each_call() {
     let tool = FakeTool::new("fetch_url", FakeToolBehavior::Echo);
     let mut fixture = JudgeFixture::new(std::slice::from_ref(&tool));
     fixture.config.max_turns = 9;
@@ -70,7 +70,7 @@ async fn any_number_of_rounds_with_the_text_before_each_call_kept() {
 }
 
 #[tokio::test]
-async fn calls_of_a_turn_run_at_once_and_are_answered_in_call_order() {
+async fn calls_of_a_turn_run_together_and_return_in_call_order() {
     let tool = FakeTool::new("fetch_url", FakeToolBehavior::Together(3));
     let fixture = JudgeFixture::new(std::slice::from_ref(&tool));
     let script = Script::new(vec![
@@ -161,7 +161,7 @@ async fn last_turn_declares_only_the_verdict_if_a_call_cannot_be_forced() {
 }
 
 #[tokio::test]
-async fn repair_of_a_verdict_is_marked_on_it() {
+async fn repaired_verdict_lists_its_repairs() {
     let fixture = JudgeFixture::new(&[FakeTool::new("fetch_url", FakeToolBehavior::Echo)]);
     let inner = serde_json::to_string(PASSED).expect("JSON");
     let (result, facts) = fixture
@@ -232,7 +232,7 @@ const READERS: [&str; 4] = [
 ];
 
 #[tokio::test]
-async fn a_transcript_that_does_not_fit_is_read_with_tools() {
+async fn judge_reads_a_transcript_that_does_not_fit_with_tools() {
     let mut fixture = JudgeFixture::new(&[]);
     long(&mut fixture);
     fixture.config.context_window = Some(12_000);
@@ -298,7 +298,7 @@ async fn a_transcript_that_does_not_fit_is_read_with_tools() {
 }
 
 #[tokio::test]
-async fn reading_tools_are_given_where_they_are_needed_or_asked_for_and_nowhere_else() {
+async fn judge_gets_transcript_tools_only_if_needed_or_requested() {
     let first = |change: &dyn Fn(&mut JudgeFixture)| {
         let mut fixture = JudgeFixture::new(&[]);
         long(&mut fixture);

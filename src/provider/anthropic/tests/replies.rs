@@ -105,7 +105,7 @@ fn stream() -> String {
 }
 
 #[test]
-fn a_stream_becomes_a_reply_and_its_blocks_are_kept_as_they_came() {
+fn stream_becomes_a_reply_with_unchanged_blocks() {
     let finished = finished(&stream());
     assert_eq!(
         finished.reply,
@@ -142,14 +142,14 @@ fn a_stream_becomes_a_reply_and_its_blocks_are_kept_as_they_came() {
 }
 
 #[test]
-fn a_stream_cut_anywhere_is_cut_or_complete() {
+fn truncated_stream_is_an_error_or_the_complete_reply() {
     let good = cut_everywhere(reader, &stream());
     assert!(good <= 2, "only the last line's end may be missing, {good}");
 }
 
 proptest! {
     #[test]
-    fn any_split_gives_the_same_reply(cuts in prop::collection::vec(0usize..4000, 0..12)) {
+    fn reply_is_the_same_for_every_split_of_the_stream(cuts in prop::collection::vec(0usize..4000, 0..12)) {
         let stream = stream();
         let mut cuts: Vec<usize> = cuts.into_iter().map(|at| at % stream.len()).collect();
         cuts.sort_unstable();
@@ -310,7 +310,7 @@ fn deviations_of_compatible_servers_give_the_same_reply() {
 }
 
 #[test]
-fn arguments_that_are_no_json_are_kept_as_they_came() {
+fn reply_keeps_invalid_json_arguments_unchanged() {
     let stream = [
         start(),
         block(
@@ -400,7 +400,7 @@ fn faulty_reply_is_an_error() {
 }
 
 #[test]
-fn a_whole_reply_is_read() {
+fn reply_without_stream_is_parsed() {
     let read_whole = |body: &str| {
         let (mut reader, mut new) = (reader(), NewDeltas::new());
         reader.read_document(body, &mut new)?;

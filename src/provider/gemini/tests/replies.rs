@@ -122,7 +122,7 @@ fn misfitting_pieces_of_arguments_are_rejected_without_allocating() {
 }
 
 #[test]
-fn every_way_to_end_has_its_outcome() {
+fn each_end_of_a_reply_has_its_outcome() {
     let end = |reason: &str| {
         let more = format!(r#","finishReason":"{reason}","finishMessage":"its words""#);
         read(
@@ -252,7 +252,7 @@ fn continuation_extends_the_reply_at_most_three_times() {
 }
 
 #[test]
-fn ids_that_are_absent_empty_or_repeated_name_no_call_twice() {
+fn absent_empty_or_repeated_call_ids_become_unique() {
     let call = |id: &str| format!(r#"{{"functionCall":{{{id}"name":"f","args":{{}}}}}}"#);
     let parts = [
         call(r#""id":"a","#),
@@ -381,7 +381,7 @@ fn repaired_call_keeps_its_signature_and_gets_canonical_arguments() {
 }
 
 #[test]
-fn errors_of_every_shape_in_any_cut_are_errors() {
+fn error_of_every_shape_is_recognized_at_every_cut() {
     let text = frame(r#"{"text":"{\"passed\":true}"}"#, "");
     for error in [
         "{\r\n  \"error\": {\r\n    \"code\": 503,\r\n    \"message\": \"over\"\r\n  }\r\n}\r\n",

@@ -46,7 +46,7 @@ const STREAM: &str = concat!(
 );
 
 #[test]
-fn a_stream_becomes_a_reply_and_the_message_that_goes_back() {
+fn stream_becomes_a_reply_and_the_message_to_send_back() {
     let finished = finished(STREAM);
     let call = |id: &str, raw: &str| ReplyCall {
         id: id.to_owned(),
@@ -79,7 +79,7 @@ fn a_stream_becomes_a_reply_and_the_message_that_goes_back() {
 }
 
 #[test]
-fn a_stream_cut_anywhere_is_cut_or_complete() {
+fn truncated_stream_is_an_error_or_the_complete_reply() {
     let lenient = cut_everywhere(reader, STREAM);
     let finish = STREAM
         .find("\"finish_reason\":\"tool_calls\"")
@@ -97,7 +97,7 @@ fn a_stream_cut_anywhere_is_cut_or_complete() {
 
 proptest! {
     #[test]
-    fn any_split_gives_the_same_reply(cuts in prop::collection::vec(0..STREAM.len(), 0..12)) {
+    fn reply_is_the_same_for_every_split_of_the_stream(cuts in prop::collection::vec(0..STREAM.len(), 0..12)) {
         let mut cuts = cuts;
         cuts.sort_unstable();
         let mut chunks = Vec::new();
@@ -119,7 +119,7 @@ proptest! {
 type Case<'a> = (&'a str, Vec<String>, &'a [(&'a str, &'a str, &'a str)]);
 
 #[test]
-fn calls_are_put_together_however_the_server_marks_them() {
+fn reader_joins_call_pieces_for_every_way_of_marking() {
     let call = |json: &str| delta(&format!("{{\"tool_calls\":[{json}]}}"));
     let cases: &[Case<'_>] = &[
         (
@@ -192,7 +192,7 @@ fn calls_are_put_together_however_the_server_marks_them() {
 }
 
 #[test]
-fn a_gateways_signature_goes_back_with_its_call() {
+fn signature_of_a_gateway_is_sent_back_with_its_call() {
     let finished = finished(&format!(
         "{}{}",
         delta(
@@ -290,7 +290,7 @@ fn faulty_reply_is_an_error() {
 }
 
 #[test]
-fn a_whole_reply_is_read_and_goes_back_as_received() {
+fn reply_without_stream_is_parsed_and_sent_back_unchanged() {
     let message = r#"{ "role": "assistant", "content": "hi", "annotations": [] }"#;
     let whole_reply = format!(
         r#"{{"choices":[{{"index":0,"message":{message},"finish_reason":"stop"}}],"usage":{{"prompt_tokens":1,"completion_tokens":2}}}}"#
@@ -323,7 +323,7 @@ fn read_whole(body: &str) -> Result<CompletedReply, ProviderError> {
 
 /// As Perplexity sends a whole reply, and a chunk.
 #[test]
-fn message_wins_in_a_whole_reply_and_delta_in_a_stream() {
+fn reader_prefers_message_in_a_document_and_delta_in_a_stream() {
     let whole_reply = r#"{"id":"97c4","model":"sonar","created":1760000000,"usage":{"prompt_tokens":5,"completion_tokens":3,"total_tokens":8,"search_context_size":"low"},"citations":["https://a.example"],"object":"chat.completion","choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":"Paris."},"delta":{"role":"assistant","content":""}}]}"#;
     let read = read_whole(whole_reply).expect("a reply");
     assert_eq!(read.reply.text, "Paris.");
@@ -346,7 +346,7 @@ fn message_wins_in_a_whole_reply_and_delta_in_a_stream() {
 
 /// As Snowflake Cortex sends a whole reply, and a stream.
 #[test]
-fn complete_reply_without_a_reason_is_read() {
+fn complete_reply_without_a_finish_reason_is_parsed() {
     let whole_reply = |reason: &str| {
         format!(
             r#"{{"id":"c6ad","model":"claude-sonnet-4-5","choices":[{{{reason}"message":{{"role":"assistant","content":"hi"}}}}],"usage":{{"prompt_tokens":9,"completion_tokens":4,"total_tokens":13}}}}"#
@@ -404,7 +404,7 @@ fn reply_of_another_protocol_has_its_own_error() {
 
 /// As Mistral's magistral sends it.
 #[test]
-fn thinking_parts_of_the_content_are_the_thought() {
+fn thinking_parts_of_the_content_become_the_thought() {
     let thinking = r#"{"type":"thinking","thinking":[{"type":"text","text":"hm é"}]}"#;
     let message =
         format!(r#"{{"role":"assistant","content":[{thinking},{{"type":"text","text":"hi"}}]}}"#);

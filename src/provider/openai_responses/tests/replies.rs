@@ -101,7 +101,7 @@ fn llama() -> String {
 }
 
 #[test]
-fn a_stream_becomes_a_reply_and_the_items_that_go_back() {
+fn stream_becomes_a_reply_and_the_items_to_send_back() {
     for stream in [openai(), llama()] {
         let finished = finished(&stream);
         let reply = &finished.reply;
@@ -126,7 +126,7 @@ fn a_stream_becomes_a_reply_and_the_items_that_go_back() {
 }
 
 #[test]
-fn a_whole_reply_is_the_same_reply() {
+fn reply_without_stream_equals_the_streamed_reply() {
     let body = format!(
         r#"{{"object":"response","status":"completed","error":null,"output":[{REASONING}, {TEXT},{FIRST},{SECOND}],"usage":{{"input_tokens":9,"output_tokens":4}}}}"#
     );
@@ -159,7 +159,7 @@ fn a_whole_reply_is_the_same_reply() {
 }
 
 #[test]
-fn a_cut_stream_is_never_a_reply() {
+fn truncated_stream_is_never_a_reply() {
     for stream in [openai(), llama()] {
         // Only the last event's own line end and blank line may be missing.
         assert!((1..=2).contains(&cut_everywhere(reader, &stream)));
@@ -176,7 +176,7 @@ fn a_cut_stream_is_never_a_reply() {
 
 proptest! {
     #[test]
-    fn any_split_of_the_bytes_is_the_same_reply(cuts in prop::collection::vec(0usize..4000, 0..12)) {
+    fn reply_is_the_same_for_every_split_of_the_bytes(cuts in prop::collection::vec(0usize..4000, 0..12)) {
         for stream in [openai(), llama()] {
             let mut cuts: Vec<usize> = cuts.iter().map(|at| at % stream.len()).collect();
             cuts.sort_unstable();
@@ -250,7 +250,7 @@ fn end_of_a_response_maps_to_its_stop_reason() {
 }
 
 #[test]
-fn a_refusal_is_no_text() {
+fn refusal_is_not_part_of_the_text() {
     let item = r#"{"type":"message","content":[{"type":"refusal","refusal":"I cannot."}]}"#;
     for stream in [
         stream(&[
@@ -268,7 +268,7 @@ fn a_refusal_is_no_text() {
 }
 
 #[test]
-fn errors_in_the_stream_are_errors() {
+fn error_event_of_a_stream_is_an_error() {
     let flat = r#"{"type":"error","code":"server_error","message":"boom","param":null,"sequence_number":2}"#;
     let nested = r#"{"type":"error","sequence_number":2,"error":{"type":"invalid_request_error","code":null,"message":"boom","param":"x"}}"#;
     let bare = r#"{"error":{"code":500,"message":"boom","type":"server_error"}}"#;
