@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::json;
 use url::Url;
 
-use super::fetch_config::{FETCH_URL, FetchUrlConfig, SeenRule};
+use super::fetch_config::{FETCH_URL, FetchUrlConfig, FetchUrlError, SeenRule};
 use super::http_response::{self, CallHopSink};
 use super::{SeenUrls, Tool, ValidatedCall, check_schema};
 use crate::clock::BoxFuture;
@@ -44,22 +44,24 @@ pub struct FetchUrl {
 }
 
 impl FetchUrl {
-    /// Builds the tool from a judge's `tools:` entry. Reads `ca_file`. Returns all problems at once, as sentences.
-    pub fn new(entry: &JudgeTool, resolver: Arc<dyn Resolver>) -> Result<Self, Vec<String>> {
+    /// Builds the tool from a judge's `tools:` entry. Reads `ca_file`. Returns all problems at once.
+    pub fn new(entry: &JudgeTool, resolver: Arc<dyn Resolver>) -> Result<Self, Vec<FetchUrlError>> {
         // The settings decide what the guard allows.
         let settings = FetchUrlConfig::read(&entry.settings)?;
         let mut guard = AddressGuard::new(settings.policy.clone(), resolver);
         // The file is read when the tool is built, so that a missing file is an error before the run.
         if let Some(path) = &settings.ca_file {
-            let bad = |why: String| vec![format!("fetch_url: ca_file {}: {why}", path.display())];
-            let pem = std::fs::read(path).map_err(|error| bad(error.to_string()))?;
-            guard = guard
-                .with_ca(&pem)
-                .map_err(|error| bad(error.to_string()))?;
+            let pem = std::fs::read(path).map_err(|source| {
+                let path = path.clone();
+                vec![FetchUrlError::UnreadableCaFile { path, source }]
+            })?;
+            guard = guard.with_ca(&pem).map_err(|source| {
+                let path = path.clone();
+                vec![FetchUrlError::InvalidCaFile { path, source }]
+            })?;
         }
         let decl = fetch_url_decl();
-        let schema =
-            CompiledSchema::compile(&decl.schema).map_err(|error| vec![error.to_string()])?;
+        let schema = CompiledSchema::compile(&decl.schema).map_err(|error| vec![error.into()])?;
         Ok(Self {
             decl,
             schema,

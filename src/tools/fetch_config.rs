@@ -4,10 +4,12 @@ use std::path::PathBuf;
 
 use indexmap::IndexMap;
 use serde_json::Value;
+use thiserror::Error;
 
 use crate::diag::find_nearest;
 use crate::model::{JudgeTool, Millis};
-use crate::net::{AddressPolicy, HostRule};
+use crate::net::{AddressPolicy, HostRule, HostSyntaxError, TlsConfigError};
+use crate::schema::SchemaError;
 
 /// The tool's name.
 pub const FETCH_URL: &str = "fetch_url";
@@ -110,14 +112,76 @@ const MAX_TIMEOUT_S: f64 = 600.0;
 /// The upper limit of `max_bytes`.
 const MAX_MAX_BYTES: u64 = 2 << 20;
 
+/// A reason why `fetch_url` cannot be built from a judge's settings.
+#[derive(Debug, Error)]
+pub enum FetchUrlError {
+    /// The setting has a value that it does not accept.
+    #[error("fetch_url: {key} must be {expected} (got {got})")]
+    InvalidValue {
+        /// The setting.
+        key: String,
+        /// The values that it accepts.
+        expected: &'static str,
+        /// The value as JSON.
+        got: Value,
+    },
+    /// A host of the setting is not a text.
+    #[error("fetch_url: {key} must hold hosts as text (got {got})")]
+    HostNotText {
+        /// The setting.
+        key: String,
+        /// The value as JSON.
+        got: Value,
+    },
+    /// A host of the setting is malformed.
+    #[error("fetch_url: {key}: {source}")]
+    InvalidHost {
+        /// The setting.
+        key: String,
+        /// The problem of the host.
+        source: HostSyntaxError,
+    },
+    /// The tool has no such setting.
+    #[error("fetch_url: unknown setting `{key}`; {hint}")]
+    UnknownSetting {
+        /// The setting as written.
+        key: String,
+        /// The nearest setting as a question, or a list of all settings.
+        hint: String,
+    },
+    /// The file of `ca_file` cannot be read.
+    #[error("fetch_url: ca_file {}: {source}", path.display())]
+    UnreadableCaFile {
+        /// The path as written.
+        path: PathBuf,
+        /// The error of the system.
+        source: std::io::Error,
+    },
+    /// The file of `ca_file` contains no usable certificates.
+    #[error("fetch_url: ca_file {}: {source}", path.display())]
+    InvalidCaFile {
+        /// The path as written.
+        path: PathBuf,
+        /// The problem of the file.
+        source: TlsConfigError,
+    },
+    /// The tool's own schema does not compile.
+    #[error(transparent)]
+    Schema(#[from] SchemaError),
+}
+
 impl FetchUrlConfig {
-    /// Reads the settings of a judge's `tools:` entry. Returns all problems at once, as sentences.
-    pub(super) fn read(settings: &IndexMap<String, Value>) -> Result<Self, Vec<String>> {
+    /// Reads the settings of a judge's `tools:` entry. Returns all problems at once.
+    pub(super) fn read(settings: &IndexMap<String, Value>) -> Result<Self, Vec<FetchUrlError>> {
         // All problems are collected, so that a user can fix them at once.
         let mut read = Self::default();
         let mut problems = Vec::new();
         for (key, value) in settings {
-            let bad = |must: &str| format!("fetch_url: {key} must be {must} (got {value})");
+            let bad = |expected: &'static str| FetchUrlError::InvalidValue {
+                key: key.clone(),
+                expected,
+                got: value.clone(),
+            };
             match key.as_str() {
                 "max_bytes" => match value
                     .as_u64()
@@ -151,7 +215,10 @@ impl FetchUrlConfig {
                         Some(near) => format!("did you mean `{near}`?"),
                         None => format!("it has {}", KNOWN_KEYS.join(", ")),
                     };
-                    problems.push(format!("fetch_url: unknown setting `{unknown}`; {hint}"));
+                    problems.push(FetchUrlError::UnknownSetting {
+                        key: unknown.to_owned(),
+                        hint,
+                    });
                 }
             }
         }
@@ -163,21 +230,27 @@ impl FetchUrlConfig {
     }
 }
 
-fn parse_host_rules(key: &str, value: &Value, problems: &mut Vec<String>) -> Vec<HostRule> {
+fn parse_host_rules(key: &str, value: &Value, problems: &mut Vec<FetchUrlError>) -> Vec<HostRule> {
     let Value::Array(items) = value else {
-        problems.push(format!(
-            "fetch_url: {key} must be a list of hosts (got {value})"
-        ));
+        problems.push(FetchUrlError::InvalidValue {
+            key: key.to_owned(),
+            expected: "a list of hosts",
+            got: value.clone(),
+        });
         return Vec::new();
     };
     let mut rules = Vec::with_capacity(items.len());
     for item in items {
         match item.as_str().map(HostRule::parse) {
             Some(Ok(rule)) => rules.push(rule),
-            Some(Err(why)) => problems.push(format!("fetch_url: {key}: {why}")),
-            None => problems.push(format!(
-                "fetch_url: {key} must hold hosts as text (got {item})"
-            )),
+            Some(Err(source)) => problems.push(FetchUrlError::InvalidHost {
+                key: key.to_owned(),
+                source,
+            }),
+            None => problems.push(FetchUrlError::HostNotText {
+                key: key.to_owned(),
+                got: item.clone(),
+            }),
         }
     }
     rules
@@ -187,7 +260,7 @@ fn parse_host_rules(key: &str, value: &Value, problems: &mut Vec<String>) -> Vec
 mod tests {
     use super::*;
 
-    fn read(yaml_as_json: Value) -> Result<FetchUrlConfig, Vec<String>> {
+    fn read(yaml_as_json: Value) -> Result<FetchUrlConfig, Vec<FetchUrlError>> {
         FetchUrlConfig::read(&serde_json::from_value(yaml_as_json).unwrap())
     }
 
@@ -234,6 +307,7 @@ mod tests {
     #[test]
     fn all_setting_problems_are_reported_with_suggestions() {
         let problems = read(serde_json::json!({"timeout": 3, "max_bytes": 0, "seen": "maybe", "allow_hosts": "a.b", "deny_hosts": ["https://x", 3], "zzz": 1})).unwrap_err();
+        let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
         assert_eq!(
             problems,
             [

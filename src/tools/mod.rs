@@ -41,7 +41,7 @@ use crate::model::{
 pub use auth::{AuthCx, AuthService, VerifiedClaims, verify_auth_services};
 pub use error::{ProbeError, ToolError, ToolErrors};
 pub use fetch::FetchUrl;
-pub use fetch_config::{FETCH_URL, loosened_seen_rule};
+pub use fetch_config::{FETCH_URL, FetchUrlError, loosened_seen_rule};
 pub use json::canonical_sorted_digest;
 pub(crate) use json::pretty_print_json;
 pub(crate) use page_text::find_hidden_ranges;

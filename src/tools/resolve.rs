@@ -14,8 +14,8 @@ use super::source::{SourceProvided, ToolDefinition, ToolSource};
 use super::token_claims::{required_services, verify_tool_claims};
 use super::toolbox::{ALLOW_SETTING, FileTool, INLINE_SERVER, Toolbox};
 use super::{
-    FETCH_URL, FetchUrl, Tool, ToolDeps, ToolError, ToolErrors, ToolSet, remote_decl, tool_names,
-    transcript_tools,
+    FETCH_URL, FetchUrl, FetchUrlError, Tool, ToolDeps, ToolError, ToolErrors, ToolSet,
+    remote_decl, tool_names, transcript_tools,
 };
 use crate::diag::find_nearest;
 use crate::event::{CallCx, EventKind};
@@ -283,8 +283,10 @@ fn resolve_tool_use(
     if name == FETCH_URL {
         let tool = FetchUrl::new(entry, Arc::clone(resolver));
         let tool = tool.map(|tool| ToolUseTarget::BuiltIn(Arc::new(tool)));
-        // The settings' problems are already sentences with the tool's name.
-        let to_errors = |texts: Vec<String>| texts.into_iter().map(invalid_settings).collect();
+        let to_errors = |problems: Vec<FetchUrlError>| {
+            let texts = problems.iter().map(ToString::to_string);
+            texts.map(invalid_settings).collect()
+        };
         return Some(tool.map_err(to_errors));
     }
     if transcript_tools::is_transcript_tool(name) {

@@ -120,10 +120,17 @@ impl fmt::Display for KeyChord {
     }
 }
 
-impl FromStr for KeyChord {
-    type Err = String;
+/// A text that names no key.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` isn't a key")]
+pub(crate) struct KeySyntaxError {
+    text: String,
+}
 
-    fn from_str(text: &str) -> Result<Self, String> {
+impl FromStr for KeyChord {
+    type Err = KeySyntaxError;
+
+    fn from_str(text: &str) -> Result<Self, KeySyntaxError> {
         // `shift-` plus `tab` would parse as another key code.
         if text == "shift-tab" {
             return Ok(Self {
@@ -155,7 +162,9 @@ impl FromStr for KeyChord {
                 .find(|(name, _)| *name == rest)
                 .map(|(_, code)| *code)
                 .or_else(|| parse_function_key(rest))
-                .ok_or_else(|| format!("`{text}` isn't a key"))?,
+                .ok_or_else(|| KeySyntaxError {
+                    text: text.to_owned(),
+                })?,
         };
         // A parsed key must be equal to the key that a terminal sends.
         Ok(Self::normalize(code, modifiers))

@@ -8,7 +8,7 @@ mod tests;
 use std::sync::LazyLock;
 
 use super::command::{COMMANDS, CommandScope, CommandSpec, UiCommand};
-use super::key_chord::KeyChord;
+use super::key_chord::{KeyChord, KeySyntaxError};
 use super::state::App;
 use super::state::pane::Pane;
 
@@ -50,7 +50,7 @@ static KEY_TABLE: LazyLock<Vec<KeyBinding>> = LazyLock::new(|| {
 });
 
 /// Parses a key sequence of the command table: chords separated by spaces.
-pub(crate) fn parse_chords(keys: &str) -> Result<Vec<KeyChord>, String> {
+pub(crate) fn parse_chords(keys: &str) -> Result<Vec<KeyChord>, KeySyntaxError> {
     keys.split(' ').map(str::parse).collect()
 }
 
