@@ -21,10 +21,10 @@ use super::usage_meter::{MeteredProvider, UsageMeter};
 use super::{contradiction, hidden_text, verdict_parser, verdict_text};
 use crate::event::{CallCx, TurnFact};
 use crate::handlers::JudgeRequest;
-use crate::model::SUBMIT_VERDICT;
 use crate::model::{
     CallIx, CellResult, HistoryBlock, HistoryItem, InstallationSecret, ModelReply, Outcome,
-    RawJson, ReplyCall, StopReason, ToolResponse, TurnIx, Verdict, VerdictMode,
+    RawJson, ReplyCall, SUBMIT_VERDICT, StopReason, ToolResponse, TurnIx, Verdict, VerdictMode,
+    is_json_object,
 };
 use crate::provider::{
     self, CompletedReply, Provider as _, ProviderError, RequestBody, TurnRequest,
@@ -402,7 +402,7 @@ impl JudgeTrace<'_> {
         has_duplicate_keys: bool,
     ) -> Result<Verdict, String> {
         let format = &self.setup.verdict_format;
-        if is_object(raw) {
+        if is_json_object(raw) {
             verdict_parser::parse_verdict_object(raw, format).map_err(|why| why.to_string())?;
         } else if has_duplicate_keys {
             return Err("the verdict states a field more than once".to_owned());
@@ -579,14 +579,9 @@ async fn end_unparsed(cx: &CallCx, outcome: Outcome, why: &str, reply: &ModelRep
 
 /// Replaces arguments that aren't valid JSON, because servers respond 5xx to a history with broken arguments.
 fn make_sendable(call: &mut ReplyCall, canonical: Option<RawJson>) {
-    if !is_object(&call.raw) {
+    if !is_json_object(&call.raw) {
         call.raw = canonical.map_or_else(|| "{}".to_owned(), |json| json.get().to_owned());
     }
-}
-
-/// Returns whether a text is a complete JSON object.
-fn is_object(raw: &str) -> bool {
-    raw.trim_start().starts_with('{') && serde_json::from_str::<serde::de::IgnoredAny>(raw).is_ok()
 }
 
 /// Returns whether a text is the beginning of a JSON value and not the whole value.

@@ -16,8 +16,8 @@ use serde_json::{Map, Value};
 use super::verdict_error::{VerdictParseError, verdict_error};
 use super::verdict_format::VerdictFormat;
 use super::verdict_parser::parse_verdict_object;
+use crate::model::surrogates::replace_lone_halves;
 use crate::model::{Verdict, VerdictMode};
-use crate::provider::replace_lone_halves;
 
 /// Tokens that some servers leave at the end of a reply, from the chat templates of Llama, Qwen, Gemma and Phi.
 const END_TOKENS: &[&str] = &[

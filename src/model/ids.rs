@@ -28,6 +28,13 @@ pub struct TurnIx(pub u16);
 #[serde(transparent)]
 pub struct CallIx(pub u16);
 
+impl CallIx {
+    /// Converts the position of a call in a reply. A position that is too large becomes the largest number.
+    pub fn from_position(at: usize) -> Self {
+        Self(u16::try_from(at).unwrap_or(u16::MAX))
+    }
+}
+
 /// Milliseconds: a duration, or a moment on a [`crate::clock::Clock`].
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,

@@ -18,6 +18,7 @@ mod score_bounds;
 mod secret_names;
 mod secret_values;
 mod source_text;
+pub mod surrogates;
 mod tool;
 mod transcript;
 mod visible;
@@ -43,7 +44,9 @@ pub use result::{
 pub use score_bounds::{ScoreBounds, VerdictSummary};
 pub use secret_names::{is_api_key_name, is_secret_name};
 pub use secret_values::{MIN_UNNAMED_SECRET_LEN, find_body_secrets, list_header_secrets};
-pub use source_text::{JsonText, RawJson, SourceText, escape_pointer_step, pluralize};
+pub use source_text::{
+    JsonText, RawJson, SourceText, escape_pointer_step, is_json_object, pluralize,
+};
 pub(crate) use tool::none_hidden;
 pub use tool::{ArgumentChange, Hop, Rejection, SUBMIT_VERDICT, ToolDeclaration, ToolResponse};
 pub use transcript::{

@@ -132,6 +132,11 @@ impl Serialize for JsonText<'_> {
 #[serde(transparent)]
 pub struct RawJson(pub Box<RawValue>);
 
+/// Returns true if a text is a complete JSON object.
+pub fn is_json_object(text: &str) -> bool {
+    text.trim_start().starts_with('{') && serde_json::from_str::<&RawValue>(text).is_ok()
+}
+
 impl RawJson {
     /// Keeps a text as written if it is valid JSON.
     pub fn parse(text: &str) -> Result<Self, serde_json::Error> {

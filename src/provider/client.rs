@@ -18,13 +18,14 @@ use super::google_auth::GoogleTokens;
 use super::retry::{self, CAPPED, OVERDUE};
 use super::server_error::{self, OmittableSetting};
 use super::sse::{SseFrame, SseFrameError, SseParser};
-use super::surrogates::{SurrogateJoiner, replace_lone_halves};
+use super::surrogates::SurrogateJoiner;
 use super::{
     CompletedReply, ExchangeInfo, ModelCapabilities, Provider, ProviderError, RequestBody,
     TurnRequest,
 };
 use crate::clock::BoxFuture;
 use crate::event::{CallCx, DeltaCoalescer, DeltaPart, DroppedSetting, Redactor};
+use crate::model::surrogates::replace_lone_halves;
 use crate::model::{
     ApiKeySource, CellIx, JudgeConfig, Millis, TokenUsage, TurnIx, is_loopback_url,
 };

@@ -50,7 +50,6 @@ pub use readable_body::{
     format_field, format_settings, format_value,
 };
 pub use server_limits::{RateLimitStatus, RemainingLimit};
-pub use surrogates::replace_lone_halves;
 
 use crate::clock::{BoxFuture, Clock};
 use crate::event::{CallCx, DroppedSetting, HttpExchange};

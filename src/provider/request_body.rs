@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use serde::Serialize;
-use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::client::OmittedSettings;
@@ -251,11 +250,6 @@ pub(super) fn join_paragraphs(blocks: &[HistoryBlock]) -> Vec<HistoryBlock> {
         }
     }
     out
-}
-
-/// Returns whether a text is a complete JSON object.
-pub(super) fn is_json_object(text: &str) -> bool {
-    text.trim_start().starts_with('{') && serde_json::from_str::<&RawValue>(text).is_ok()
 }
 
 /// Returns the error for a history that can't be sent, because responses and calls don't match.

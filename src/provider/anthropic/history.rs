@@ -14,10 +14,8 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::super::ProviderError;
-use super::super::request_body::{
-    is_json_object, join_paragraphs, to_json as text_of, unpaired_responses_error,
-};
-use crate::model::{HistoryBlock, HistoryItem, ModelReply, ToolResponse};
+use super::super::request_body::{join_paragraphs, to_json as text_of, unpaired_responses_error};
+use crate::model::{HistoryBlock, HistoryItem, ModelReply, ToolResponse, is_json_object};
 
 /// A message under construction.
 struct AnthropicRequestMessage {

@@ -1,9 +1,9 @@
 //! The failures of an exchange in dicta's words: no server, a refusal, and the headers of a reply.
 
-use super::super::surrogates::replace_lone_halves;
 use super::super::{ExchangeInfo, server_error, server_limits};
 use super::{CallCx, ProviderClient, ProviderError};
 use crate::model::Millis;
+use crate::model::surrogates::replace_lone_halves;
 use crate::net::{LlmResponse, NetError, WaitPhase};
 
 /// The most bytes read of an error body; the text shown of it is far shorter.

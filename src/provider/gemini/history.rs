@@ -12,10 +12,10 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::super::ProviderError;
-use super::super::request_body::{
-    is_json_object, join_paragraphs, to_json as text_of, unpaired_responses_error,
+use super::super::request_body::{join_paragraphs, to_json as text_of, unpaired_responses_error};
+use crate::model::{
+    HistoryBlock, HistoryItem, ModelReply, ReplyCall, ToolResponse, is_json_object,
 };
-use crate::model::{HistoryBlock, HistoryItem, ModelReply, ReplyCall, ToolResponse};
 
 /// Renders the instructions, and one element for each history item with content.
 ///

@@ -249,7 +249,7 @@ impl GeminiReplyReader {
             return Ok(());
         }
         new.push(NewDelta {
-            part: DeltaPart::Args(to_call_ix(at)),
+            part: DeltaPart::Args(CallIx::from_position(at)),
             text: args.to_owned(),
         });
         Ok(())
@@ -286,15 +286,11 @@ impl GeminiReplyReader {
             call.raw.clone_from(&args);
         }
         new.push(NewDelta {
-            part: DeltaPart::Args(to_call_ix(open.call_index)),
+            part: DeltaPart::Args(CallIx::from_position(open.call_index)),
             text: args,
         });
         Ok(())
     }
-}
-
-fn to_call_ix(at: usize) -> CallIx {
-    CallIx(u16::try_from(at).unwrap_or(u16::MAX))
 }
 
 /// Returns whether a part has no member except the one that is known.

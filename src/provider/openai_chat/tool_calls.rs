@@ -89,7 +89,7 @@ impl ChatToolCalls {
                 call.extra_members.insert(key.clone(), value.clone());
             }
         }
-        Ok(Some((to_call_ix(at), arguments)))
+        Ok(Some((CallIx::from_position(at), arguments)))
     }
 
     /// Returns the call that a delta continues.
@@ -154,8 +154,4 @@ impl ChatToolCall {
     fn is_complete(&self) -> bool {
         serde_json::from_str::<Map<String, Value>>(&self.arguments).is_ok()
     }
-}
-
-fn to_call_ix(at: usize) -> CallIx {
-    CallIx(u16::try_from(at).unwrap_or(u16::MAX))
 }

@@ -10,11 +10,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::super::request_body::{
-    is_json_object, join_paragraphs, to_json as text_of, unpaired_responses_error,
-};
+use super::super::request_body::{join_paragraphs, to_json as text_of, unpaired_responses_error};
 use super::super::{ProviderError, client};
-use crate::model::{HistoryBlock, HistoryItem, ModelReply, ToolResponse};
+use crate::model::{HistoryBlock, HistoryItem, ModelReply, ToolResponse, is_json_object};
 
 #[derive(Serialize)]
 struct ResponsesCallOutput<'a> {

@@ -30,7 +30,7 @@ mod text;
 mod value;
 
 use super::json::JsonNode;
-use crate::model::ArgumentChange;
+use crate::model::{ArgumentChange, surrogates};
 use cursor::JsonRepairer;
 use repair_log::RepairKind;
 
@@ -95,45 +95,16 @@ fn parse_strictly(text: &str, mut changes: Vec<ArgumentChange>) -> Result<Repair
 
 /// Replaces escaped halves of a surrogate pair in JSON that has no other error.
 fn replace_lone_surrogates(raw: &str) -> Option<RepairedJson> {
-    let mut out = String::with_capacity(raw.len());
-    let mut replaced = 0;
-    let mut rest = raw;
-    let unit = |text: &str| {
-        let digits = text.strip_prefix("\\u")?.get(..4)?;
-        let all = digits.bytes().all(|b| b.is_ascii_hexdigit());
-        u16::from_str_radix(digits, 16).ok().filter(|_| all)
-    };
-    while let Some(at) = rest.find('\\') {
-        out.push_str(&rest[..at]);
-        rest = &rest[at..];
-        let mut taken = 1 + rest[1..].chars().next().map_or(0, char::len_utf8);
-        match unit(rest) {
-            // JSON writes characters beyond U+FFFF as two escapes.
-            Some(0xd800..=0xdbff) if matches!(unit(&rest[6..]), Some(0xdc00..=0xdfff)) => {
-                // A complete pair: two escapes of six characters.
-                taken = 12;
-            }
-            Some(0xd800..=0xdfff) => {
-                replaced += 1;
-                // U+FFFD is what decoders put in place of an unpaired half.
-                out.push_str("\\ufffd");
-                rest = &rest[6..];
-                continue;
-            }
-            _ => {}
-        }
-        out.push_str(&rest[..taken]);
-        rest = &rest[taken..];
-    }
-    if replaced == 0 {
+    let halves = surrogates::find_lone_halves(raw);
+    if halves.is_empty() {
         return None;
     }
-    out.push_str(rest);
+    let replaced = surrogates::replace_each(raw, &halves, |_| surrogates::REPLACEMENT.to_owned());
     let mut notes = repair_log::RepairLog::default();
-    for _ in 0..replaced {
+    for _ in &halves {
         notes.add(RepairKind::Surrogate, &[]);
     }
-    parse_strictly(&out, notes.into_changes()).ok()
+    parse_strictly(&replaced, notes.into_changes()).ok()
 }
 
 /// Parses `{\"a\": 1}`: JSON in a JSON string that lost its quotes.

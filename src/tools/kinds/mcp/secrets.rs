@@ -89,22 +89,37 @@ impl McpConfig {
     /// Returns everything that the server receives and [`Self::redacted_address`] omits, with names: variables of its
     /// environment, headers, and secret arguments and query parameters.
     pub(super) fn secrets_outside_address(&self) -> Vec<(String, String)> {
+        let named = self.named_values().into_iter();
+        let mut found: Vec<(String, String)> = named
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect();
         match &self.address {
             McpAddress::Program(program) => {
-                let env = program
-                    .env
-                    .iter()
-                    .map(|(name, value)| (name.clone(), value.clone()));
                 let args = program.classify_args().into_iter().zip(0_usize..);
                 let secret = args.filter(|((_, secret), _)| secret.is_some());
-                env.chain(secret.map(|((arg, _), at)| (format!("argument {at}"), arg.to_owned())))
-                    .collect()
+                found.extend(
+                    secret.map(|((arg, _), at)| (format!("argument {at}"), arg.to_owned())),
+                );
             }
             McpAddress::Endpoint(endpoint) => {
                 let query = endpoint.url.query_pairs();
                 let secret = query.filter(|(name, _)| is_secret_name(name));
-                let secret = secret.map(|(name, value)| (name.into_owned(), value.into_owned()));
-                endpoint.headers.iter().cloned().chain(secret).collect()
+                found.extend(secret.map(|(name, value)| (name.into_owned(), value.into_owned())));
+            }
+        }
+        found
+    }
+
+    /// Returns what the server receives by name: the variables of a program, or the headers of an endpoint.
+    fn named_values(&self) -> Vec<(&str, &str)> {
+        match &self.address {
+            McpAddress::Program(program) => {
+                let env = program.env.iter();
+                env.map(|(name, value)| (&**name, &**value)).collect()
+            }
+            McpAddress::Endpoint(endpoint) => {
+                let headers = endpoint.headers.iter();
+                headers.map(|(name, value)| (&**name, &**value)).collect()
             }
         }
     }
@@ -112,27 +127,20 @@ impl McpConfig {
     /// Returns the settings, except the address, that change what the tools return, in a fixed order: the variables and
     /// the folder of a program, or the headers of an endpoint.
     pub(super) fn digested_settings(&self) -> Vec<DigestedSetting<'_>> {
+        let named = self.named_values().into_iter();
         let mut all: Vec<DigestedSetting<'_>> = match &self.address {
             McpAddress::Program(program) => {
-                let env = program.env.iter();
-                let env = env.map(|(name, value)| {
+                let env = named.map(|(name, value)| {
                     DigestedSetting::new(["env", name], value, is_secret_name(name))
                 });
-                env.chain([DigestedSetting::new(
-                    ["cwd", ""],
-                    &program.cwd_as_written,
-                    false,
-                )])
-                .collect()
+                let cwd = DigestedSetting::new(["cwd", ""], &program.cwd_as_written, false);
+                env.chain([cwd]).collect()
             }
-            McpAddress::Endpoint(endpoint) => {
-                let headers = endpoint.headers.iter();
-                headers
-                    .map(|(name, value)| {
-                        DigestedSetting::new(["header", name], value, !is_harmless_header(name))
-                    })
-                    .collect()
-            }
+            McpAddress::Endpoint(_) => named
+                .map(|(name, value)| {
+                    DigestedSetting::new(["header", name], value, !is_harmless_header(name))
+                })
+                .collect(),
         };
         // The order of variables and headers changes nothing.
         all.sort_unstable();
