@@ -16,7 +16,7 @@ use crate::diag::{Diagnostic, has_errors};
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{make_visible, pluralize};
 use crate::net::{Resolver, SystemResolver};
-use crate::record::{NewestVerdicts, PassFailCount, RunStore};
+use crate::record::{EvalKey, NewestVerdicts, PassFailCount, RunStore};
 use crate::rubric::{self, DetectedFile, NOT_CARRIED, Rubric, detect_rubric_format};
 use crate::run;
 use crate::tools::toolbox::Toolbox;
@@ -309,9 +309,9 @@ fn tally_newest_verdicts(workspace: &Workspace) -> Vec<EvalTally> {
         evals.map(|eval| ((&*rubric.id, &*eval.id), &eval.digest))
     });
     let verdicts = newest.count_verdicts(&evals.collect(), &run::collect_panel_rules(workspace));
-    let tally = |((rubric, eval), count): ((String, String), PassFailCount)| EvalTally {
-        rubric,
-        eval,
+    let tally = |(key, count): (EvalKey, PassFailCount)| EvalTally {
+        rubric: key.rubric,
+        eval: key.eval,
         pass: count.pass,
         fail: count.fail,
     };

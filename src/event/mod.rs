@@ -165,6 +165,17 @@ pub enum EventKind {
     Unknown(RawJson),
 }
 
+/// The position of a tool call in a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ToolCallKey {
+    /// The cell.
+    pub cell: CellIx,
+    /// The turn of the cell's judge trace.
+    pub turn: TurnIx,
+    /// The call of the turn.
+    pub call: CallIx,
+}
+
 /// One cell of [`EventKind::CellsSettled`]; a pair in JSON.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(from = "(CellIx, CellResult)")]

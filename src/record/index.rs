@@ -10,10 +10,10 @@ use super::recorded_plan::{PlannedCell, RecordedPlan};
 use super::seal::LogOrigin;
 use super::{RecordError, RecordedRun};
 use crate::event::{
-    EventKind, EventTag, FROZEN_RULE, RecordedToolResponse, RunEvent, StoredText, ToolFact,
-    ToolResponseSource,
+    EventKind, EventTag, FROZEN_RULE, RecordedToolResponse, RunEvent, StoredText, ToolCallKey,
+    ToolFact, ToolResponseSource,
 };
-use crate::model::{CallIx, CellIx, CellResult, Digest, Outcome, RawJson, RunId, TurnIx};
+use crate::model::{CellIx, CellResult, Digest, Outcome, RawJson, RunId};
 
 const CALL_EVENT_TAGS: &[EventTag] = &[
     EventTag::RunStarted,
@@ -202,7 +202,7 @@ fn digest_piece(text: &StoredText) -> Digest {
 #[derive(Default)]
 struct RunCallReader {
     plan: RecordedPlan,
-    pending: HashMap<CallKey, PendingToolCall>,
+    pending: HashMap<ToolCallKey, PendingToolCall>,
     calls: Vec<RecordedToolCall>,
     /// The calls for which a run with recorded responses had none.
     missing: Vec<MissingEvidence>,
@@ -213,14 +213,6 @@ struct RunCallReader {
 struct MissingEvidence {
     cell: CellIx,
     used: EvidenceUsed,
-}
-
-/// The position of a tool call in a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct CallKey {
-    cell: CellIx,
-    turn: TurnIx,
-    call: CallIx,
 }
 
 /// A call without a response.
@@ -256,7 +248,7 @@ impl RunCallReader {
                 call,
                 fact,
             } => {
-                let position = CallKey {
+                let position = ToolCallKey {
                     cell: *cell,
                     turn: *turn,
                     call: *call,
@@ -271,7 +263,7 @@ impl RunCallReader {
         }
     }
 
-    fn apply_tool_fact(&mut self, position: CallKey, fact: &ToolFact) {
+    fn apply_tool_fact(&mut self, position: ToolCallKey, fact: &ToolFact) {
         match fact {
             ToolFact::Received { name, raw, .. } => {
                 let open = PendingToolCall {

@@ -54,7 +54,7 @@ pub use reader::{EventReader, LogEnding, parse_log};
 pub use recorded_plan::{PlannedCell, PlannedRange, RecordedPlan};
 pub use recorder::{Recorder, StartedRecording};
 pub use rescore::{
-    DecisionSettings, EvalDecisionSettings, PanelRules, PassFailCount, VerdictCounts,
+    DecisionSettings, EvalDecisionSettings, EvalKey, PanelRules, PassFailCount, VerdictCounts,
 };
 pub use seal::{LogIntegrity, LogOrigin, RecordKey};
 pub use store::new_run_id;

@@ -100,8 +100,17 @@ pub struct PassFailCount {
     pub fail: u64,
 }
 
-/// The counts of each eval, by rubric and eval.
-pub type VerdictCounts = BTreeMap<(String, String), PassFailCount>;
+/// The ids of an eval and its rubric.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct EvalKey {
+    /// The rubric.
+    pub rubric: String,
+    /// The eval.
+    pub eval: String,
+}
+
+/// The counts of each eval.
+pub type VerdictCounts = BTreeMap<EvalKey, PassFailCount>;
 
 impl NewestVerdicts {
     /// Counts the decisions with a verdict, of the evals that are unchanged. `evals` lists these by rubric and eval;
@@ -153,7 +162,12 @@ impl NewestVerdicts {
                 )
             };
             let outcome = outcome.map(|decision| decision.outcome);
-            let count = verdicts.entry((name.rubric, name.eval)).or_default();
+            let count = verdicts
+                .entry(EvalKey {
+                    rubric: name.rubric,
+                    eval: name.eval,
+                })
+                .or_default();
             count.pass += u64::from(outcome == Some(Outcome::Pass));
             count.fail += u64::from(outcome == Some(Outcome::Fail));
         }
@@ -331,7 +345,10 @@ mod tests {
         let digest = Digest("e".to_owned());
         let verdicts =
             board.count_verdicts(&HashMap::from([(("r", "e"), &digest)]), &HashMap::new());
-        let key = ("r".to_owned(), "e".to_owned());
+        let key = EvalKey {
+            rubric: "r".to_owned(),
+            eval: "e".to_owned(),
+        };
         assert_eq!(
             verdicts,
             BTreeMap::from([(key, PassFailCount { pass: 1, fail: 1 })])

@@ -14,9 +14,10 @@ use super::interleave::Interleaver;
 use super::reasoning::{ReasoningParser, ReasoningPiece};
 use super::wording::{describe_outcome, format_bytes};
 use crate::event::{
-    BudgetStop, DeltaPart, EventKind, RecordedRequest, RunEvent, RunHeader, StoredText, TurnFact,
+    BudgetStop, DeltaPart, EventKind, RecordedRequest, RunEvent, RunHeader, StoredText,
+    ToolCallKey, TurnFact,
 };
-use crate::model::{CallIx, CellIx, ProviderKind, TurnIx, pluralize};
+use crate::model::{CellIx, ProviderKind, pluralize};
 
 /// The number of characters after which an incomplete line is printed, so that a long paragraph appears while it
 /// arrives.
@@ -29,13 +30,20 @@ pub struct Narrator<W> {
     /// The names of judge cells without a result.
     cell_names: HashMap<CellIx, String>,
     /// The incomplete lines, by cell and part.
-    partial_lines: HashMap<(CellIx, DeltaPart), PartialLine>,
+    partial_lines: HashMap<ReplyPartKey, PartialLine>,
     /// The parsers of verdicts that arrive as JSON, by cell and part.
-    reasoning_parsers: HashMap<(CellIx, DeltaPart), ReasoningParser>,
+    reasoning_parsers: HashMap<ReplyPartKey, ReasoningParser>,
     /// The lines that a cell has printed, so that a reason is printed once.
     written_lines: HashMap<CellIx, HashSet<String>>,
     /// The calls that submit a verdict. They are not printed; the parsed verdict is.
-    verdict_calls: HashSet<(CellIx, TurnIx, CallIx)>,
+    verdict_calls: HashSet<ToolCallKey>,
+}
+
+/// A part of the reply that a cell's judge streams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct ReplyPartKey {
+    cell: CellIx,
+    part: DeltaPart,
 }
 
 impl<W: Write> Narrator<W> {
@@ -102,7 +110,7 @@ impl<W: Write> Narrator<W> {
                 // Forget the cell, so that memory depends only on running cells.
                 self.cell_names.remove(cell);
                 self.written_lines.remove(cell);
-                self.verdict_calls.retain(|(c, ..)| c != cell);
+                self.verdict_calls.retain(|call| call.cell != *cell);
                 Ok(())
             }
             EventKind::Turn { cell, turn, fact } => self.narrate_turn(*cell, turn.0 + 1, fact),
@@ -111,7 +119,14 @@ impl<W: Write> Narrator<W> {
                 turn,
                 call,
                 fact,
-            } => self.narrate_tool((*cell, *turn, *call), fact),
+            } => {
+                let key = ToolCallKey {
+                    cell: *cell,
+                    turn: *turn,
+                    call: *call,
+                };
+                self.narrate_tool(key, fact)
+            }
             EventKind::Paused { cell, .. } => self.write_cell_line(*cell, "‖", "paused"),
             EventKind::Resumed { cell, how } => {
                 self.write_cell_line(*cell, "▸", &format!("resumed by {}: {}", how.by, how.what))
@@ -225,8 +240,8 @@ impl<W: Write> Narrator<W> {
                 ..
             } => {
                 // The next attempt sends the whole reply again, so forget what arrived.
-                self.partial_lines.retain(|(c, _), _| *c != cell);
-                self.reasoning_parsers.retain(|(c, _), _| *c != cell);
+                self.partial_lines.retain(|key, _| key.cell != cell);
+                self.reasoning_parsers.retain(|key, _| key.cell != cell);
                 self.written_lines.remove(&cell);
                 let next = match retry_in {
                     Some(wait) => {
@@ -299,22 +314,18 @@ impl<W: Write> Narrator<W> {
             DeltaPart::Text | DeltaPart::Args(_) => "│",
             DeltaPart::Thought => "┊",
         };
+        let key = ReplyPartKey { cell, part };
         // A reply may be the JSON of a verdict, of which only the reasoning is printed.
         let text = match part {
             DeltaPart::Thought => text.to_owned(),
-            _ => match self
-                .reasoning_parsers
-                .entry((cell, part))
-                .or_default()
-                .push(text)
-            {
+            _ => match self.reasoning_parsers.entry(key).or_default().push(text) {
                 ReasoningPiece::Reasoning(text) => text,
                 ReasoningPiece::Prose(text) if part == DeltaPart::Text => text,
                 // The arguments of a call are printed in whole when the call is complete.
                 ReasoningPiece::Prose(_) => return Ok(()),
             },
         };
-        let mut partial = self.partial_lines.remove(&(cell, part)).unwrap_or_default();
+        let mut partial = self.partial_lines.remove(&key).unwrap_or_default();
         for c in text.chars() {
             let len = partial.pending.len();
             if c == '\n' {
@@ -331,18 +342,18 @@ impl<W: Write> Narrator<W> {
                 partial.push(c, true);
             }
         }
-        self.partial_lines.insert((cell, part), partial);
+        self.partial_lines.insert(key, partial);
         Ok(())
     }
 
     /// Prints the incomplete lines of a cell.
     fn end_partial_lines(&mut self, cell: CellIx) -> io::Result<()> {
-        self.reasoning_parsers.retain(|(c, _), _| *c != cell);
+        self.reasoning_parsers.retain(|key, _| key.cell != cell);
         let mut parts: Vec<DeltaPart> = self
             .partial_lines
             .keys()
-            .filter(|(c, _)| *c == cell)
-            .map(|(_, part)| *part)
+            .filter(|key| key.cell == cell)
+            .map(|key| key.part)
             .collect();
         // Reasoning precedes the reply; the map itself has no order.
         parts.sort_by_key(|part| *part != DeltaPart::Thought);
@@ -352,7 +363,7 @@ impl<W: Write> Narrator<W> {
             } else {
                 "│"
             };
-            if let Some(partial) = self.partial_lines.remove(&(cell, part)) {
+            if let Some(partial) = self.partial_lines.remove(&ReplyPartKey { cell, part }) {
                 self.write_once(cell, mark, &partial.pending)?;
                 self.remember_line(cell, &partial.full_text);
             }

@@ -13,12 +13,12 @@ use super::label_agreement::{EvalVerdicts, find_label, is_edited_by_human};
 use super::panel_decision::find_judge_names;
 use super::score::RubricScore;
 use crate::event::{
-    BudgetStop, CellKey, EventKind, ReplayedEvidencePlan, RunEvent, RunHeader, RunStats, ToolFact,
-    ToolResponseSource,
+    BudgetStop, CellKey, EventKind, ReplayedEvidencePlan, RunEvent, RunHeader, RunStats,
+    ToolCallKey, ToolFact, ToolResponseSource,
 };
 use crate::model::{
-    CallIx, CellIx, CellName, CellNameRef, CellResult, Cost, Decision, Labels, Outcome,
-    ScoreBounds, TokenUsage, TranscriptRef, TurnIx,
+    CellIx, CellName, CellNameRef, CellResult, Cost, Decision, Labels, Outcome, ScoreBounds,
+    TokenUsage, TranscriptRef,
 };
 
 /// A row of a report.
@@ -215,7 +215,7 @@ pub struct RowBuilder {
     rubrics: Vec<RubricRow>,
     summary: RunSummary,
     /// With recorded tool responses: the tools of calls that have not ended.
-    pending_calls: HashMap<(CellIx, TurnIx, CallIx), String>,
+    pending_calls: HashMap<ToolCallKey, String>,
     stats: RunStats,
     has_judge_calls: bool,
     labels: Labels,
@@ -300,7 +300,12 @@ impl RowBuilder {
                 call,
                 fact,
             } if self.summary.evidence.is_some() => {
-                self.count_evidence_use((*cell, *turn, *call), fact);
+                let key = ToolCallKey {
+                    cell: *cell,
+                    turn: *turn,
+                    call: *call,
+                };
+                self.count_evidence_use(key, fact);
             }
             EventKind::BudgetReached { .. } => {
                 self.summary
@@ -314,7 +319,7 @@ impl RowBuilder {
     }
 
     /// Counts the calls with and without a recorded tool response.
-    fn count_evidence_use(&mut self, at: (CellIx, TurnIx, CallIx), fact: &ToolFact) {
+    fn count_evidence_use(&mut self, at: ToolCallKey, fact: &ToolFact) {
         if let ToolFact::Received { name, .. } = fact {
             // Later facts of the call do not contain the tool's name.
             self.pending_calls.insert(at, name.clone());

@@ -9,11 +9,9 @@
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
-use super::super::request_body::{
-    is_json_object, join_paragraphs, to_json, unpaired_responses_error,
-};
+use super::super::request_body::{join_paragraphs, to_json, unpaired_responses_error};
 use super::super::{ProviderError, client};
-use crate::model::{HistoryBlock, HistoryItem, ModelReply, ToolResponse};
+use crate::model::{HistoryBlock, HistoryItem, ModelReply, ToolResponse, is_json_object};
 
 #[derive(Serialize)]
 struct ChatMessage<'a> {

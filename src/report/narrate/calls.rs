@@ -5,20 +5,16 @@
 use std::io::{self, Write};
 
 use super::Narrator;
-use crate::event::{RecordedToolResponse, StoredText, ToolFact, ToolResponseSource};
-use crate::model::{ArgumentChange, CallIx, CellIx, Hop, SUBMIT_VERDICT, TurnIx};
+use crate::event::{RecordedToolResponse, StoredText, ToolCallKey, ToolFact, ToolResponseSource};
+use crate::model::{ArgumentChange, CellIx, Hop, SUBMIT_VERDICT};
 use crate::report::wording::format_bytes;
 
 /// The longest excerpt of arguments and pages, in characters.
 const MAX_EXCERPT_CHARS: usize = 160;
 
 impl<W: Write> Narrator<W> {
-    pub(super) fn narrate_tool(
-        &mut self,
-        at: (CellIx, TurnIx, CallIx),
-        fact: &ToolFact,
-    ) -> io::Result<()> {
-        let cell = at.0;
+    pub(super) fn narrate_tool(&mut self, at: ToolCallKey, fact: &ToolFact) -> io::Result<()> {
+        let cell = at.cell;
         match fact {
             ToolFact::Received { name, raw, .. } => {
                 // The text of a reply precedes its calls.
@@ -166,7 +162,7 @@ fn shorten(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::event::{EventKind, RunEvent};
-    use crate::model::{Millis, RawJson};
+    use crate::model::{CallIx, Millis, RawJson, TurnIx};
     use crate::report::TextStyle;
 
     fn narrated(facts: Vec<ToolFact>) -> String {

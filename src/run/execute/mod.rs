@@ -32,7 +32,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use self::context::RunCx;
-use self::schedule::{JudgeJob, OpenCell};
+use self::schedule::{JudgeJob, OpenCell, OpenDecision};
 use self::worker::{JudgedRange, WorkedCell, WorkedRecord, WorkedTranscript, process_chunk};
 use crate::event::{CellKey, EventKind, SettledCell};
 use crate::model::{Ballot, CellIx, CellVote, TranscriptRef, decide_cells};
@@ -298,7 +298,10 @@ impl ChunkMerger<'_> {
                     .decide(&group.iter().map(cell_vote).collect::<Vec<_>>());
                 self.core.tally.add_decision(combined.as_ref());
             } else {
-                decisions.push((decision, group.iter().map(to_open_cell).collect()));
+                decisions.push(OpenDecision {
+                    decision,
+                    cells: group.iter().map(to_open_cell).collect(),
+                });
             }
         }
         self.count_check_decisions(&cells[next..]);

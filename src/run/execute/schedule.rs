@@ -25,7 +25,7 @@ use crate::event::{CallCx, EventKind, SettledCell};
 use crate::handlers::Subject;
 use crate::model::{CellIx, CellResult, Millis, Outcome, Transcript, TranscriptRef, TurnIx};
 use crate::run::CachePolicy;
-use crate::run::judges::pool::{JudgeSlot, PlannedCellState};
+use crate::run::judges::pool::{DecisionCell, JudgeSlot, PlannedCellState};
 use crate::run::plan::judged_decision::{JudgeRepeat, JudgedDecision};
 use crate::run::plan::judged_message_count;
 
@@ -44,8 +44,15 @@ pub(in crate::run) struct JudgeJob {
     pub(in crate::run) reference: TranscriptRef,
     /// The transcript.
     pub(in crate::run) transcript: Arc<Transcript<'static>>,
-    /// The decisions, each with its cells so far.
-    pub(in crate::run) decisions: Vec<(JudgedDecision, Vec<OpenCell>)>,
+    /// The decisions without a result.
+    pub(in crate::run) decisions: Vec<OpenDecision>,
+}
+
+/// A decision without a result.
+pub(in crate::run) struct OpenDecision {
+    pub(in crate::run) decision: JudgedDecision,
+    /// The cells so far.
+    pub(in crate::run) cells: Vec<OpenCell>,
 }
 
 /// A cell of an open decision.
@@ -143,7 +150,7 @@ impl JudgeScheduler {
             // The cells of this transcript stay pending.
             return;
         }
-        for (decision, cells) in &order.decisions {
+        for OpenDecision { decision, cells } in &order.decisions {
             let asked = cells
                 .iter()
                 .enumerate()
@@ -165,7 +172,11 @@ impl JudgeScheduler {
             OpenTranscript {
                 reference: order.reference,
                 transcript: order.transcript,
-                decisions: order.decisions.into_iter().collect(),
+                decisions: order
+                    .decisions
+                    .into_iter()
+                    .map(|open| (open.decision, open.cells))
+                    .collect(),
             },
         );
     }
@@ -407,7 +418,7 @@ async fn plan_further_cells(
     // `cells_planned` must come before the cells' results in the log, so send it first.
     let keys = new
         .iter()
-        .map(|(judge_repeat, _)| decision.cell_key(*judge_repeat))
+        .map(|cell| decision.cell_key(cell.judge_repeat))
         .collect();
     core.tally.add_planned(new.len());
     let mut numbering = core.cell_counter.lock().await;
@@ -422,7 +433,11 @@ async fn plan_further_cells(
     // Release the lock before the loop, so that the merge can number its cells.
     drop(numbering);
     let mut cached = Vec::new();
-    for (cell, (judge_repeat, state)) in (first.0..).map(CellIx).zip(new) {
+    for (cell, new) in (first.0..).map(CellIx).zip(new) {
+        let DecisionCell {
+            judge_repeat,
+            state,
+        } = new;
         if let PlannedCellState::Settled(result) = &state {
             cached.push(SettledCell::new(cell, result.clone()));
         }
@@ -436,10 +451,13 @@ async fn plan_further_cells(
     cached
 }
 
-fn strip_numbers(cells: &[OpenCell]) -> Vec<(JudgeRepeat, PlannedCellState)> {
+fn strip_numbers(cells: &[OpenCell]) -> Vec<DecisionCell> {
     let cells = cells.iter();
     cells
-        .map(|open| (open.judge_repeat, open.state.clone()))
+        .map(|open| DecisionCell {
+            judge_repeat: open.judge_repeat,
+            state: open.state.clone(),
+        })
         .collect()
 }
 

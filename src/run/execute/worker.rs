@@ -291,16 +291,15 @@ fn decide_cells(
                 judge_pool.add_needed_cells(owned, decision, &mut cells);
                 let needs_judge = cells
                     .iter()
-                    .any(|(_, cell)| matches!(cell, PlannedCellState::NeedsJudge(_)));
+                    .any(|cell| matches!(cell.state, PlannedCellState::NeedsJudge(_)));
                 if needs_judge && judge_pool.cache_policy == CachePolicy::SkipUncached {
                     continue;
                 }
                 let first = item.cells.len();
-                item.cells
-                    .extend(cells.into_iter().map(|(judge_repeat, state)| WorkedCell {
-                        key: decision.cell_key(judge_repeat),
-                        state,
-                    }));
+                item.cells.extend(cells.into_iter().map(|cell| WorkedCell {
+                    key: decision.cell_key(cell.judge_repeat),
+                    state: cell.state,
+                }));
                 item.judged_ranges.push(JudgedRange {
                     decision,
                     cells: first..item.cells.len(),

@@ -73,7 +73,16 @@ pub(in crate::run) struct ResumePoint {
     /// The place of the record in its file.
     pub(in crate::run) place: RecordPlace,
     /// The planned records up to that one. Another feed returns them.
-    pub(in crate::run) planned: HashSet<(PathBuf, RecordPlace)>,
+    pub(in crate::run) planned: HashSet<PlannedRecord>,
+}
+
+/// A record of a transcript file.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(in crate::run) struct PlannedRecord {
+    /// The file, as events name it.
+    pub(in crate::run) path: PathBuf,
+    /// The place of the record in the file.
+    pub(in crate::run) place: RecordPlace,
 }
 
 /// A source of chunks. Nothing follows an error.
@@ -114,12 +123,19 @@ impl TranscriptFiles {
     }
 }
 
+/// The file that a feed reads.
+struct OpenTranscriptFile {
+    /// The path, as events name it.
+    path: Arc<Path>,
+    file: TranscriptFile,
+}
+
 /// A feed that reads files in the listed order.
 pub(in crate::run) struct FileFeed {
     root: PathBuf,
     maps: FieldMappings,
     files: std::vec::IntoIter<PathBuf>,
-    open_file: Option<(Arc<Path>, TranscriptFile)>,
+    open_file: Option<OpenTranscriptFile>,
     /// The chunks of the last block, last chunk first.
     ready_chunks: Vec<RecordChunk>,
     /// The number of records so far, over all files, skipped ones included.
@@ -179,12 +195,15 @@ impl FileFeed {
                 return Ok(None);
             }
             // Step: open the next file.
-            let Some((path, file)) = &mut self.open_file else {
+            let Some(OpenTranscriptFile { path, file }) = &mut self.open_file else {
                 let Some(next) = self.files.next() else {
                     return Ok(None);
                 };
                 let file = self.maps.open(&next)?;
-                self.open_file = Some((display_path(&self.root, &next).into(), file));
+                self.open_file = Some(OpenTranscriptFile {
+                    path: display_path(&self.root, &next).into(),
+                    file,
+                });
                 continue;
             };
             // Step: read the next block. At the end of the resume point's file, all later records are new.
@@ -212,7 +231,10 @@ impl FileFeed {
                 if let Some(reached) = &self.after {
                     // Files before the resume point's file were read completely by the old run.
                     if *reached.path != **path || place <= reached.place {
-                        let at = (path.to_path_buf(), place);
+                        let at = PlannedRecord {
+                            path: path.to_path_buf(),
+                            place,
+                        };
                         // Chosen records already have their unique ids.
                         if self.chosen.is_some() || reached.planned.contains(&at) {
                             continue;

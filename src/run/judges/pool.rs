@@ -152,7 +152,7 @@ impl JudgePool {
         carried: &CarriedTranscript,
         transcript: &Arc<Transcript<'static>>,
         decision: JudgedDecision,
-    ) -> Vec<(JudgeRepeat, PlannedCellState)> {
+    ) -> Vec<DecisionCell> {
         carried
             .cells
             .iter()
@@ -167,7 +167,10 @@ impl JudgePool {
                     // The old run left no usable result, so a cached verdict may settle the cell now.
                     None => self.cell_state(transcript, decision, judge_repeat),
                 };
-                (judge_repeat, state)
+                DecisionCell {
+                    judge_repeat,
+                    state,
+                }
             })
             .collect()
     }
@@ -178,7 +181,7 @@ impl JudgePool {
         &self,
         transcript: &Arc<Transcript<'static>>,
         decision: JudgedDecision,
-        cells: &mut Vec<(JudgeRepeat, PlannedCellState)>,
+        cells: &mut Vec<DecisionCell>,
     ) {
         // A cached verdict may make the next cell necessary, so repeat until no cell is added.
         loop {
@@ -187,20 +190,16 @@ impl JudgePool {
                 return;
             }
             for judge_repeat in more {
-                cells.push((
+                cells.push(DecisionCell {
                     judge_repeat,
-                    self.cell_state(transcript, decision, judge_repeat),
-                ));
+                    state: self.cell_state(transcript, decision, judge_repeat),
+                });
             }
         }
     }
 
     /// Returns the further cells that are certain to be needed now.
-    fn needed_cells(
-        &self,
-        decision: JudgedDecision,
-        cells: &[(JudgeRepeat, PlannedCellState)],
-    ) -> Vec<JudgeRepeat> {
+    fn needed_cells(&self, decision: JudgedDecision, cells: &[DecisionCell]) -> Vec<JudgeRepeat> {
         let plan = &self.plan.evals[decision.eval as usize];
         // A carried cell may belong to another judge than the plan's, so use the decision's judge.
         let terms = match plan.panel {
@@ -218,7 +217,7 @@ impl JudgePool {
         for (judge, more) in terms.needed_cells(&cell_votes(cells)) {
             let known_cells = cells
                 .iter()
-                .filter(|(known, _)| known.judge == Some(judge))
+                .filter(|known| known.judge_repeat.judge == Some(judge))
                 .count();
             // Repeats count from 1.
             let first = u32::try_from(known_cells)
@@ -236,7 +235,7 @@ impl JudgePool {
     pub(in crate::run) fn decide(
         &self,
         decision: JudgedDecision,
-        cells: &[(JudgeRepeat, PlannedCellState)],
+        cells: &[DecisionCell],
     ) -> Option<Decision> {
         self.plan.evals[decision.eval as usize]
             .terms()
@@ -262,11 +261,17 @@ impl JudgePool {
     }
 }
 
-fn cell_votes(cells: &[(JudgeRepeat, PlannedCellState)]) -> Vec<CellVote> {
-    let to_vote = |(judge_repeat, state): &(JudgeRepeat, PlannedCellState)| CellVote {
-        judge: judge_repeat.judge,
-        repeat: judge_repeat.repeat,
-        ballot: match state {
+/// A cell of a judged decision, before it has a number.
+pub(in crate::run) struct DecisionCell {
+    pub(in crate::run) judge_repeat: JudgeRepeat,
+    pub(in crate::run) state: PlannedCellState,
+}
+
+fn cell_votes(cells: &[DecisionCell]) -> Vec<CellVote> {
+    let to_vote = |cell: &DecisionCell| CellVote {
+        judge: cell.judge_repeat.judge,
+        repeat: cell.judge_repeat.repeat,
+        ballot: match &cell.state {
             PlannedCellState::Settled(result) => Some(Ballot::from(result)),
             PlannedCellState::NeedsJudge(_) => None,
         },

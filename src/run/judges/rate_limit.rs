@@ -106,7 +106,14 @@ impl Drop for WaiterGuard<'_> {
 /// The last reported wait, so that the same wait is reported once.
 struct WaitReporter<'a> {
     cx: &'a CallCx,
-    last_reported: Option<(ThrottleReason, Option<Millis>)>,
+    last_reported: Option<ReportedWait>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct ReportedWait {
+    reason: ThrottleReason,
+    /// The end of the wait, if it is known.
+    until: Option<Millis>,
 }
 
 impl WaitReporter<'_> {
@@ -116,9 +123,9 @@ impl WaitReporter<'_> {
         }
         let until = held.wait.map(|wait| self.cx.clock.now() + wait);
         // Waits that end within a second of each other count as the same wait.
-        let near = |(by, before): (ThrottleReason, Option<Millis>)| {
-            by == held.reason
-                && match (before, until) {
+        let near = |last: ReportedWait| {
+            last.reason == held.reason
+                && match (last.until, until) {
                     (Some(before), Some(until)) => until.since(before) < Millis(1000),
                     (before, until) => before == until,
                 }
@@ -126,7 +133,10 @@ impl WaitReporter<'_> {
         if self.last_reported.is_some_and(near) {
             return;
         }
-        self.last_reported = Some((held.reason, until));
+        self.last_reported = Some(ReportedWait {
+            reason: held.reason,
+            until,
+        });
         let fact = TurnFact::Held {
             by: held.reason,
             about: held.wait,

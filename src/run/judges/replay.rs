@@ -32,10 +32,23 @@ const REPLAYED_EVENT_TAGS: &[EventTag] = &[
 /// the trace of the same name is used.
 pub(in crate::run) struct RecordedTraces {
     run: RunId,
-    traces: HashMap<CellName, Vec<(String, RecordedTrace)>>,
-    /// The panel members by rubric and eval. A member that was not asked does not use another member's trace.
-    panels: HashMap<(String, String), Vec<String>>,
+    traces: HashMap<CellName, Vec<RecordedJudgeTrace>>,
+    /// The panel members by eval. A member that was not asked does not use another member's trace.
+    panels: HashMap<PanelKey, Vec<String>>,
     blobs: Arc<dyn BlobSource>,
+}
+
+/// The eval that a panel judges.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct PanelKey {
+    rubric: String,
+    eval: String,
+}
+
+/// A trace with the name of its judge.
+struct RecordedJudgeTrace {
+    judge: String,
+    trace: RecordedTrace,
 }
 
 #[derive(Default)]
@@ -48,7 +61,7 @@ impl RecordedTraces {
     /// Reads the judged cells of a run.
     pub(in crate::run) fn read(run: &RecordedRun) -> Result<Self, RecordError> {
         let mut plan = RecordedPlan::default();
-        let mut traces: HashMap<CellName, Vec<(String, RecordedTrace)>> = HashMap::new();
+        let mut traces: HashMap<CellName, Vec<RecordedJudgeTrace>> = HashMap::new();
         for event in run.events_with_tags(REPLAYED_EVENT_TAGS)? {
             let event = event?;
             // An event without a cell belongs to the plan.
@@ -82,15 +95,17 @@ impl RecordedTraces {
     /// Returns the recorded facts and result of a cell. The error is a sentence.
     fn find(&self, name: &CellName) -> Result<(&[EventKind], &CellResult), String> {
         let decision = strip_judge(name.clone());
-        let ended =
-            |(by, trace): &'_ (String, RecordedTrace)| trace.result.is_some().then(|| by.clone());
+        let ended = |by: &RecordedJudgeTrace| by.trace.result.is_some().then(|| by.judge.clone());
         // Step: find the recorded judges of this cell. A trace without a result ended early.
         let all = self.traces.get(&decision).map_or(&[][..], Vec::as_slice);
         let mut judges: Vec<String> = all.iter().filter_map(ended).collect();
         // Sort, so that the message does not depend on the order of the answers.
         judges.sort_unstable();
         // Step: choose the trace. A panel member gets only its own trace.
-        let eval = (name.rubric.clone(), name.eval.clone());
+        let eval = PanelKey {
+            rubric: name.rubric.clone(),
+            eval: name.eval.clone(),
+        };
         let members = self.panels.get(&eval).map_or(&[][..], Vec::as_slice);
         let member = name
             .judge
@@ -98,12 +113,12 @@ impl RecordedTraces {
             .is_some_and(|judge| members.contains(judge));
         // One recorded judge fits any name; with several, the names must be equal.
         let at = match &judges[..] {
-            [_] if !member => all.iter().position(|(_, trace)| trace.result.is_some()),
+            [_] if !member => all.iter().position(|by| by.trace.result.is_some()),
             _ => all
                 .iter()
-                .position(|(by, _)| Some(by) == name.judge.as_ref()),
+                .position(|by| Some(&by.judge) == name.judge.as_ref()),
         };
-        let found = at.and_then(|at| all.get(at)).map(|(_, trace)| trace);
+        let found = at.and_then(|at| all.get(at)).map(|by| &by.trace);
         if let Some(trace) = found
             && let Some(result) = &trace.result
         {
@@ -142,13 +157,14 @@ impl RecordedTraces {
     }
 }
 
-fn collect_panel_judges(header: &RunHeader) -> HashMap<(String, String), Vec<String>> {
+fn collect_panel_judges(header: &RunHeader) -> HashMap<PanelKey, Vec<String>> {
     let panel_names = |spec: &EvalSpec| {
         let rubric = header.rubrics.get(spec.rubric as usize)?.id.clone();
         let judges = spec.panel.as_ref()?.judges.iter();
         let names = judges.filter_map(|judge| header.judges.get(*judge as usize));
         let names = names.map(|judge| judge.config.name.clone()).collect();
-        Some(((rubric, spec.id.clone()), names))
+        let eval = spec.id.clone();
+        Some((PanelKey { rubric, eval }, names))
     };
     header.evals.iter().filter_map(panel_names).collect()
 }
@@ -169,19 +185,22 @@ fn judged_cell_name(cell: PlannedCell<'_>) -> Option<(CellName, String)> {
 
 /// Returns the trace of `judge` in `traces`; adds an empty one if it is missing.
 fn trace_entry(
-    traces: &mut HashMap<CellName, Vec<(String, RecordedTrace)>>,
+    traces: &mut HashMap<CellName, Vec<RecordedJudgeTrace>>,
     name: CellName,
     judge: String,
 ) -> &mut RecordedTrace {
     let all = traces.entry(name).or_default();
     let position = all
         .iter()
-        .position(|(by, _)| *by == judge)
+        .position(|known| known.judge == judge)
         .unwrap_or_else(|| {
-            all.push((judge, RecordedTrace::default()));
+            all.push(RecordedJudgeTrace {
+                judge,
+                trace: RecordedTrace::default(),
+            });
             all.len() - 1
         });
-    &mut all[position].1
+    &mut all[position].trace
 }
 
 /// The replay judge of one run, with the names of the live cells.

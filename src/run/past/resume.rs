@@ -20,7 +20,8 @@ use crate::record::{PlannedRange, RecordError, RecordedPlan, RecordedRun};
 use crate::rubric::{self, Rubric, RubricFiles as _, SnapshotFiles};
 use crate::run::inputs::carried::{CarriedCell, CarriedTranscript};
 use crate::run::inputs::feed::{
-    RecordChunk, RecordPlace, ResumePoint, SourceRecord, TranscriptFeed, TranscriptFiles,
+    PlannedRecord, RecordChunk, RecordPlace, ResumePoint, SourceRecord, TranscriptFeed,
+    TranscriptFiles,
 };
 use crate::run::inputs::snapshot::Compilation;
 use crate::run::judges::pool::mark_as_cached;
@@ -299,9 +300,9 @@ impl ResumedRun {
             planned: self
                 .transcripts
                 .iter()
-                .map(|old| {
-                    let place = RecordPlace::from_reference(&old.reference);
-                    (old.reference.path.clone(), place)
+                .map(|old| PlannedRecord {
+                    path: old.reference.path.clone(),
+                    place: RecordPlace::from_reference(&old.reference),
                 })
                 .collect(),
         })
@@ -362,8 +363,14 @@ pub(in crate::run) struct ResumeFeed {
     files: TranscriptFiles,
     old_transcripts: std::vec::IntoIter<OldTranscript>,
     blobs: Arc<dyn BlobSource>,
-    file: Option<(PathBuf, TranscriptFile)>,
+    open_file: Option<ResumedFile>,
     rest: Option<Box<dyn TranscriptFeed>>,
+}
+
+/// The file that was read last.
+struct ResumedFile {
+    path: PathBuf,
+    file: TranscriptFile,
 }
 
 impl ResumeFeed {
@@ -377,7 +384,7 @@ impl ResumeFeed {
             files,
             old_transcripts: left.transcripts.into_iter(),
             blobs: left.blobs,
-            file: None,
+            open_file: None,
             rest,
         }
     }
@@ -400,11 +407,13 @@ impl ResumeFeed {
     fn read_from_file(&mut self, reference: &TranscriptRef) -> Option<Vec<u8>> {
         let path = self.files.root.join(&reference.path);
         // Keep one file open, because the transcripts of a file follow each other.
-        if self.file.as_ref().is_none_or(|(open, _)| *open != path) {
+        let mut open_file = self.open_file.as_ref();
+        if open_file.is_none_or(|open| open.path != path) {
             let file = self.files.maps.open(&path).ok()?;
-            self.file = Some((path, file));
+            self.open_file = Some(ResumedFile { path, file });
+            open_file = self.open_file.as_ref();
         }
-        let (_, file) = self.file.as_ref()?;
+        let ResumedFile { file, .. } = open_file?;
         let span = RecordSpan {
             offset: reference.offset,
             len: reference.len,

@@ -12,19 +12,52 @@ use super::tool::ToolSpan;
 use crate::model::{MessageRole, SourceText, TranscriptMessage, TranscriptPart};
 use crate::transcript::fields::compact_json;
 
-/// The place of a call or of a result: the index of the draft, of its message, and of the part or of the added message.
-type Place = (usize, usize, usize);
+/// The place of a call or of a result. The order of places is the order of the fields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct ToolPlace {
+    /// The index of the draft.
+    draft: usize,
+    /// The index of its message.
+    message: usize,
+    /// The index of the part for a call. The number of the added message for a result; 0 is the message itself.
+    part: usize,
+}
+
+impl ToolPlace {
+    /// Returns the first place of a message.
+    fn of_message(draft: usize, message: usize) -> Self {
+        Self {
+            draft,
+            message,
+            part: 0,
+        }
+    }
+}
+
+/// The results of one call id.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct ResultKey {
+    draft: usize,
+    call_id: String,
+}
+
+/// A run of tool messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct ToolMessageRun {
+    draft: usize,
+    /// The index after its last message.
+    end: usize,
+}
 
 /// The calls of all drafts, with the searches that tool spans need.
 pub(super) struct ToolCallIndex {
     drafts: Vec<Vec<MessageSlot>>,
-    calls: BTreeMap<Place, CallInfo>,
+    calls: BTreeMap<ToolPlace, CallInfo>,
     /// The calls without a span, by each of the ways to match them.
-    unused: HashMap<CallKey, BTreeSet<Place>>,
-    /// The results by draft and call id.
-    results: HashMap<(usize, String), BTreeSet<Place>>,
-    /// The results without a call id in each run of tool messages, by draft and end of the run.
-    unnamed_results: HashMap<(usize, usize), Vec<Place>>,
+    unused: HashMap<CallKey, BTreeSet<ToolPlace>>,
+    results: HashMap<ResultKey, BTreeSet<ToolPlace>>,
+    /// The results without a call id in each run of tool messages.
+    unnamed_results: HashMap<ToolMessageRun, Vec<ToolPlace>>,
 }
 
 /// A message, and the results that were added after it.
@@ -82,7 +115,11 @@ impl ToolCallIndex {
             let mut index_in_message = 0;
             for (part_index, part) in message.parts.iter().enumerate() {
                 if let TranscriptPart::ToolCall(call) = part {
-                    let place = (draft, at, part_index);
+                    let place = ToolPlace {
+                        draft,
+                        message: at,
+                        part: part_index,
+                    };
                     let keys = [
                         CallKey::Id(call.id.to_string()),
                         CallKey::from_arguments(&call.name, &call.arguments),
@@ -101,8 +138,12 @@ impl ToolCallIndex {
                 }
             }
             if let Some(call_id) = result_call_id(&message).filter(|id| !id.is_empty()) {
-                let key = (draft, call_id.to_owned());
-                self.results.entry(key).or_default().insert((draft, at, 0));
+                let key = ResultKey {
+                    draft,
+                    call_id: call_id.to_owned(),
+                };
+                let place = ToolPlace::of_message(draft, at);
+                self.results.entry(key).or_default().insert(place);
             }
             slots.push(MessageSlot {
                 message,
@@ -119,11 +160,12 @@ impl ToolCallIndex {
         }
         for (at, slot) in slots.iter().enumerate() {
             if slot.message.role == MessageRole::Tool && result_call_id(&slot.message) == Some("") {
-                let run = (draft, slot.results_end);
-                self.unnamed_results
-                    .entry(run)
-                    .or_default()
-                    .push((draft, at, 0));
+                let run = ToolMessageRun {
+                    draft,
+                    end: slot.results_end,
+                };
+                let place = ToolPlace::of_message(draft, at);
+                self.unnamed_results.entry(run).or_default().push(place);
             }
         }
         self.drafts.push(slots);
@@ -135,7 +177,11 @@ impl ToolCallIndex {
         let Some(place) = self.find_call(span, &drafts) else {
             return false;
         };
-        let (draft, message, part) = place;
+        let ToolPlace {
+            draft,
+            message,
+            part,
+        } = place;
         let Some(call) = self.calls.get(&place).cloned() else {
             return false;
         };
@@ -153,9 +199,12 @@ impl ToolCallIndex {
             call.arguments = SourceText::from(arguments.clone());
         }
         match self.find_result(place, &call) {
-            Some((_, slot, 0)) => span.update_result(&mut self.drafts[draft][slot].message),
-            Some((_, slot, added)) => {
-                span.update_result(&mut self.drafts[draft][slot].added[added - 1]);
+            Some(result) => {
+                let slot = &mut self.drafts[draft][result.message];
+                span.update_result(match result.part {
+                    0 => &mut slot.message,
+                    added => &mut slot.added[added - 1],
+                });
             }
             None => self.add_result(span, place, &call.id),
         }
@@ -172,41 +221,47 @@ impl ToolCallIndex {
         })
     }
 
-    fn find_call(&self, span: &ToolSpan, drafts: &Range<usize>) -> Option<Place> {
+    fn find_call(&self, span: &ToolSpan, drafts: &Range<usize>) -> Option<ToolPlace> {
         let by_id = span.id.clone().map(CallKey::Id);
         let arguments = span.arguments.as_deref();
         let by_arguments =
             arguments.map(|arguments| CallKey::from_arguments(&span.name, arguments));
         // The name alone is too weak for a span whose id matches no call.
         let by_name = span.id.is_none().then(|| CallKey::Name(span.name.clone()));
-        let range = (drafts.start, 0, 0)..(drafts.end, 0, 0);
+        let range = ToolPlace::of_message(drafts.start, 0)..ToolPlace::of_message(drafts.end, 0);
         let first = |key: CallKey| self.unused.get(&key)?.range(range.clone()).next().copied();
         let found = [by_id, by_arguments, by_name].map(|key| key.and_then(first));
         // The earliest draft counts, and in it the strongest match.
-        found
-            .into_iter()
-            .flatten()
-            .min_by_key(|(draft, _, _)| *draft)
+        found.into_iter().flatten().min_by_key(|place| place.draft)
     }
 
     /// Returns the place of the result of a call.
-    fn find_result(&self, (draft, message, _): Place, call: &CallInfo) -> Option<Place> {
+    fn find_result(&self, place: ToolPlace, call: &CallInfo) -> Option<ToolPlace> {
+        let ToolPlace { draft, message, .. } = place;
         if call.id.is_empty() {
             // Only the results directly after the call can belong to it, and they have the order of the calls.
-            let run = (draft, self.drafts[draft][message].results_end);
+            let run = ToolMessageRun {
+                draft,
+                end: self.drafts[draft][message].results_end,
+            };
             return self
                 .unnamed_results
                 .get(&run)?
                 .get(call.index_in_message)
                 .copied();
         }
-        let results = self.results.get(&(draft, call.id.clone()))?;
-        let after = Bound::Excluded((draft, message, 0));
+        let key = ResultKey {
+            draft,
+            call_id: call.id.clone(),
+        };
+        let results = self.results.get(&key)?;
+        let after = Bound::Excluded(ToolPlace::of_message(draft, message));
         results.range((after, Bound::Unbounded)).next().copied()
     }
 
     /// Adds a result after those of the calls in the same message.
-    fn add_result(&mut self, span: &ToolSpan, (draft, message, _): Place, call_id: &str) {
+    fn add_result(&mut self, span: &ToolSpan, call_place: ToolPlace, call_id: &str) {
+        let ToolPlace { draft, message, .. } = call_place;
         let Some(result) = span.to_result(call_id) else {
             return;
         };
@@ -214,12 +269,22 @@ impl ToolCallIndex {
         let slot = results_end - 1;
         let added = &mut self.drafts[draft][slot].added;
         added.push(result);
-        let place = (draft, slot, added.len());
+        let place = ToolPlace {
+            draft,
+            message: slot,
+            part: added.len(),
+        };
         if call_id.is_empty() {
-            let run = (draft, results_end);
+            let run = ToolMessageRun {
+                draft,
+                end: results_end,
+            };
             self.unnamed_results.entry(run).or_default().push(place);
         } else {
-            let key = (draft, call_id.to_owned());
+            let key = ResultKey {
+                draft,
+                call_id: call_id.to_owned(),
+            };
             self.results.entry(key).or_default().insert(place);
         }
     }
