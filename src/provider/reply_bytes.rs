@@ -8,11 +8,14 @@ use crate::model::TurnIx;
 /// Splits a stream into frames, each as text.
 pub(crate) fn split_frames(chunks: &[&[u8]]) -> Result<Vec<String>, ProviderError> {
     let (mut decoder, mut frames) = (FrameDecoder::default(), Vec::new());
+    let mut texts = Vec::new();
     for chunk in chunks {
         decoder.push(chunk, &mut frames)?;
+        texts.extend(frames.drain(..).map(|frame| format!("{frame:?}")));
     }
     decoder.finish(&mut frames)?;
-    Ok(frames.iter().map(|frame| format!("{frame:?}")).collect())
+    texts.extend(frames.iter().map(|frame| format!("{frame:?}")));
+    Ok(texts)
 }
 
 /// Reads the chunks of a body as `ProviderClient` reads them.

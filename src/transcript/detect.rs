@@ -4,7 +4,7 @@
 //! are the tables in `formats`: the first format that matches is the format of the file. Does not read transcripts.
 
 use super::formats::{self, ReaderFactory};
-use super::scan::JsonValueScanner;
+use super::scan::{JsonValueScanner, split_values};
 use super::sniff::RecordSniff;
 use super::walk::{RecordLayout, RecordWalker};
 
@@ -249,25 +249,6 @@ fn spans_lines(body: &[u8]) -> bool {
                 && first_line < body.len()
         }
     }
-}
-
-/// Returns the JSON values at the beginning of `body`. The last value may be incomplete.
-pub(super) fn split_values(body: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let mut rest = body;
-    std::iter::from_fn(move || {
-        let begin = rest
-            .iter()
-            .position(|b| !(b.is_ascii_whitespace() || *b == b','))?;
-        rest = &rest[begin..];
-        // The list ends here. Text after it is not part of the first values.
-        if rest[0] == b']' {
-            return None;
-        }
-        let len = JsonValueScanner::default().feed(rest).unwrap_or(rest.len());
-        let (value, after) = rest.split_at(len);
-        rest = after;
-        Some(value)
-    })
 }
 
 #[cfg(test)]

@@ -152,8 +152,8 @@ impl<'p> JsonPathSearch<'p> {
                 b':' if is_on_path && self.expect == ExpectedToken::Colon => {
                     self.expect = ExpectedToken::Value;
                 }
-                // The next key decides again whether the path matches.
-                b',' if is_on_path => {
+                // The next key decides again whether the path matches. Outside of the outer value there are no keys.
+                b',' if is_on_path && self.depth > 0 => {
                     self.expect = ExpectedToken::Key;
                     self.key_matches = false;
                 }
@@ -243,6 +243,7 @@ mod tests {
             r#"[{"results":{"results":[1]}}]"#,
             r#"{"results":{"results"#,
             "}}]]",
+            r#"3,"results":[1]"#,
         ] {
             assert_eq!(at(text, &["results", "results"]), None, "{text}");
         }

@@ -11,6 +11,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use super::scan::split_values;
 use super::source::SourceFile;
 use super::walk::{RecordBlock, RecordWalker};
 use super::write::write_native;
@@ -345,6 +346,8 @@ pub(super) trait SessionParser: fmt::Debug + Send + Sync {
 #[derive(Debug)]
 pub(super) struct PerSessionReader<S> {
     walk: RecordWalker,
+    /// False for a list of values: they can extend over lines, and commas can be between them.
+    has_lines: bool,
     parser: S,
     tally: ReadTally,
     pending: PendingSession,
@@ -367,6 +370,7 @@ impl<S: SessionParser> PerSessionReader<S> {
     /// Returns a reader of the lines of a walk.
     pub(super) fn new(walk: RecordWalker, parser: S) -> Self {
         Self {
+            has_lines: walk.has_lines(),
             walk,
             parser,
             tally: ReadTally::default(),
@@ -390,7 +394,7 @@ impl<S: SessionParser> PerSessionReader<S> {
             session.bytes = Vec::new();
             return;
         }
-        // Only white space separates two lines. Line breaks replace it, so offsets in the session are offsets in the
+        // Only white space separates two lines, and white space with a comma two values. Line breaks replace it, so offsets in the session are offsets in the
         // file.
         let gap = usize::try_from(span.offset - session.offset).unwrap_or(usize::MAX);
         session.bytes.resize(gap, b'\n');
@@ -414,8 +418,18 @@ impl<S: SessionParser> PerSessionReader<S> {
             let limit = MAX_RECORD / (1024 * 1024);
             out.push_fault(format!("the session is {limit} MiB or longer"));
         } else {
+            let lines = self.split_session(&session.bytes);
             self.parser
-                .parse_session(&split_lines(&session.bytes), RecordCx { source, span }, out);
+                .parse_session(&lines, RecordCx { source, span }, out);
+        }
+    }
+
+    /// Returns the records of a session, from the bytes of the file or from the copies of `push_line`.
+    fn split_session<'b>(&self, bytes: &'b [u8]) -> Vec<&'b [u8]> {
+        if self.has_lines {
+            split_lines(bytes)
+        } else {
+            split_values(bytes).collect()
         }
     }
 }
@@ -471,7 +485,7 @@ impl<S: SessionParser> TranscriptReader for PerSessionReader<S> {
             span: record_span,
         };
         self.parser
-            .parse_session(&split_lines(&bytes), cx, &mut out);
+            .parse_session(&self.split_session(&bytes), cx, &mut out);
         out.into_native_at(source, span)
     }
 

@@ -62,6 +62,11 @@ impl RecordBlock {
 }
 
 impl RecordWalker {
+    /// Returns true if each record is a line.
+    pub(super) fn has_lines(&self) -> bool {
+        self.layout == RecordLayout::Lines
+    }
+
     /// Returns a walker that begins at `pos`.
     pub(super) fn new(layout: RecordLayout, pos: u64) -> Self {
         Self {

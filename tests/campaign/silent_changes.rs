@@ -15,7 +15,7 @@ use crate::{Campaign, Measured};
 struct Content {
     /// All transcripts as text.
     text: String,
-    /// The first text of a message that the file contains in one piece.
+    /// The first text of a message that the file contains once, in one piece.
     first: Option<String>,
     transcripts: usize,
     /// The faults and the counted parts that were not understood.
@@ -122,7 +122,7 @@ fn read(path: &Path, bytes: &[u8]) -> Option<Content> {
                 _ => None,
             });
             let mut found = texts.filter(|text| {
-                text.len() > 3 && memchr::memmem::find(bytes, text.as_bytes()).is_some()
+                text.len() > 3 && memchr::memmem::find_iter(bytes, text.as_bytes()).count() == 1
             });
             content.first = content.first.or_else(|| found.next());
         }

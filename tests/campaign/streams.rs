@@ -4,6 +4,8 @@
 //! run, in the recording (`show`), in a replay and in every report. Cuts at every byte are read in the process.
 
 use std::collections::BTreeSet;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
 use std::process::{Command, Output, Stdio};
 
 use dicta::model::ProviderKind;
@@ -219,7 +221,7 @@ impl<'c> Stage<'c> {
                 && line["score"].is_null()
                 && line["error"].as_str().is_some_and(|why| !why.is_empty());
             // A stream that repeats itself, and still ends with the server's whole reply, is that reply.
-            let is_same = fault.may_be_whole && line["reasoning"] == lines[0]["reasoning"];
+            let is_same = fault.may_be_whole && line["explanation"] == lines[0]["explanation"];
             if !is_error && !(is_same && outcome == "pass") {
                 problems.push(format!("{}, {how}, {}: {line}", self.name, fault.name));
             }
@@ -330,16 +332,30 @@ fn fetch_body(speaker: &Speaker, streamed: bool, reply: Reply) -> Vec<u8> {
         (Dialect::Gemini, true) => "/v1beta/models/m:streamGenerateContent?alt=sse",
         (Dialect::Gemini, false) => "/v1beta/models/m:generateContent",
     };
-    let address = server.address();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .expect("a runtime");
-    let url = format!("http://{address}{path}");
-    runtime.block_on(async move {
-        let body = format!("{{\"stream\":{streamed},\"model\":\"m\"}}");
-        let sent = reqwest::Client::new().post(url).body(body).send().await;
-        let response = sent.expect("loopback answers");
-        response.bytes().await.expect("a whole body").to_vec()
-    })
+    let body = format!("{{\"stream\":{streamed},\"model\":\"m\"}}");
+    let request = format!(
+        "POST {path} HTTP/1.1\r\nhost: a\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let mut stream = TcpStream::connect(server.address()).expect("loopback");
+    stream.write_all(request.as_bytes()).expect("sent");
+    let mut reader = BufReader::new(stream);
+    let mut line = String::new();
+    while line != "\r\n" {
+        line.clear();
+        reader.read_line(&mut line).expect("a header");
+    }
+    // The server writes chunks: a length in hexadecimal, the bytes, a line end.
+    let mut whole = Vec::new();
+    loop {
+        line.clear();
+        reader.read_line(&mut line).expect("a chunk");
+        let length = usize::from_str_radix(line.trim(), 16).expect("a length");
+        let mut chunk = vec![0; length + 2];
+        reader.read_exact(&mut chunk).expect("a whole chunk");
+        if length == 0 {
+            return whole;
+        }
+        whole.extend_from_slice(&chunk[..length]);
+    }
 }

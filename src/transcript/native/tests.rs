@@ -1,5 +1,7 @@
 //! Odd records, each decided.
 
+use serde_json::value::RawValue;
+
 use super::*;
 use crate::model::{
     JsonText, MessageRole, SourceText, ToolCall, ToolResult, Transcript, TranscriptMessage,
@@ -358,4 +360,21 @@ fn bad_records_have_a_reason() {
     ] {
         assert!(!why(record).is_empty(), "{record}");
     }
+}
+
+#[test]
+fn half_a_surrogate_pair_stays_as_written_in_a_text() {
+    let text = |json: &'static str| {
+        let raw: &RawValue = serde_json::from_str(json).expect("JSON");
+        json_string(raw).map(|text| text.to_string())
+    };
+    for (json, expected) in [
+        (r#""a\ud800b""#, r"a\ud800b"),
+        (r#""\uDfff\ud83d""#, r"\udfff\ud83d"),
+        (r#""\ud83d\ude00 \ud83d é\n""#, "😀 \\ud83d é\n"),
+        (r#""\ud7ff\ue000""#, "\u{d7ff}\u{e000}"),
+    ] {
+        assert_eq!(text(json).as_deref(), Some(expected), "{json}");
+    }
+    assert_eq!(text("7"), None);
 }

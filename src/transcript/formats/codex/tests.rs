@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::super::testing::{
-    assert_matches_expected, assert_survives_damage, describe_file, fixture, read,
+    ReadTranscript, assert_matches_expected, assert_survives_damage, describe_file, fixture, read,
 };
 
 const FILES: [&str; 4] = [
@@ -46,6 +46,37 @@ fn fork_with_repeated_headers_is_one_session() {
             .iter()
             .any(|(kind, n)| kind == "a line that is not JSON" && *n == 1)
     );
+}
+
+#[test]
+fn session_as_a_json_array_is_read_and_found_again() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let path = dir.path().join("rollout.json");
+    let (_, lines, _) = read(&fixture("codex/rollout.jsonl"));
+    let texts = |all: &[ReadTranscript]| -> Vec<Vec<String>> {
+        let sessions = all.iter().map(|got| got.as_ref().expect("a session"));
+        let texts = sessions.map(|session| {
+            session
+                .messages
+                .iter()
+                .map(|m| m.text().into_owned())
+                .collect()
+        });
+        texts.collect()
+    };
+    let source = std::fs::read_to_string(fixture("codex/rollout.jsonl")).expect("a fixture");
+    let values = source
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok());
+    let values: Vec<serde_json::Value> = values.collect();
+    for json in [
+        serde_json::to_string(&values).expect("JSON"),
+        serde_json::to_string_pretty(&values).expect("JSON"),
+    ] {
+        std::fs::write(&path, &json).expect("written");
+        let (_, all, _) = read(&path);
+        assert_eq!(texts(&all), texts(&lines), "{}", &json[..20]);
+    }
 }
 
 proptest! {
