@@ -1,7 +1,7 @@
 //! A reply that is read from bytes, without a server, for `crate::untrusted`.
 
 use super::client::{Dialect, FrameDecoder, NewDeltas, StreamProgress, truncated_error};
-use super::surrogates::replace_lone_halves;
+use crate::model::surrogates::replace_lone_halves;
 use super::{CompletedReply, ProviderError};
 use crate::model::TurnIx;
 
