@@ -83,6 +83,25 @@ pub fn check_sends(
     RunDraft::compile(workspace, registry, env, options)?.check_sends(env, sending)
 }
 
+/// Reports whether a run may call a judge that is not free.
+pub(super) fn may_call_paid_judge(
+    workspace: &Arc<Workspace>,
+    registry: &EvalTypeRegistry,
+    env: &Env,
+    options: &RunOptions,
+) -> Result<bool, RunError> {
+    if !options.cache.can_call_judges() {
+        return Ok(false);
+    }
+    // Compiling may read past runs, so it is left out if the workspace has only free judges. A resumed run has its own
+    // judges.
+    if options.resume.is_none() && workspace.judges.values().all(JudgeConfig::is_free) {
+        return Ok(false);
+    }
+    let draft = RunDraft::compile(Arc::clone(workspace), registry, env, options.clone())?;
+    Ok(draft.needed_judges().any(|judge| !judge.is_free()))
+}
+
 /// Prepares a preview. It opens no tools if the user has not allowed what they send; its sizes are then estimates.
 pub(super) async fn prepare_preview(
     workspace: Arc<Workspace>,
@@ -174,14 +193,18 @@ impl RunDraft {
         })
     }
 
+    /// Returns the judges that a selected eval needs.
+    fn needed_judges(&self) -> impl Iterator<Item = &JudgeConfig> {
+        let judges = self.compilation.judges.iter().zip(0_u32..);
+        judges
+            .filter(|(_, ix)| self.compilation.needed.contains(ix))
+            .map(|(judge, _)| judge)
+    }
+
     /// Checks that the user allowed what the needed judges and their tools send to addresses that are not their
     /// providers' own. Only tools connect if the run is not `sending`.
     fn check_sends(&self, env: &Env, sending: bool) -> Result<(), RunError> {
-        let needed = self.compilation.judges.iter().zip(0_u32..);
-        let needed: Vec<&JudgeConfig> = needed
-            .filter(|(_, ix)| self.compilation.needed.contains(ix))
-            .map(|(judge, _)| judge)
-            .collect();
+        let needed: Vec<&JudgeConfig> = self.needed_judges().collect();
         let mut sends = BTreeSet::new();
         // A stub tool replaces the judges' own tools.
         if self.options.tools.stub_tool.is_none() {
