@@ -35,7 +35,7 @@ use crate::run::prepare::{PreparedRun, prepare_run};
 use crate::run::preview::{CellRequest, JudgePreview};
 use crate::tools::{SeenUrls, Tool, ToolDeps, ValidatedCall};
 use crate::transcript::{self, BadRecord};
-use crate::workspace::{Env, Workspace};
+use crate::workspace::{Env, Workspace, resolve_key};
 
 /// The stub tool that replaces a judge's own tools.
 const ECHO_TOOL: &str = "dicta_echo";
@@ -141,7 +141,8 @@ pub async fn check_connections(
     join_all(tries).await
 }
 
-/// Estimates the calls of a check of these judges. Skips judges that cannot be prepared, because the check reports them.
+/// Estimates the calls of a check of these judges. Skips judges without a key and judges that cannot be prepared,
+/// because the check calls neither and reports the reason.
 pub async fn preview_connections(
     workspace: &Workspace,
     registry: &EvalTypeRegistry,
@@ -150,7 +151,10 @@ pub async fn preview_connections(
     judges: &[&JudgeConfig],
 ) -> Vec<(JudgeConfig, JudgePreview)> {
     let mut previews = Vec::new();
-    for judge in judges.iter().filter(|judge| !is_built_in(judge)) {
+    let called = judges
+        .iter()
+        .filter(|judge| !is_built_in(judge) && resolve_key(judge, env).is_ok());
+    for judge in called {
         let preview = preview_connection(workspace, registry, env, clock, judge).await;
         previews.extend(preview.ok().map(|preview| ((*judge).clone(), preview)));
     }

@@ -29,7 +29,7 @@ use crate::run::record_key::find_record_key;
 use crate::tools::ToolSet;
 use crate::transcript::TranscriptError;
 use crate::workspace::trust;
-use crate::workspace::{Env, Workspace, data_dir, load_or_create_installation_secret};
+use crate::workspace::{Env, Workspace, data_dir, load_or_create_installation_secret, resolve_key};
 
 /// The parts of a run before its start.
 pub(super) struct PreparedRun {
@@ -83,7 +83,8 @@ pub fn check_sends(
     RunDraft::compile(workspace, registry, env, options)?.check_sends(env, sending)
 }
 
-/// Reports whether a run may call a judge that is not free.
+/// Reports whether a run may call a judge that is not free. Returns an error if a needed judge has no key or no price
+/// although it needs one, so that dicta asks nothing about a run that cannot start.
 pub(super) fn may_call_paid_judge(
     workspace: &Arc<Workspace>,
     registry: &EvalTypeRegistry,
@@ -99,6 +100,16 @@ pub(super) fn may_call_paid_judge(
         return Ok(false);
     }
     let draft = RunDraft::compile(Arc::clone(workspace), registry, env, options.clone())?;
+    let missing = draft
+        .needed_judges()
+        .filter_map(|judge| Some(resolve_key(judge, env).err()?.to_string()));
+    let missing: Vec<String> = missing.collect();
+    if !missing.is_empty() {
+        return Err(RunUsageError::Problems(missing).into());
+    }
+    if options.max_cost_usd.is_some() || workspace.limits.budgets.limits_cost() {
+        judges::check_prices(&draft.compilation)?;
+    }
     Ok(draft.needed_judges().any(|judge| !judge.is_free()))
 }
 

@@ -678,4 +678,95 @@ mod tests {
             tokens(3000 + 3 * TOOL_TURN_TOKENS, 3000)
         );
     }
+
+    #[test]
+    fn possible_cells_count_for_the_maximum_and_are_not_free() {
+        let mut preview = JudgePreview::default();
+        preview.add_possible_cells(&judge(), 2, request(4000, 1), None);
+        preview.finish(&judge(), 8);
+        assert_eq!((preview.calls_least, preview.all_calls_most()), (0, 2));
+        assert_eq!(preview.tokens_with_all_calls, tokens(2000, 600));
+        assert_eq!(preview.tokens_most, tokens(2000, 2000));
+        assert_eq!(
+            preview.cost_text(),
+            "$0 to $0.0080 with all possible calls (at most $0.0220)"
+        );
+        let free = JudgeConfig {
+            base_url: Some("http://127.0.0.1:1/v1".into()),
+            prices: None,
+            ..judge()
+        };
+        preview.finish(&free, 8);
+        assert_eq!(
+            (preview.is_free, preview.cost_text().as_str()),
+            (true, "free")
+        );
+    }
+
+    #[test]
+    fn turns_of_tool_judges_count_unless_recorded_cells_give_their_mean() {
+        let past = PastUsage {
+            cells: 1,
+            calls: 2,
+            input: 6000,
+            output: 200,
+            ms: 1,
+        };
+        for (past, all, text) in [
+            (
+                None,
+                tokens(3000 + 3 * TOOL_TURN_TOKENS, 900),
+                "about $0.0040, $0.0210 with all possible calls ($0.0040 to $0.0420)",
+            ),
+            (
+                Some((0, &past)),
+                tokens(6000, 200),
+                "about $0.0080 ($0.0030 to $0.0420)",
+            ),
+        ] {
+            let mut preview = JudgePreview::default();
+            preview.add_cell(&judge(), request(4000, 3), past);
+            preview.finish(&judge(), 1);
+            assert_eq!(preview.tokens_with_all_calls, all);
+            assert_eq!(preview.cost_text(), text);
+        }
+    }
+
+    #[test]
+    fn model_of_an_eval_without_a_price_makes_the_cost_unknown() {
+        let mut config = JudgeConfig::new("j", crate::model::ProviderKind::Openai);
+        config.model = "gpt-4o".into();
+        let cost_text = |model: &str, bytes: u64| {
+            let mut preview = JudgePreview::default();
+            let request = CellRequest {
+                model: Some(model.into()),
+                ..request(bytes, 1)
+            };
+            preview.add_cell(&config, request, None);
+            preview.finish(&config, 1);
+            (preview.cost_usd, preview.cost_text())
+        };
+        assert_eq!(
+            cost_text("other", 400),
+            (
+                None,
+                "cost unknown: no prices for gpt-4o or other".to_owned()
+            )
+        );
+        // The judge's own model is more expensive, so it determines the estimate.
+        assert_eq!(cost_text("gpt-4o-mini", 400).0, Some(0.00325));
+    }
+
+    #[test]
+    fn prompt_that_the_prices_do_not_cover_makes_the_cost_unknown() {
+        let mut config = JudgeConfig::new("j", crate::model::ProviderKind::Gemini);
+        config.model = "gemini-2.5-pro".into();
+        let mut preview = JudgePreview::default();
+        preview.add_cell(&config, request(1_000_000, 1), None);
+        preview.finish(&config, 1);
+        assert_eq!(
+            preview.cost_text(),
+            "cost unknown: the prices of gemini-2.5-pro do not cover prompts of 250000 tokens"
+        );
+    }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::state::runs::RunTicket;
-use crate::event::ParentRun;
+use crate::event::{ParentCause, ParentRun};
 use crate::model::JudgeConfig;
 use crate::run::CachePolicy;
 use crate::workspace::Workspace;
@@ -29,4 +29,12 @@ pub(crate) struct RunOrder {
     pub(crate) replayed_evidence: Option<String>,
     /// The run or save that caused this run.
     pub(crate) parent: Option<ParentRun>,
+}
+
+impl RunOrder {
+    /// Returns true if a save caused the run, and no key.
+    pub(crate) fn is_of_save(&self) -> bool {
+        let parent = self.parent.as_ref();
+        parent.is_some_and(|parent| parent.cause == ParentCause::Save)
+    }
 }
