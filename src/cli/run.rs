@@ -320,7 +320,7 @@ fn format_plan(preview: &RunPreview) -> String {
     // With one judge, its own line states the cost.
     let paid = PaidCalls::of_run(preview);
     if paid.judges.len() > 1 {
-        let _infallible = writeln!(out, "in all: {}", paid.summary());
+        let _infallible = writeln!(out, "in all: {}", paid.describe("cell"));
     }
     out.push_str("nothing was run\n");
     out

@@ -137,12 +137,8 @@ impl PaidCalls {
         format!("{about}, at most {}", format_usd(most))
     }
 
-    /// Returns one line: `12 cells by gemini, 12 to 36 model calls, about $0.03, at most $2.50, about 3 min`.
-    pub fn summary(&self) -> String {
-        self.describe("cell")
-    }
-
-    /// Returns the same as [`PaidCalls::summary`] for other things than cells, such as examples.
+    /// Returns one line: `12 cells by gemini, 12 to 36 model calls, about $0.03, at most $2.50, about 3 min`. `noun`
+    /// names what the judges judge.
     pub fn describe(&self, noun: &str) -> String {
         let judges: Vec<_> = self.judges.iter().map(|name| show(name)).collect();
         let mut count = pluralize(self.cells, noun);
@@ -218,7 +214,7 @@ mod tests {
         let two = PaidCalls::of_judges([("a", &cheap), ("b", &cheap)]);
         assert!(two.needs_confirmation(0.1), "the sum counts: {two:?}");
         assert_eq!(
-            two.summary(),
+            two.describe("cell"),
             "4 cells by a, b, 4 model calls, about $0.0400 to $0.12 with all possible calls, at most $1.80"
         );
     }
@@ -257,7 +253,7 @@ mod tests {
         let calls = PaidCalls::of_judges([("later", &later)]);
         assert!(calls.needs_confirmation(0.1));
         assert_eq!(
-            calls.summary(),
+            calls.describe("cell"),
             "0 cells (up to 2 more) by later, 0 to 6 model calls, about $0 to $0.30 with all possible calls, at most $0.90"
         );
     }

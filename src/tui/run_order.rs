@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::state::runs::RunTicket;
-use crate::event::{ParentCause, ParentRun};
+use crate::event::ParentRun;
 use crate::model::JudgeConfig;
 use crate::run::CachePolicy;
 use crate::workspace::Workspace;
@@ -27,14 +27,8 @@ pub(crate) struct RunOrder {
     pub(crate) cache: CachePolicy,
     /// The run whose recorded tool responses answer tool calls; `None`: as the workspace sets it.
     pub(crate) replayed_evidence: Option<String>,
-    /// The run or save that caused this run.
+    /// The run or save that caused this run; `None` for a save before any run.
     pub(crate) parent: Option<ParentRun>,
-}
-
-impl RunOrder {
-    /// Returns true if a save caused the run, and no key.
-    pub(crate) fn is_of_save(&self) -> bool {
-        let parent = self.parent.as_ref();
-        parent.is_some_and(|parent| parent.cause == ParentCause::Save)
-    }
+    /// True if a save caused the run, and no key.
+    pub(crate) is_of_save: bool,
 }

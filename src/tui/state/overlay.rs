@@ -90,7 +90,7 @@ impl Overlay {
     /// Returns true if a save opened the overlay, and no key.
     pub(crate) fn appears_by_itself(&self) -> bool {
         match self {
-            Self::ConfirmCost { order, .. } => order.is_of_save(),
+            Self::ConfirmCost { order, .. } => order.is_of_save,
             Self::ConfirmExamples(_) => true,
             _ => false,
         }

@@ -38,7 +38,7 @@ pub(super) fn handle_preview(
         }
         Ok(preview) => {
             let calls = PaidCalls::of_run(&preview);
-            if must_ask(app, &calls, &order.workspace, order.is_of_save()) {
+            if must_ask(app, &calls, &order.workspace, order.is_of_save) {
                 app.overlays.push(Overlay::ConfirmCost { order, preview });
                 return Vec::new();
             }
@@ -87,7 +87,7 @@ fn must_ask(app: &mut App, calls: &PaidCalls, workspace: &Workspace, is_automati
 }
 
 fn start(app: &mut App, order: RunOrder) -> Effect {
-    if order.is_of_save() {
+    if order.is_of_save {
         save_runs::start_previewed(app, order)
     } else {
         runs::start_run(app, order, None)
@@ -96,7 +96,7 @@ fn start(app: &mut App, order: RunOrder) -> Effect {
 
 /// The answer yes to a run.
 pub(super) fn accept_run(app: &mut App, order: RunOrder) -> Vec<Effect> {
-    if order.is_of_save() {
+    if order.is_of_save {
         app.saves.unasked_usd = 0.0;
     }
     vec![start(app, order)]
@@ -121,7 +121,7 @@ pub(super) fn accept_examples(app: &mut App, question: ExamplesQuestion) -> Vec<
 /// The answer no.
 pub(super) fn decline(app: &mut App, declined: &Overlay) {
     let notice = match declined {
-        Overlay::ConfirmCost { order, .. } if order.is_of_save() => {
+        Overlay::ConfirmCost { order, .. } if order.is_of_save => {
             "the cell is not judged: r on it asks again, A turns judging after saves off"
         }
         Overlay::ConfirmExamples(_) => {

@@ -74,14 +74,14 @@ pub(super) fn start_previewed(app: &mut App, order: RunOrder) -> Effect {
 pub(super) fn drop_unanswered(app: &mut App) -> Vec<String> {
     let mut names = Vec::new();
     app.awaiting_preview.retain(|order| {
-        let dropped = order.is_of_save();
+        let dropped = order.is_of_save;
         if dropped {
             names.extend(order.only.as_deref().cloned().unwrap_or_default());
         }
         !dropped
     });
     app.overlays.retain(|overlay| match overlay {
-        Overlay::ConfirmCost { order, .. } if order.is_of_save() => {
+        Overlay::ConfirmCost { order, .. } if order.is_of_save => {
             names.extend(order.only.as_deref().cloned().unwrap_or_default());
             false
         }
@@ -172,6 +172,7 @@ pub(super) fn build_save_order(
             turn: None,
             cause: ParentCause::Save,
         }),
+        is_of_save: true,
     })
 }
 

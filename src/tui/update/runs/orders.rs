@@ -41,6 +41,7 @@ pub(in crate::tui::update) fn build_workspace_order(
         cache,
         replayed_evidence: None,
         parent,
+        is_of_save: false,
     })
 }
 
@@ -184,11 +185,14 @@ fn is_cell_paid(app: &App, row: RowId) -> bool {
         .row(row)
         .and_then(|row| cells.evals.get(row.eval as usize));
     let found = eval.and_then(|eval| workspace.find_eval(&eval.rubric, &eval.id));
-    // The preview finds out what an unknown eval costs.
-    found.is_none_or(|(rubric, at)| {
-        let eval = &rubric.evals[at];
-        is_judged(eval) && classify_judged(rubric, eval, workspace).0 == TouchKind::Costly
-    })
+    match found {
+        Some((rubric, at)) => {
+            let eval = &rubric.evals[at];
+            is_judged(eval) && classify_judged(rubric, eval, workspace).0 == TouchKind::Costly
+        }
+        // The preview finds out what an unknown eval costs.
+        None => workspace.judges.values().any(|judge| !judge.is_free()),
+    }
 }
 
 /// Returns true if a judge of the run costs money.

@@ -97,6 +97,7 @@ fn newest_order(app: &App) -> RunOrder {
         cache: CachePolicy::Use,
         replayed_evidence: None,
         parent: None,
+        is_of_save: true,
     }
 }
 
