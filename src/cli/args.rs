@@ -266,16 +266,25 @@ pub(super) struct TrustArgs {
 /// The arguments of `dicta check` on examples.
 #[derive(Debug, Clone, Args)]
 pub(super) struct ExampleArgs {
-    /// Also check the examples of judged evals: dicta first prints the judges, calls and costs, and calls only free
-    /// judges
+    /// Also check the examples of judged evals: dicta first prints the judges, calls and costs
     #[arg(long)]
     pub(super) examples: bool,
     /// Call this judge instead; with --connect, test only this one
     #[arg(long, value_name = "NAME")]
     pub(super) judge: Option<String>,
-    /// Also call judges that cost money
-    #[arg(long, requires = "examples")]
+    #[command(flatten)]
+    pub(super) consent: ConsentArgs,
+}
+
+/// The arguments that allow calls that cost money.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub(super) struct ConsentArgs {
+    /// Call judges that cost money without a question. Without a terminal, such calls need this or --max-cost
+    #[arg(long)]
     pub(super) yes: bool,
+    /// Call judges for at most this cost in USD, without a question; overrides `limits.max_cost_usd`
+    #[arg(long, value_name = "USD", value_parser = parse_usd)]
+    pub(super) max_cost: Option<f64>,
 }
 
 /// The arguments of `dicta check` on connections.
@@ -310,6 +319,8 @@ pub(super) struct SelftestArgs {
     /// Print the number of calls and the estimated cost, and run nothing
     #[arg(long)]
     pub(super) dry_run: bool,
+    #[command(flatten)]
+    pub(super) consent: ConsentArgs,
     /// The output format
     #[arg(long, value_enum, default_value_t)]
     pub(super) format: ListFormat,
@@ -349,8 +360,10 @@ pub(super) struct WorkspaceArgs {
 /// The arguments of `dicta run`.
 #[derive(Debug, Clone, Args)]
 pub(super) struct RunArgs {
-    /// A workspace, or a file in it; default: this folder or a parent
-    pub(super) path: Option<PathBuf>,
+    /// The folder of a workspace; or rubric and transcript files, to judge only with and only these; default: the
+    /// workspace in this folder or a parent
+    #[arg(value_name = "PATH")]
+    pub(super) paths: Vec<PathBuf>,
     /// Run only these cells, such as 'eval:tone tag:beam !judge:rules outcome:fail,error'; keys: outcome, eval,
     /// rubric, transcript, judge, tag, group
     #[arg(long = "where", value_name = "FILTER")]
@@ -397,9 +410,8 @@ pub(super) struct RunArgs {
     /// calling judges; cells without a recorded score stay pending
     #[arg(long, conflicts_with_all = ["no_cache", "refresh", "resume", "dry_run"])]
     pub(super) recorded: bool,
-    /// The maximum cost of this run in USD; overrides `limits.max_cost_usd`
-    #[arg(long, value_name = "USD", value_parser = parse_usd)]
-    pub(super) max_cost: Option<f64>,
+    #[command(flatten)]
+    pub(super) consent: ConsentArgs,
     /// Continue a run that was interrupted, cancelled or stopped by a budget. dicta keeps its verdicts. It runs cells
     /// that are pending or ended in an error (`check_error`, `judge_error`, unparsed, `turn_limit`, truncated, timeout,
     /// budget, cancelled)

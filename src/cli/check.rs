@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::args::ExampleArgs;
 use super::error::{CommandError, EXIT_USAGE};
+use super::judged_examples::UnjudgedExamples;
 use super::transcript_report::{self, CappedWarnings, TranscriptFileReport, WorkspaceFilesReport};
 use super::workspace::{check_labels, load_workspace};
 use super::{CommandCx, judged_examples};
@@ -45,7 +46,7 @@ pub(super) fn check(
             // Try a tools file first: it is YAML, too, and a rubric's errors would not help its author.
             if let Some(found) = parse_tools_file(path, cx) {
                 check_tools_file(path, &found, strict, cx)
-            } else if is_yaml(path) || is_json_rubric(path) {
+            } else if is_rubric_file(path) {
                 check_rubric(path, strict, cx)
             } else {
                 transcript_report::check_transcripts(path, strict, cx)
@@ -98,6 +99,11 @@ fn check_tools_file(
         format_warning_count(problems.len())
     ));
     Ok(exit_code(problems.len(), strict))
+}
+
+/// Returns true if a file is a rubric and not a transcript file.
+pub(super) fn is_rubric_file(path: &Path) -> bool {
+    is_yaml(path) || is_json_rubric(path)
 }
 
 /// Returns true if a JSON file is a rubric, in the format of dicta or of another tool.
@@ -184,10 +190,10 @@ fn check_workspace(
     warnings_of_files.print(cx);
     let registry = EvalTypeRegistry::builtin();
     let mut tried = lint::run_code_examples(&workspace.rubrics, &registry);
-    let undecided = if asked.examples {
+    let unjudged = if asked.examples {
         judged_examples::run_judged_examples(asked, workspace, &registry, &mut tried, cx)?
     } else {
-        0
+        UnjudgedExamples::default()
     };
     // Step: the labels and the lints.
     let strays = workspace::find_stray_labels(workspace, &kept_ids);
@@ -241,7 +247,9 @@ fn check_workspace(
     }
     match exit_code(warnings + all.not_understood(), strict) {
         // Misconfiguration (2) is more important than an example that ended in an error (3).
-        0 if undecided > 0 => Ok(judged_examples::EXIT_UNDECIDED),
+        // The user asked for examples that dicta did not judge, so the check is not a success.
+        0 if unjudged.needs_consent => Ok(EXIT_USAGE),
+        0 if unjudged.undecided > 0 => Ok(judged_examples::EXIT_UNDECIDED),
         code => Ok(code),
     }
 }

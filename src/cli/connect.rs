@@ -8,16 +8,20 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::args::{ConnectArgs, ExampleArgs, ListFormat};
+use super::consent::confirm_paid_calls;
 use super::error::{CommandError, EXIT_USAGE};
 use super::tool_sources::ToolProbe;
 use super::trust::confirm_sends;
 use super::workspace::load_workspace;
 use super::{CommandCx, build_runtime, check, tool_sources};
 use crate::handlers::EvalTypeRegistry;
-use crate::model::{ApiKeySource, CellResult, JudgeConfig, Millis, Outcome, pluralize};
+use crate::model::{ApiKeySource, CellResult, JudgeConfig, Millis, Outcome, format_usd, pluralize};
 use crate::report::{describe_outcome, format_bytes};
-use crate::run::{ConnectionCheck, ConnectionReport, check_connections, is_built_in};
-use crate::workspace::trust;
+use crate::run::{
+    ConnectionCheck, ConnectionReport, PaidCalls, check_connections, is_built_in,
+    preview_connections,
+};
+use crate::workspace::{Workspace, trust};
 
 /// The exit code of an error; a run with errors but no failures exits with the same code.
 const EXIT_FAILED: u8 = 3;
@@ -33,6 +37,11 @@ pub(super) fn check_and_connect(
     // `--judge` needs one of two flags, so clap's `requires` does not fit.
     if exam.judge.is_some() && !(exam.examples || connecting.connect) {
         return Err(CommandError::usage("--judge needs --examples or --connect"));
+    }
+    if exam.consent.is_given() && !(exam.examples || connecting.connect) {
+        return Err(CommandError::usage(
+            "--yes and --max-cost need --examples or --connect",
+        ));
     }
     if !connecting.connect {
         return check::check(path, strict, exam, cx);
@@ -51,18 +60,23 @@ pub(super) fn check_and_connect(
         // The check of the files is left out here, so only the connections decide the exit code.
         ListFormat::Json => 0,
     };
-    let tried = connect_all(path, exam.judge.as_deref(), connecting.format, cx)?;
+    let tried = connect_all(path, exam, connecting.format, cx)?;
     Ok(if tried == 0 { checked } else { tried })
 }
 
 fn connect_all(
     path: Option<&Path>,
-    only: Option<&str>,
+    exam: &ExampleArgs,
     format: ListFormat,
     cx: &CommandCx,
 ) -> Result<u8, CommandError> {
-    let opened = load_workspace(path, cx)?;
-    let workspace = &opened.workspace;
+    let mut workspace = Workspace::clone(&load_workspace(path, cx)?.workspace);
+    let limit_usd = workspace.limits.confirm_usd;
+    if exam.consent.max_cost.is_some() {
+        workspace.limits.budgets.run.max_cost_usd = exam.consent.max_cost;
+    }
+    let workspace = &workspace;
+    let only = exam.judge.as_deref();
     // Step: choose the judges, and announce the requests before they are sent.
     let judges: Vec<&JudgeConfig> = match only {
         None => workspace.judges.values().collect(),
@@ -100,10 +114,17 @@ fn connect_all(
     }
     confirm_sends(&workspace.root, sends, cx)?;
     let runtime = build_runtime()?;
+    let registry = EvalTypeRegistry::builtin();
+    let previews = preview_connections(workspace, &registry, &cx.env, &cx.clock, &judges);
+    let previews = runtime.block_on(previews);
+    let calls = PaidCalls::of_judges(previews.iter().map(|(judge, one)| (&*judge.name, one)));
+    confirm_paid_calls(&calls, "test question", limit_usd, &exam.consent, cx)?;
+    if let Some(max_usd) = exam.consent.max_cost {
+        check_max_cost(&calls, max_usd)?;
+    }
     let cancel = CancellationToken::new();
     // Step: test judges and sources at the same time.
     let found = runtime.block_on(async {
-        let registry = EvalTypeRegistry::builtin();
         let probing = async {
             match tools {
                 0 => Vec::new(),
@@ -146,6 +167,19 @@ fn connect_all(
     };
     cx.streams.print(&text);
     Ok(exit_code(&found, &probed))
+}
+
+/// Checks that the calls of all judges together cost at most `max_usd`. Each judge has its own budget, which only limits
+/// its own calls.
+fn check_max_cost(calls: &PaidCalls, max_usd: f64) -> Result<(), CommandError> {
+    // The check of a judge without prices reports the missing prices.
+    match calls.cost {
+        Some(cost) if cost.most > max_usd => Err(CommandError::usage(format!(
+            "--max-cost {max_usd}: the test may cost up to {}; raise the limit, or name one judge with --judge",
+            format_usd(cost.most)
+        ))),
+        _ => Ok(()),
+    }
 }
 
 fn exit_code(found: &[ConnectionCheck], probed: &[ToolProbe]) -> u8 {

@@ -6,6 +6,7 @@
 mod args;
 mod check;
 mod connect;
+mod consent;
 mod demo;
 mod error;
 mod evals;
@@ -18,8 +19,10 @@ mod map;
 mod open;
 mod output_file;
 mod prompt;
+mod question;
 mod replay;
 mod run;
+mod run_files;
 mod selftest;
 mod show;
 mod streams;

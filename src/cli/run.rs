@@ -11,10 +11,12 @@ use std::sync::Arc;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::args::{MissPolicyArg, ResultFormat, RunArgs};
+use super::consent::confirm_paid_calls;
 use super::error::{CommandError, EXIT_USAGE};
 use super::output_file::OutputFiles;
+use super::run_files::RunFiles;
 use super::trust::confirm_run;
-use super::workspace::{CommandWorkspace, check_labels, load_workspace};
+use super::workspace::{CommandWorkspace, check_labels};
 use super::{CommandCx, build_runtime};
 use crate::diag::{Diagnostic, has_errors};
 use crate::event::{EventKind, RunEvent};
@@ -27,8 +29,8 @@ use crate::report::{
     TextStyle,
 };
 use crate::run::{
-    self, CachePolicy, DecisionFilter, JudgePreview, RunError, RunHandle, RunOptions, RunPreview,
-    SampleSpec,
+    self, CachePolicy, JudgePreview, PaidCalls, RunError, RunHandle, RunOptions, RunPreview,
+    SampleSpec, TokenEstimate,
 };
 use crate::storage::{AtomicFile, InputFiles};
 use crate::workspace::lint::{EvalTally, lint_same_verdict};
@@ -41,11 +43,18 @@ const FLUSH_INTERVAL: Millis = Millis(100);
 
 /// Runs the evals and returns the exit code of the results.
 pub(super) fn run(args: &RunArgs, cx: &CommandCx) -> Result<u8, CommandError> {
-    let opened = load_workspace(args.path.as_deref(), cx)?;
+    let files = RunFiles::load(&args.paths, cx)?;
+    let opened = &files.opened;
     // Results are compared with labels, so an invalid label is an error here.
     check_labels(&opened.workspace)?;
     opened.announce(cx);
-    let options = build_options(args)?;
+    // A resumed run has the files of the old run.
+    if args.resume.is_some() && files.is_limited {
+        return Err(CommandError::usage(
+            "--resume judges the files of the resumed run; leave out the rubric and transcript files",
+        ));
+    }
+    let options = build_options(args, &files)?;
     let registry = EvalTypeRegistry::builtin();
     // Step: report that one judge replaces panels, because this changes how evals decide.
     if let Some(judge) = &options.judge {
@@ -74,17 +83,28 @@ pub(super) fn run(args: &RunArgs, cx: &CommandCx) -> Result<u8, CommandError> {
     }
     // Step: ask before the outputs are opened, because a refused run must not replace a file.
     confirm_run(&opened.workspace, &registry, &options, cx)?;
+    let runtime = build_runtime()?;
+    // The estimate plans the run once more, so it is left out if its answer is known.
+    if !args.consent.is_given() {
+        let workspace = Arc::clone(&opened.workspace);
+        let calls =
+            run::estimate_paid_calls(workspace, &registry, &cx.env, &cx.clock, options.clone());
+        let calls = runtime
+            .block_on(calls)
+            .map_err(|error| CommandError::usage(error.to_string()))?;
+        let limit_usd = opened.workspace.limits.confirm_usd;
+        confirm_paid_calls(&calls, "cell", limit_usd, &args.consent, cx)?;
+    }
     // Step: open the outputs before the run, so that a wrong `-o` costs nothing.
-    let mut printer = RunPrinter::new(args, &opened.workspace, cx)?;
-    if is_whole(args) {
+    let mut printer = RunPrinter::new(args, &opened.workspace, &files.inputs, cx)?;
+    if is_whole(args) && !files.is_limited {
         // The ids are needed only to find labels without a transcript.
         printer.seen_transcripts = Some(HashSet::new());
     }
-    let runtime = build_runtime()?;
     // With another format, a program reads the results, so leave out the warnings for people.
     let shows_warnings = args.format == ResultFormat::Human && !args.quiet;
     let end = runtime.block_on(drive_run(
-        &opened,
+        opened,
         &registry,
         options,
         printer,
@@ -97,13 +117,8 @@ pub(super) fn run(args: &RunArgs, cx: &CommandCx) -> Result<u8, CommandError> {
     end
 }
 
-fn build_options(args: &RunArgs) -> Result<RunOptions, CommandError> {
-    let filter = match &args.filter {
-        None => None,
-        Some(text) => Some(
-            DecisionFilter::parse(text).map_err(|error| CommandError::usage(error.to_string()))?,
-        ),
-    };
+fn build_options(args: &RunArgs, files: &RunFiles) -> Result<RunOptions, CommandError> {
+    let filter = files.build_filter(args.filter.as_deref())?;
     // `Permits` would raise 0 to 1, so report the mistake instead.
     if args.jobs == Some(0) {
         return Err(CommandError::usage("-j must be at least 1"));
@@ -132,7 +147,7 @@ fn build_options(args: &RunArgs) -> Result<RunOptions, CommandError> {
             _ => CachePolicy::Use,
         },
         resume: args.resume.clone(),
-        max_cost_usd: args.max_cost,
+        max_cost_usd: args.consent.max_cost,
         ..RunOptions::default()
     })
 }
@@ -302,6 +317,11 @@ fn format_plan(preview: &RunPreview) -> String {
     for (name, judge) in &preview.judges {
         out.push_str(&format_judge_plan(name, judge));
     }
+    // With one judge, its own line states the cost.
+    let paid = PaidCalls::of_run(preview);
+    if paid.judges.len() > 1 {
+        let _infallible = writeln!(out, "in all: {}", paid.describe("cell"));
+    }
     out.push_str("nothing was run\n");
     out
 }
@@ -318,21 +338,32 @@ fn format_judge_plan(name: &str, judge: &JudgePreview) -> String {
             judge.possible_cells
         );
     }
-    if judge.calls_most + judge.possible_calls_most == 0 {
+    // Calls that only a split vote or an unsure judge needs count for the maximum.
+    let most = judge.all_calls_most();
+    if most == 0 {
         out.push_str(", no model calls\n");
         return out;
     }
-    // Calls that only a split vote needs count for the maximum.
-    let most = judge.calls_most + judge.possible_calls_most;
     let calls = match (judge.calls_least, most) {
         (least, most) if least == most => least.to_string(),
         (least, most) => format!("{least} to {most}"),
     };
+    // A judge whose cells are all only possible has no likely tokens.
+    let (about, likely) = match judge.calls_least {
+        0 => ("up to", judge.tokens_with_all_calls),
+        _ => (
+            "about",
+            TokenEstimate {
+                input: judge.input_tokens,
+                output: judge.output_tokens,
+            },
+        ),
+    };
     let _infallible = write!(
         out,
-        "\n  {calls} model calls, about {} + {} tokens ({}; {} + {} to {} + {}), {}",
-        judge.input_tokens,
-        judge.output_tokens,
+        "\n  {calls} model calls, {about} {} + {} tokens ({}; {} + {} to {} + {}), {}",
+        likely.input,
+        likely.output,
         judge.basis(),
         judge.tokens_least.input,
         judge.tokens_least.output,
@@ -376,13 +407,12 @@ struct OutputFile {
 }
 
 impl RunPrinter {
-    fn new(args: &RunArgs, workspace: &Workspace, cx: &CommandCx) -> Result<Self, CommandError> {
-        let inputs = workspace.input_files(&cx.env);
-        let inputs: InputFiles = inputs
-            .transcripts
-            .into_iter()
-            .chain(inputs.others)
-            .collect();
+    fn new(
+        args: &RunArgs,
+        workspace: &Workspace,
+        inputs: &InputFiles,
+        cx: &CommandCx,
+    ) -> Result<Self, CommandError> {
         let mut files = OutputFiles::default();
         let format = ReportFormat::from(args.format);
         // If both streams are terminals, the narrator and the results share the screen.
@@ -404,7 +434,7 @@ impl RunPrinter {
                 ))
             })?;
             // Start the file now: a missing folder must not be found after the run.
-            let content = files.open("-o", path, &inputs)?;
+            let content = files.open("-o", path, inputs)?;
             let file = content
                 .try_clone_file()
                 .map_err(|error| CommandError::usage(format!("-o {}: {error}", path.display())))?;

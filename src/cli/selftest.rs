@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::args::{ListFormat, SelftestArgs};
+use super::consent::confirm_paid_calls;
 use super::error::CommandError;
 use super::run::ExitSignals;
 use super::trust::confirm_run;
@@ -20,14 +21,20 @@ use crate::run::robustness::{
     FinishedStage, FlippedCell, RobustnessOptions, RobustnessReport, RobustnessRow,
     RobustnessStage, RobustnessTest,
 };
-use crate::run::{self, CachePolicy, RunError, RunPreview};
+use crate::run::{self, CachePolicy, PaidCalls, RunError, RunPreview};
+use crate::workspace::Workspace;
 
 /// The exit code if nothing could be measured; a run that only has errors exits with the same code.
 const UNMEASURED: u8 = 3;
 
 /// Runs the attacks and prints the results.
 pub(super) fn selftest(args: &SelftestArgs, cx: &CommandCx) -> Result<u8, CommandError> {
-    let opened = load_workspace(args.place.workspace.as_deref(), cx)?;
+    let mut opened = load_workspace(args.place.workspace.as_deref(), cx)?;
+    if args.consent.max_cost.is_some() {
+        let mut limited = Workspace::clone(&opened.workspace);
+        limited.limits.budgets.run.max_cost_usd = args.consent.max_cost;
+        opened.workspace = Arc::new(limited);
+    }
     opened.announce_briefly(cx);
     let registry = EvalTypeRegistry::builtin();
     let options = RobustnessOptions {
@@ -50,7 +57,9 @@ pub(super) fn selftest(args: &SelftestArgs, cx: &CommandCx) -> Result<u8, Comman
     // Step: preview both runs, so that the user knows the cost before the first call.
     let first = runtime.block_on(preview_stage(&base, &registry, cx))?;
     let then = runtime.block_on(preview_stage(&most, &registry, cx))?;
-    let estimate = format_preview(&args.judge, &first, &then);
+    let judges = first.judges.iter().chain(&then.judges);
+    let paid = PaidCalls::of_judges(judges.map(|(name, judge)| (&**name, judge)));
+    let estimate = format_preview(&args.judge, &first, &then, &paid);
     if args.dry_run {
         cx.streams.print(&format!("{estimate}\nnothing was run\n"));
         return Ok(0);
@@ -58,6 +67,8 @@ pub(super) fn selftest(args: &SelftestArgs, cx: &CommandCx) -> Result<u8, Comman
     cx.streams.print_stderr(&estimate);
     // Both runs ask the same judge.
     confirm_run(&most.workspace, &registry, &most.options, cx)?;
+    let limit_usd = opened.workspace.limits.confirm_usd;
+    confirm_paid_calls(&paid, "question", limit_usd, &args.consent, cx)?;
     // The stage holds a file with transcripts, which is deleted with it.
     drop(most);
     // Step: run the base answers, then the attacks on those that fail.
@@ -101,7 +112,7 @@ async fn preview_stage(
 }
 
 /// Formats the number of calls and the cost, before the first call.
-fn format_preview(judge: &str, first: &RunPreview, then: &RunPreview) -> String {
+fn format_preview(judge: &str, first: &RunPreview, then: &RunPreview, paid: &PaidCalls) -> String {
     let judge_preview =
         |preview: &RunPreview| preview.judges.get(judge).cloned().unwrap_or_default();
     let (base, attacks) = (judge_preview(first), judge_preview(then));
@@ -122,12 +133,10 @@ fn format_preview(judge: &str, first: &RunPreview, then: &RunPreview) -> String 
         return out;
     }
     let tokens = base.input_tokens + attacks.input_tokens;
-    let cost = match (base.cost_usd, attacks.cost_usd) {
-        (Some(base_usd), Some(attacks_usd)) if base_usd + attacks_usd > 0.0 => {
-            format!("about ${:.4}", base_usd + attacks_usd)
-        }
-        (Some(_), Some(_)) => "free".to_owned(),
-        _ => "cost unknown (no prices)".to_owned(),
+    let cost = if paid.is_empty() {
+        "free".to_owned()
+    } else {
+        paid.cost_text()
     };
     let _infallible = write!(
         out,

@@ -3,13 +3,13 @@
 //! Responsible for asking and printing. `workspace::trust` decides what needs trust and records it.
 
 use std::fmt::Write as _;
-use std::io::{self, BufRead as _, IsTerminal as _};
 use std::path::Path;
 use std::sync::Arc;
 
 use super::CommandCx;
 use super::args::TrustArgs;
 use super::error::CommandError;
+use super::question::{ask, can_ask};
 use super::workspace::find_root;
 use crate::handlers::EvalTypeRegistry;
 use crate::run::{self, RunError, RunOptions, UnconfirmedSends};
@@ -144,7 +144,7 @@ pub(super) fn confirm_sends(
 fn confirm(unconfirmed: &UnconfirmedSends, cx: &CommandCx) -> Result<(), CommandError> {
     let UnconfirmedSends { root, sends } = unconfirmed;
     // Without a person at the terminal, the exit code and the reason are the answer.
-    if !cx.streams.err.terminal || !io::stdin().is_terminal() {
+    if !can_ask(cx) {
         return Err(CommandError::usage(unconfirmed.to_string()));
     }
     let mut question = format!(
@@ -154,12 +154,8 @@ fn confirm(unconfirmed: &UnconfirmedSends, cx: &CommandCx) -> Result<(), Command
     for send in sends {
         let _infallible = writeln!(question, "  {send}");
     }
-    question.push_str("Allow this, now and in later runs? [y/N]");
-    cx.streams.print_stderr(&question);
-    let mut answer = String::new();
-    // A closed terminal is not a yes.
-    let _bytes = io::stdin().lock().read_line(&mut answer);
-    if !matches!(answer.trim(), "y" | "Y" | "yes") {
+    question.push_str("Allow this, now and in later runs?");
+    if !ask(&question, cx) {
         return Err(CommandError::usage(format!(
             "nothing was sent; `{}` allows it later",
             trust_command(root)

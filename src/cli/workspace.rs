@@ -85,8 +85,17 @@ pub(super) fn load_workspace(
     path: Option<&Path>,
     cx: &CommandCx,
 ) -> Result<CommandWorkspace, CommandError> {
-    let root = find_root(path, cx)?;
-    let workspace = workspace::load(&root, &cx.env, &EvalTypeRegistry::builtin())
+    load_workspace_with_rubrics(&find_root(path, cx)?, &[], cx)
+}
+
+/// Loads the workspace in `root` with rubrics that dicta.yaml does not list.
+pub(super) fn load_workspace_with_rubrics(
+    root: &Path,
+    extra_rubrics: &[PathBuf],
+    cx: &CommandCx,
+) -> Result<CommandWorkspace, CommandError> {
+    let registry = EvalTypeRegistry::builtin();
+    let workspace = workspace::load_with_rubrics(root, &cx.env, &registry, extra_rubrics)
         .map_err(CommandError::from_diagnostics)?;
     Streams::add_secrets(&collect_secrets(&workspace, &cx.env));
     Ok(CommandWorkspace {

@@ -55,6 +55,16 @@ impl std::fmt::Display for Cost {
     }
 }
 
+/// Formats an amount: `$0.12`, `$0.0031`, `$0`. A small amount keeps its digits, because `$0.00` looks free.
+pub fn format_usd(amount: f64) -> String {
+    match amount {
+        0.0 => "$0".to_owned(),
+        amount if amount < 0.0001 => "<$0.0001".to_owned(),
+        amount if amount < 0.1 => format!("${amount:.4}"),
+        amount => format!("${amount:.2}"),
+    }
+}
+
 /// The prices of a model, and their origin.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ModelPricing {
@@ -71,7 +81,7 @@ impl ModelPricing {
     /// cover.
     pub fn usage_cost(&self, usage: &TokenUsage) -> Option<f64> {
         let (input, output) = (usage.input?, usage.output?);
-        if self.max_prompt_tokens.is_some_and(|most| input > most) {
+        if !self.covers_prompt(input) {
             return None;
         }
         let Prices { cached: price, .. } = self.prices;
@@ -81,6 +91,11 @@ impl ModelPricing {
         // Without a price for cached tokens, the full price gives an upper limit.
         let read = cached as f64 * price.unwrap_or(self.prices.input);
         Some((fresh + read + output as f64 * self.prices.output) / 1e6)
+    }
+
+    /// Reports whether the prices cover a prompt of this length.
+    pub fn covers_prompt(&self, tokens: u64) -> bool {
+        self.max_prompt_tokens.is_none_or(|most| tokens <= most)
     }
 
     /// Returns the cost of token counts in USD, for prompts of any length.

@@ -25,7 +25,7 @@ mod visible;
 
 pub use calibrated::{CalibratedScore, ValueProbability};
 pub use cell_name::{CellName, CellNameError, CellNameRef, CellPattern};
-pub use cost::{BudgetLimits, Cost, ModelPricing, RunAndCellBudgets};
+pub use cost::{BudgetLimits, Cost, ModelPricing, RunAndCellBudgets, format_usd};
 pub use ids::{Blob, CallIx, CellIx, Digest, Millis, RunId, TurnIx, WallTime};
 pub use installation_secret::InstallationSecret;
 pub use judge::{

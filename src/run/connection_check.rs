@@ -24,16 +24,18 @@ use crate::event::{
     BlobSource, CallCx, DroppedSetting, Emitter, EventKind, MemoryBlobs, RecordedRequest,
     RedactedEvent, StoredText, ToolFact, TurnFact,
 };
-use crate::handlers::{EvalTypeRegistry, Finding};
+use crate::handlers::{EvalTypeRegistry, Finding, JudgeRequest};
 use crate::model::{
     CallIx, CellIx, CellResult, JudgeConfig, Millis, Outcome, RawJson, Rejection, ToolDeclaration,
     ToolResponse, Transcript, TurnIx, VerdictMode,
 };
 use crate::rubric;
-use crate::run::prepare::prepare_run;
+use crate::run::judges::pool::{JudgePool, JudgeSlot};
+use crate::run::prepare::{PreparedRun, prepare_run};
+use crate::run::preview::{CellRequest, JudgePreview};
 use crate::tools::{SeenUrls, Tool, ToolDeps, ValidatedCall};
 use crate::transcript::{self, BadRecord};
-use crate::workspace::{Env, Workspace};
+use crate::workspace::{Env, Workspace, resolve_key};
 
 /// The stub tool that replaces a judge's own tools.
 const ECHO_TOOL: &str = "dicta_echo";
@@ -139,14 +141,52 @@ pub async fn check_connections(
     join_all(tries).await
 }
 
-async fn check_connection(
+/// Estimates the calls of a check of these judges. Skips judges without a key and judges that cannot be prepared,
+/// because the check calls neither and reports the reason.
+pub async fn preview_connections(
+    workspace: &Workspace,
+    registry: &EvalTypeRegistry,
+    env: &Env,
+    clock: &Arc<dyn Clock>,
+    judges: &[&JudgeConfig],
+) -> Vec<(JudgeConfig, JudgePreview)> {
+    let mut previews = Vec::new();
+    let called = judges
+        .iter()
+        .filter(|judge| !is_built_in(judge) && resolve_key(judge, env).is_ok());
+    for judge in called {
+        let preview = preview_connection(workspace, registry, env, clock, judge).await;
+        previews.extend(preview.ok().map(|preview| ((*judge).clone(), preview)));
+    }
+    previews
+}
+
+async fn preview_connection(
     workspace: &Workspace,
     registry: &EvalTypeRegistry,
     env: &Env,
     clock: &Arc<dyn Clock>,
     judge: &JudgeConfig,
-    cancel: &CancellationToken,
-) -> Result<ConnectionReport, ConnectionError> {
+) -> Result<JudgePreview, ConnectionError> {
+    let prepared = prepare_check(workspace, registry, env, clock, judge, false).await?;
+    let slot = find_slot(&prepared.judge_pool)?;
+    let request = build_test_request(&prepared.judge_pool)?;
+    let mut preview = JudgePreview::default();
+    preview.add_cell(judge, CellRequest::new(slot, &request), None);
+    // Without recorded usage there is no duration, so the concurrency does not matter.
+    preview.finish(judge, 1);
+    Ok(preview)
+}
+
+/// Prepares a run of the built-in question by one judge. With `sending: false`, the key may be missing.
+async fn prepare_check(
+    workspace: &Workspace,
+    registry: &EvalTypeRegistry,
+    env: &Env,
+    clock: &Arc<dyn Clock>,
+    judge: &JudgeConfig,
+    sending: bool,
+) -> Result<PreparedRun, ConnectionError> {
     // The judge's own limits apply if they are smaller, so that the check ends soon.
     let config = JudgeConfig {
         timeout: judge.timeout.min(MAX_CHECK_TIME),
@@ -175,18 +215,36 @@ async fn check_connection(
         },
         ..RunOptions::default()
     };
-    let prepared = prepare_run(
-        Arc::new(test_workspace),
-        registry,
-        env,
-        clock,
-        options,
-        true,
-    )
-    .await?;
+    let workspace = Arc::new(test_workspace);
+    Ok(prepare_run(workspace, registry, env, clock, options, sending).await?)
+}
+
+/// Returns the judge of the check.
+fn find_slot(judge_pool: &JudgePool) -> Result<&JudgeSlot, ConnectionError> {
+    let slot = judge_pool.slot(0);
+    slot.ok_or(ConnectionError::Unassigned)
+}
+
+/// Builds the request of the built-in question.
+fn build_test_request(judge_pool: &JudgePool) -> Result<JudgeRequest, ConnectionError> {
+    let transcript = parse_test_transcript()?;
+    // The test question is the only eval, so it has the position 0.
+    let request = judge_pool.plan.build_request(&transcript, 0, None, None);
+    request.map_err(ConnectionError::Settled)
+}
+
+async fn check_connection(
+    workspace: &Workspace,
+    registry: &EvalTypeRegistry,
+    env: &Env,
+    clock: &Arc<dyn Clock>,
+    judge: &JudgeConfig,
+    cancel: &CancellationToken,
+) -> Result<ConnectionReport, ConnectionError> {
+    let prepared = prepare_check(workspace, registry, env, clock, judge, true).await?;
     // Step: collect the facts. The blobs stay in memory, because a check records no run.
     let mut report = ConnectionReport {
-        has_tools: tools,
+        has_tools: !judge.tools.is_empty(),
         dropped_settings: prepared
             .header
             .judges
@@ -197,17 +255,8 @@ async fn check_connection(
     };
     let blobs = Arc::new(MemoryBlobs::default());
     let (to, mut facts) = tokio::sync::mpsc::channel::<RedactedEvent>(256);
-    let transcript = parse_test_transcript()?;
-    let slot = prepared
-        .judge_pool
-        .slot(0)
-        .ok_or(ConnectionError::Unassigned)?;
-    // The test question is the only eval, so it has the position 0.
-    let request = prepared
-        .judge_pool
-        .plan
-        .build_request(&transcript, 0, None, None);
-    let request = request.map_err(ConnectionError::Settled)?;
+    let slot = find_slot(&prepared.judge_pool)?;
+    let request = build_test_request(&prepared.judge_pool)?;
     // An engine that cannot render the request has no verdict format to report.
     if let Some(engine) = &slot.engine {
         report.verdict_format = engine.verdict_mode(&request).ok();

@@ -23,7 +23,7 @@ use crate::run::execute::tally::RunTally;
 use crate::run::inputs::snapshot::find_judges;
 use crate::run::plan::judged_decision::{JudgeRepeat, JudgedDecision};
 use crate::run::prepare::{PreparedRun, prepare_preview, prepare_run};
-use crate::run::preview::JudgePreview;
+use crate::run::preview::{CellRequest, JudgePreview};
 use crate::workspace::lint::ExampleResult;
 use crate::workspace::{Env, Workspace};
 
@@ -157,15 +157,15 @@ impl ExampleCheck {
             let request = judge_pool
                 .plan
                 .build_request(&transcript, question.eval, None, None);
-            let size = match (request, judge_pool.slot(question.judge)) {
+            let request = match (request, judge_pool.slot(question.judge)) {
+                (Ok(request), Some(slot)) => CellRequest::new(slot, &request),
                 // An example that needs no judge call, or a judge that sends nothing, has no size.
-                (Ok(request), Some(slot)) => (slot.request_size)(&request),
-                _ => None,
+                _ => CellRequest::default(),
             };
             judges
                 .entry(question.judge)
                 .or_default()
-                .add_cell(config, size, None);
+                .add_cell(config, request, None);
         }
         let previews = judges.into_iter().filter_map(|(at, mut judge)| {
             let config = self.judge_config(at)?;

@@ -34,6 +34,7 @@ mod execute;
 mod inputs;
 mod judges;
 mod outline;
+mod paid_calls;
 mod past;
 mod plan;
 mod prepare;
@@ -56,6 +57,7 @@ pub(crate) use inputs::ids::{TranscriptIds, collect_transcript_ids};
 
 pub use connection_check::{
     ConnectionCheck, ConnectionError, ConnectionReport, check_connections, is_built_in,
+    preview_connections,
 };
 pub use error::{RunError, RunUsageError, TranscriptSourceError, UnconfirmedSends};
 pub use examples::{ExampleCheck, ExampleCheckFilter};
@@ -63,6 +65,7 @@ pub use inputs::sample::SampleSpec;
 pub(crate) use inputs::snapshot::judge_digest;
 pub use judges::collect_secrets;
 pub use outline::outline_run;
+pub use paid_calls::{CostEstimate, PaidCalls, estimate_paid_calls};
 pub use past::rescore::{collect_decision_settings, collect_panel_rules};
 pub use plan::filter::{DecisionFilter, FilterCandidate, FilterError};
 pub(crate) use plan::filter::{FilterWord, split_words};

@@ -29,7 +29,7 @@ use crate::run::record_key::find_record_key;
 use crate::tools::ToolSet;
 use crate::transcript::TranscriptError;
 use crate::workspace::trust;
-use crate::workspace::{Env, Workspace, data_dir, load_or_create_installation_secret};
+use crate::workspace::{Env, Workspace, data_dir, load_or_create_installation_secret, resolve_key};
 
 /// The parts of a run before its start.
 pub(super) struct PreparedRun {
@@ -81,6 +81,36 @@ pub fn check_sends(
     }
     let sending = options.cache.can_call_judges();
     RunDraft::compile(workspace, registry, env, options)?.check_sends(env, sending)
+}
+
+/// Reports whether a run may call a judge that is not free. Returns an error if a needed judge has no key or no price
+/// although it needs one, so that dicta asks nothing about a run that cannot start.
+pub(super) fn may_call_paid_judge(
+    workspace: &Arc<Workspace>,
+    registry: &EvalTypeRegistry,
+    env: &Env,
+    options: &RunOptions,
+) -> Result<bool, RunError> {
+    if !options.cache.can_call_judges() {
+        return Ok(false);
+    }
+    // Compiling may read past runs, so it is left out if the workspace has only free judges. A resumed run has its own
+    // judges.
+    if options.resume.is_none() && workspace.judges.values().all(JudgeConfig::is_free) {
+        return Ok(false);
+    }
+    let draft = RunDraft::compile(Arc::clone(workspace), registry, env, options.clone())?;
+    let missing = draft
+        .needed_judges()
+        .filter_map(|judge| Some(resolve_key(judge, env).err()?.to_string()));
+    let missing: Vec<String> = missing.collect();
+    if !missing.is_empty() {
+        return Err(RunUsageError::Problems(missing).into());
+    }
+    if options.max_cost_usd.is_some() || workspace.limits.budgets.limits_cost() {
+        judges::check_prices(&draft.compilation)?;
+    }
+    Ok(draft.needed_judges().any(|judge| !judge.is_free()))
 }
 
 /// Prepares a preview. It opens no tools if the user has not allowed what they send; its sizes are then estimates.
@@ -174,14 +204,18 @@ impl RunDraft {
         })
     }
 
+    /// Returns the judges that a selected eval needs.
+    fn needed_judges(&self) -> impl Iterator<Item = &JudgeConfig> {
+        let judges = self.compilation.judges.iter().zip(0_u32..);
+        judges
+            .filter(|(_, ix)| self.compilation.needed.contains(ix))
+            .map(|(judge, _)| judge)
+    }
+
     /// Checks that the user allowed what the needed judges and their tools send to addresses that are not their
     /// providers' own. Only tools connect if the run is not `sending`.
     fn check_sends(&self, env: &Env, sending: bool) -> Result<(), RunError> {
-        let needed = self.compilation.judges.iter().zip(0_u32..);
-        let needed: Vec<&JudgeConfig> = needed
-            .filter(|(_, ix)| self.compilation.needed.contains(ix))
-            .map(|(judge, _)| judge)
-            .collect();
+        let needed: Vec<&JudgeConfig> = self.needed_judges().collect();
         let mut sends = BTreeSet::new();
         // A stub tool replaces the judges' own tools.
         if self.options.tools.stub_tool.is_none() {

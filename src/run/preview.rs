@@ -2,20 +2,21 @@
 //!
 //! Responsible for estimates. Does not send, record or decide. Token estimates come from recorded cells of the same
 //! judge and eval. Otherwise dicta assumes the size of the first request (four characters per token) and one reply. A
-//! judge with tools makes at most `max_turns` calls, each with the whole history; that is the maximum.
+//! judge with tools makes at most `max_turns` calls, each with the whole history; that is the maximum. A cell that a
+//! split vote or an unsure judge may add counts for the maximum only.
 
 use std::sync::Arc;
 
-use indexmap::IndexMap;
+use indexmap::{IndexMap, IndexSet};
 
 use super::{RunError, RunOptions, TranscriptSourceError};
 use crate::clock::Clock;
 use crate::event::CellKey;
-use crate::handlers::EvalTypeRegistry;
-use crate::model::{JudgeConfig, Millis, Outcome, pluralize};
+use crate::handlers::{EvalTypeRegistry, JudgeRequest};
+use crate::model::{JudgeConfig, Millis, ModelPricing, Outcome, pluralize};
 use crate::run::execute::worker::{WorkedCell, WorkedRecord, WorkedTranscript, process_chunk};
 use crate::run::inputs::feed::RecordChunk;
-use crate::run::judges::pool::{JudgePool, PlannedCellState, RequestSize};
+use crate::run::judges::pool::{JudgePool, JudgeSlot, PlannedCellState, RequestSize};
 use crate::run::past::usage_history::{PastUsage, UsageHistory};
 use crate::run::prepare::prepare_preview;
 use crate::workspace::{Env, Workspace};
@@ -48,13 +49,16 @@ pub struct RunPreview {
 
 /// The preview of one judge.
 ///
-/// *Least*: one call per cell with a short reply. *Most*: every trace uses all its turns and every reply its whole
-/// limit. *Likely*: the average of recorded cells of the same judge and eval, otherwise the least. Only recorded
-/// cells include failed attempts.
+/// *Least*: one call per cell with a short reply. *Most*: every trace uses all its turns, every reply its whole limit,
+/// and every possible cell is judged. *Likely*: the average of recorded cells of the same judge and eval, otherwise the
+/// least. *With all calls*: the likely tokens of each call, if every trace uses all its turns and every possible cell is
+/// judged. Only recorded cells include failed attempts.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct JudgePreview {
     /// The model.
     pub model: String,
+    /// True if the judge's calls cost nothing.
+    pub is_free: bool,
     /// The number of certain cells.
     pub cells: u64,
     /// The number of those with a cached verdict.
@@ -72,6 +76,8 @@ pub struct JudgePreview {
     pub input_tokens: u64,
     /// The likely number of reply tokens.
     pub output_tokens: u64,
+    /// The numbers of prompt and reply tokens with all calls.
+    pub tokens_with_all_calls: TokenEstimate,
     /// The minimum numbers of prompt and reply tokens.
     pub tokens_least: TokenEstimate,
     /// The maximum numbers of prompt and reply tokens.
@@ -82,8 +88,10 @@ pub struct JudgePreview {
     pub past_cells: u64,
     /// The duration at the run's concurrency, if recorded cells exist for all cells.
     pub duration: Option<Millis>,
-    /// The likely cost in USD; `None` if the judge has no prices.
+    /// The likely cost in USD; `None` if the price is unknown.
     pub cost_usd: Option<f64>,
+    /// The cost in USD with all calls; `None` if the price is unknown.
+    pub cost_with_all_calls: Option<f64>,
     /// The minimum and maximum cost in USD.
     pub cost_range: Option<CostRange>,
     /// The day of the built-in prices, if they are used.
@@ -92,6 +100,12 @@ pub struct JudgePreview {
     pub(crate) busy_ms: u64,
     /// The evals whose recorded cells were counted.
     pub(crate) counted_evals: Vec<u32>,
+    /// The models that evals name instead of the judge's own.
+    pub(crate) other_models: IndexSet<String>,
+    /// The longest prompt, in tokens.
+    pub(crate) longest_prompt: u64,
+    /// True if the known prices do not cover the longest prompt.
+    pub(crate) has_unpriced_prompt: bool,
 }
 
 /// Estimated numbers of tokens.
@@ -110,6 +124,96 @@ pub struct CostRange {
     pub least: f64,
     /// The maximum cost.
     pub most: f64,
+}
+
+impl TokenEstimate {
+    fn plus(self, other: Self) -> Self {
+        Self {
+            input: self.input.saturating_add(other.input),
+            output: self.output.saturating_add(other.output),
+        }
+    }
+
+    fn times(self, cells: u64) -> Self {
+        Self {
+            input: self.input.saturating_mul(cells),
+            output: self.output.saturating_mul(cells),
+        }
+    }
+
+    fn min(self, other: Self) -> Self {
+        Self {
+            input: self.input.min(other.input),
+            output: self.output.min(other.output),
+        }
+    }
+
+    fn max(self, other: Self) -> Self {
+        Self {
+            input: self.input.max(other.input),
+            output: self.output.max(other.output),
+        }
+    }
+}
+
+/// The first request of a cell: its size and its model.
+#[derive(Debug, Clone, Default)]
+pub(super) struct CellRequest {
+    /// The size; `None` if the judge sends nothing.
+    pub(super) size: Option<RequestSize>,
+    /// The model that the eval names instead of the judge's own.
+    pub(super) model: Option<String>,
+}
+
+impl CellRequest {
+    /// Returns the size and the model of a request to a judge.
+    pub(super) fn new(slot: &JudgeSlot, request: &JudgeRequest) -> Self {
+        Self {
+            size: (slot.request_size)(request),
+            model: request.params.model.clone(),
+        }
+    }
+}
+
+/// The estimate of one cell.
+struct CellEstimate {
+    turns: u64,
+    prompt: u64,
+    least: TokenEstimate,
+    likely: TokenEstimate,
+    with_all_calls: TokenEstimate,
+    most: TokenEstimate,
+}
+
+impl CellEstimate {
+    fn new(config: &JudgeConfig, size: RequestSize, past: Option<&PastUsage>) -> Self {
+        let RequestSize { bytes, turns } = size;
+        let prompt = bytes.div_ceil(CHARS_PER_TOKEN);
+        let reply = config.max_output_tokens.map_or(MAX_REPLY_TOKENS, u64::from);
+        let least = TokenEstimate {
+            input: prompt,
+            output: REPLY_TOKENS,
+        };
+        // Each turn sends everything that came before again.
+        let all_prompts = turns * prompt + TOOL_TURN_TOKENS * (turns * turns.saturating_sub(1) / 2);
+        let with_all_turns = |reply: u64| TokenEstimate {
+            input: all_prompts,
+            output: turns * reply,
+        };
+        // The mean of recorded cells includes their turns, so it replaces the assumption that all turns are used.
+        let mean = past.map(|past| TokenEstimate {
+            input: past.input.div_ceil(past.cells),
+            output: past.output.div_ceil(past.cells),
+        });
+        Self {
+            turns,
+            prompt,
+            least,
+            likely: mean.unwrap_or(least),
+            with_all_calls: mean.unwrap_or_else(|| with_all_turns(REPLY_TOKENS)),
+            most: with_all_turns(reply),
+        }
+    }
 }
 
 /// Computes the preview of a run. Needs no keys, but opens the tools, because their declarations are part of each
@@ -195,12 +299,12 @@ impl RunPreview {
                     judge.cached += 1;
                 }
                 (PlannedCellState::NeedsJudge(_), Some(judge)) => {
-                    let size = estimate_request_size(judge_pool, item, key, judge);
+                    let request = build_cell_request(judge_pool, item, key, judge);
                     let config = configs[judge as usize];
                     let past = past.get(config, &rubric.id, &eval.id);
                     self.judge_entry(config).add_cell(
                         config,
-                        size,
+                        request,
                         past.map(|past| (key.eval, past)),
                     );
                 }
@@ -226,21 +330,19 @@ impl RunPreview {
                 // A member without planned cells counts with all its repeats.
                 let planned = u64::try_from(judge_cells.count()).unwrap_or(u64::MAX);
                 let more = u64::from(decision.repeat).saturating_sub(planned);
+                if more == 0 {
+                    continue;
+                }
                 let config = configs[*judge as usize];
-                // A judge without a language model makes no call.
-                let asked = match more {
-                    0 => None,
-                    _ => cells
-                        .first()
-                        // The first cell represents the others, because repeats send nearly the same request.
-                        .and_then(|cell| {
-                            estimate_request_size(judge_pool, item, &cell.key, *judge)
-                        }),
-                };
-                let turns = asked.map_or(0, |asked| asked.turns);
-                let judge = self.judge_entry(config);
-                judge.possible_cells += more;
-                judge.possible_calls_most += more * turns;
+                let (_, rubric, eval) = judge_pool.plan.eval(decision.eval);
+                // The first cell represents the others, because repeats send nearly the same request.
+                let request = cells
+                    .first()
+                    .map(|cell| build_cell_request(judge_pool, item, &cell.key, *judge))
+                    .unwrap_or_default();
+                let past = past.get(config, &rubric.id, &eval.id);
+                self.judge_entry(config)
+                    .add_possible_cells(config, more, request, past);
             }
         }
     }
@@ -251,37 +353,29 @@ impl RunPreview {
 }
 
 impl JudgePreview {
-    /// Adds a cell with the size of its first request and the recorded usage of its eval.
+    /// Adds a cell with its first request and the recorded usage of its eval.
     pub(super) fn add_cell(
         &mut self,
         config: &JudgeConfig,
-        asked: Option<RequestSize>,
+        request: CellRequest,
         past: Option<(u32, &PastUsage)>,
     ) {
         self.cells += 1;
         // The judge sends no request for this cell, so only the cell counts.
-        let Some(RequestSize { bytes, turns }) = asked else {
+        let Some(size) = request.size else {
             return;
         };
-        let prompt = bytes.div_ceil(CHARS_PER_TOKEN);
-        let reply = config.max_output_tokens.map_or(MAX_REPLY_TOKENS, u64::from);
-        // Step: the range, which assumes short replies at least and full replies at most.
+        let estimate = CellEstimate::new(config, size, past.map(|(_, past)| past));
+        self.add_tokens(&estimate, 1, request.model);
         self.calls_least += 1;
-        self.calls_most += turns;
-        self.tokens_least.input += prompt;
-        self.tokens_least.output += REPLY_TOKENS;
-        // Each turn sends everything that came before again.
-        self.tokens_most.input += turns * prompt + TOOL_TURN_TOKENS * (turns * (turns - 1) / 2);
-        self.tokens_most.output += turns * reply;
+        self.calls_most += estimate.turns;
+        self.tokens_least = self.tokens_least.plus(estimate.least);
+        self.input_tokens += estimate.likely.input;
+        self.output_tokens += estimate.likely.output;
         let Some((eval, past)) = past else {
-            self.input_tokens += prompt;
-            self.output_tokens += REPLY_TOKENS;
             return;
         };
-        // Step: the likely numbers, as the mean of recorded cells.
         self.cells_with_history += 1;
-        self.input_tokens += past.input.div_ceil(past.cells);
-        self.output_tokens += past.output.div_ceil(past.cells);
         self.busy_ms += past.ms.div_ceil(past.cells);
         // Many cells share the recorded cells of one eval, so count those once.
         if !self.counted_evals.contains(&eval) {
@@ -290,42 +384,101 @@ impl JudgePreview {
         }
     }
 
+    /// Adds cells that a split vote or an unsure judge may make necessary.
+    fn add_possible_cells(
+        &mut self,
+        config: &JudgeConfig,
+        cells: u64,
+        request: CellRequest,
+        past: Option<&PastUsage>,
+    ) {
+        self.possible_cells += cells;
+        // A judge without a language model makes no call.
+        let Some(size) = request.size else {
+            return;
+        };
+        let estimate = CellEstimate::new(config, size, past);
+        self.add_tokens(&estimate, cells, request.model);
+        self.possible_calls_most += cells * estimate.turns;
+    }
+
+    /// Adds the tokens that certain and possible cells have in common.
+    fn add_tokens(&mut self, estimate: &CellEstimate, cells: u64, model: Option<String>) {
+        let all = estimate.with_all_calls.times(cells);
+        self.tokens_with_all_calls = self.tokens_with_all_calls.plus(all);
+        self.tokens_most = self.tokens_most.plus(estimate.most.times(cells));
+        self.longest_prompt = self.longest_prompt.max(estimate.prompt);
+        self.other_models.extend(model);
+    }
+
+    /// Returns the maximum number of model calls, possible cells included.
+    pub fn all_calls_most(&self) -> u64 {
+        self.calls_most + self.possible_calls_most
+    }
+
     /// Computes cost and duration after all cells were added.
     pub(super) fn finish(&mut self, config: &JudgeConfig, concurrency: usize) {
         self.model.clone_from(&config.model);
+        self.is_free = config.is_free();
         // Without a recorded duration for every cell, a total would be too short.
         let all_known = self.calls_least > 0 && self.cells_with_history == self.calls_least;
         let at_once = u64::try_from(concurrency).unwrap_or(u64::MAX).max(1);
         // Widen before computing costs, so that the cost range contains the likely cost.
         self.widen_ranges();
         self.duration = all_known.then(|| Millis(self.busy_ms.div_ceil(at_once)));
-        if config.is_free() || self.calls_least == 0 {
+        if self.is_free || self.all_calls_most() == 0 {
             self.cost_usd = Some(0.0);
+            self.cost_with_all_calls = Some(0.0);
             self.cost_range = Some(CostRange::default());
             return;
         }
-        // Without prices, `cost_usd` stays `None`, which the output reports as unknown.
-        let Some(pricing) = config.pricing() else {
+        // Without prices of all models, the costs stay `None`, which the output reports as unknown.
+        let Some(pricings) = self.find_pricings(config) else {
             return;
         };
-        let usd = |tokens: TokenEstimate| pricing.estimate_token_cost(tokens.input, tokens.output);
-        self.prices_as_of = pricing.as_of;
-        self.cost_usd = Some(pricing.estimate_token_cost(self.input_tokens, self.output_tokens));
+        // If evals name other models, the most expensive model determines the estimate.
+        let usd = |tokens: TokenEstimate| {
+            let costs = pricings
+                .iter()
+                .map(|pricing| pricing.estimate_token_cost(tokens.input, tokens.output));
+            costs.fold(0.0, f64::max)
+        };
+        let likely = TokenEstimate {
+            input: self.input_tokens,
+            output: self.output_tokens,
+        };
+        self.prices_as_of = pricings.iter().find_map(|pricing| pricing.as_of);
+        self.cost_usd = Some(usd(likely));
+        self.cost_with_all_calls = Some(usd(self.tokens_with_all_calls));
         self.cost_range = Some(CostRange {
             least: usd(self.tokens_least),
             most: usd(self.tokens_most),
         });
     }
 
+    /// Returns the prices of all models that the judge's cells use. `None` if a price is unknown, or if a prompt is
+    /// longer than the prices cover.
+    fn find_pricings(&mut self, config: &JudgeConfig) -> Option<Vec<ModelPricing>> {
+        let others = self.other_models.iter().map(String::as_str);
+        let models = std::iter::once(config.model.as_str()).chain(others);
+        let pricings: Vec<ModelPricing> = models
+            .map(|model| config.pricing_for_model(model))
+            .collect::<Option<_>>()?;
+        let longest = self.longest_prompt;
+        self.has_unpriced_prompt = !pricings.iter().all(|one| one.covers_prompt(longest));
+        (!self.has_unpriced_prompt).then_some(pricings)
+    }
+
     /// Extends the ranges to contain the likely numbers. Recorded replies may be shorter than the assumed minimum,
     /// and traces longer than the assumed maximum.
     fn widen_ranges(&mut self) {
-        let (input, output) = (self.input_tokens, self.output_tokens);
-        let (least, most) = (&mut self.tokens_least, &mut self.tokens_most);
-        least.input = least.input.min(input);
-        least.output = least.output.min(output);
-        most.input = most.input.max(input);
-        most.output = most.output.max(output);
+        let likely = TokenEstimate {
+            input: self.input_tokens,
+            output: self.output_tokens,
+        };
+        self.tokens_least = self.tokens_least.min(likely);
+        self.tokens_with_all_calls = self.tokens_with_all_calls.max(likely);
+        self.tokens_most = self.tokens_most.max(self.tokens_with_all_calls);
     }
 
     /// Returns the basis of the estimate: `from 12 past cells`.
@@ -342,33 +495,66 @@ impl JudgePreview {
     }
 
     /// Returns `about $0.1340 ($0.1000 to $2.4000, prices as of 2026-10-07)`, or the reason why the cost is unknown.
+    /// If more calls are possible, adds `$0.4000 with all possible calls`.
     pub fn cost_text(&self) -> String {
-        let (Some(likely), Some(CostRange { least, most })) = (self.cost_usd, self.cost_range)
+        let (Some(likely), Some(all), Some(CostRange { least, most })) =
+            (self.cost_usd, self.cost_with_all_calls, self.cost_range)
         else {
-            return format!("cost unknown: no prices for {}", self.model);
+            return self.unknown_cost_text();
         };
-        if most <= 0.0 {
+        if self.is_free || self.all_calls_most() == 0 {
             return "free".to_owned();
+        }
+        if most <= 0.0 {
+            // Only the owner of another machine knows its prices.
+            return "$0 by its `prices:`, which dicta cannot check".to_owned();
         }
         let as_of = self
             .prices_as_of
             .map_or_else(String::new, |day| format!(", prices as of {day}"));
-        format!("about ${likely:.4} (${least:.4} to ${most:.4}{as_of})")
+        // A judge whose cells are all only possible has no likely cost: a first judge may settle each decision.
+        if self.calls_least == 0 {
+            return format!("$0 to ${all:.4} with all possible calls (at most ${most:.4}{as_of})");
+        }
+        let range = format!("(${least:.4} to ${most:.4}{as_of})");
+        if all > likely {
+            return format!("about ${likely:.4}, ${all:.4} with all possible calls {range}");
+        }
+        format!("about ${likely:.4} {range}")
+    }
+
+    fn unknown_cost_text(&self) -> String {
+        if self.has_unpriced_prompt {
+            return format!(
+                "cost unknown: the prices of {} do not cover prompts of {} tokens",
+                self.model, self.longest_prompt
+            );
+        }
+        let others = self.other_models.iter();
+        let models: Vec<&str> = std::iter::once(&self.model)
+            .chain(others)
+            .map(String::as_str)
+            .collect();
+        format!("cost unknown: no prices for {}", models.join(" or "))
     }
 }
 
-fn estimate_request_size(
+fn build_cell_request(
     judge_pool: &JudgePool,
     item: &WorkedTranscript,
     key: &CellKey,
     judge: u32,
-) -> Option<RequestSize> {
-    let transcript = item.transcript.as_ref()?;
-    let request = judge_pool
-        .plan
-        .build_request(transcript, key.eval, key.message, key.repeat)
-        .ok()?;
-    (judge_pool.slot(judge)?.request_size)(&request)
+) -> CellRequest {
+    let request = item.transcript.as_ref().and_then(|transcript| {
+        let plan = &judge_pool.plan;
+        plan.build_request(transcript, key.eval, key.message, key.repeat)
+            .ok()
+    });
+    match (request, judge_pool.slot(judge)) {
+        (Some(request), Some(slot)) => CellRequest::new(slot, &request),
+        // A cell that needs no judge call, or a judge that sends nothing, has no size.
+        _ => CellRequest::default(),
+    }
 }
 
 #[cfg(test)]
@@ -392,14 +578,17 @@ mod tests {
         TokenEstimate { input, output }
     }
 
-    fn request_size(bytes: u64, turns: u64) -> RequestSize {
-        RequestSize { bytes, turns }
+    fn request(bytes: u64, turns: u64) -> CellRequest {
+        CellRequest {
+            size: Some(RequestSize { bytes, turns }),
+            model: None,
+        }
     }
 
     #[test]
     fn cells_without_history_are_estimated_from_request_sizes() {
         let mut preview = JudgePreview::default();
-        preview.add_cell(&judge(), Some(request_size(4000, 1)), None);
+        preview.add_cell(&judge(), request(4000, 1), None);
         preview.finish(&judge(), 8);
         assert_eq!(
             (preview.input_tokens, preview.output_tokens),
@@ -418,6 +607,7 @@ mod tests {
         ] {
             let mut preview = JudgePreview {
                 calls_least: 1,
+                calls_most: 1,
                 input_tokens: likely.0,
                 output_tokens: likely.1,
                 tokens_least: tokens(1000, 100),
@@ -444,13 +634,13 @@ mod tests {
         };
         let mut preview = JudgePreview::default();
         for _ in 0..4 {
-            preview.add_cell(&judge(), Some(request_size(4000, 1)), Some((0, &past)));
+            preview.add_cell(&judge(), request(4000, 1), Some((0, &past)));
         }
         preview.finish(&judge(), 2);
         assert_eq!((preview.input_tokens, preview.output_tokens), (12_000, 400));
         assert_eq!(preview.basis(), "from 2 past cells");
         assert_eq!(preview.duration, Some(Millis(8000)));
-        preview.add_cell(&judge(), Some(request_size(4000, 1)), None);
+        preview.add_cell(&judge(), request(4000, 1), None);
         preview.finish(&judge(), 2);
         assert_eq!(
             preview.basis(),
@@ -466,7 +656,7 @@ mod tests {
             ..judge()
         };
         let mut preview = JudgePreview::default();
-        preview.add_cell(&config, Some(request_size(4, 1)), None);
+        preview.add_cell(&config, request(4, 1), None);
         preview.finish(&config, 1);
         assert_eq!(preview.cost_usd, None);
         assert_eq!(preview.cost_text(), "cost unknown: no prices for m");
@@ -481,11 +671,102 @@ mod tests {
             settings: IndexMap::new(),
         }];
         let mut preview = JudgePreview::default();
-        preview.add_cell(&config, Some(request_size(4000, 3)), None);
+        preview.add_cell(&config, request(4000, 3), None);
         assert_eq!((preview.calls_least, preview.calls_most), (1, 3));
         assert_eq!(
             preview.tokens_most,
             tokens(3000 + 3 * TOOL_TURN_TOKENS, 3000)
+        );
+    }
+
+    #[test]
+    fn possible_cells_count_for_the_maximum_and_are_not_free() {
+        let mut preview = JudgePreview::default();
+        preview.add_possible_cells(&judge(), 2, request(4000, 1), None);
+        preview.finish(&judge(), 8);
+        assert_eq!((preview.calls_least, preview.all_calls_most()), (0, 2));
+        assert_eq!(preview.tokens_with_all_calls, tokens(2000, 600));
+        assert_eq!(preview.tokens_most, tokens(2000, 2000));
+        assert_eq!(
+            preview.cost_text(),
+            "$0 to $0.0080 with all possible calls (at most $0.0220)"
+        );
+        let free = JudgeConfig {
+            base_url: Some("http://127.0.0.1:1/v1".into()),
+            prices: None,
+            ..judge()
+        };
+        preview.finish(&free, 8);
+        assert_eq!(
+            (preview.is_free, preview.cost_text().as_str()),
+            (true, "free")
+        );
+    }
+
+    #[test]
+    fn turns_of_tool_judges_count_unless_recorded_cells_give_their_mean() {
+        let past = PastUsage {
+            cells: 1,
+            calls: 2,
+            input: 6000,
+            output: 200,
+            ms: 1,
+        };
+        for (past, all, text) in [
+            (
+                None,
+                tokens(3000 + 3 * TOOL_TURN_TOKENS, 900),
+                "about $0.0040, $0.0210 with all possible calls ($0.0040 to $0.0420)",
+            ),
+            (
+                Some((0, &past)),
+                tokens(6000, 200),
+                "about $0.0080 ($0.0030 to $0.0420)",
+            ),
+        ] {
+            let mut preview = JudgePreview::default();
+            preview.add_cell(&judge(), request(4000, 3), past);
+            preview.finish(&judge(), 1);
+            assert_eq!(preview.tokens_with_all_calls, all);
+            assert_eq!(preview.cost_text(), text);
+        }
+    }
+
+    #[test]
+    fn model_of_an_eval_without_a_price_makes_the_cost_unknown() {
+        let mut config = JudgeConfig::new("j", crate::model::ProviderKind::Openai);
+        config.model = "gpt-4o".into();
+        let cost_text = |model: &str, bytes: u64| {
+            let mut preview = JudgePreview::default();
+            let request = CellRequest {
+                model: Some(model.into()),
+                ..request(bytes, 1)
+            };
+            preview.add_cell(&config, request, None);
+            preview.finish(&config, 1);
+            (preview.cost_usd, preview.cost_text())
+        };
+        assert_eq!(
+            cost_text("other", 400),
+            (
+                None,
+                "cost unknown: no prices for gpt-4o or other".to_owned()
+            )
+        );
+        // The judge's own model is more expensive, so it determines the estimate.
+        assert_eq!(cost_text("gpt-4o-mini", 400).0, Some(0.00325));
+    }
+
+    #[test]
+    fn prompt_that_the_prices_do_not_cover_makes_the_cost_unknown() {
+        let mut config = JudgeConfig::new("j", crate::model::ProviderKind::Gemini);
+        config.model = "gemini-2.5-pro".into();
+        let mut preview = JudgePreview::default();
+        preview.add_cell(&config, request(1_000_000, 1), None);
+        preview.finish(&config, 1);
+        assert_eq!(
+            preview.cost_text(),
+            "cost unknown: the prices of gemini-2.5-pro do not cover prompts of 250000 tokens"
         );
     }
 }

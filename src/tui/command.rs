@@ -281,7 +281,7 @@ pub(crate) const COMMANDS: &[CommandSpec] = &[
     CommandSpec { command: UiCommand::Run, id: "run.focused", title: "run", scope: CommandScope::Global, keys: &["r"], group: "Judging", footer_rank: 1, enabled: enabled::run,
         help: "Judges the focused cell again, without the cache." },
     CommandSpec { command: UiCommand::RunAll, id: "run.all", title: "run all", scope: CommandScope::Global, keys: &["R"], group: "Judging", footer_rank: 1, enabled: enabled::run_all,
-        help: "Judges every cell. Unchanged verdicts come from the cache. Asks first if a judge costs money." },
+        help: "Judges every cell. Unchanged verdicts come from the cache. Asks first if the cost is unknown or above `confirm_usd`." },
     CommandSpec { command: UiCommand::Edit, id: "edit", title: "edit", scope: CommandScope::Global, keys: &["e"], group: "Judging", footer_rank: 1, enabled: enabled::edit,
         help: "Opens the rubric in $VISUAL or $EDITOR at the focused eval." },
     CommandSpec { command: UiCommand::Auto, id: "auto", title: "auto", scope: CommandScope::Global, keys: &["A"], group: "Judging", footer_rank: 0, enabled: enabled::auto,

@@ -45,6 +45,18 @@ pub(crate) enum Effect {
         workspace: Arc<Workspace>,
         judged: Vec<EvalName>,
     },
+    /// Estimate the calls of paid judges for the examples of these evals.
+    PreviewExamples {
+        number: u64,
+        workspace: Arc<Workspace>,
+        evals: Vec<EvalName>,
+    },
+    /// Call paid judges for the examples of these evals, because the user allows their cost.
+    JudgeExamples {
+        number: u64,
+        workspace: Arc<Workspace>,
+        evals: Vec<EvalName>,
+    },
     /// Start a run.
     StartRun(RunOrder),
     /// Record that runs of a workspace may send these secrets to these addresses.

@@ -15,6 +15,7 @@ use super::state::judge_trace::RecordedCell;
 use super::state::overlay::AvailableJudge;
 use super::state::readable_request::{ReadableRequest, RequestKey};
 use super::state::runs::RunTicket;
+use super::state::saves::EvalName;
 use super::state::transcript_source::TranscriptSourceText;
 use super::task_failure::TaskFailure;
 use super::widget::canvas::HitMap;
@@ -23,7 +24,7 @@ use crate::event::{EventKind, RunEvent};
 use crate::handlers::TranscriptSpan;
 use crate::model::{Blob, RunId, TranscriptRef};
 use crate::record::{LogIntegrity, NewestVerdicts};
-use crate::run::RunPreview;
+use crate::run::{PaidCalls, RunPreview};
 use crate::theme::Role;
 use crate::workspace::Workspace;
 use crate::workspace::lint::ExampleResult;
@@ -86,9 +87,17 @@ pub(crate) enum Msg {
         number: u64,
         trials: Vec<ExampleResult>,
     },
-    /// Judges were called for examples; `problem` says why some were not called.
+    /// The paid calls for the examples of these evals were estimated.
+    ExamplesPreviewed {
+        number: u64,
+        workspace: Arc<Workspace>,
+        evals: Vec<EvalName>,
+        calls: Result<PaidCalls, TaskFailure>,
+    },
+    /// Judges were called for the examples of these evals; `problem` says why some were not called.
     ExamplesJudged {
         number: u64,
+        evals: Vec<EvalName>,
         trials: Vec<ExampleResult>,
         problem: Option<String>,
     },

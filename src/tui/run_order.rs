@@ -27,6 +27,8 @@ pub(crate) struct RunOrder {
     pub(crate) cache: CachePolicy,
     /// The run whose recorded tool responses answer tool calls; `None`: as the workspace sets it.
     pub(crate) replayed_evidence: Option<String>,
-    /// The run or save that caused this run.
+    /// The run or save that caused this run; `None` for a save before any run.
     pub(crate) parent: Option<ParentRun>,
+    /// True if a save caused the run, and no key.
+    pub(crate) is_of_save: bool,
 }

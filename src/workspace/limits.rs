@@ -8,6 +8,9 @@ use crate::model::{BudgetLimits, RunAndCellBudgets};
 
 /// The default number of judge cells that run at once.
 const DEFAULT_CONCURRENCY: usize = 8;
+/// The estimated cost in USD from which dicta asks before it calls paid judges. A workspace may come from someone else,
+/// so dicta.yaml can only lower it.
+const MAX_CONFIRM_USD: f64 = 0.10;
 
 /// The keys of `limits:`.
 #[rustfmt::skip]
@@ -16,6 +19,9 @@ const LIMIT_KEYS: &[ConfigKey] = &[
         json!({"type": "integer", "minimum": 1, "maximum": 1000, "default": DEFAULT_CONCURRENCY, "description": doc})
     }),
     ConfigKey::new("max_cost_usd", "The maximum cost of a run in USD. Judges without known prices then need `prices:`.", amount_schema),
+    ConfigKey::new("confirm_usd", "dicta asks before calls whose estimated cost in USD is higher. This file can only lower the default.", |doc| {
+        json!({"type": "number", "minimum": 0, "maximum": MAX_CONFIRM_USD, "default": MAX_CONFIRM_USD, "description": doc})
+    }),
     ConfigKey::new("max_tokens", "The maximum number of tokens per run, prompts and replies together.", count_schema),
     ConfigKey::new("max_calls", "The maximum number of model calls per run, failed attempts included.", count_schema),
     ConfigKey::new("max_minutes", "The number of minutes after which a run begins no call.", amount_schema),
@@ -83,6 +89,11 @@ impl WorkspaceLimits {
         let concurrency = fields.integer("concurrency", 1..=1000);
         let run = read_caps(&mut fields);
         let per_minute = fields.integer("requests_per_minute", 1..=i64::from(u32::MAX));
+        let confirm_usd = fields.number(
+            "confirm_usd",
+            "an amount from 0 to 0.1, because this file can only lower the default",
+            |usd| (0.0..=MAX_CONFIRM_USD).contains(&usd),
+        );
         let share = |x| x > 0.0 && x <= 1.0;
         let soft = fields.number("soft", "a share above 0, at most 1", share);
         let cell = fields.mapping("cell").map(|fields| {
@@ -103,6 +114,7 @@ impl WorkspaceLimits {
                 soft_limit_share: soft.unwrap_or(usual.soft_limit_share),
             },
             requests_per_minute: per_minute.and_then(|n| u32::try_from(n).ok()),
+            confirm_usd: confirm_usd.unwrap_or(MAX_CONFIRM_USD),
         }
     }
 }
@@ -125,6 +137,7 @@ impl Default for WorkspaceLimits {
             concurrency: DEFAULT_CONCURRENCY,
             budgets: RunAndCellBudgets::default(),
             requests_per_minute: None,
+            confirm_usd: MAX_CONFIRM_USD,
         }
     }
 }

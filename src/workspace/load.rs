@@ -41,6 +41,17 @@ pub fn load(
     load_with_referenced_files(root, env, catalog, &mut Vec::new())
 }
 
+/// Loads like [`load`], with rubrics that dicta.yaml does not list.
+pub fn load_with_rubrics(
+    root: &Path,
+    env: &Env,
+    catalog: &dyn EvalTypeCatalog,
+    extra_rubrics: &[PathBuf],
+) -> Result<Workspace, Vec<Diagnostic>> {
+    let check = OwnerCheck::Refuse;
+    load_checking_owners(root, env, catalog, &mut Vec::new(), check, extra_rubrics)
+}
+
 /// A workspace that was loaded without a check of its owners.
 pub struct LoadedForTrust {
     /// The workspace.
@@ -57,7 +68,7 @@ pub fn load_for_trust(
 ) -> Result<LoadedForTrust, Vec<Diagnostic>> {
     let mut checked = Vec::new();
     let check = OwnerCheck::Collect(&mut checked);
-    let workspace = load_checking_owners(root, env, catalog, &mut Vec::new(), check)?;
+    let workspace = load_checking_owners(root, env, catalog, &mut Vec::new(), check, &[])?;
     Ok(LoadedForTrust {
         workspace,
         unsafe_files: trust::find_unsafe_files(&checked),
@@ -91,7 +102,7 @@ pub(super) fn load_with_referenced_files(
     catalog: &dyn EvalTypeCatalog,
     named: &mut Vec<PathBuf>,
 ) -> Result<Workspace, Vec<Diagnostic>> {
-    load_checking_owners(root, env, catalog, named, OwnerCheck::Refuse)
+    load_checking_owners(root, env, catalog, named, OwnerCheck::Refuse, &[])
 }
 
 fn load_checking_owners(
@@ -100,6 +111,7 @@ fn load_checking_owners(
     catalog: &dyn EvalTypeCatalog,
     named: &mut Vec<PathBuf>,
     mut owners: OwnerCheck<'_>,
+    extra_rubrics: &[PathBuf],
 ) -> Result<Workspace, Vec<Diagnostic>> {
     let root = run_folders::canonical_root(root);
     let config = Path::new(CONFIG_FILE);
@@ -142,6 +154,7 @@ fn load_checking_owners(
         toolbox: &toolbox,
         secrets: Vec::new(),
         resolver: &resolver,
+        extra_rubrics,
     };
     let workspace = loader.read_workspace(&doc);
     let trusted_files = std::mem::take(&mut loader.trusted_files);
@@ -204,6 +217,8 @@ struct WorkspaceLoader<'l> {
     /// The values of variables in model configs.
     secrets: Vec<String>,
     resolver: &'l Arc<dyn Resolver>,
+    /// The rubrics that dicta.yaml does not list.
+    extra_rubrics: &'l [PathBuf],
 }
 
 impl WorkspaceLoader<'_> {
@@ -214,7 +229,8 @@ impl WorkspaceLoader<'_> {
             |key| ListedFiles::read((self.root, self.env), doc, &mut fields, key, &problems);
         // Step 1: the files of dicta.yaml. Tools come before judges, which name them.
         let transcripts = listed("transcripts");
-        let rubric_files = listed("rubrics").files;
+        let mut rubric_files = listed("rubrics").files;
+        rubric_files.extend(self.extra_rubrics.iter().cloned());
         let tools = tools_files::read_tools_files(self.root, self.env, &mut fields, self.resolver);
         for file in tools.files {
             self.keep_file(file);

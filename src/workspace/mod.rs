@@ -63,7 +63,7 @@ pub use judge_names::JudgeNames;
 pub use label_author::find_label_author;
 pub use labels::LabelPlace;
 pub(crate) use labels::find_stray_labels;
-pub use load::{LoadedForTrust, load, load_for_trust};
+pub use load::{LoadedForTrust, load, load_for_trust, load_with_rubrics};
 pub use model_config::{ModelConfigJudge, list_model_configs};
 pub use paths::{DataDirError, data_dir, default_runs_folder, find_workspace_root};
 pub use rubric_files::WorkspaceRubricFiles;
@@ -177,6 +177,8 @@ pub struct WorkspaceLimits {
     pub budgets: RunAndCellBudgets,
     /// The maximum number of requests per minute, over all judges.
     pub requests_per_minute: Option<u32>,
+    /// The estimated cost in USD above which dicta asks before it calls paid judges.
+    pub confirm_usd: f64,
 }
 
 #[cfg(test)]

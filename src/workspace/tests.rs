@@ -121,7 +121,8 @@ fn every_default_is_the_designs() {
         WorkspaceLimits {
             concurrency: 8,
             budgets: crate::model::RunAndCellBudgets::default(),
-            requests_per_minute: None
+            requests_per_minute: None,
+            confirm_usd: 0.1,
         }
     );
     let files: Vec<_> = workspace

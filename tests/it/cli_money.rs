@@ -171,7 +171,7 @@ fn run_summary_and_show_report_the_same_statistics() {
     let server = WireServer::openai(vec![Reply::text(PASSES), Reply::text("nothing")]);
     let priced = judged_by(&server).replace("model: m }", PRICED);
     test_dir.workspace(&priced, POLITE);
-    let run = test_dir.dicta(&["run", "-q", "-j", "1", "--format", "jsonl"]);
+    let run = test_dir.dicta(&["run", "-q", "--yes", "-j", "1", "--format", "jsonl"]);
     let show_output = test_dir.dicta(&["show", "@", "--format", "jsonl"]);
     let (ran, show_output) = (rows(&run), rows(&show_output));
     assert_eq!(of_type(&ran, "judge"), of_type(&show_output, "judge"));

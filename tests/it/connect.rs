@@ -49,7 +49,7 @@ fn judges_command_tries_each_judge_once_and_reports_the_result() {
         "  keyless: { provider: gemini, model: g }\n".to_owned(),
     ];
     test_dir.workspace(&format!("judges:\n{}", judges.concat()), NAMES_A_RELEASE);
-    let run = test_dir.dicta(&["check", "--connect", "--format", "json"]);
+    let run = test_dir.dicta(&["check", "--connect", "--yes", "--format", "json"]);
     let stderr_text = text(&run.stderr);
     assert_eq!(run.status.code(), Some(2), "one has no key: {stderr_text}");
     assert!(
@@ -214,7 +214,7 @@ fn live_services_answer_if_their_keys_are_set() {
         let test_dir = TestDir::new();
         test_dir.workspace(&format!("judges:\n  live: {judge}\n"), NAMES_A_RELEASE);
         test_dir.trust();
-        let mut command = test_dir.command(&["check", "--connect", "--judge", "live"]);
+        let mut command = test_dir.command(&["check", "--connect", "--yes", "--judge", "live"]);
         command.env(variable, key);
         // Where Google's libraries look, and which project pays.
         for name in [

@@ -9,6 +9,7 @@ mod cli_output;
 mod cli_panels;
 mod cli_tools;
 mod connect;
+mod consent;
 mod crash;
 mod evidence;
 mod fetch;
@@ -25,6 +26,7 @@ mod postgres;
 mod provider_wire;
 mod results;
 mod rubrics;
+mod run_files;
 mod saves;
 mod screen;
 #[cfg(all(unix, feature = "mcp", feature = "postgres"))]

@@ -141,10 +141,10 @@ fn check_asks_paid_judges_about_examples_only_on_request() {
     test_dir.workspace(&judge, &polite(TWO_EXAMPLES));
     let waits = test_dir.dicta(&["check", "--examples"]);
     let (stderr_text, out) = (text(&waits.stderr), text(&waits.stdout));
-    assert_eq!(waits.status.code(), Some(0), "{stderr_text}");
+    assert_eq!(waits.status.code(), Some(2), "{stderr_text}");
     assert!(
         stderr_text.contains(
-            "2 examples wait: m may cost money (2 calls, less than $0.01 (estimated)); add --yes to call it"
+            "2 examples wait: m may cost money (2 calls, less than $0.01 (estimated)); add --yes or --max-cost USD to call it"
         ),
         "{stderr_text}"
     );

@@ -75,6 +75,7 @@ pub(super) fn workspace(root: &Path, rubrics: &[&str]) -> Workspace {
             concurrency: 2,
             budgets: crate::model::RunAndCellBudgets::default(),
             requests_per_minute: None,
+            confirm_usd: 0.1,
         },
         files,
         warnings: Vec::new(),

@@ -37,6 +37,7 @@ fn order() -> (tempfile::TempDir, RunOrder) {
         cache: CachePolicy::Off,
         replayed_evidence: None,
         parent: None,
+        is_of_save: false,
     };
     (dir, order)
 }

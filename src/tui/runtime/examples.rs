@@ -9,9 +9,10 @@ use tokio_util::sync::CancellationToken;
 use super::{Runtime, RuntimeDeps, describe_join_error, run_unless_cancelled};
 use crate::model::JudgeConfig;
 use crate::rubric::{Eval, Rubric};
-use crate::run::{ExampleCheck, RunOptions};
+use crate::run::{ExampleCheck, PaidCalls, RunError, RunOptions};
 use crate::tui::msg::Msg;
 use crate::tui::state::saves::EvalName;
+use crate::tui::task_failure::TaskFailure;
 use crate::workspace::Workspace;
 use crate::workspace::lint::{self, ExampleResult};
 
@@ -52,21 +53,103 @@ impl Runtime {
             drop(tried);
             // Judges come after code, because they take longer and runs do not wait for them.
             if !judged.is_empty() {
-                // A separate task, so that its panic becomes a result.
-                let judging = tokio::spawn(judge_examples(deps, workspace, judged, stop));
-                let (trials, problem) = match judging.await {
-                    Ok(Ok(trials)) => (trials, None),
-                    Ok(Err(why)) => (Vec::new(), Some(why)),
-                    Err(error) => (Vec::new(), Some(describe_join_error(&error))),
+                let asked = ExamplesToJudge {
+                    workspace,
+                    evals: judged,
+                    may_cost: false,
                 };
-                out.send_answer(Msg::ExamplesJudged {
-                    number,
-                    trials,
-                    problem,
-                });
+                out.send_answer(judge_examples(deps, number, asked, stop).await);
             }
             drop(working);
         });
+    }
+
+    /// Estimates the calls of paid judges for the examples of these evals.
+    pub(super) fn preview_examples(
+        &self,
+        number: u64,
+        workspace: Arc<Workspace>,
+        evals: Vec<EvalName>,
+    ) {
+        let deps = Arc::clone(&self.deps);
+        let failed = (Arc::clone(&workspace), evals.clone());
+        self.spawn_blocking(
+            move || {
+                let asked = ExamplesToJudge {
+                    workspace,
+                    evals,
+                    may_cost: true,
+                };
+                let prepared = Handle::current().block_on(asked.prepare(&deps, false));
+                let calls = prepared.map(|check| {
+                    let previews = check.preview();
+                    PaidCalls::of_judges(previews.iter().map(|(judge, one)| (&*judge.name, one)))
+                });
+                Msg::ExamplesPreviewed {
+                    number,
+                    workspace: asked.workspace,
+                    evals: asked.evals,
+                    calls: calls.map_err(|error| TaskFailure::new(error.to_string())),
+                }
+            },
+            move |why| Msg::ExamplesPreviewed {
+                number,
+                workspace: failed.0,
+                evals: failed.1,
+                calls: Err(why),
+            },
+        );
+    }
+
+    /// Calls paid judges for the examples of these evals.
+    pub(super) fn judge_paid_examples(
+        &self,
+        number: u64,
+        workspace: Arc<Workspace>,
+        evals: Vec<EvalName>,
+    ) {
+        let (deps, out) = (Arc::clone(&self.deps), self.outbox.clone());
+        let stop = self.examples_cancel.clone();
+        let working = out.tasks.start_task();
+        let asked = ExamplesToJudge {
+            workspace,
+            evals,
+            may_cost: true,
+        };
+        tokio::spawn(async move {
+            out.send_answer(judge_examples(deps, number, asked, stop).await);
+            drop(working);
+        });
+    }
+}
+
+/// The examples that judges judge.
+#[derive(Clone)]
+struct ExamplesToJudge {
+    workspace: Arc<Workspace>,
+    evals: Vec<EvalName>,
+    /// True if the user allowed the cost, or nothing is sent.
+    may_cost: bool,
+}
+
+impl ExamplesToJudge {
+    async fn prepare(&self, deps: &RuntimeDeps, sending: bool) -> Result<ExampleCheck, RunError> {
+        // A save may have changed the judge since the order, so its cost is checked here.
+        let is_wanted = |rubric: &Rubric, eval: &Eval, judge: Option<&JudgeConfig>| {
+            let is_same = |name: &EvalName| name.rubric == rubric.id && name.eval == eval.id;
+            judge.is_some_and(|judge| self.may_cost || judge.is_free())
+                && self.evals.iter().any(is_same)
+        };
+        ExampleCheck::prepare(
+            &self.workspace,
+            &deps.registry,
+            &deps.env,
+            &deps.clock,
+            RunOptions::default(),
+            sending,
+            &is_wanted,
+        )
+        .await
     }
 }
 
@@ -77,30 +160,38 @@ pub(super) fn cancelled_token() -> CancellationToken {
     tried
 }
 
-/// Calls the judges of these evals. Checks again that they are free, because no one confirmed a cost.
+/// Calls the judges of these evals.
 async fn judge_examples(
     deps: Arc<RuntimeDeps>,
-    workspace: Arc<Workspace>,
-    judged: Vec<EvalName>,
+    number: u64,
+    asked: ExamplesToJudge,
+    stop: CancellationToken,
+) -> Msg {
+    let evals = asked.evals.clone();
+    // A separate task, so that its panic becomes a result.
+    let judging = tokio::spawn(prepare_and_judge(deps, asked, stop));
+    let (trials, problem) = match judging.await {
+        Ok(Ok(trials)) => (trials, None),
+        Ok(Err(why)) => (Vec::new(), Some(why)),
+        Err(error) => (Vec::new(), Some(describe_join_error(&error))),
+    };
+    Msg::ExamplesJudged {
+        number,
+        evals,
+        trials,
+        problem,
+    }
+}
+
+async fn prepare_and_judge(
+    deps: Arc<RuntimeDeps>,
+    asked: ExamplesToJudge,
     stop: CancellationToken,
 ) -> Result<Vec<ExampleResult>, String> {
     let (clock, stopped) = (Arc::clone(&deps.clock), stop.clone());
     let prepared = tokio::task::spawn_blocking(move || {
-        // A save may have changed the judge since the order, so its cost is checked here.
-        let is_wanted = |rubric: &Rubric, eval: &Eval, judge: Option<&JudgeConfig>| {
-            let is_same = |name: &EvalName| name.rubric == rubric.id && name.eval == eval.id;
-            judge.is_some_and(JudgeConfig::is_free) && judged.iter().any(is_same)
-        };
         // Opening tools may block, and this thread belongs to the task.
-        let example_check = ExampleCheck::prepare(
-            &workspace,
-            &deps.registry,
-            &deps.env,
-            &deps.clock,
-            RunOptions::default(),
-            true,
-            &is_wanted,
-        );
+        let example_check = asked.prepare(&deps, true);
         let example_check =
             Handle::current().block_on(run_unless_cancelled(&stopped, example_check));
         example_check

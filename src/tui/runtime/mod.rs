@@ -237,6 +237,16 @@ impl Runtime {
                 workspace,
                 judged,
             } => self.try_examples(number, workspace, judged),
+            Effect::PreviewExamples {
+                number,
+                workspace,
+                evals,
+            } => self.preview_examples(number, workspace, evals),
+            Effect::JudgeExamples {
+                number,
+                workspace,
+                evals,
+            } => self.judge_paid_examples(number, workspace, evals),
             // Before a run that needs the answer, so it is written at once: the file is small.
             Effect::AllowSends { root, sends } => self.allow_sends(&root, &sends),
             Effect::StartRun(order) => self.start_run(order),

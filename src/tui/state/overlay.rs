@@ -6,9 +6,10 @@ use std::sync::Arc;
 use super::App;
 use super::cells::RowId;
 use super::notices::NoticeLevel;
+use super::saves::EvalName;
 use super::transcript_source::SourceOverlay;
 use crate::model::{JudgeConfig, make_visible, pluralize};
-use crate::run::RunPreview;
+use crate::run::{JudgePreview, PaidCalls, RunPreview};
 use crate::theme::{Role, Theme};
 use crate::tui::command::{COMMANDS, CommandSpec};
 use crate::tui::run_order::RunOrder;
@@ -45,6 +46,8 @@ pub(crate) enum Overlay {
         order: RunOrder,
         preview: RunPreview,
     },
+    /// Asks before judges that may cost money judge examples. The default answer is "no".
+    ConfirmExamples(ExamplesQuestion),
     /// Asks before the workspace does something new.
     ConfirmTrust {
         question: TrustQuestion,
@@ -54,6 +57,16 @@ pub(crate) enum Overlay {
     QuitWhileRunning,
     /// Asks for a position in the recording.
     SeekTo(LineInput),
+}
+
+/// A question about the cost of examples.
+#[derive(Debug, Clone)]
+pub(crate) struct ExamplesQuestion {
+    /// The number of the check.
+    pub(crate) number: u64,
+    pub(crate) workspace: Arc<Workspace>,
+    pub(crate) evals: Vec<EvalName>,
+    pub(crate) calls: PaidCalls,
 }
 
 /// A question about something new that the workspace would do.
@@ -74,6 +87,15 @@ pub(crate) enum TrustQuestion {
 }
 
 impl Overlay {
+    /// Returns true if a save opened the overlay, and no key.
+    pub(crate) fn appears_by_itself(&self) -> bool {
+        match self {
+            Self::ConfirmCost { order, .. } => order.is_of_save,
+            Self::ConfirmExamples(_) => true,
+            _ => false,
+        }
+    }
+
     /// Returns true if the overlay asks about a changed workspace.
     pub(crate) fn asks_about_reload(&self) -> bool {
         matches!(
@@ -192,17 +214,11 @@ pub(crate) fn build_log(app: &App) -> Vec<TextBlock<'_>> {
     blocks
 }
 
-/// Returns the total cost of an order in USD; `None` if a judge has no prices.
-pub(crate) fn estimate_cost(preview: &RunPreview) -> Option<f64> {
-    // One unknown price makes the sum unknown (`sum` of options).
-    preview.judges.values().map(|judge| judge.cost_usd).sum()
-}
-
 /// Describes the cost of an order as sentences.
 pub(crate) fn describe_cost(preview: &RunPreview) -> Vec<String> {
     let judges = || preview.judges.values();
     let least: u64 = judges().map(|j| j.calls_least).sum();
-    let most: u64 = judges().map(|j| j.calls_most).sum();
+    let most: u64 = judges().map(JudgePreview::all_calls_most).sum();
     let cached: u64 = judges().map(|j| j.cached).sum();
     let calls = if least == most {
         // A cascade or tools make the number of calls a range.
@@ -215,16 +231,11 @@ pub(crate) fn describe_cost(preview: &RunPreview) -> Vec<String> {
         pluralize(preview.cells, "cell")
     )];
     // The total comes first, because with many judges the rest may not fit.
-    lines.push(match estimate_cost(preview) {
-        Some(usd) => {
-            let most = judges()
-                .filter_map(|j| j.cost_range)
-                .map(|range| range.most);
-            let most: f64 = most.sum();
-            format!("in all about ${usd:.2}, at most ${most:.2} if judges use all they may")
-        }
-        None => "what it costs in all is unknown".to_owned(),
-    });
+    let paid = PaidCalls::of_run(preview);
+    let time = paid
+        .duration
+        .map_or_else(String::new, |time| format!(", about {time}"));
+    lines.push(format!("in all {}{time}", paid.cost_text()));
     for (name, judge) in &preview.judges {
         let (input, output) = (judge.input_tokens, judge.output_tokens);
         let (cost, basis) = (judge.cost_text(), judge.basis());
@@ -232,6 +243,8 @@ pub(crate) fn describe_cost(preview: &RunPreview) -> Vec<String> {
             .duration
             .map_or_else(String::new, |time| format!(", about {time}"));
         let calls = pluralize(judge.calls_least, "call");
+        // Names come from files, so control characters are escaped.
+        let name = show(name);
         lines.push(format!("{name}: at least {calls}, {cost}{time}"));
         lines.push(format!(
             "  about {input} tokens read and {output} written, {basis}"
@@ -243,7 +256,6 @@ pub(crate) fn describe_cost(preview: &RunPreview) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::JudgePreview;
 
     #[test]
     fn help_search_matches_all_words() {
@@ -267,6 +279,7 @@ mod tests {
             input_tokens: 21_000,
             output_tokens: 2700,
             cost_usd: Some(0.134),
+            cost_with_all_calls: Some(0.67),
             cost_range: Some(crate::run::CostRange {
                 least: 0.1,
                 most: 2.5,
@@ -283,8 +296,8 @@ mod tests {
             describe_cost(&preview),
             [
                 "12 cells: 9 to 45 model calls, 3 judged before and taken from past runs",
-                "in all about $0.13, at most $2.50 if judges use all they may",
-                "gemini: at least 9 calls, about $0.1340 ($0.1000 to $2.5000)",
+                "in all about $0.13 to $0.67 with all possible calls, at most $2.50",
+                "gemini: at least 9 calls, about $0.1340, $0.6700 with all possible calls ($0.1000 to $2.5000)",
                 "  about 21000 tokens read and 2700 written, estimated from sizes",
             ]
         );
@@ -293,10 +306,9 @@ mod tests {
             ..judge
         };
         preview.judges.insert("house".into(), unpriced);
-        assert_eq!(estimate_cost(&preview), None);
         assert_eq!(
             describe_cost(&preview)[1],
-            "what it costs in all is unknown"
+            "in all cost unknown (no known price for house)"
         );
     }
 }

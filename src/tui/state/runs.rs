@@ -7,7 +7,7 @@ use indexmap::IndexMap;
 
 use super::cells::{RunIndexMap, SlotId};
 use crate::event::{CellPhase, EventKind, RunEvent, RunState};
-use crate::model::{CellIx, Cost, Millis, RunId, pluralize};
+use crate::model::{CellIx, Cost, Millis, RunId, format_usd, pluralize};
 
 /// Identifies a run before it has an id. Tickets increase while the program runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -217,16 +217,5 @@ pub(crate) fn format_bill(bill: Cost) -> Option<String> {
         (false, true) => Some(format!("cost unknown for {calls}")),
         (true, false) => Some(format_usd(bill.usd)),
         (true, true) => Some(format!("{} + unknown for {calls}", format_usd(bill.usd))),
-    }
-}
-
-/// Formats an amount: `$0.12`, `$0.0031`, `$0`.
-pub(crate) fn format_usd(amount: f64) -> String {
-    if amount == 0.0 {
-        "$0".to_owned()
-    } else if amount < 0.1 {
-        format!("${amount:.4}")
-    } else {
-        format!("${amount:.2}")
     }
 }

@@ -157,6 +157,8 @@ pub(crate) struct SavesState {
     pub(crate) pending_judging: Option<PendingJudging>,
     /// Runs of saves that a later save may cancel.
     pub(crate) save_runs: Vec<SaveRun>,
+    /// The estimated cost in USD of the calls that saves made without a question, since the last answer.
+    pub(crate) unasked_usd: f64,
     /// The cost estimate that was ordered.
     pub(crate) pending_estimate: Option<PendingEstimate>,
     pub(crate) scroll: ScrollState,

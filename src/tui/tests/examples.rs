@@ -153,7 +153,7 @@ fn free_judge_judges_examples_before_cells() {
 }
 
 #[test]
-fn paid_judge_is_not_called_for_examples_automatically() {
+fn judge_of_unknown_price_is_called_for_examples_only_after_an_answer() {
     let mut app = TestWorkbench::demo(120, 40);
     app.settle();
     let config = app.root.join("dicta.yaml");
@@ -170,7 +170,10 @@ fn paid_judge_is_not_called_for_examples_automatically() {
     let rubric = FREE
         .replace("WHAT", "No.")
         .replace("id: free\n", "id: free\njudge: costly\n");
-    app.save("rubrics/free.yaml", &rubric).settle().keys("7");
+    app.save("rubrics/free.yaml", &rubric).settle();
+    let question = "2 examples by costly, 2 model calls, cost unknown";
+    assert!(app.screen().contains(question), "{}", app.screen());
+    app.keys("n").settle().keys("7");
     let expected = "2 examples wait: costly may cost, `dicta check --examples` asks first";
     assert!(app.screen().contains(expected), "{}", app.screen());
     assert!(app.event_loop.app.examples.judged.is_empty());

@@ -39,6 +39,7 @@ fn ask_besides(driven: &mut TestWorkbench) {
         cache: CachePolicy::Refresh,
         replayed_evidence: None,
         parent: None,
+        is_of_save: false,
     };
     driven.effect(Effect::StartRun(order)).settle();
 }

@@ -268,7 +268,7 @@ fn available_judges_are_listed_and_called_only_when_chosen() {
 #[test]
 fn paid_run_asks_first_and_no_starts_nothing() {
     let server = Server::new(|_| ServerReply::verdict(true, "it is kind"));
-    let mut app = asking(&server, ", prices: { input: 10, output: 30 }", 80, 24);
+    let mut app = asking(&server, ", prices: { input: 1000, output: 3000 }", 80, 24);
     app.keys("R").settle();
     let screen = app.screen();
     assert!(screen.contains("1 cell: "), "{screen}");
@@ -490,7 +490,7 @@ fn a_pasted_text_runs_nothing() {
     app.keys("esc");
     // Under a question the key has no effect.
     let server = Server::new(|_| ServerReply::verdict(true, "ok"));
-    let mut app = asking(&server, ", prices: { input: 10, output: 30 }", 80, 24);
+    let mut app = asking(&server, ", prices: { input: 1000, output: 3000 }", 80, 24);
     app.keys("R").settle();
     paste(&mut app, "y\n");
     assert_eq!(server.asked(), 0);

@@ -4,6 +4,7 @@
 
 mod blind;
 mod calls;
+mod consent;
 mod examples;
 mod hostile;
 mod hurts;

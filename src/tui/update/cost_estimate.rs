@@ -1,8 +1,10 @@
 //! The judging that a save leaves out because its judges may cost money. dicta judges only the focused cell, and
 //! estimates the cost of the rest.
 
+use std::sync::Arc;
+
 use super::save_runs::build_save_order;
-use super::touched_evals::{TouchKind, TouchedEval};
+use super::touched_evals::{TouchKind, TouchedEval, list_paid_judges};
 use crate::run::{CachePolicy, RunPreview};
 use crate::tui::effect::Effect;
 use crate::tui::state::App;
@@ -26,7 +28,11 @@ pub(super) fn queue_costly(
     if costly.is_empty() {
         return Vec::new();
     }
-    let mut judges: Vec<String> = costly.iter().filter_map(|t| t.judge.clone()).collect();
+    let workspace = app.workspace().map(Arc::clone);
+    let mut judges: Vec<String> = costly
+        .iter()
+        .flat_map(|t| list_paid_judges(&t.name, workspace.as_deref()))
+        .collect();
     // Several evals may share a judge, and the report names each once.
     judges.sort();
     judges.dedup();
@@ -92,17 +98,20 @@ pub(super) fn handle_preview(
         .iter()
         .filter_map(|judge| Some((judge.as_str(), preview.judges.get(judge)?)))
         // Judges with only cached cells cost nothing, so the report leaves them out.
-        .filter(|(_, figures)| figures.cells > figures.cached)
+        .filter(|(_, figures)| figures.cells > figures.cached || figures.possible_cells > 0)
         .collect();
     let cells: Vec<(u64, &str)> = unjudged
         .iter()
         .map(|(judge, figures)| (figures.cells - figures.cached, *judge))
+        // A judge that only may be called has no cells to name.
+        .filter(|(cells, _)| *cells > 0)
         .collect();
     report.not_judged = if cells.is_empty() {
         // All cells are cached, so no judging is left out.
         None
     } else {
-        let usd = unjudged.iter().map(|(_, figures)| figures.cost_usd).sum();
+        let costs = unjudged.iter();
+        let usd = costs.map(|(_, figures)| figures.cost_with_all_calls).sum();
         Some(describe_unjudged_cells(&cells, usd))
     };
     Vec::new()

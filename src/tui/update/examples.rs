@@ -1,7 +1,7 @@
 //! Examples of evals. They are checked when a workspace opens and on every save, before anything else is judged.
 //!
-//! Examples that code decides are always checked. Judges are called only for evals that a save touched, and only if
-//! they are free.
+//! Examples that code decides are always checked. Judges are called only for evals that a save touched. The calls of
+//! paid judges are estimated first, and dicta asks if they cost too much.
 
 use std::sync::Arc;
 
@@ -12,13 +12,16 @@ use crate::rubric::{Eval, Rubric};
 use crate::tui::effect::Effect;
 use crate::tui::state::App;
 use crate::tui::state::notices::NoticeLevel;
+use crate::tui::state::overlay::Overlay;
 use crate::tui::state::saves::{EvalName, summarize};
 use crate::workspace::Workspace;
 use crate::workspace::lint::ExampleResult;
 
 /// Checks the examples of a workspace that was opened.
-pub(super) fn try_after_open(app: &mut App, workspace: &Arc<Workspace>) -> Option<Effect> {
+pub(super) fn try_after_open(app: &mut App, workspace: &Arc<Workspace>) -> Vec<Effect> {
     start_trials(app, workspace, Vec::new())
+        .into_iter()
+        .collect()
 }
 
 /// Checks the examples after a save. Free judges are called for the evals that the save touched.
@@ -27,10 +30,12 @@ pub(super) fn try_after_save(
     old: &Workspace,
     new: &Arc<Workspace>,
     touched: &[TouchedEval],
-) -> Option<Effect> {
+) -> Vec<Effect> {
     app.examples.misses_before_save = app.examples.misses().count();
     // This save makes the running judging obsolete, so its evals are judged again.
-    let mut judged = std::mem::take(&mut app.examples.being_judged);
+    let interrupted = std::mem::take(&mut app.examples.being_judged);
+    let (mut judged, mut paid): (Vec<EvalName>, Vec<EvalName>) =
+        interrupted.into_iter().partition(|name| is_free(name, new));
     let mut waiting: Vec<(&str, u64)> = Vec::new();
     for (rubric, eval) in list_evals(new) {
         let name = eval_name(rubric, eval);
@@ -47,10 +52,10 @@ pub(super) fn try_after_save(
             continue;
         }
         match classify_judged(rubric, eval, new) {
-            // A judge that may cost is never called without a question.
             (TouchKind::Free, _) if !app.saves.paused => judged.push(name),
             (TouchKind::Free, _) => {}
             (_, judge) => {
+                paid.push(name);
                 let judge = judge.unwrap_or("a judge");
                 let many = eval.examples.len() as u64;
                 match waiting.iter_mut().find(|(known, _)| *known == judge) {
@@ -61,18 +66,57 @@ pub(super) fn try_after_save(
         }
     }
     // An eval can be both interrupted and touched.
-    judged.sort();
-    judged.dedup();
+    for names in [&mut judged, &mut paid] {
+        names.sort();
+        names.dedup();
+    }
     let exists = |name: &EvalName| {
         let mut all = list_evals(new);
         all.any(|(rubric, eval)| rubric.id == name.rubric && eval.id == name.eval)
     };
     // The save may have removed an eval whose judging it interrupted.
     judged.retain(exists);
+    paid.retain(exists);
     app.examples.judged.retain(|name, _| exists(name));
     app.examples.not_judged_reason = describe_unjudged(&waiting);
     app.examples.problem = None;
-    start_trials(app, new, judged)
+    // An open question is about the examples before the save.
+    app.overlays
+        .retain(|overlay| !matches!(overlay, Overlay::ConfirmExamples(_)));
+    let mut effects: Vec<Effect> = start_trials(app, new, judged).into_iter().collect();
+    // A question about the live workspace would appear to belong to the replay.
+    if !paid.is_empty() && !app.saves.paused && app.replay.is_none() {
+        effects.push(Effect::PreviewExamples {
+            number: app.examples.number,
+            workspace: Arc::clone(new),
+            evals: paid,
+        });
+    }
+    effects
+}
+
+/// Calls paid judges for the examples of these evals.
+pub(super) fn judge_paid(
+    app: &mut App,
+    number: u64,
+    workspace: Arc<Workspace>,
+    evals: Vec<EvalName>,
+) -> Vec<Effect> {
+    app.examples.not_judged_reason = None;
+    app.examples.being_judged.extend(evals.iter().cloned());
+    vec![Effect::JudgeExamples {
+        number,
+        workspace,
+        evals,
+    }]
+}
+
+/// Returns true if all judges of the eval are free.
+fn is_free(name: &EvalName, workspace: &Workspace) -> bool {
+    let found = workspace.find_eval(&name.rubric, &name.eval);
+    found.is_some_and(|(rubric, at)| {
+        classify_judged(rubric, &rubric.evals[at], workspace).0 == TouchKind::Free
+    })
 }
 
 /// Orders the check. Returns `None` if there are no examples and no earlier results to clear.
@@ -112,6 +156,7 @@ pub(super) fn handle_tried(app: &mut App, number: u64, trials: Vec<ExampleResult
 pub(super) fn handle_judged(
     app: &mut App,
     number: u64,
+    evals: Vec<EvalName>,
     trials: Vec<ExampleResult>,
     problem: Option<String>,
 ) -> Vec<Effect> {
@@ -119,8 +164,12 @@ pub(super) fn handle_judged(
     if number != app.examples.number {
         return Vec::new();
     }
-    for name in std::mem::take(&mut app.examples.being_judged) {
-        // Each eval of this check gets new results, so its old ones are removed.
+    // Free and paid judges answer one after the other, so the other evals are still being judged.
+    app.examples
+        .being_judged
+        .retain(|name| !evals.contains(name));
+    for name in evals {
+        // Each eval of this answer gets new results, so its old ones are removed.
         app.examples.judged.remove(&name);
     }
     for trial in trials {

@@ -5,6 +5,7 @@
 
 mod commands;
 mod copy;
+mod cost_consent;
 mod cost_estimate;
 mod examples;
 mod focus;
@@ -79,11 +80,18 @@ pub(crate) fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
         Msg::Reloaded { workspace, changed } => trust::handle_reloaded(app, workspace, changed),
         Msg::ReloadFailed { problems } => saves::handle_reload_failed(app, problems),
         Msg::ExamplesTried { number, trials } => examples::handle_tried(app, number, trials),
+        Msg::ExamplesPreviewed {
+            number,
+            workspace,
+            evals,
+            calls,
+        } => cost_consent::handle_examples_preview(app, number, workspace, evals, calls),
         Msg::ExamplesJudged {
             number,
+            evals,
             trials,
             problem,
-        } => examples::handle_judged(app, number, trials, problem),
+        } => examples::handle_judged(app, number, evals, trials, problem),
         Msg::RunStarted { ticket, run, dir } => runs::handle_run_started(app, ticket, run, dir),
         Msg::RunRefused { ticket, why } => runs::handle_run_refused(app, ticket, &why),
         Msg::RunUnconfirmed { order, sends } => {
@@ -97,11 +105,11 @@ pub(crate) fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
             effects
         }
         Msg::RunEnded { ticket, problem } => runs::handle_run_ended(app, ticket, problem),
-        // A save orders previews without a question; others belong to `R`.
+        // The estimate of what a save leaves out asks no question.
         Msg::Previewed { ticket, preview } if cost_estimate::is_awaiting_preview(app, ticket) => {
             cost_estimate::handle_preview(app, preview)
         }
-        Msg::Previewed { ticket, preview } => overlay::handle_preview(app, ticket, preview),
+        Msg::Previewed { ticket, preview } => cost_consent::handle_preview(app, ticket, preview),
         Msg::TraceRead { row, recorded } => focus::handle_trace_read(app, row, recorded),
         Msg::BlobRead { blob, text } => focus::handle_text_read(app, &blob, text),
         Msg::RequestRead { key, request } => focus::handle_request_read(app, &key, request),

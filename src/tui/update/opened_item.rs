@@ -49,9 +49,7 @@ fn open_workspace(app: &mut App, workspace: Arc<Workspace>) -> Vec<Effect> {
         );
         app.notices.push(app.now, NoticeLevel::Info, text);
     }
-    let mut effects: Vec<Effect> = examples::try_after_open(app, &workspace)
-        .into_iter()
-        .collect();
+    let mut effects = examples::try_after_open(app, &workspace);
     effects.extend([
         Effect::WatchWorkspace(Arc::clone(&workspace)),
         Effect::ComputeOutline {

@@ -4,16 +4,12 @@ use std::sync::Arc;
 
 use super::notices::push_info;
 use super::runs;
-use crate::run::{CachePolicy, RunPreview};
+use crate::run::CachePolicy;
 use crate::theme;
 use crate::tui::effect::Effect;
-use crate::tui::run_order::RunOrder;
 use crate::tui::state::App;
 use crate::tui::state::cells::RowId;
-use crate::tui::state::notices::NoticeLevel;
-use crate::tui::state::overlay::{self, AvailableJudge, Overlay};
-use crate::tui::state::runs::RunTicket;
-use crate::tui::task_failure::TaskFailure;
+use crate::tui::state::overlay::{AvailableJudge, Overlay};
 use crate::tui::widget::flow::ScrollState;
 use crate::tui::widget::line_input::LineInput;
 
@@ -87,51 +83,6 @@ pub(super) fn open_judges(app: &mut App) -> Vec<Effect> {
         selected: 0,
     });
     vec![Effect::FindJudges { row, order }]
-}
-
-/// Handles the preview of an order: starts a free run, and asks before a run that may cost money.
-pub(super) fn handle_preview(
-    app: &mut App,
-    ticket: RunTicket,
-    preview: Result<RunPreview, TaskFailure>,
-) -> Vec<Effect> {
-    let waiting = &mut app.awaiting_preview;
-    let Some(at) = waiting.iter().position(|order| order.ticket == ticket) else {
-        return Vec::new();
-    };
-    // The order leaves the list in each case, so that an answer starts it only once.
-    let order = waiting.remove(at);
-    match preview {
-        Err(why) => {
-            let why = format!("nothing was run: {why}");
-            app.notices.push(app.now, NoticeLevel::Error, why);
-            Vec::new()
-        }
-        // A run of unknown cost is not free, so dicta asks.
-        Ok(preview)
-            if overlay::estimate_cost(&preview) == Some(0.0)
-                && !calls_paid_judge(&order, &preview) =>
-        {
-            vec![runs::start_run(app, order, None)]
-        }
-        Ok(preview) => {
-            app.overlays.push(Overlay::ConfirmCost { order, preview });
-            Vec::new()
-        }
-    }
-}
-
-/// Returns true if the run calls a judge that is not free. A price of 0 in a file says nothing about a remote server.
-fn calls_paid_judge(order: &RunOrder, preview: &RunPreview) -> bool {
-    let mut called = preview
-        .judges
-        .iter()
-        .filter(|(_, judge)| judge.calls_most > 0);
-    called.any(|(name, _)| {
-        let own = order.judge.as_ref().filter(|judge| judge.name == *name);
-        let judge = own.or_else(|| order.workspace.find_judge(name));
-        judge.is_none_or(|judge| !judge.is_free())
-    })
 }
 
 /// Adds the available judges to the overlay that waits for them.

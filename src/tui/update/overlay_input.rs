@@ -6,7 +6,7 @@ use crossterm::event::KeyCode;
 use ratatui::layout::Size;
 
 use super::notices::push_info;
-use super::{commands, quit, replay, runs, trust};
+use super::{commands, cost_consent, quit, replay, runs, trust};
 use crate::theme::{self, Theme};
 use crate::tui::effect::Effect;
 use crate::tui::key_chord::KeyChord;
@@ -90,12 +90,18 @@ pub(super) fn handle_key(app: &mut App, chord: KeyChord) -> Vec<Effect> {
             "end" | "G" => scroll.scroll_to_end(),
             _ => {}
         },
-        Overlay::ConfirmCost { .. } | Overlay::QuitWhileRunning => {
+        Overlay::ConfirmCost { .. } | Overlay::ConfirmExamples(_) | Overlay::QuitWhileRunning => {
             let accepts_quit = key == "q" && matches!(top, Overlay::QuitWhileRunning);
             match key.as_str() {
+                // A question after a save may appear while the user types, so a letter that panes use does not
+                // accept it.
+                "y" if top.appears_by_itself() => {}
                 "y" | "Y" => return accept_question(app, top),
                 _ if accepts_quit => return accept_question(app, top),
-                "n" | "N" => return Vec::new(),
+                "n" | "N" => {
+                    close(app, top);
+                    return Vec::new();
+                }
                 _ => {}
             }
         }
@@ -135,10 +141,13 @@ pub(super) fn handle_click(app: &mut App, line: usize) -> Vec<Effect> {
             move_selection(app, &mut top, steps);
         }
         // Line 0 is the answer yes, line 1 the answer no.
-        Overlay::ConfirmCost { .. } | Overlay::QuitWhileRunning if line == 0 => {
-            return accept_question(app, top);
+        Overlay::ConfirmCost { .. } | Overlay::ConfirmExamples(_) | Overlay::QuitWhileRunning => {
+            if line == 0 {
+                return accept_question(app, top);
+            }
+            close(app, top);
+            return Vec::new();
         }
-        Overlay::ConfirmCost { .. } | Overlay::QuitWhileRunning => return Vec::new(),
         Overlay::Log { .. }
         | Overlay::ConfirmTrust { .. }
         | Overlay::Statistics { .. }
@@ -204,7 +213,10 @@ fn move_selection(app: &mut App, top: &mut Overlay, steps: i64) {
             scroll.scroll_rows(&view.to_blocks(), area, steps);
             view.scroll = scroll;
         }
-        Overlay::ConfirmCost { .. } | Overlay::QuitWhileRunning | Overlay::SeekTo(_) => {}
+        Overlay::ConfirmCost { .. }
+        | Overlay::ConfirmExamples(_)
+        | Overlay::QuitWhileRunning
+        | Overlay::SeekTo(_) => {}
     }
 }
 
@@ -227,11 +239,14 @@ fn apply_theme(app: &mut App, name: &str) {
     }
 }
 
-/// Closes an overlay: undoes the preview of a theme if none was chosen, and answers a question of trust with no.
+/// Closes an overlay: undoes the preview of a theme if none was chosen, and answers a question of trust or cost with no.
 fn close(app: &mut App, top: Overlay) {
     match top {
         Overlay::Themes { previous, .. } => app.ui.theme = previous,
         Overlay::ConfirmTrust { question, .. } => trust::decline(app, question),
+        Overlay::ConfirmCost { .. } | Overlay::ConfirmExamples(_) => {
+            cost_consent::decline(app, &top);
+        }
         _ => {}
     }
 }
@@ -286,9 +301,9 @@ fn accept_selection(app: &mut App, top: Overlay) -> Vec<Effect> {
                 });
                 return push_info(app, note);
             };
-            let mut order = order;
+            let (mut order, costs) = (order, !judge.is_free());
             order.judge = Some(judge);
-            vec![runs::start_run(app, order, None)]
+            runs::start_or_ask(app, order, costs)
         }
         Overlay::SeekTo(input) => match replay::seek_to_typed(app, &input.text) {
             Ok(effects) => effects,
@@ -303,8 +318,11 @@ fn accept_selection(app: &mut App, top: Overlay) -> Vec<Effect> {
             app.overlays.push(trust);
             Vec::new()
         }
-        Overlay::ConfirmCost { .. }
-        | Overlay::QuitWhileRunning
+        question @ (Overlay::ConfirmCost { .. } | Overlay::ConfirmExamples(_)) => {
+            app.overlays.push(question);
+            Vec::new()
+        }
+        Overlay::QuitWhileRunning
         | Overlay::Log { .. }
         | Overlay::Statistics { .. }
         | Overlay::Source(_) => Vec::new(),
@@ -313,7 +331,8 @@ fn accept_selection(app: &mut App, top: Overlay) -> Vec<Effect> {
 
 fn accept_question(app: &mut App, top: Overlay) -> Vec<Effect> {
     match top {
-        Overlay::ConfirmCost { order, .. } => vec![runs::start_run(app, order, None)],
+        Overlay::ConfirmCost { order, .. } => cost_consent::accept_run(app, order),
+        Overlay::ConfirmExamples(question) => cost_consent::accept_examples(app, question),
         Overlay::QuitWhileRunning => quit::quit_with_code(app, 0),
         _ => Vec::new(),
     }

@@ -14,13 +14,13 @@ use crate::tui::state::runs::RunTicket;
 /// The maximum number of runs whose tool responses are searched, newest first.
 const MAX_EVIDENCE_RUNS: usize = 16;
 
-/// Sets the recorded tool responses for the runs that these effects start.
+/// Sets the recorded tool responses for the runs that these effects start or preview.
 pub(super) fn set_replayed_evidence(app: &App, effects: &mut [Effect]) {
     let Some(runs) = find_evidence_runs(app) else {
         return;
     };
     for effect in effects {
-        if let Effect::StartRun(order) = effect {
+        if let Effect::StartRun(order) | Effect::PreviewRun(order) = effect {
             order.replayed_evidence = Some(runs.clone());
         }
     }

@@ -5,7 +5,9 @@ mod orders;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-pub(super) use orders::{build_workspace_order, cancel_all, run_all, run_focused, start_run};
+pub(super) use orders::{
+    build_workspace_order, cancel_all, run_all, run_focused, start_or_ask, start_run,
+};
 
 use super::replayed_evidence;
 use crate::event::{EventKind, RunEvent};

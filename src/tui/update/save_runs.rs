@@ -10,6 +10,7 @@ use crate::run::CachePolicy;
 use crate::tui::effect::Effect;
 use crate::tui::run_order::RunOrder;
 use crate::tui::state::App;
+use crate::tui::state::overlay::Overlay;
 use crate::tui::state::runs::TrackedRun;
 use crate::tui::state::saves::{EvalName, SaveRun};
 
@@ -48,16 +49,45 @@ pub(super) fn handle_time_passed(app: &mut App) -> Vec<Effect> {
         waiting.decisions.retain(all_exist);
     }
     let mut effects = start_eval_runs(app, &waiting.evals, CachePolicy::Use);
-    if !waiting.decisions.is_empty() {
-        effects.push(start_save_run(
-            app,
-            Some(waiting.decisions),
-            None,
-            CachePolicy::Use,
-        ));
+    // These decisions have judges that cost money, so a preview decides if dicta asks first.
+    if !waiting.decisions.is_empty()
+        && let Some(order) = build_save_order(app, Some(waiting.decisions), None, CachePolicy::Use)
+    {
+        effects.push(Effect::PreviewRun(order));
     }
     replayed_evidence::set_replayed_evidence(app, &mut effects);
+    let previewed = effects.iter().filter_map(|effect| match effect {
+        Effect::PreviewRun(order) => Some(order.clone()),
+        _ => None,
+    });
+    app.awaiting_preview.extend(previewed);
     effects
+}
+
+/// Starts an order of a save whose cost is known.
+pub(super) fn start_previewed(app: &mut App, order: RunOrder) -> Effect {
+    let names = order.only.as_deref().cloned().unwrap_or_default();
+    track_and_start(app, order, parse_eval_names(&names), names)
+}
+
+/// Removes the orders of earlier saves that wait for a preview or an answer. Returns their decisions.
+pub(super) fn drop_unanswered(app: &mut App) -> Vec<String> {
+    let mut names = Vec::new();
+    app.awaiting_preview.retain(|order| {
+        let dropped = order.is_of_save;
+        if dropped {
+            names.extend(order.only.as_deref().cloned().unwrap_or_default());
+        }
+        !dropped
+    });
+    app.overlays.retain(|overlay| match overlay {
+        Overlay::ConfirmCost { order, .. } if order.is_of_save => {
+            names.extend(order.only.as_deref().cloned().unwrap_or_default());
+            false
+        }
+        _ => true,
+    });
+    names
 }
 
 /// Starts runs over whole evals, one run per rubric.
@@ -142,6 +172,7 @@ pub(super) fn build_save_order(
             turn: None,
             cause: ParentCause::Save,
         }),
+        is_of_save: true,
     })
 }
 
@@ -160,6 +191,16 @@ pub(super) fn start_save_run(
         // Without a workspace nothing can be judged; reading the files again is harmless.
         return Effect::RescanFiles;
     };
+    let evals = evals.unwrap_or_else(|| parse_eval_names(&names));
+    track_and_start(app, order, evals, names)
+}
+
+fn track_and_start(
+    app: &mut App,
+    order: RunOrder,
+    evals: Vec<EvalName>,
+    names: Vec<String>,
+) -> Effect {
     let save = app.saves.number;
     let run = TrackedRun {
         save_number: Some(save),
@@ -167,7 +208,6 @@ pub(super) fn start_save_run(
     };
     app.live_session.runs.by_ticket.insert(order.ticket, run);
     // A later save over these evals may cancel the run.
-    let evals = evals.unwrap_or_else(|| parse_eval_names(&names));
     app.saves.save_runs.push(SaveRun {
         ticket: order.ticket,
         evals,

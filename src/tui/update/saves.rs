@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::cost_estimate::queue_costly;
-use super::save_runs::start_eval_runs;
+use super::save_runs::{self, start_eval_runs};
 use super::touched_evals::{self, TouchKind, TouchedEval};
 use super::{examples, labels};
 use crate::compare::unified_diff;
@@ -52,9 +52,7 @@ pub(super) fn handle_reloaded(
     let Some(old) = app.workspace().map(Arc::clone) else {
         // The workspace had errors when it was opened.
         app.opened = OpenedItem::Workspace(Arc::clone(&workspace));
-        let mut effects: Vec<Effect> = examples::try_after_open(app, &workspace)
-            .into_iter()
-            .collect();
+        let mut effects = examples::try_after_open(app, &workspace);
         effects.extend(request_outline(app, workspace));
         return effects;
     };
@@ -76,8 +74,7 @@ pub(super) fn handle_reloaded(
     }
     update_report(app, (&old, &workspace), before, changed, &touched, gone);
     // Ordered first, because runs wait for the examples that code decides.
-    let example_check = examples::try_after_save(app, &old, &workspace, &touched);
-    let mut effects: Vec<Effect> = example_check.into_iter().collect();
+    let mut effects = examples::try_after_save(app, &old, &workspace, &touched);
     if !stays {
         // The verdicts are decided by the old rubric. The runs of this save then show each change as a flip.
         effects.extend(request_outline(app, Arc::clone(&old)));
@@ -99,12 +96,14 @@ pub(super) fn handle_reloaded(
     if app.ui.focus == Pane::Cells && app.replay.is_none() {
         app.ui.tab_pane = Pane::Changes;
     }
+    // Questions and previews of an earlier save are about older rubrics.
+    let unanswered = save_runs::drop_unanswered(app);
     // While automatic judging is off, a save only marks verdicts as stale.
     if app.saves.paused {
         app.saves.unjudged_saves += 1;
         return effects;
     }
-    effects.extend(start_judging(app, &touched));
+    effects.extend(start_judging(app, &touched, unanswered));
     effects
 }
 
@@ -273,13 +272,18 @@ fn diff_file(path: &Path, old: &Workspace, new: &Workspace) -> EditedFile {
 }
 
 /// Starts the runs that a save needs at once and queues the rest.
-fn start_judging(app: &mut App, touched: &[TouchedEval]) -> Vec<Effect> {
+fn start_judging(app: &mut App, touched: &[TouchedEval], unanswered: Vec<String>) -> Vec<Effect> {
     let mut waiting = app.saves.pending_judging.take().unwrap_or(PendingJudging {
         due: app.now,
         decisions: Vec::new(),
         evals: Vec::new(),
         save: 0,
     });
+    for name in unanswered {
+        if !waiting.decisions.contains(&name) {
+            waiting.decisions.push(name);
+        }
+    }
     let names: Vec<EvalName> = touched.iter().map(|t| t.name.clone()).collect();
     // Runs over older versions of these evals are cancelled first.
     let mut effects = cancel_superseded(app, &names, &mut waiting);

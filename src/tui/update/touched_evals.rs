@@ -195,6 +195,19 @@ pub(super) fn classify_judged<'w>(
     )
 }
 
+/// Returns the judges of an eval that may cost money: of a jury or cascade all of them.
+pub(super) fn list_paid_judges(name: &EvalName, workspace: Option<&Workspace>) -> Vec<String> {
+    let Some(workspace) = workspace else {
+        return Vec::new();
+    };
+    let Some((rubric, at)) = workspace.find_eval(&name.rubric, &name.eval) else {
+        return Vec::new();
+    };
+    let judges = list_judges(rubric, &rubric.evals[at], workspace).into_iter();
+    let paid = judges.filter(|judge| !is_judge_free(judge, workspace));
+    paid.map(str::to_owned).collect()
+}
+
 fn is_judge_free(name: &str, workspace: &Workspace) -> bool {
     let config = workspace.judges.get(name);
     config.is_some_and(crate::model::JudgeConfig::is_free)

@@ -115,7 +115,7 @@ pub(super) fn accept(app: &mut App, question: TrustQuestion) -> Vec<Effect> {
             let allowed = root.map(|root| Effect::AllowSends { root, sends });
             let mut effects: Vec<Effect> = allowed.into_iter().collect();
             for order in orders {
-                let save = order.parent.is_some().then_some(app.saves.number);
+                let save = order.is_of_save.then_some(app.saves.number);
                 effects.push(runs::start_run(app, order, save));
             }
             effects

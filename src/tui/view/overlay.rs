@@ -41,11 +41,23 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, app: &App) {
             } => draw_judges(canvas, found.as_deref(), *selected),
             Overlay::ConfirmCost { preview, .. } => {
                 let lines = overlay::describe_cost(preview);
+                let (title, keys) = if overlay.appears_by_itself() {
+                    (
+                        "judge the saved cell? it costs money",
+                        "Y judges it  n, esc cancels",
+                    )
+                } else {
+                    ("this run costs money", "y runs it  n, esc cancels")
+                };
+                draw_question(canvas, title, &lines, keys);
+            }
+            Overlay::ConfirmExamples(question) => {
+                let lines = [question.calls.describe("example")];
                 draw_question(
                     canvas,
-                    "this run costs money",
+                    "judge the examples of the save? it costs money",
                     &lines,
-                    "y runs it  n, esc cancels",
+                    "Y judges them  n, esc cancels",
                 );
             }
             Overlay::ConfirmTrust { question, scroll } => {
@@ -440,12 +452,13 @@ fn draw_question(canvas: &mut Canvas<'_>, title: &str, lines: &[String], keys: &
             None,
         );
     }
-    // The answers are below the lines, and a click selects one.
+    // The answers are below the lines, and a click selects one. The keys begin with the key for yes.
+    let yes_key = &keys[..1];
     let answers = nth_row(inside, lines.len() + 1);
     let yes = styled_row::draw_row(
         canvas,
         answers,
-        &StyledRow::new(" y", Role::Key).with(" yes  ", Role::Text),
+        &StyledRow::new(format!(" {yes_key}"), Role::Key).with(" yes  ", Role::Text),
         None,
     );
     let rest = Rect {

@@ -82,7 +82,7 @@ judges:
   quick: {provider: rules, tools: [fetch_url]}
 frozen: ../runs/x
 runs: here
-limits: {concurrency: 2, max_cost_usd: 0, requests_per_minute: 60}
+limits: {concurrency: 2, max_cost_usd: 0, confirm_usd: 0.05, requests_per_minute: 60}
 ",
     );
     let workspace = folder.load().unwrap_or_else(|p| panic!("{:?}", lines(&p)));
@@ -149,7 +149,8 @@ limits: {concurrency: 2, max_cost_usd: 0, requests_per_minute: 60}
                 },
                 ..crate::model::RunAndCellBudgets::default()
             },
-            requests_per_minute: Some(60)
+            requests_per_minute: Some(60),
+            confirm_usd: 0.05,
         }
     );
 }

@@ -8,8 +8,8 @@ use std::time::Duration;
 use pty::Pty;
 use rustix::process::{Signal, kill_process};
 
-use crate::cli::{PASSES, POLITE, TestDir};
-use crate::support::wire::{Reply, WireServer};
+use crate::cli::{PASSES, POLITE, TestDir, judged_by};
+use crate::support::wire::{Dialect, Reply, WireServer};
 
 /// The demo's first screen.
 const FIRST: &str = "names-a-version";
@@ -43,6 +43,46 @@ fn assert_restored(pty: &Pty, modes: &str) {
     assert!(!pty.cursor_hidden(), "the cursor is back");
     assert_eq!(pty.unbalanced(), Vec::<String>::new());
     assert_eq!(pty.modes(), modes);
+}
+
+#[test]
+fn paid_run_asks_on_the_terminal_and_no_records_nothing() {
+    let server = WireServer::answering(Dialect::Openai, |_| Reply::text(PASSES));
+    let test_dir = TestDir::new();
+    let judge =
+        judged_by(&server).replace("model: m }", "model: m, prices: { input: 1, output: 10 } }");
+    let run = |config: &str, options: &[&str]| {
+        test_dir.workspace(&format!("{judge}{config}"), POLITE);
+        Pty::with(
+            &[&["run", "-q", "--refresh"], options].concat(),
+            |command| {
+                command.cwd(test_dir.path());
+                command.env("DICTA_DATA_DIR", test_dir.path().join(".data"));
+            },
+        )
+    };
+    // The estimate is below $0.10, so only a lower limit of the workspace leads to a question.
+    let low = "limits: { confirm_usd: 0.001 }\n";
+    let mut no = run(low, &[]);
+    no.until_shown("2 cells by m, 2 model calls, about $0.")
+        .until_shown("[y/N]")
+        .type_in("\r");
+    assert_eq!(no.ended().code, 2);
+    assert!(
+        no.contents().contains("nothing is recorded"),
+        "{}",
+        no.contents()
+    );
+    assert_eq!(server.requests().len(), 0);
+    assert!(!test_dir.path().join("runs").exists());
+    let mut yes = run(low, &[]);
+    yes.until_shown("[y/N]").type_in("y\r");
+    assert_eq!(yes.ended().code, 0);
+    assert_eq!(server.requests().len(), 2);
+    let below = run("", &[]).ended();
+    let allowed = run(low, &["--yes"]).ended();
+    assert_eq!((below.code, allowed.code), (0, 0));
+    assert_eq!(server.requests().len(), 6);
 }
 
 #[test]

@@ -171,6 +171,7 @@ pub(super) const WORKSPACE: &[Field] = &[
     same_because("/limits", FIELDS_OF_IT),
     same("/limits/concurrency", &[("/limits", r#"{"concurrency": 3}"#)]),
     same("/limits/max_cost_usd", &[("/limits", r#"{"max_cost_usd": 3}"#)]),
+    same("/limits/confirm_usd", &[("/limits", r#"{"confirm_usd": 0.05}"#)]),
     same("/limits/max_tokens", &[("/limits", r#"{"max_tokens": 300000}"#)]),
     same("/limits/max_calls", &[("/limits", r#"{"max_calls": 300}"#)]),
     same("/limits/max_minutes", &[("/limits", r#"{"max_minutes": 3}"#)]),

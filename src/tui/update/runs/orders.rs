@@ -11,6 +11,7 @@ use crate::tui::state::App;
 use crate::tui::state::cells::{CellsRow, RowId};
 use crate::tui::state::notices::NoticeLevel;
 use crate::tui::state::runs::{RunStage, TrackedRun};
+use crate::tui::update::touched_evals::{TouchKind, classify_judged, is_judged};
 
 /// Builds an order over the open workspace; `None` without a workspace.
 pub(in crate::tui::update) fn build_workspace_order(
@@ -40,6 +41,7 @@ pub(in crate::tui::update) fn build_workspace_order(
         cache,
         replayed_evidence: None,
         parent,
+        is_of_save: false,
     })
 }
 
@@ -130,7 +132,12 @@ pub(in crate::tui::update) fn run_all(app: &mut App) -> Vec<Effect> {
     start_or_ask(app, order, costs)
 }
 
-fn start_or_ask(app: &mut App, order: RunOrder, costs: bool) -> Vec<Effect> {
+/// Starts a run. If it may cost money, previews it first, and the preview decides if dicta asks.
+pub(in crate::tui::update) fn start_or_ask(
+    app: &mut App,
+    order: RunOrder,
+    costs: bool,
+) -> Vec<Effect> {
     if costs {
         // The order waits here for its preview, which decides if dicta asks.
         app.awaiting_preview.push(order.clone());
@@ -169,15 +176,23 @@ fn refuse_if_blocked(app: &mut App) -> bool {
     true
 }
 
-/// Returns true if the judge of a cell costs money.
+/// Returns true if a judge of a cell costs money, or may. All judges of a jury or cascade count.
 fn is_cell_paid(app: &App, row: RowId) -> bool {
-    let name = app
-        .live_session
-        .cells
-        .decision_name(row)
-        .and_then(|name| name.judge);
-    let judge = name.and_then(|name| app.workspace()?.judges.get(&name));
-    judge.is_some_and(|judge| !judge.is_free())
+    let (cells, Some(workspace)) = (&app.live_session.cells, app.workspace()) else {
+        return false;
+    };
+    let eval = cells
+        .row(row)
+        .and_then(|row| cells.evals.get(row.eval as usize));
+    let found = eval.and_then(|eval| workspace.find_eval(&eval.rubric, &eval.id));
+    match found {
+        Some((rubric, at)) => {
+            let eval = &rubric.evals[at];
+            is_judged(eval) && classify_judged(rubric, eval, workspace).0 == TouchKind::Costly
+        }
+        // The preview finds out what an unknown eval costs.
+        None => workspace.judges.values().any(|judge| !judge.is_free()),
+    }
 }
 
 /// Returns true if a judge of the run costs money.

@@ -38,6 +38,7 @@ fn workspace(judges: Vec<JudgeConfig>) -> Workspace {
             concurrency: 2,
             budgets: crate::model::RunAndCellBudgets::default(),
             requests_per_minute: None,
+            confirm_usd: 0.1,
         },
         files: Vec::new(),
         warnings: Vec::new(),

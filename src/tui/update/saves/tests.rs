@@ -16,9 +16,9 @@ use crate::tui::state::cells::{
     VerdictInputs,
 };
 use crate::tui::state::runs::RunTicket;
-use crate::tui::update::cost_estimate;
 use crate::tui::update::replayed_evidence;
 use crate::tui::update::save_runs::handle_time_passed;
+use crate::tui::update::{cost_consent, cost_estimate};
 use crate::workspace::{Env, load};
 
 const CHECK: &str = "  - id: says\n    type: contains\n    params: { patterns: [hello] }\n";
@@ -97,6 +97,7 @@ fn newest_order(app: &App) -> RunOrder {
         cache: CachePolicy::Use,
         replayed_evidence: None,
         parent: None,
+        is_of_save: true,
     }
 }
 
@@ -325,7 +326,7 @@ fn paid_judge_gets_only_cost_estimate() {
     let preview = |cells, cached, cost_usd| JudgePreview {
         cells,
         cached,
-        cost_usd,
+        cost_with_all_calls: cost_usd,
         ..JudgePreview::default()
     };
     let judges = [
@@ -376,7 +377,15 @@ fn paid_judge_judges_only_focused_cell() {
         only: Some(Arc::new(vec!["t/beam/tone".to_owned()])),
         ..newest_order(&app)
     };
+    assert_eq!(started, [Effect::PreviewRun(order.clone())]);
+    // Without paid calls, for example because all verdicts are recorded, the run starts without a question.
+    let ticket = order.ticket;
+    let started = cost_consent::handle_preview(&mut app, ticket, Ok(RunPreview::default()));
     assert_eq!(started, [Effect::StartRun(order)]);
+    assert_eq!(
+        app.live_session.runs.by_ticket[&ticket].save_number,
+        Some(app.saves.number)
+    );
 }
 
 #[test]

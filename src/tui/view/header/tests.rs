@@ -47,6 +47,7 @@ fn demo_app() -> App {
             concurrency: 1,
             budgets: crate::model::RunAndCellBudgets::default(),
             requests_per_minute: None,
+            confirm_usd: 0.1,
         },
         files: Vec::new(),
         warnings: Vec::new(),

@@ -1,0 +1,78 @@
+//! The user's consent to calls that cost money: `--yes`, `--max-cost`, or the answer to a question on the terminal.
+//!
+//! Responsible for asking and for the messages. [`crate::run::PaidCalls`] decides which calls need consent. A limit in
+//! dicta.yaml is not consent, because the file may come from someone else.
+
+use super::CommandCx;
+use super::args::ConsentArgs;
+use super::error::CommandError;
+use super::question::{ask, can_ask};
+use crate::run::PaidCalls;
+
+/// The user's answer about calls that cost money.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Consent {
+    /// The calls are free, or the user allows them.
+    Given,
+    /// The user answered no.
+    Declined,
+    /// No person can be asked, and no option allows the calls.
+    Missing,
+}
+
+impl ConsentArgs {
+    /// Returns true if an option allows paid calls.
+    pub(super) fn is_given(&self) -> bool {
+        self.yes || self.max_cost.is_some()
+    }
+}
+
+/// Finds out whether the user allows the calls. Asks on a terminal if they cost more than `limit_usd` or a price is
+/// unknown. `noun` names what the judges judge.
+pub(super) fn find_consent(
+    calls: &PaidCalls,
+    noun: &str,
+    limit_usd: f64,
+    args: &ConsentArgs,
+    cx: &CommandCx,
+) -> Consent {
+    if calls.is_empty() || args.is_given() {
+        return Consent::Given;
+    }
+    if !can_ask(cx) {
+        return Consent::Missing;
+    }
+    if !calls.needs_confirmation(limit_usd) {
+        return Consent::Given;
+    }
+    let question = format!(
+        "{}\nThese calls cost money, or may. Make them?",
+        calls.describe(noun)
+    );
+    if ask(&question, cx) {
+        Consent::Given
+    } else {
+        Consent::Declined
+    }
+}
+
+/// Returns an error unless the user allows the calls. It names the options that allow them.
+pub(super) fn confirm_paid_calls(
+    calls: &PaidCalls,
+    noun: &str,
+    limit_usd: f64,
+    args: &ConsentArgs,
+    cx: &CommandCx,
+) -> Result<(), CommandError> {
+    match find_consent(calls, noun, limit_usd, args, cx) {
+        Consent::Given => Ok(()),
+        Consent::Declined => Err(CommandError::usage(
+            "no judge was called, and nothing is recorded",
+        )),
+        Consent::Missing => Err(CommandError::usage(format!(
+            "{}: without a terminal, dicta calls judges that cost money only with `--yes`, or with `--max-cost USD` \
+             for a limit; nothing was run",
+            calls.describe(noun)
+        ))),
+    }
+}
