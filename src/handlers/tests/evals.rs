@@ -487,7 +487,7 @@ fn examples_are_texts_or_transcripts_and_run() {
 
 #[test]
 fn every_rubric_of_the_docs_loads_and_satisfies_the_schema() {
-    let docs = include_str!("../../../docs/rubrics.md");
+    let docs = include_str!("../../../docs/reference/rubric.md");
     let files = [
         ("rubrics/tone.md", "Polite"),
         (

@@ -1,4 +1,4 @@
-//! Checks that the tools files in `docs/tools.md` load, and that its recipe works.
+//! Checks that the tools files in `docs/reference/tools-file.md` load, and that its recipe works.
 
 use super::*;
 use crate::clock::SystemClock;
@@ -7,7 +7,7 @@ use crate::model::{CallIx, CellIx, JudgeTool, TurnIx};
 use crate::net::SystemResolver;
 use crate::tools::{SeenUrls, ToolDeps, ToolSet, open_single_tool, prepare_call, tool_call};
 
-const DOCS: &str = include_str!("../../../docs/tools.md");
+const DOCS: &str = include_str!("../../../docs/reference/tools-file.md");
 
 /// The blocks of one language, in their order.
 fn blocks(language: &str) -> Vec<&'static str> {
@@ -80,7 +80,11 @@ fn tools_files_of_the_docs_load_without_problems() {
 fn recipe_of_the_docs_equals_compiled_file() {
     let shown = blocks("rust");
     let compiled = include_str!("../kinds/recipe.rs");
-    assert_eq!(shown, [compiled], "docs/tools.md shows kinds/recipe.rs");
+    assert_eq!(
+        shown,
+        [compiled],
+        "docs/reference/tools-file.md shows kinds/recipe.rs"
+    );
 }
 
 #[tokio::test]
