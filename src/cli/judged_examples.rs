@@ -9,14 +9,14 @@ use super::error::CommandError;
 use super::trust::confirm_after;
 use super::{CommandCx, build_runtime};
 use crate::handlers::EvalTypeRegistry;
-use crate::model::{JudgeConfig, Millis, pluralize};
+use crate::model::{ExitReason, JudgeConfig, Millis, pluralize};
 use crate::rubric::{Eval, Rubric};
 use crate::run::{ExampleCheck, JudgePreview, RunError, RunOptions};
 use crate::workspace::Workspace;
 use crate::workspace::lint::{self, ExampleStatus, ExampleSummary};
 
 /// The exit code if an example ended in an error; a run with errors but no failures exits with the same code.
-pub(super) const EXIT_UNDECIDED: u8 = 3;
+pub(super) const EXIT_UNDECIDED: u8 = ExitReason::NoVerdict.code();
 
 /// Judges the examples and adds the results to `tried`, the results of the code checks. Returns the number of
 /// examples that ended in an error.

@@ -7,6 +7,8 @@ mod args;
 mod check;
 mod connect;
 mod demo;
+#[cfg(test)]
+mod docs_tests;
 mod error;
 mod evals;
 mod help;

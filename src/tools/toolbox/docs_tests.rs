@@ -8,13 +8,17 @@ use crate::net::SystemResolver;
 use crate::tools::{SeenUrls, ToolDeps, ToolSet, open_single_tool, prepare_call, tool_call};
 
 const DOCS: &str = include_str!("../../../docs/reference/tools-file.md");
+const RECIPE: &str = include_str!("../../../docs/contributing/adding-a-tool-kind.md");
 
-/// The blocks of one language, in their order.
+/// The blocks of one language, in the order of the pages.
 fn blocks(language: &str) -> Vec<&'static str> {
     let begin = format!("```{language}\n");
-    let after: Vec<&str> = DOCS.split(begin.as_str()).skip(1).collect();
-    let until_the_end = |rest: &&'static str| rest.split("```").next();
-    after.iter().filter_map(until_the_end).collect()
+    let mut found = Vec::new();
+    for page in [DOCS, RECIPE] {
+        let after = page.split(begin.as_str()).skip(1);
+        found.extend(after.filter_map(|rest| rest.split("```").next()));
+    }
+    found
 }
 
 /// Returns the blocks of a tools file, without those of dicta.yaml.
@@ -83,7 +87,7 @@ fn recipe_of_the_docs_equals_compiled_file() {
     assert_eq!(
         shown,
         [compiled],
-        "docs/reference/tools-file.md shows kinds/recipe.rs"
+        "docs/contributing/adding-a-tool-kind.md shows kinds/recipe.rs"
     );
 }
 

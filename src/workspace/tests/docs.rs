@@ -32,9 +32,13 @@ fn every_judge_of_the_docs_loads_without_a_warning_and_satisfies_the_schema() {
     let model_judges = blocks(include_str!("../../../docs/how-to/model-judges.md"));
     let readme = blocks(include_str!("../../../README.md"));
     let tools = blocks(TOOLS);
+    let cost = blocks(include_str!("../../../docs/how-to/control-cost.md"));
+    let troubles = blocks(include_str!("../../../docs/how-to/troubleshooting.md"));
+    assert!(cost.len() > 1 && !troubles.is_empty());
     assert!(judges.len() > 6 && model_judges.len() > 1 && !readme.is_empty() && tools.len() > 1);
     let authority = rcgen::generate_simple_self_signed(["corp".to_owned()]).expect("a certificate");
     let all = judges.into_iter().chain(model_judges).chain(readme);
+    let all = all.chain(cost).chain(troubles);
     for block in all.chain(tools) {
         let folder = config(block);
         folder.write("tools.yaml", first_tools_file());
