@@ -465,6 +465,12 @@ impl<'s> SchemaTables<'s> {
 
     /// Renders the mappings that a value may be or contain.
     fn render_nested(&mut self, place: &str, value: &Value) {
+        // A definition may contain itself.
+        if let Some(name) = value["$ref"].as_str()
+            && !self.seen.insert(name.to_owned())
+        {
+            return;
+        }
         let value = self.resolve(value);
         if value["properties"].is_object() {
             self.render(&code(place), value);

@@ -5,6 +5,7 @@
 //! - `sh` blocks: commands of dicta must not end with a usage error or a panic.
 //! - A block after a line that begins with `> Needs:` is not run, nor is a command whose comment contains `needs:`.
 //! - `<!-- setup: COMMAND -->` prepares the files of a reader. `$REPO` is this repository.
+//! - `<!-- file: PATH -->` writes the next block to a file.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -20,6 +21,8 @@ use crate::source::root;
 enum Step {
     /// A command that prepares files.
     Setup(String),
+    /// A block that a reader writes to a file.
+    Write(String, String),
     /// A command of a `sh` block.
     Run(String),
     /// A command of a `console` block with its output.
@@ -30,13 +33,15 @@ enum Step {
 fn read_steps(page: &str) -> Vec<(usize, Step)> {
     let mut steps: Vec<(usize, Step)> = Vec::new();
     let (mut block, mut is_marked) = (None, false);
+    let mut is_file = false;
     for (at, line) in page.lines().enumerate() {
         let text = line.trim();
         if let Some(kind) = text.strip_prefix("```") {
             if block.is_some() {
-                (block, is_marked) = (None, false);
+                (block, is_marked, is_file) = (None, false, false);
             } else {
-                let kind = if is_marked { "" } else { kind };
+                // The content of a file, and commands under a mark, are not run.
+                let kind = if is_marked || is_file { "" } else { kind };
                 block = Some(kind);
             }
             continue;
@@ -46,6 +51,10 @@ fn read_steps(page: &str) -> Vec<(usize, Step)> {
                 let setup = text.strip_prefix("<!-- setup: ");
                 if let Some(command) = setup.and_then(|rest| rest.strip_suffix(" -->")) {
                     steps.push((at + 1, Step::Setup(command.to_owned())));
+                } else if let Some(path) = text.strip_prefix("<!-- file: ") {
+                    let path = path.trim_end_matches(" -->").to_owned();
+                    steps.push((at + 1, Step::Write(path, String::new())));
+                    is_file = true;
                 } else if text.starts_with("> Needs:") {
                     is_marked = true;
                 } else if !text.is_empty() && !text.starts_with('>') {
@@ -66,6 +75,12 @@ fn read_steps(page: &str) -> Vec<(usize, Step)> {
                 let is_ours = ["dicta", "cd"].contains(&command.split(' ').next().unwrap_or(""));
                 if is_ours && !comment.contains("needs:") {
                     steps.push((at + 1, Step::Run(command.to_owned())));
+                }
+            }
+            Some(_) if is_file => {
+                if let Some((_, Step::Write(_, content))) = steps.last_mut() {
+                    content.push_str(line);
+                    content.push('\n');
                 }
             }
             Some(_) => {}
@@ -124,6 +139,13 @@ impl Reader {
             Step::Setup(command) => {
                 let (code, printed) = self.run(command);
                 (code != 0).then(|| format!("the setup `{command}` ended with {code}: {printed}"))
+            }
+            Step::Write(path, content) => {
+                let path = self.folder.join(path);
+                let folder = path.parent().expect("a file is in a folder");
+                std::fs::create_dir_all(folder).expect("a folder");
+                std::fs::write(path, content).expect("a file");
+                None
             }
             Step::Run(command) => {
                 let (code, printed) = self.run(command);
@@ -191,7 +213,7 @@ fn commands_of_readme_and_docs_do_what_the_pages_show() {
             for (line, step) in &steps {
                 let mut count = count.lock().expect("a count");
                 match step {
-                    Step::Setup(_) => {}
+                    Step::Setup(_) | Step::Write(..) => {}
                     Step::Run(_) => count.0 += 1,
                     Step::Compare(..) => count.1 += 1,
                 }
@@ -237,6 +259,12 @@ $ dicta keys
   q   Quits
 ```
 <!-- setup: touch a -->
+<!-- file: rubrics/a.yaml -->
+
+```yaml
+evals:
+  - a
+```
 ";
     let steps: Vec<Step> = read_steps(page).into_iter().map(|(_, step)| step).collect();
     let output = vec!["…".to_owned(), "  q   Quits".to_owned()];
@@ -246,6 +274,7 @@ $ dicta keys
             Step::Run("dicta runs".to_owned()),
             Step::Compare("dicta keys".to_owned(), output),
             Step::Setup("touch a".to_owned()),
+            Step::Write("rubrics/a.yaml".to_owned(), "evals:\n  - a\n".to_owned()),
         ]
     );
 }
