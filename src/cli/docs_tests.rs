@@ -448,12 +448,22 @@ impl<'s> SchemaTables<'s> {
                         .map(|v| code(&v.to_string()))
                         .unwrap_or_default()
                 };
-                let what = value["description"].as_str().unwrap_or_default();
+                let own = value["description"].as_str();
+                let what = own.or_else(|| self.resolve(value)["description"].as_str());
+                let what = what.unwrap_or_default();
                 [code(name), self.describe_type(value), need, what.to_owned()]
             })
             .collect();
-        self.out
-            .push_str(&table(["key", "value", "default", "meaning"], rows));
+        // Keys of output have no defaults.
+        let text = if rows.iter().all(|[_, _, need, _]| need.is_empty()) {
+            let rows = rows
+                .into_iter()
+                .map(|[key, value, _, what]| [key, value, what]);
+            table(["key", "value", "meaning"], rows)
+        } else {
+            table(["key", "value", "default", "meaning"], rows)
+        };
+        self.out.push_str(&text);
         for (name, value) in properties {
             let place = match heading.split_once('`') {
                 Some((_, path)) => format!("{}.{name}", path.trim_end_matches('`')),
@@ -500,7 +510,7 @@ impl<'s> SchemaTables<'s> {
         let value = self.resolve(value);
         if let Some(values) = value["enum"].as_array() {
             // A long list has a page of its own.
-            if values.len() > 15 {
+            if values.len() > 8 {
                 return "name".to_owned();
             }
             let values = values.iter().map(|one| code(one.as_str().unwrap_or("?")));
@@ -512,7 +522,8 @@ impl<'s> SchemaTables<'s> {
         if let Some(several) = value["anyOf"].as_array() {
             let mut kinds: Vec<String> =
                 several.iter().map(|one| self.describe_type(one)).collect();
-            kinds.sort();
+            // One value before a list of them, and nothing at the end.
+            kinds.sort_by_key(|kind| (kind == "null", kind.starts_with("list")));
             kinds.dedup();
             return kinds.join(" or ");
         }

@@ -67,12 +67,10 @@ pub fn result_schema() -> Value {
 }
 
 fn line(name: &str, doc: &str, keys: Vec<LineKey>) -> Value {
-    let mut schema = mapping(keys);
+    let mut all = vec![("type", "The kind of line.", json!({"const": name}))];
+    all.extend(keys);
+    let mut schema = mapping(all);
     schema["description"] = doc.into();
-    schema["properties"]["type"] = json!({"const": name});
-    if let Some(required) = schema["required"].as_array_mut() {
-        required.insert(0, "type".into());
-    }
     schema
 }
 
