@@ -17,6 +17,7 @@ use crate::handlers::{EvalTypeRegistry, FAMILIES};
 use crate::model::{ExitReason, Outcome, ProviderKind};
 use crate::provider::default_base_url;
 use crate::rubric::{EvalTypeCatalog as _, LINTS};
+use crate::tools::toolbox::TOOL_KEYS;
 use crate::workspace::variables::VARIABLES;
 use crate::{report, rubric, tui, workspace};
 
@@ -36,6 +37,7 @@ const BLOCKS: &[(&str, fn() -> String)] = &[
     ("outcomes", render_outcomes),
     ("providers", render_providers),
     ("rubric-keys", render_rubric_keys),
+    ("tool-keys", render_tool_keys),
     ("warnings", render_warnings),
     ("workspace-keys", render_workspace_keys),
 ];
@@ -184,6 +186,13 @@ fn render_warnings() -> String {
         .iter()
         .map(|(name, what)| [code(name), (*what).to_owned()]);
     table(["warning", "finds"], rows)
+}
+
+fn render_tool_keys() -> String {
+    let rows = TOOL_KEYS
+        .iter()
+        .map(|(name, what)| [code(name), (*what).to_owned()]);
+    table(["key", "meaning"], rows)
 }
 
 fn render_environment() -> String {

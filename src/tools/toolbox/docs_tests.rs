@@ -119,3 +119,26 @@ async fn answer(set: &ToolSet, raw: &str) -> String {
     let called = tool_call::execute_tool_call(tool.as_ref(), &prepared, CallIx(0), &cx()).await;
     called.response.text
 }
+
+#[test]
+fn every_documented_key_of_a_tool_is_known() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("shop.db"), "").expect("written");
+    let file = tools_files().remove(0);
+    let is_unknown = |key: &str| {
+        let text = file.replace(
+            "    description: ",
+            &format!("    {key}: {{}}\n    description: "),
+        );
+        let (_, problems) = loaded(&text, folder.path());
+        let unknown = format!("unknown key `{key}`");
+        problems
+            .iter()
+            .any(|problem| problem.to_string().contains(&unknown))
+    };
+    assert!(is_unknown("nonsense"), "the check finds an unknown key");
+    for (key, _) in TOOL_KEYS {
+        let written = file.contains(&format!("    {key}: "));
+        assert!(written || !is_unknown(key), "{key}");
+    }
+}
