@@ -1,9 +1,12 @@
 //! Checks the rules of CONTRIBUTING.md: which module may import which, which module uses an outside crate, how long a
-//! file may be, which words the code and the texts may not contain, and that every command of the README exists.
+//! file may be, which words the code and the texts may not contain, and that the commands of README and docs do what
+//! the pages show.
 //!
 //! Reads the sources as text, without parsing Rust: it blanks comments and string literals first. It does not see a path
 //! that a macro builds.
 
+#[path = "tidy/console.rs"]
+mod console;
 #[path = "tidy/cycles.rs"]
 mod cycles;
 #[path = "tidy/demo.rs"]

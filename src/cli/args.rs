@@ -7,6 +7,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::model::ExitReason;
+
 /// The parsed command line.
 #[derive(Debug, Parser)]
 #[command(
@@ -14,10 +16,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
     version,
     about = "Judge recorded agent conversations with your rubrics, and see which verdicts changed",
     max_term_width = 100,
-    after_help = "Without a command, dicta opens the workbench on the workspace in this folder or a parent, else on the demo.\n\
-    Exit codes: 0 all passed, 1 some failed, 2 wrong usage or configuration, 3 errors but no failures,\n\
-    4 nothing decided or a required eval stayed undecided, 74 an output could not be written, 101 a bug in dicta,\n\
-    129, 130, 143 ended by a signal."
+    after_help = render_program_help()
 )]
 pub(super) struct Cli {
     #[command(flatten)]
@@ -206,7 +205,7 @@ pub(super) enum CliCommand {
     },
     /// Print a JSON Schema for editors
     Schema {
-        /// The schema to print: rubric files, dicta.yaml, transcript lines, or event lines of a run
+        /// The schema to print: rubric files, dicta.yaml, transcript lines, event lines of a run, or JSON lines of results
         #[arg(value_enum, default_value_t = SchemaArg::Rubric)]
         of: SchemaArg,
     },
@@ -228,6 +227,17 @@ pub(super) enum CliCommand {
     },
     /// Print the manual page
     Man,
+}
+
+/// Returns the end of the program's help.
+fn render_program_help() -> String {
+    let mut text = "Without a command, dicta opens the workbench on the workspace in this folder or a parent, else \
+                    on the demo.\n\nExit codes:\n"
+        .to_owned();
+    for reason in ExitReason::ALL {
+        let _infallible = writeln!(text, "  {:<4} {}", reason.code(), reason.meaning());
+    }
+    text
 }
 
 /// Returns the help on the warnings that a rubric can allow.
@@ -498,6 +508,7 @@ pub(super) enum SchemaArg {
     Workspace,
     Transcript,
     Event,
+    Result,
 }
 
 /// Parses an amount in USD, with or without `$`.

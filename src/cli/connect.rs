@@ -15,7 +15,9 @@ use super::trust::confirm_sends;
 use super::workspace::load_workspace;
 use super::{CommandCx, build_runtime, check, tool_sources};
 use crate::handlers::EvalTypeRegistry;
-use crate::model::{ApiKeySource, CellResult, JudgeConfig, Millis, Outcome, format_usd, pluralize};
+use crate::model::{
+    ApiKeySource, CellResult, ExitReason, JudgeConfig, Millis, Outcome, format_usd, pluralize,
+};
 use crate::report::{describe_outcome, format_bytes};
 use crate::run::{
     ConnectionCheck, ConnectionReport, PaidCalls, check_connections, is_built_in,
@@ -24,7 +26,7 @@ use crate::run::{
 use crate::workspace::{Workspace, trust};
 
 /// The exit code of an error; a run with errors but no failures exits with the same code.
-const EXIT_FAILED: u8 = 3;
+const EXIT_FAILED: u8 = ExitReason::NoVerdict.code();
 
 /// Runs `dicta check`, then tests the connections if `--connect` is given.
 pub(super) fn check_and_connect(
@@ -146,8 +148,7 @@ fn connect_all(
     // A source or judge may block a thread, so don't wait for it.
     runtime.shutdown_timeout(Millis(200).to_duration());
     let Some((found, probed)) = found else {
-        // 130 is the exit code of a program that SIGINT ended.
-        return Ok(130);
+        return Ok(ExitReason::Interrupted.code());
     };
     // Step: print the report.
     let text = match format {

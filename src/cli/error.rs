@@ -1,16 +1,16 @@
-//! The error of a command with its message and exit code. Does not know the exit codes of runs; those are in
-//! `report`.
+//! The error of a command with its message and exit code. Does not choose the exit codes of runs; `report` does.
 
 use std::io;
 
 use super::streams::Streams;
 use crate::diag::Diagnostic;
+use crate::model::ExitReason;
 use crate::record::RecordError;
 
 /// The exit code of wrong usage or configuration.
-pub(super) const EXIT_USAGE: u8 = 2;
-/// The exit code of a failed recording or output, `EX_IOERR` of sysexits.h.
-const EXIT_IO: u8 = 74;
+pub(super) const EXIT_USAGE: u8 = ExitReason::Usage.code();
+/// The exit code of a failed recording or output.
+const EXIT_IO: u8 = ExitReason::OutputFailed.code();
 
 /// The error that ended a command.
 #[derive(Debug)]

@@ -100,7 +100,7 @@ fn format_overview(kinds: &[&EvalTypeSpec], width: usize) -> String {
 }
 
 /// Returns a summary up to its first full stop.
-fn first_sentence(summary: &str) -> &str {
+pub(super) fn first_sentence(summary: &str) -> &str {
     let stops = [". ", "; "].iter().filter_map(|stop| summary.find(stop));
     let end = stops.min().unwrap_or(summary.len());
     summary[..end].trim_end_matches('.')
@@ -236,37 +236,6 @@ mod tests {
         }
         let end = list.lines().rev().take(2).collect::<String>();
         assert!(end.contains("dicta eval-types --all"), "{end}");
-    }
-
-    /// The table of docs/reference/eval-types.md.
-    fn markdown() -> String {
-        let registry = EvalTypeRegistry::builtin();
-        let mut out = "| type | what it asks | also |\n|---|---|---|\n".to_owned();
-        for (family, looks_at) in FAMILIES {
-            let _infallible = writeln!(out, "| **{family}** | **{looks_at}** | |");
-            let kinds = registry.eval_types();
-            for spec in kinds.iter().filter(|spec| spec.family == *family) {
-                let aliases = spec.aliases.iter().map(|alias| format!("`{}`", alias.name));
-                let also = aliases.collect::<Vec<_>>().join(", ");
-                let words = first_sentence(spec.summary).replace('|', "\\|");
-                let mark = if spec.judged { " J" } else { "" };
-                let _infallible = writeln!(out, "| `{}`{mark} | {words} | {also} |", spec.name);
-            }
-        }
-        out
-    }
-
-    #[test]
-    fn the_page_of_eval_types_lists_the_types_of_this_build() {
-        let page = include_str!("../../docs/reference/eval-types.md");
-        let table = markdown();
-        let begins = "<!-- eval types: made from the registry, see src/cli/evals.rs -->\n";
-        let (_, after) = page.split_once(begins).expect("the table is marked");
-        let (written, _) = after.split_once("<!-- end").expect("its end is marked");
-        assert!(
-            written == table,
-            "the table of docs/reference/eval-types.md is not of this build; it is:\n{table}"
-        );
     }
 
     #[test]

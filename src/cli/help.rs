@@ -12,7 +12,7 @@ use clap::{Command, CommandFactory as _, FromArgMatches as _};
 use super::args::Cli;
 
 /// The commands in the order of a user's first hour, in groups.
-const GROUPS: &[(&str, &[&str])] = &[
+pub(super) const GROUPS: &[(&str, &[&str])] = &[
     ("Start", &["open", "demo", "init", "trust"]),
     ("Judge", &["check", "run", "compare", "robustness"]),
     ("Look", &["runs", "show", "replay", "prompt"]),
@@ -34,7 +34,7 @@ const GROUPS: &[(&str, &[&str])] = &[
 ];
 
 /// Two command lines for the help of each command.
-const EXAMPLES: &[(&str, [&str; 2])] = &[
+pub(super) const EXAMPLES: &[(&str, [&str; 2])] = &[
     ("open", ["dicta open", "dicta open session.jsonl"]),
     ("demo", ["dicta demo", "dicta demo --reset"]),
     ("init", ["dicta init", "dicta init refunds"]),

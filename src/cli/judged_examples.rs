@@ -11,14 +11,14 @@ use super::error::CommandError;
 use super::trust::confirm_after;
 use super::{CommandCx, build_runtime};
 use crate::handlers::EvalTypeRegistry;
-use crate::model::{JudgeConfig, Millis, pluralize};
+use crate::model::{ExitReason, JudgeConfig, Millis, pluralize};
 use crate::rubric::{Eval, Rubric};
 use crate::run::{ExampleCheck, JudgePreview, PaidCalls, RunError, RunOptions};
 use crate::workspace::Workspace;
 use crate::workspace::lint::{self, ExampleStatus, ExampleSummary};
 
 /// The exit code if an example ended in an error; a run with errors but no failures exits with the same code.
-pub(super) const EXIT_UNDECIDED: u8 = 3;
+pub(super) const EXIT_UNDECIDED: u8 = ExitReason::NoVerdict.code();
 
 /// The examples that have no result.
 #[derive(Debug, Clone, Copy, Default)]

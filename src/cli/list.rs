@@ -10,6 +10,7 @@ use super::error::CommandError;
 use super::workspace::load_workspace;
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{ApiKeySource, JudgeConfig, ProviderKind, VERDICT_SOURCES};
+use crate::report;
 use crate::rubric;
 use crate::tools;
 use crate::workspace;
@@ -136,6 +137,7 @@ pub(super) fn print_schema(which: SchemaArg, cx: &CommandCx) -> u8 {
         SchemaArg::Workspace => workspace::json_schema(),
         SchemaArg::Transcript => workspace::transcript_schema(),
         SchemaArg::Event => workspace::event_schema(),
+        SchemaArg::Result => report::result_schema(),
     };
     cx.streams.print(&format!("{schema:#}\n"));
     0

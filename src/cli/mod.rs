@@ -8,6 +8,8 @@ mod check;
 mod connect;
 mod consent;
 mod demo;
+#[cfg(test)]
+mod docs_tests;
 mod error;
 mod evals;
 mod help;

@@ -13,13 +13,13 @@ use crate::record::{RecordedRun, RunStore};
 use crate::run::find_record_key;
 use crate::theme::{ColorDepth, Theme, ThemeError};
 use crate::tui::{self, OpenRequest, WorkbenchSetup};
-use crate::workspace::{self, CONFIG_FILE, Workspace};
+use crate::workspace::{self, CONFIG_FILE, Workspace, variables};
 
 /// Returns the reason why the workbench can't open on this terminal, or None if it can.
 pub(super) fn explain_no_screen(cx: &CommandCx) -> Option<&'static str> {
     if !cx.streams.out.terminal || !io::stdin().is_terminal() {
         Some("standard input or output is not a terminal")
-    } else if cx.env.get("TERM") == Some("dumb") {
+    } else if cx.env.get(variables::TERM) == Some("dumb") {
         Some("this terminal can't show the workbench (TERM=dumb)")
     } else {
         None
@@ -168,7 +168,7 @@ fn run_workbench(
             "{why}; `dicta run`, `dicta show` and `dicta replay --print` don't need one"
         )));
     }
-    let no_colour = cx.env.get("NO_COLOR").is_some();
+    let no_colour = cx.env.get(variables::NO_COLOR).is_some();
     let exit = tui::run_workbench(WorkbenchSetup {
         open: what,
         env: cx.env.clone(),
@@ -190,7 +190,10 @@ fn choose_theme(
     no_colour: bool,
     cx: &CommandCx,
 ) -> Result<Theme, CommandError> {
-    let depth = ColorDepth::detect(cx.env.get("COLORTERM"), cx.env.get("TERM"));
+    let depth = ColorDepth::detect(
+        cx.env.get(variables::COLORTERM),
+        cx.env.get(variables::TERM),
+    );
     let theme = match &look.theme {
         Some(name) => Theme::load(name),
         // The default theme depends on the terminal, because some colors need a large palette.

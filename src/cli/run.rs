@@ -22,7 +22,7 @@ use crate::diag::{Diagnostic, has_errors};
 use crate::event::{EventKind, RunEvent};
 use crate::handlers::EvalTypeRegistry;
 use crate::judge::EvidenceMissPolicy;
-use crate::model::{Labels, Millis, pluralize};
+use crate::model::{ExitReason, Labels, Millis, pluralize};
 use crate::process::ExitSignalsHandled;
 use crate::report::{
     EvalVerdicts, Narrator, ReportFormat, ReportRow, ReportWriter, RowBuilder, RunSummary,
@@ -604,10 +604,9 @@ impl ExitSignals {
 
     pub(super) async fn next_exit_code(&mut self) -> u8 {
         tokio::select! {
-            // Shells report 128 plus the number of the signal: 1, 2 and 15.
-            _ = self.hangup.recv() => 129,
-            _ = self.interrupt.recv() => 130,
-            _ = self.terminate.recv() => 143,
+            _ = self.hangup.recv() => ExitReason::HungUp.code(),
+            _ = self.interrupt.recv() => ExitReason::Interrupted.code(),
+            _ = self.terminate.recv() => ExitReason::Terminated.code(),
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::diag::{Diagnostic, render};
 use crate::event::Redactor;
 use crate::model::make_visible;
 use crate::report::{TextStyle, wrap_line};
-use crate::workspace::Env;
+use crate::workspace::{Env, variables};
 
 /// The secrets of the loaded workspaces. Static, because the process has one standard output.
 static SECRETS: LazyLock<Redactor> = LazyLock::new(Redactor::default);
@@ -27,7 +27,8 @@ impl Streams {
     /// nor with `TERM=dumb`.
     pub(super) fn from_process(env: &Env, color: ColorArg) -> Self {
         // The presence of `NO_COLOR` counts, not its value (https://no-color.org).
-        let auto = env.get("NO_COLOR").is_none() && env.get("TERM") != Some("dumb");
+        let auto =
+            env.get(variables::NO_COLOR).is_none() && env.get(variables::TERM) != Some("dumb");
         let style = |width: Option<usize>| TextStyle {
             // A width exists only on a terminal.
             terminal: width.is_some(),

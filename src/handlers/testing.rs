@@ -132,3 +132,23 @@ pub(super) fn loaded(kind: &str, params: &Value, record: &Value) -> Finding {
         other => panic!("{kind} {params} is not a check: {other:?}"),
     }
 }
+
+/// Compiles params with a type, which need not be in the registry.
+pub(super) fn compile_as<T: super::eval_type::EvalType>(
+    params: &Value,
+) -> Result<CompiledEval, Vec<crate::rubric::ParamProblem>> {
+    T::compile(serde_json::from_value(params.clone()).expect("params of the type"))
+}
+
+/// Like [`passes`], for a type that need not be in the registry.
+pub(super) fn passes_as<T: super::eval_type::EvalType>(
+    params: &Value,
+    output: &str,
+) -> Option<bool> {
+    let record = json!({"messages": [{"role": "assistant", "content": output}]});
+    let transcript = transcript(&record);
+    match compile_as::<T>(params) {
+        Ok(CompiledEval::Check(check)) => check.check(&Subject::new(&transcript)).outcome.passed(),
+        other => panic!("{params} is not a check: {other:?}"),
+    }
+}

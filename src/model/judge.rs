@@ -36,6 +36,63 @@ pub enum ProviderKind {
 }
 
 impl ProviderKind {
+    /// All kinds, in the order of the documentation.
+    pub const ALL: [Self; 10] = [
+        Self::Openai,
+        Self::OpenaiResponses,
+        Self::Anthropic,
+        Self::Gemini,
+        Self::Vertex,
+        Self::OpenaiDecisions,
+        Self::GeminiDecisions,
+        Self::Rules,
+        Self::Replay,
+        Self::Source,
+    ];
+
+    /// Returns the protocol, for documentation.
+    pub const fn protocol(self) -> &'static str {
+        match self {
+            Self::Openai => {
+                "Chat Completions, of OpenAI and of servers like it (Ollama, vLLM, llama.cpp, LM Studio, OpenRouter)"
+            }
+            Self::OpenaiResponses => "Responses",
+            Self::Anthropic => "Messages",
+            Self::Gemini => "Gemini API",
+            Self::Vertex => "Gemini, or Claude, on Vertex AI",
+            Self::OpenaiDecisions | Self::GeminiDecisions => "Decisions: a probability, no words",
+            Self::Rules => "none: built in, not a model",
+            Self::Replay => "none: `run:` names the run whose recorded traces answer",
+            Self::Source => "none: verdicts that came with the transcripts",
+        }
+    }
+
+    /// Returns the settings of a judge that the protocol or some of its models cannot take, for documentation.
+    pub const fn unsupported_settings(self) -> &'static str {
+        match self {
+            Self::Openai => "`temperature` by models that reason, `reasoning` by those that do not",
+            Self::OpenaiResponses => "`seed`; as `openai`",
+            Self::Anthropic => "`seed`; by some models `temperature` or structured output",
+            Self::Gemini => "`reasoning` before Gemini 2.5",
+            Self::Vertex => "as `gemini`, as `anthropic`",
+            Self::OpenaiDecisions | Self::GeminiDecisions => {
+                "`tools`, `verdict`, and whatever shapes a text"
+            }
+            Self::Rules | Self::Replay => "every key of a model",
+            Self::Source => "every key of a model, `tools`, `max_turns`, `timeout_s`",
+        }
+    }
+
+    /// Returns the environment variable with the key, which the provider's own tools read as well.
+    pub const fn default_key_variable(self) -> Option<&'static str> {
+        match self {
+            Self::Gemini | Self::GeminiDecisions => Some("GEMINI_API_KEY"),
+            Self::Openai | Self::OpenaiResponses | Self::OpenaiDecisions => Some("OPENAI_API_KEY"),
+            Self::Anthropic => Some("ANTHROPIC_API_KEY"),
+            Self::Vertex | Self::Rules | Self::Replay | Self::Source => None,
+        }
+    }
+
     /// Returns the name that dicta.yaml uses.
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -6,7 +6,7 @@
 mod calibrated;
 mod cell_name;
 mod cost;
-
+mod exit_reason;
 mod ids;
 mod installation_secret;
 mod judge;
@@ -26,6 +26,7 @@ mod visible;
 pub use calibrated::{CalibratedScore, ValueProbability};
 pub use cell_name::{CellName, CellNameError, CellNameRef, CellPattern};
 pub use cost::{BudgetLimits, Cost, ModelPricing, RunAndCellBudgets, format_usd};
+pub use exit_reason::ExitReason;
 pub use ids::{Blob, CallIx, CellIx, Digest, Millis, RunId, TurnIx, WallTime};
 pub use installation_secret::InstallationSecret;
 pub use judge::{

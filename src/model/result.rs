@@ -98,6 +98,32 @@ impl Outcome {
         }
     }
 
+    /// Returns the meaning, for documentation.
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::Pass => "the verdict is a pass",
+            Self::Fail => "the verdict is a fail",
+            Self::NotApplicable => {
+                "the criteria do not apply to the transcript, or the `rules` judge cannot read them"
+            }
+            Self::Skipped => {
+                "the eval is disabled, the cell is not in the sample, or a precondition (`when`) does not hold"
+            }
+            Self::CheckError => {
+                "a check could not decide, because data is missing or of the wrong kind"
+            }
+            Self::JudgeError => "the provider failed after all retries, or the judge refused",
+            Self::Unparsed => "the judge's reply contains no valid verdict",
+            Self::TurnLimit => "the judge used all its turns without a verdict",
+            Self::Truncated => "the stream ended early, or the reply reached the token limit",
+            Self::Timeout => "the cell exceeded its time limit",
+            Self::Budget => "the run or the cell reached a limit of cost, tokens, calls or time",
+            Self::Cancelled => {
+                "the user cancelled the cell, or a newer rubric replaced its question"
+            }
+        }
+    }
+
     /// Returns one character that distinguishes the outcome without color.
     pub const fn symbol(self) -> char {
         match self {

@@ -19,17 +19,27 @@ pub fn find_foreign_origin(judge: &JudgeConfig) -> Option<String> {
 
 /// Returns the provider's default base URL; `None` for a judge that calls no server.
 fn own_base(judge: &JudgeConfig) -> Option<String> {
-    let base = match judge.provider {
+    match judge.provider {
+        ProviderKind::Vertex => Some(vertex::build_host(judge.location.as_deref())),
+        other => default_base_url(other).map(str::to_owned),
+    }
+}
+
+/// Returns the default base URL of a provider; `None` for Vertex AI, whose address depends on the location, and for a
+/// provider that calls no server.
+pub fn default_base_url(provider: ProviderKind) -> Option<&'static str> {
+    Some(match provider {
         ProviderKind::Gemini => gemini::DEFAULT_BASE,
         ProviderKind::Openai => openai_chat::DEFAULT_BASE,
         ProviderKind::OpenaiResponses => openai_responses::DEFAULT_BASE,
         ProviderKind::Anthropic => anthropic::DEFAULT_BASE,
         ProviderKind::OpenaiDecisions => decisions::OPENAI_BASE,
         ProviderKind::GeminiDecisions => decisions::GEMINI_BASE,
-        ProviderKind::Vertex => return Some(vertex::build_host(judge.location.as_deref())),
-        ProviderKind::Rules | ProviderKind::Replay | ProviderKind::Source => return None,
-    };
-    Some(base.to_owned())
+        ProviderKind::Vertex
+        | ProviderKind::Rules
+        | ProviderKind::Replay
+        | ProviderKind::Source => return None,
+    })
 }
 
 fn origin_of(url: &str) -> Option<String> {

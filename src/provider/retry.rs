@@ -398,7 +398,7 @@ mod tests {
         }
     }
 
-    /// The table above is what people read in `docs/judges.md`.
+    /// The table above is what people read in `docs/reference/judges.md`.
     #[test]
     fn documentation_contains_the_retry_table() {
         let rows = |text: &'static str, mark: &'static str| -> Vec<&'static str> {
@@ -407,7 +407,7 @@ mod tests {
                 .filter(|line| line.starts_with('|'))
                 .collect()
         };
-        let docs = include_str!("../../docs/judges.md");
+        let docs = include_str!("../../docs/reference/judges.md");
         let (_, section) = docs
             .split_once("\n## Retries and rate limits\n")
             .expect("the section is there");

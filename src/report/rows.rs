@@ -17,8 +17,8 @@ use crate::event::{
     ToolCallKey, ToolFact, ToolResponseSource,
 };
 use crate::model::{
-    CellIx, CellName, CellNameRef, CellResult, Cost, Decision, Labels, Outcome, ScoreBounds,
-    TokenUsage, TranscriptRef,
+    CellIx, CellName, CellNameRef, CellResult, Cost, Decision, ExitReason, Labels, Outcome,
+    ScoreBounds, TokenUsage, TranscriptRef,
 };
 
 /// A row of a report.
@@ -176,7 +176,7 @@ impl RunSummary {
     /// Returns the exit code of `--strict`: 1 also if a verdict is flagged.
     pub fn strict_exit_code(&self) -> u8 {
         if self.flagged > 0 {
-            1
+            ExitReason::Failed.code()
         } else {
             self.exit_code()
         }
@@ -185,17 +185,16 @@ impl RunSummary {
     /// Returns the exit code over decisions. A pending decision is not a pass.
     pub fn exit_code(&self) -> u8 {
         // A fail is final, so it precedes errors and pending cells.
-        if self.count(Outcome::Fail) > 0 {
-            1
+        let reason = if self.count(Outcome::Fail) > 0 {
+            ExitReason::Failed
         } else if self.errors() > 0 || self.pending > 0 {
-            3
-        } else if self.undecided_rubrics > 0 {
-            4
-        } else if self.count(Outcome::Pass) > 0 {
-            0
+            ExitReason::NoVerdict
+        } else if self.undecided_rubrics > 0 || self.count(Outcome::Pass) == 0 {
+            ExitReason::Undecided
         } else {
-            4
-        }
+            ExitReason::Passed
+        };
+        reason.code()
     }
 }
 

@@ -11,27 +11,33 @@ use crate::diag::yaml::{MappingDecoder, choice_names};
 pub const LINTS: &[(&str, &str)] = &[
     (
         "cannot-fail",
-        "an eval or a threshold that every transcript passes",
+        "an eval or a threshold that every transcript passes, such as a bound of 0",
     ),
     ("cannot-pass", "an eval that no transcript passes"),
-    ("empty-match", "a pattern that matches the empty text"),
+    (
+        "empty-match",
+        "a pattern that matches the empty text, so that an agent passes by saying nothing",
+    ),
     (
         "misses-example",
-        "an eval that decides its own example otherwise",
+        "an eval that decides one of its `examples` otherwise than you expect",
     ),
     ("same-digest", "two evals of a rubric that check the same"),
     (
         "same-verdict",
-        "an eval with one verdict everywhere, over 10 decisions or more",
+        "after a run: an eval with the same verdict in all of 10 decisions or more",
     ),
     (
         "selects-nothing",
         "applies_to, or a sample, that leaves no transcript",
     ),
-    ("unknown-tool", "a tool that no transcript calls"),
+    (
+        "unknown-tool",
+        "a tool that no transcript calls; dicta names the nearest one that is called",
+    ),
     (
         "unreachable-url",
-        "criteria that name an address the judge cannot open",
+        "criteria that name an address, for a judge without `fetch_url`",
     ),
 ];
 

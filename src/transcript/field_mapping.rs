@@ -32,9 +32,9 @@ const MAP_KEYS: &[ConfigKey] = &[
     // Metadata may be nested, so its schema refers to itself by name.
     ConfigKey::new("metadata", METADATA_DOC, |_| json!({"$ref": "#/$defs/metadata"})),
     ConfigKey::new("tags", "a text or a list of texts.", query_schema),
-    ConfigKey::new("label", "a person's label, or a list of labels.", |_| {
+    ConfigKey::new("label", "A person's label, or a list of labels.", |doc| {
         let label = label_schema();
-        json!({"anyOf": [label, {"type": "array", "items": label}]})
+        json!({"description": doc, "anyOf": [label, {"type": "array", "items": label}]})
     }),
 ];
 

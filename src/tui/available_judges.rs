@@ -20,7 +20,7 @@ use crate::model::{
 };
 use crate::net::{LlmClient, ReplyLimits};
 use crate::run::{CachePolicy, DecisionFilter, JudgePreview, RunOptions, preview_run};
-use crate::workspace::{Env, Workspace, resolve_key};
+use crate::workspace::{Env, Workspace, resolve_key, variables};
 
 /// Environment variables with API keys, and the model that a judge with that key uses. A user who wants another model
 /// configures it in dicta.yaml.
@@ -34,7 +34,7 @@ const KEY_VARIABLES: &[KeyVariable] = &[
     },
     KeyVariable {
         service: "gemini",
-        variable: "GOOGLE_API_KEY",
+        variable: variables::GOOGLE_API_KEY,
         provider: ProviderKind::Gemini,
         model: "gemini-2.5-pro",
     },
@@ -62,7 +62,7 @@ struct KeyVariable {
 }
 
 /// Key variables of services with many models: only the user knows which one to use.
-const GATEWAY_KEY_VARIABLES: &[(&str, &str)] = &[("openrouter", "OPENROUTER_API_KEY")];
+const GATEWAY_KEY_VARIABLES: &[(&str, &str)] = &[("openrouter", variables::OPENROUTER_API_KEY)];
 
 /// Common local model servers by their default ports.
 const LOCAL_SERVERS: &[(&str, u16)] = &[

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use crate::workspace::Env;
+use crate::workspace::{Env, variables};
 
 /// The reason why no editor can be started.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -50,7 +50,7 @@ pub(crate) fn build_editor_command(
     at: FilePosition,
     installed: impl Fn(&Path) -> bool,
 ) -> Result<EditorCommand, EditorError> {
-    let set = ["VISUAL", "EDITOR"]
+    let set = [variables::VISUAL, variables::EDITOR]
         // VISUAL comes first, as in git and other Unix programs.
         .into_iter()
         .find_map(|name| Some((name, env.get(name)?.trim())))
@@ -84,7 +84,7 @@ fn find_installed_editor(
     installed: impl Fn(&Path) -> bool,
 ) -> Result<String, EditorError> {
     let folders: Vec<PathBuf> =
-        std::env::split_paths(env.get("PATH").unwrap_or_default()).collect();
+        std::env::split_paths(env.get(variables::PATH).unwrap_or_default()).collect();
     // nano comes first, because a new user can leave it without help.
     ["nano", "vi"]
         .into_iter()

@@ -55,7 +55,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
 use crate::handlers::EvalTypeRegistry;
-use crate::model::{Millis, RunId};
+use crate::model::{ExitReason, Millis, RunId};
 use crate::theme::Theme;
 use crate::workspace::{Env, Workspace};
 use effect::Effect;
@@ -70,7 +70,7 @@ const RULES_TEXT_DELAY: Millis = Millis(10);
 /// The time that `run_workbench` waits for blocked tasks when it ends.
 const SHUTDOWN_TIMEOUT: Millis = Millis(100);
 /// The exit code of a Rust program that panicked.
-const PANIC_EXIT_CODE: u8 = 101;
+const PANIC_EXIT_CODE: u8 = ExitReason::Defect.code();
 
 /// The item that the workbench opens.
 #[derive(Debug, Clone)]

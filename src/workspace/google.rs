@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use super::Env;
 use super::files::{self, TextFileError};
+use super::{Env, variables};
 use crate::model::{ApiKeySource, JudgeConfig};
 use crate::provider::google_auth::{GoogleCredentials, GoogleCredentialsError};
 
@@ -16,15 +16,16 @@ use crate::provider::google_auth::{GoogleCredentials, GoogleCredentialsError};
 const MAX_CREDENTIALS_BYTES: u64 = 64 << 10;
 
 /// The variables that name a project: first Google's, then evalbench's.
-const PROJECT_VARIABLES: [&str; 2] = ["GOOGLE_CLOUD_PROJECT", EVALBENCH_PROJECT];
+const PROJECT_VARIABLES: [&str; 2] = [
+    variables::GOOGLE_CLOUD_PROJECT,
+    variables::EVAL_GCP_PROJECT_ID,
+];
 /// The variables that name a location.
 const LOCATION_VARIABLES: [&str; 3] = [
-    "GOOGLE_CLOUD_LOCATION",
-    "GOOGLE_CLOUD_REGION",
-    EVALBENCH_REGION,
+    variables::GOOGLE_CLOUD_LOCATION,
+    variables::GOOGLE_CLOUD_REGION,
+    variables::EVAL_GCP_PROJECT_REGION,
 ];
-pub(super) const EVALBENCH_PROJECT: &str = "EVAL_GCP_PROJECT_ID";
-pub(super) const EVALBENCH_REGION: &str = "EVAL_GCP_PROJECT_REGION";
 
 /// The reason why a judge has no usable Google credentials.
 #[derive(Debug, Error)]
@@ -92,7 +93,7 @@ pub fn load_google_credentials(
     let name = || judge.name.clone();
     // The order is that of Google's libraries: a named file, gcloud's file, the metadata server.
     let found = match find_credentials_file(named.as_deref(), env) {
-        None => GoogleCredentials::from_metadata_server(env.get("GCE_METADATA_HOST")),
+        None => GoogleCredentials::from_metadata_server(env.get(variables::GCE_METADATA_HOST)),
         Some((path, from)) => {
             let from = format!("{} ({from})", path.display());
             match files::read_text(&path, MAX_CREDENTIALS_BYTES) {
@@ -113,7 +114,7 @@ pub fn load_google_credentials(
         }
     };
     // Google's libraries also take the project to charge from this variable.
-    let credentials = found.with_quota_project(env.get("GOOGLE_CLOUD_QUOTA_PROJECT"));
+    let credentials = found.with_quota_project(env.get(variables::GOOGLE_CLOUD_QUOTA_PROJECT));
     // A service account file names its project, so this check needs the credentials.
     if judge.project.is_none() && credentials.project().is_none() {
         return Err(CredentialsLoadError::NoProject { judge: name() });
@@ -164,7 +165,7 @@ pub(super) fn find_credentials_file(
     named: Option<&Path>,
     env: &Env,
 ) -> Option<(PathBuf, &'static str)> {
-    const VARIABLE: &str = "GOOGLE_APPLICATION_CREDENTIALS";
+    const VARIABLE: &str = variables::GOOGLE_APPLICATION_CREDENTIALS;
     if let Some(path) = named {
         return Some((path.to_owned(), "credentials_file"));
     }
@@ -172,7 +173,10 @@ pub(super) fn find_credentials_file(
     if let Some(path) = env.get(VARIABLE) {
         return Some((PathBuf::from(path), VARIABLE));
     }
-    let folder = match (env.get("CLOUDSDK_CONFIG"), env.get("HOME")) {
+    let folder = match (
+        env.get(variables::CLOUDSDK_CONFIG),
+        env.get(variables::HOME),
+    ) {
         // gcloud itself uses this variable to move its folder.
         (Some(folder), _) => PathBuf::from(folder),
         (None, Some(home)) => Path::new(home).join(".config/gcloud"),

@@ -251,21 +251,6 @@ fn read_base_url(fields: &mut MappingDecoder<'_>) -> Option<String> {
     None
 }
 
-/// Returns the environment variable that the provider's own tools read.
-fn default_key_variable(provider: ProviderKind) -> Option<&'static str> {
-    match provider {
-        ProviderKind::Gemini | ProviderKind::GeminiDecisions => Some("GEMINI_API_KEY"),
-        ProviderKind::Openai | ProviderKind::OpenaiResponses | ProviderKind::OpenaiDecisions => {
-            Some("OPENAI_API_KEY")
-        }
-        ProviderKind::Anthropic => Some("ANTHROPIC_API_KEY"),
-        ProviderKind::Vertex
-        | ProviderKind::Rules
-        | ProviderKind::Replay
-        | ProviderKind::Source => None,
-    }
-}
-
 fn read_key_source(
     fields: &mut MappingDecoder<'_>,
     judge: &JudgeConfig,
@@ -306,7 +291,7 @@ fn read_key_source(
         // The judge keeps the name even if it is broken, because the error above prevents its use.
         return ApiKeySource::Env(variable);
     }
-    match default_key_variable(judge.provider) {
+    match judge.provider.default_key_variable() {
         _ if no_key => ApiKeySource::None,
         None => ApiKeySource::None,
         // A server on this machine may need no key.

@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::Env;
+use super::{Env, variables};
 
 /// The maximum size of a git configuration, in bytes.
 const MAX_CONFIG_BYTES: u64 = 1 << 20;
@@ -19,7 +19,9 @@ pub fn find_label_author(env: &Env, folder: &Path) -> Option<String> {
         parse_user_name(&text?)
     });
     of_git.or_else(|| {
-        let user = env.get("USER").or_else(|| env.get("LOGNAME"));
+        let user = env
+            .get(variables::USER)
+            .or_else(|| env.get(variables::LOGNAME));
         user.map(str::to_owned)
     })
 }
@@ -30,13 +32,13 @@ fn git_config_files(env: &Env, folder: &Path) -> Vec<PathBuf> {
     let around = folder.ancestors().map(|above| above.join(".git/config"));
     let mut files: Vec<PathBuf> = around.filter(|file| file.is_file()).take(1).collect();
     // git reads this file instead of both global files.
-    if let Some(global) = env.get("GIT_CONFIG_GLOBAL") {
+    if let Some(global) = env.get(variables::GIT_CONFIG_GLOBAL) {
         files.push(global.into());
         return files;
     }
-    let home = env.get("HOME").map(PathBuf::from);
+    let home = env.get(variables::HOME).map(PathBuf::from);
     files.extend(home.as_ref().map(|home| home.join(".gitconfig")));
-    let config = env.get("XDG_CONFIG_HOME").map(PathBuf::from);
+    let config = env.get(variables::XDG_CONFIG_HOME).map(PathBuf::from);
     let config = config.or_else(|| home.map(|home| home.join(".config")));
     files.extend(config.map(|config| config.join("git/config")));
     files

@@ -33,6 +33,7 @@ mod scripts;
 mod source_judges;
 mod tools_files;
 pub mod trust;
+pub mod variables;
 pub mod watch;
 
 use std::collections::{BTreeSet, HashMap};

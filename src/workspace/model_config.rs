@@ -11,8 +11,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::google::{EVALBENCH_PROJECT, EVALBENCH_REGION};
 use super::judges::{self, JudgeCx};
+use super::variables::{
+    EVAL_GCP_PROJECT_ID as EVALBENCH_PROJECT, EVAL_GCP_PROJECT_REGION as EVALBENCH_REGION,
+};
 use super::{Env, Workspace, paths};
 use crate::diag::yaml::{self, DiagnosticCollector, MappingDecoder, YamlDoc};
 use crate::model::{

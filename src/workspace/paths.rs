@@ -6,20 +6,15 @@ use std::path::{Component, Path, PathBuf};
 
 use thiserror::Error;
 
+use super::variables::{DICTA_DATA_DIR, HOME, XDG_DATA_HOME};
 use super::{CONFIG_FILE, Env};
 use crate::model::Digest;
-
-/// The variable that sets the data directory.
-pub const DATA_DIR_VARIABLE: &str = "DICTA_DATA_DIR";
 
 /// The reason why dicta has not found a data directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum DataDirError {
     /// No variable names a folder, and the system reports no home directory.
-    #[error(
-        "there is no home directory to keep runs in; set {}",
-        DATA_DIR_VARIABLE
-    )]
+    #[error("there is no home directory to keep runs in; set {}", DICTA_DATA_DIR)]
     NoHome,
 }
 
@@ -34,12 +29,12 @@ pub fn find_workspace_root(from: &Path) -> Option<PathBuf> {
 /// Returns the folder for runs, the demo and the installation's secret: `DICTA_DATA_DIR`, else the platform's data
 /// directory for programs.
 pub fn data_dir(env: &Env) -> Result<PathBuf, DataDirError> {
-    if let Some(dir) = env.get(DATA_DIR_VARIABLE) {
+    if let Some(dir) = env.get(DICTA_DATA_DIR) {
         return Ok(absolute(Path::new(dir)));
     }
     // Read from `env` first, so that a test never writes into a real home.
     if let Some(dir) = env
-        .get("XDG_DATA_HOME")
+        .get(XDG_DATA_HOME)
         .map(Path::new)
         // The XDG specification says that programs ignore a relative path here.
         .filter(|dir| dir.is_absolute())
@@ -80,7 +75,7 @@ pub(super) fn absolute(path: &Path) -> PathBuf {
 /// Returns the absolute path of a path in dicta.yaml. It may be relative to the workspace, absolute, or begin with
 /// `~/`.
 pub(super) fn resolve(root: &Path, written: &str, env: &Env) -> PathBuf {
-    match (written.strip_prefix("~/"), env.get("HOME")) {
+    match (written.strip_prefix("~/"), env.get(HOME)) {
         (Some(rest), Some(home)) => absolute(&Path::new(home).join(rest)),
         _ => absolute(&root.join(written)),
     }

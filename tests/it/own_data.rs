@@ -250,7 +250,7 @@ fn import_names_unreadable_files_and_overwrites_nothing() {
     );
 }
 
-const DOCS: &str = include_str!("../../docs/transcripts.md");
+const DOCS: &str = include_str!("../../docs/reference/transcript-formats.md");
 
 /// The block of the docs in this language that begins so.
 fn documented_block(language: &str, begin: &str) -> &'static str {
@@ -260,7 +260,9 @@ fn documented_block(language: &str, begin: &str) -> &'static str {
         .into_iter()
         .filter_map(|rest| rest.split("```").next());
     let found = blocks.find(|block| block.starts_with(begin));
-    found.unwrap_or_else(|| panic!("docs/transcripts.md has no block of {language} with {begin}"))
+    found.unwrap_or_else(|| {
+        panic!("docs/reference/transcript-formats.md has no block of {language} with {begin}")
+    })
 }
 
 #[test]

@@ -95,3 +95,57 @@ fn number_and_call_checks_work_on_evalbench_runs() {
         );
     }
 }
+
+/// Adds `additionalProperties: false` to every mapping with known keys, so that a new key needs a line in the schema.
+fn refuse_other_keys(schema: &mut Value) {
+    match schema {
+        Value::Object(members) => {
+            if members.contains_key("properties") {
+                members
+                    .entry("additionalProperties")
+                    .or_insert(Value::Bool(false));
+            }
+            members.values_mut().for_each(refuse_other_keys);
+        }
+        Value::Array(items) => items.iter_mut().for_each(refuse_other_keys),
+        _ => {}
+    }
+}
+
+/// The schema of each kind of line, by its `type`.
+fn line_schemas(test_dir: &TestDir) -> BTreeMap<String, dicta::schema::CompiledSchema> {
+    let printed = test_dir.dicta(&["schema", "result"]);
+    let mut schema: Value = serde_json::from_slice(&printed.stdout).expect("JSON");
+    refuse_other_keys(&mut schema);
+    let lines = schema["oneOf"].as_array().expect("kinds of lines").clone();
+    let compile = |mut line: Value| {
+        let name = line["properties"]["type"]["const"].as_str();
+        let name = name.expect("a name").to_owned();
+        line["$defs"] = schema["$defs"].clone();
+        let compiled = dicta::schema::CompiledSchema::compile(&line).expect("a schema");
+        (name, compiled)
+    };
+    lines.into_iter().map(compile).collect()
+}
+
+#[test]
+fn json_lines_of_the_demo_and_of_a_jury_satisfy_the_printed_schema() {
+    let test_dir = TestDir::new();
+    let schemas = line_schemas(&test_dir);
+    let demo = test_dir.dicta(&["run", "--demo", "--refresh", "--format", "jsonl"]);
+    test_dir.workspace(
+        "judge: rules\njudges:\n  other: { provider: rules }\n",
+        "  - { id: a, type: llm_judge, jury: { judges: [rules, other] }, params: { criteria: The answer contains a number } }\n",
+    );
+    let jury = test_dir.dicta(&["run", "--format", "jsonl"]);
+    let mut kinds = std::collections::BTreeSet::new();
+    for line in text(&demo.stdout).lines().chain(text(&jury.stdout).lines()) {
+        let value: Value = serde_json::from_str(line).expect("JSON");
+        let kind = value["type"].as_str().expect("a kind").to_owned();
+        let schema = schemas.get(&kind).unwrap_or_else(|| panic!("{line}"));
+        assert_eq!(schema.errors(&value), [], "{line}");
+        kinds.insert(kind);
+    }
+    let all: Vec<&String> = schemas.keys().collect();
+    assert_eq!(kinds.iter().collect::<Vec<_>>(), all, "each kind occurs");
+}

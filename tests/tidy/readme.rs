@@ -178,3 +178,25 @@ fn ci_runs_the_readmes_test_command() {
         test.join(" ")
     );
 }
+
+#[test]
+fn every_environment_variable_that_the_code_reads_is_in_the_registry() {
+    let registry = fs::read_to_string(root().join("src/workspace/variables.rs"))
+        .expect("the registry is there");
+    assert!(registry.contains("pub const VARIABLES"));
+    let read = regex::Regex::new(r#"(?:env\.get|var_os|env::var)\(\s*"(\w+)""#).expect("a pattern");
+    let mut problems = Vec::new();
+    for source in crate::source::sources() {
+        if !source.path.starts_with("src/") || crate::is_test_path(&source.path) {
+            continue;
+        }
+        let code = source.text.split("#[cfg(test)]\nmod ").next().unwrap_or("");
+        for found in read.captures_iter(code) {
+            problems.push(format!(
+                "{}: reads `{}`; add it to src/workspace/variables.rs and use its constant",
+                source.path, &found[1]
+            ));
+        }
+    }
+    fail_with(&problems, "environment variables");
+}

@@ -490,7 +490,13 @@ fn examples_are_texts_or_transcripts_and_run() {
 
 #[test]
 fn every_rubric_of_the_docs_loads_and_satisfies_the_schema() {
-    let docs = include_str!("../../../docs/rubrics.md");
+    let pages = [
+        include_str!("../../../docs/reference/rubric.md"),
+        include_str!("../../../docs/how-to/write-a-rubric.md"),
+        include_str!("../../../docs/how-to/control-cost.md"),
+        include_str!("../../../docs/how-to/from-deepeval.md"),
+        include_str!("../../../docs/how-to/from-inspect.md"),
+    ];
     let files = [
         ("rubrics/tone.md", "Polite"),
         (
@@ -500,12 +506,13 @@ fn every_rubric_of_the_docs_loads_and_satisfies_the_schema() {
     ];
     let schema = crate::rubric::json_schema(&EvalTypeRegistry::builtin());
     let schema = crate::schema::CompiledSchema::compile(&schema).expect("a schema");
-    let blocks: Vec<&str> = docs
-        .split("```yaml\n")
-        .skip(1)
-        .filter_map(|rest| rest.split("```").next())
-        .collect();
-    assert!(blocks.len() > 5);
+    let mut blocks: Vec<&str> = Vec::new();
+    for page in pages {
+        let after = page.split("```yaml\n").skip(1);
+        let yaml = after.filter_map(|rest| rest.split("```").next());
+        blocks.extend(yaml.filter(|block| block.contains("evals:")));
+    }
+    assert!(blocks.len() > 9, "{}", blocks.len());
     for block in blocks {
         let (_, problems) = read(block, &files);
         assert_eq!(problems, Vec::<String>::new(), "{block}");

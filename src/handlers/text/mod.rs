@@ -11,6 +11,8 @@ pub(super) mod json_path;
 pub(super) mod length;
 pub(super) mod lowercase;
 pub(super) mod patterns;
+#[cfg(test)]
+mod recipe;
 pub(super) mod regexp;
 pub(super) mod regexp_matcher;
 pub(super) mod sentences;

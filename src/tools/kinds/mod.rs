@@ -1,8 +1,8 @@
 //! The kinds of sources that tools.yaml can name, one file each.
 //!
 //! To add a kind, write one file with a type that implements [`super::source::ToolSource`], whose tools implement
-//! [`super::source::ToolExecutor`], and add a row to [`SOURCE_KINDS`]. `docs/tools.md` shows an example
-//! (`recipe.rs`). A kind opens network connections only through [`crate::net`].
+//! [`super::source::ToolExecutor`], and add a row to [`SOURCE_KINDS`]. `docs/contributing/adding-a-tool-kind.md` shows an
+//! example (`recipe.rs`). A kind opens network connections only through [`crate::net`].
 
 mod go_duration;
 mod http;

@@ -1,4 +1,4 @@
-//! Checks that the tools files in `docs/tools.md` load, and that its recipe works.
+//! Checks that the tools files in `docs/reference/tools-file.md` load, and that its recipe works.
 
 use super::*;
 use crate::clock::SystemClock;
@@ -7,14 +7,18 @@ use crate::model::{CallIx, CellIx, JudgeTool, TurnIx};
 use crate::net::SystemResolver;
 use crate::tools::{SeenUrls, ToolDeps, ToolSet, open_single_tool, prepare_call, tool_call};
 
-const DOCS: &str = include_str!("../../../docs/tools.md");
+const DOCS: &str = include_str!("../../../docs/reference/tools-file.md");
+const RECIPE: &str = include_str!("../../../docs/contributing/adding-a-tool-kind.md");
 
-/// The blocks of one language, in their order.
+/// The blocks of one language, in the order of the pages.
 fn blocks(language: &str) -> Vec<&'static str> {
     let begin = format!("```{language}\n");
-    let after: Vec<&str> = DOCS.split(begin.as_str()).skip(1).collect();
-    let until_the_end = |rest: &&'static str| rest.split("```").next();
-    after.iter().filter_map(until_the_end).collect()
+    let mut found = Vec::new();
+    for page in [DOCS, RECIPE] {
+        let after = page.split(begin.as_str()).skip(1);
+        found.extend(after.filter_map(|rest| rest.split("```").next()));
+    }
+    found
 }
 
 /// Returns the blocks of a tools file, without those of dicta.yaml.
@@ -84,7 +88,11 @@ fn tools_files_of_the_docs_load_without_problems() {
 fn recipe_of_the_docs_equals_compiled_file() {
     let shown = blocks("rust");
     let compiled = include_str!("../kinds/recipe.rs");
-    assert_eq!(shown, [compiled], "docs/tools.md shows kinds/recipe.rs");
+    assert_eq!(
+        shown,
+        [compiled],
+        "docs/contributing/adding-a-tool-kind.md shows kinds/recipe.rs"
+    );
 }
 
 #[tokio::test]
@@ -114,4 +122,27 @@ async fn answer(set: &ToolSet, raw: &str) -> String {
     let tool = set.get("weekday").expect("it is there");
     let called = tool_call::execute_tool_call(tool.as_ref(), &prepared, CallIx(0), &cx()).await;
     called.response.text
+}
+
+#[test]
+fn every_documented_key_of_a_tool_is_known() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("shop.db"), "").expect("written");
+    let file = tools_files().remove(0);
+    let is_unknown = |key: &str| {
+        let text = file.replace(
+            "    description: ",
+            &format!("    {key}: {{}}\n    description: "),
+        );
+        let (_, problems) = loaded(&text, folder.path());
+        let unknown = format!("unknown key `{key}`");
+        problems
+            .iter()
+            .any(|problem| problem.to_string().contains(&unknown))
+    };
+    assert!(is_unknown("nonsense"), "the check finds an unknown key");
+    for (key, _) in TOOL_KEYS {
+        let written = file.contains(&format!("    {key}: "));
+        assert!(written || !is_unknown(key), "{key}");
+    }
 }

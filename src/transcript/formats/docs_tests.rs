@@ -1,8 +1,8 @@
-//! Checks that `docs/transcripts.md` describes every format, in the order of detection.
+//! Checks that `docs/reference/transcript-formats.md` describes every format, in the order of detection.
 
 use super::{BINARY_FORMATS, TEXT_FORMATS};
 
-const DOCS: &str = include_str!("../../../docs/transcripts.md");
+const DOCS: &str = include_str!("../../../docs/reference/transcript-formats.md");
 
 #[test]
 fn docs_name_every_format() {
@@ -24,7 +24,10 @@ fn docs_name_every_format() {
         .filter_map(|row| row.split(" | ").next()?.strip_prefix("| "))
         .collect();
     let known: Vec<&str> = read.into_iter().map(|(name, _)| name).collect();
-    assert_eq!(documented, known, "the table of docs/transcripts.md");
+    assert_eq!(
+        documented, known,
+        "the table of docs/reference/transcript-formats.md"
+    );
     let (_, list) = section
         .split_once("but does not read them:\n\n")
         .expect("the list");

@@ -1,6 +1,4 @@
 use std::collections::{HashMap, HashSet};
-use std::fs;
-use std::path::Path;
 
 use super::*;
 use crate::tui::key_chord::KeyChord;
@@ -84,21 +82,4 @@ fn keys_of_planned_commands_are_free() {
             .collect();
         assert_eq!(taken, Vec::<&str>::new(), "{key}");
     }
-}
-
-#[test]
-fn the_page_of_keys_shows_the_table() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference/keys.md");
-    let page = fs::read_to_string(path).expect("the page is there");
-    let (_, after) = page
-        .split_once("<!-- keys: made by `dicta keys --markdown` -->\n")
-        .expect("the page has the table");
-    let (table, _) = after
-        .split_once("<!-- end of keys -->")
-        .expect("the section ends");
-    assert_eq!(
-        table,
-        render_markdown(),
-        "put `dicta keys --markdown` into docs/reference/keys.md"
-    );
 }

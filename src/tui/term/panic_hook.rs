@@ -10,6 +10,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use super::modes;
 use crate::model::make_visible;
 use crate::tui::msg::Msg;
+use crate::workspace::variables;
 
 static HOOK_INSTALLED: Once = Once::new();
 static MAIN_THREAD: OnceLock<ThreadId> = OnceLock::new();
@@ -43,7 +44,7 @@ fn on_panic(info: &PanicHookInfo<'_>) {
     }
     let mut err = io::stderr().lock();
     let _gone = writeln!(err, "dicta: {text}");
-    if std::env::var_os("RUST_BACKTRACE").is_some() {
+    if std::env::var_os(variables::RUST_BACKTRACE).is_some() {
         let _gone = writeln!(err, "{}", std::backtrace::Backtrace::force_capture());
     }
 }

@@ -1,7 +1,6 @@
 //! The pictures in README and docs: SVG files drawn from frames of the workbench.
 //!
-//! `DICTA_UPDATE_PICTURES=1 cargo test --lib tui::tests::picture` draws them again; review the difference before you
-//! commit.
+//! `.ci/docs` draws them again; review the difference before you commit.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -12,7 +11,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::look::rows;
 use super::looks::without_durations;
-use super::{go_to, judged};
+use super::{go_to, judged, rubric};
 use crate::tui::testing::TestWorkbench;
 
 /// The width of a terminal cell, in SVG units.
@@ -26,24 +25,43 @@ const MARGIN: f32 = 12.0;
 fn picture_of_the_workbench_is_current() {
     let mut app = judged(120, 40);
     go_to(&mut app, "beam-release/beamline/newest");
-    check_picture("docs/assets/workbench.svg", &draw(&app));
+    let what = "The dicta workbench: cells, judge trace, fetched page and verdict";
+    check_picture("docs/assets/workbench.svg", &draw(&app, what));
 }
 
-/// Compares a picture with its file, or writes the file if `DICTA_UPDATE_PICTURES` is set.
+#[test]
+fn picture_of_flips_is_current() {
+    let mut app = judged(120, 40);
+    let (_, mended) = rubric(&app);
+    app.save("rubrics/beamline.yaml", &mended).settle();
+    app.keys("7").settle();
+    let what = "Flips after a saved rubric, next to the difference of the file";
+    check_picture("docs/assets/flips.svg", &draw(&app, what));
+}
+
+#[test]
+fn picture_of_blind_labelling_is_current() {
+    let mut app = judged(120, 40);
+    app.keys("B s").settle();
+    let what = "Blind labelling: the verdicts are hidden until a person labels";
+    check_picture("docs/assets/blind.svg", &draw(&app, what));
+}
+
+/// Compares a picture with its file, or writes the file if `DICTA_UPDATE_DOCS` is set.
 fn check_picture(path: &str, svg: &str) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
-    if std::env::var_os("DICTA_UPDATE_PICTURES").is_some() {
+    if std::env::var_os("DICTA_UPDATE_DOCS").is_some() {
         std::fs::write(&file, svg).expect("the picture is written");
     }
     let current = std::fs::read_to_string(&file).unwrap_or_default();
     assert!(
         current == svg,
-        "{path} is out of date; DICTA_UPDATE_PICTURES=1 cargo test --lib tui::tests::picture draws it again"
+        "{path} is out of date; .ci/docs draws it again"
     );
 }
 
 /// Draws the screen as an SVG: one rectangle per background and one text per run of equal style.
-fn draw(app: &TestWorkbench) -> String {
+fn draw(app: &TestWorkbench, what: &str) -> String {
     let buffer = app.buffer();
     let (width, height) = (
         f32::from(buffer.area.width) * CELL_WIDTH + 2.0 * MARGIN,
@@ -53,7 +71,7 @@ fn draw(app: &TestWorkbench) -> String {
     let ground = hex(buffer[(0, 1)].style().bg, "#16191F");
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{height:.0}\" viewBox=\"0 0 {width:.0} \
-         {height:.0}\" role=\"img\" aria-label=\"The dicta workbench: cells, judge trace, fetched page and verdict\" \
+         {height:.0}\" role=\"img\" aria-label=\"{what}\" \
          font-family=\"ui-monospace, SFMono-Regular, Menlo, Consolas, monospace\" font-size=\"14\">\n\
          <rect width=\"100%\" height=\"100%\" rx=\"8\" fill=\"{ground}\"/>\n"
     );

@@ -21,11 +21,3 @@ fn names_that_are_no_lints_are_refused_with_the_nearest() {
         ]
     );
 }
-
-#[test]
-fn the_page_of_warnings_names_every_lint() {
-    let page = include_str!("../../../docs/reference/warnings.md");
-    for (name, _) in crate::rubric::LINTS {
-        assert!(page.contains(&format!("`{name}`")), "{name}");
-    }
-}

@@ -2,13 +2,13 @@
 
 use super::*;
 
-/// The file that `docs/judges.md` names as an evalbench model config.
+/// The file that `docs/reference/judges.md` names as an evalbench model config.
 const MODEL_CONFIG: &str =
     "generator: gcp_vertex_gemini\nvertex_model: gemini-2.5-pro\nbase_prompt: ''\n";
 
-const TOOLS: &str = include_str!("../../../docs/tools.md");
+const TOOLS: &str = include_str!("../../../docs/reference/tools-file.md");
 
-/// Returns the first tools file of `docs/tools.md`, which its blocks of dicta.yaml refer to.
+/// Returns the first tools file of `docs/reference/tools-file.md`, which its blocks of dicta.yaml refer to.
 fn first_tools_file() -> &'static str {
     let begun = TOOLS.split("```yaml\n").nth(1).expect("a block");
     begun.split("```").next().unwrap_or(begun)
@@ -28,13 +28,17 @@ fn blocks(document: &'static str) -> Vec<&'static str> {
 #[test]
 fn every_judge_of_the_docs_loads_without_a_warning_and_satisfies_the_schema() {
     let schema = crate::schema::CompiledSchema::compile(&json_schema()).expect("a schema");
-    let judges = blocks(include_str!("../../../docs/judges.md"));
+    let judges = blocks(include_str!("../../../docs/reference/judges.md"));
     let model_judges = blocks(include_str!("../../../docs/how-to/model-judges.md"));
     let readme = blocks(include_str!("../../../README.md"));
     let tools = blocks(TOOLS);
+    let cost = blocks(include_str!("../../../docs/how-to/control-cost.md"));
+    let troubles = blocks(include_str!("../../../docs/how-to/troubleshooting.md"));
+    assert!(cost.len() > 1 && !troubles.is_empty());
     assert!(judges.len() > 6 && model_judges.len() > 1 && !readme.is_empty() && tools.len() > 1);
     let authority = rcgen::generate_simple_self_signed(["corp".to_owned()]).expect("a certificate");
     let all = judges.into_iter().chain(model_judges).chain(readme);
+    let all = all.chain(cost).chain(troubles);
     for block in all.chain(tools) {
         let folder = config(block);
         folder.write("tools.yaml", first_tools_file());
@@ -61,8 +65,8 @@ fn every_judge_of_the_docs_loads_without_a_warning_and_satisfies_the_schema() {
     }
 }
 
-const TRANSCRIPTS: &str = include_str!("../../../docs/transcripts.md");
-const LABELS: &str = include_str!("../../../docs/labels.md");
+const TRANSCRIPTS: &str = include_str!("../../../docs/reference/transcript-formats.md");
+const LABELS: &str = include_str!("../../../docs/reference/labels.md");
 
 /// Returns the blocks of a language that begin with one of the keys.
 fn begin(document: &'static str, language: &str, keys: &[&str]) -> Vec<&'static str> {
@@ -76,7 +80,7 @@ fn begin(document: &'static str, language: &str, keys: &[&str]) -> Vec<&'static 
         .collect()
 }
 
-/// The warning about the table in `docs/labels.md`.
+/// The warning about the table in `docs/reference/labels.md`.
 const BLANK: &[&str] = &["sheet.csv:4:1: 1 row has no verdict, and does not count as a label"];
 
 /// Creates the files that the blocks about the user's data name.
