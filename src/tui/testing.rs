@@ -239,7 +239,7 @@ impl TestWorkbench {
         std::fs::write(self.root.join(path), text).expect("it is written");
         let seen = |app: &App| {
             let saves = &app.saves;
-            (saves.number, saves.problems.len(), app.notices.log.len())
+            (saves.number, saves.problems.len(), app.notices.shown_count)
         };
         let before = seen(&self.event_loop.app);
         self.go_on(|app| seen(app) != before, true)

@@ -171,6 +171,11 @@ pub(crate) fn build_log(app: &App) -> Vec<TextBlock<'_>> {
         .notices
         .log
         .iter()
+        .filter(|notice| {
+            // A line about a verdict appears once the row is labelled.
+            let row = notice.row.and_then(|row| app.live_session.cells.row(row));
+            row.is_none_or(|row| !row.hidden)
+        })
         .map(|notice| {
             let (mark, role) = match notice.level {
                 NoticeLevel::Info => ("", Role::Text),
@@ -196,6 +201,51 @@ pub(crate) fn build_log(app: &App) -> Vec<TextBlock<'_>> {
 pub(crate) fn estimate_cost(preview: &RunPreview) -> Option<f64> {
     // One unknown price makes the sum unknown (`sum` of options).
     preview.judges.values().map(|judge| judge.cost_usd).sum()
+}
+
+/// Summarizes an order in one line: `85 cells: 22 calls of house, about $0.11, 14 s (at most $5.52)`.
+pub(crate) fn summarize_order(preview: &RunPreview) -> String {
+    let called = || {
+        let judges = preview.judges.iter();
+        judges.filter(|(_, judge)| judge.calls_most > 0)
+    };
+    let calls: Vec<String> = called()
+        .map(|(name, judge)| format!("{} of {}", pluralize(judge.calls_least, "call"), show(name)))
+        .collect();
+    let calls = match calls.as_slice() {
+        [] => "no judge is called".to_owned(),
+        few @ ([_] | [_, _]) => few.join(" and "),
+        many => {
+            let all: u64 = called().map(|(_, judge)| judge.calls_least).sum();
+            let judges = pluralize(many.len(), "judge");
+            format!("{} of {judges}", pluralize(all, "call"))
+        }
+    };
+    let cost = match estimate_cost(preview) {
+        Some(0.0) => "free".to_owned(),
+        Some(usd) if usd < 0.01 => "less than $0.01".to_owned(),
+        Some(usd) => format!("about ${usd:.2}"),
+        None => "cost unknown".to_owned(),
+    };
+    // The judges work at the same time, so the slowest one gives the duration.
+    let times: Option<Vec<_>> = called().map(|(_, judge)| judge.duration).collect();
+    let time = match times.and_then(|times| times.into_iter().max()) {
+        Some(time) => format!("about {time}"),
+        None => "time unknown".to_owned(),
+    };
+    let most: f64 = called()
+        .filter_map(|(_, judge)| judge.cost_range)
+        .map(|range| range.most)
+        .sum();
+    let most = if most > 0.0 {
+        format!(" (at most ${most:.2})")
+    } else {
+        String::new()
+    };
+    format!(
+        "{}: {calls}, {cost}, {time}{most}",
+        pluralize(preview.cells, "cell")
+    )
 }
 
 /// Describes the cost of an order as sentences.
@@ -279,6 +329,10 @@ mod tests {
             ..RunPreview::default()
         };
         preview.judges.insert("gemini".into(), judge.clone());
+        assert_eq!(
+            summarize_order(&preview),
+            "12 cells: 9 calls of gemini, about $0.13, time unknown (at most $2.50)"
+        );
         assert_eq!(
             describe_cost(&preview),
             [

@@ -31,7 +31,7 @@ fn opened(name: &str, text: &str) -> (TestWorkbench, PathBuf) {
 }
 
 fn last_notice(driven: &TestWorkbench) -> String {
-    let last = driven.event_loop.app.notices.log.last();
+    let last = driven.event_loop.app.notices.newest.as_ref();
     last.map_or_else(String::new, |notice| notice.text.clone())
 }
 

@@ -135,6 +135,7 @@ fn step_back(app: &mut App) -> Vec<Effect> {
 fn hide_tour(app: &mut App) -> Vec<Effect> {
     if let Some(tour) = &mut app.tour {
         tour.hidden = !tour.hidden;
+        app.ui.choices.tour_ended = Some(tour.hidden);
     }
     Vec::new()
 }

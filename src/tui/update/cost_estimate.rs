@@ -7,6 +7,7 @@ use crate::run::{CachePolicy, RunPreview};
 use crate::tui::effect::Effect;
 use crate::tui::state::App;
 use crate::tui::state::cells::RowId;
+use crate::tui::state::notices::NoticeLevel;
 use crate::tui::state::runs::RunTicket;
 use crate::tui::state::saves::{
     PendingEstimate, PendingJudging, describe_costly_judges, describe_unjudged_cells,
@@ -105,5 +106,8 @@ pub(super) fn handle_preview(
         let usd = unjudged.iter().map(|(_, figures)| figures.cost_usd).sum();
         Some(describe_unjudged_cells(&cells, usd))
     };
+    if let Some(rest) = report.not_judged.clone() {
+        app.notices.log_only(app.now, NoticeLevel::Info, rest);
+    }
     Vec::new()
 }

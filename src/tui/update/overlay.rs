@@ -112,6 +112,7 @@ pub(super) fn handle_preview(
             if overlay::estimate_cost(&preview) == Some(0.0)
                 && !calls_paid_judge(&order, &preview) =>
         {
+            runs::report_start(app, &preview);
             vec![runs::start_run(app, order, None)]
         }
         Ok(preview) => {

@@ -254,10 +254,13 @@ fn accept_selection(app: &mut App, top: Overlay) -> Vec<Effect> {
                 .get(selected)
                 .copied()
                 .unwrap_or_default();
-            push_info(
-                app,
-                format!("theme {name}; `--theme {name}` starts with it"),
-            )
+            app.ui.choices.theme = Some(name.to_owned());
+            let next = if app.ui.saved_choices.is_some() {
+                "dicta starts with it from now on".to_owned()
+            } else {
+                format!("`--theme {name}` starts with it")
+            };
+            push_info(app, format!("theme {name}; {next}"))
         }
         Overlay::Judges {
             row,
@@ -313,7 +316,10 @@ fn accept_selection(app: &mut App, top: Overlay) -> Vec<Effect> {
 
 fn accept_question(app: &mut App, top: Overlay) -> Vec<Effect> {
     match top {
-        Overlay::ConfirmCost { order, .. } => vec![runs::start_run(app, order, None)],
+        Overlay::ConfirmCost { order, preview } => {
+            runs::report_start(app, &preview);
+            vec![runs::start_run(app, order, None)]
+        }
         Overlay::QuitWhileRunning => quit::quit_with_code(app, 0),
         _ => Vec::new(),
     }

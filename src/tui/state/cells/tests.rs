@@ -115,6 +115,8 @@ pub(crate) fn on_board(run: &str, transcript: &str, outcome: Outcome, why: &str)
         probability: None,
         doubt: None,
         is_own: true,
+        used_tools: false,
+        duration: crate::model::Millis(0),
     }
 }
 

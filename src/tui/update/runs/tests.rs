@@ -129,7 +129,10 @@ fn judged() -> Vec<CellKey> {
 }
 
 fn last_notice(app: &App) -> &str {
-    app.notices.log.last().map_or("", |notice| &notice.text)
+    app.notices
+        .newest
+        .as_ref()
+        .map_or("", |notice| &notice.text)
 }
 
 use Outcome::{Fail, JudgeError, Pass};
@@ -393,7 +396,7 @@ fn ended_run_shows_summary() {
         "run brkn did not end well: the disk is full"
     );
     assert_eq!(
-        app.notices.log.last().map(|n| n.level),
+        app.notices.newest.as_ref().map(|n| n.level),
         Some(NoticeLevel::Error)
     );
 }
