@@ -340,6 +340,11 @@ impl TestWorkbench {
         self.event_loop.screen.terminal.backend().buffer()
     }
 
+    /// Returns the environment, for a second workbench with the same data directory.
+    pub(crate) fn env(&self) -> Env {
+        self.event_loop.runtime.env()
+    }
+
     /// Returns the time of the fake clock.
     pub(crate) fn clock_now(&self) -> Millis {
         self.clock.now()

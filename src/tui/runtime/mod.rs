@@ -215,6 +215,12 @@ impl Runtime {
         self.outbox.answers.clone()
     }
 
+    /// Returns the environment variables.
+    #[cfg(test)]
+    pub(crate) fn env(&self) -> Env {
+        self.deps.env.clone()
+    }
+
     /// Returns the counter of running tasks.
     #[cfg(test)]
     pub(crate) fn task_tally(&self) -> TaskTally {

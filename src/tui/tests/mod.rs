@@ -5,6 +5,7 @@
 mod blind;
 mod calls;
 mod examples;
+mod first_hour;
 mod hostile;
 mod hurts;
 mod judges;

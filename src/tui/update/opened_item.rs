@@ -53,7 +53,6 @@ fn open_workspace(app: &mut App, workspace: Arc<Workspace>) -> Vec<Effect> {
     let mut effects: Vec<Effect> = examples::try_after_open(app, &workspace)
         .into_iter()
         .collect();
-    effects.push(warnings::request_warnings(app, &workspace));
     effects.extend([
         Effect::WatchWorkspace(Arc::clone(&workspace)),
         Effect::ComputeOutline {

@@ -74,8 +74,15 @@ pub(super) fn handle_outline_ended(
     if generation != app.generation {
         return Vec::new();
     }
+    let mut effects = Vec::new();
     match problem {
-        None => app.live_session.cells.finish_outline(),
+        None => {
+            app.live_session.cells.finish_outline();
+            // Only now, because both read all transcripts.
+            if let Some(workspace) = app.workspace().map(Arc::clone) {
+                effects.push(warnings::request_warnings(app, &workspace));
+            }
+        }
         Some(why) => {
             let why = format!("the cells are not all known: {why}");
             // The rows that are known stay usable.
@@ -84,7 +91,7 @@ pub(super) fn handle_outline_ended(
         }
     }
     app.live_session.cells.update_shown_if_due(app.now);
-    Vec::new()
+    effects
 }
 
 /// Stores the newest verdicts of past runs.

@@ -83,7 +83,6 @@ pub(super) fn handle_reloaded(
     // Ordered first, because runs wait for the examples that code decides.
     let example_check = examples::try_after_save(app, &old, &workspace, &touched);
     let mut effects: Vec<Effect> = example_check.into_iter().collect();
-    effects.push(warnings::request_warnings(app, &workspace));
     if !stays {
         // The verdicts are decided by the old rubric. The runs of this save then show each change as a flip.
         effects.extend(request_outline(app, Arc::clone(&old)));

@@ -249,7 +249,10 @@ fn flips_belong_to_report_of_their_save() {
     let report = app.saves.report.as_ref().expect("a report");
     assert_eq!((report.flips.len(), report.judged), (1, 1));
     assert_eq!(report.flips[0].row, row(&app.live_session.cells, "b/r/x"));
-    assert!(app.notices.log.is_empty(), "a save tells its own story");
+    assert_eq!(app.notices.newest, None, "the changes pane reports a save");
+    let lines = app.notices.log.iter().map(|n| n.text.as_str());
+    let flips: Vec<&str> = lines.filter(|line| line.starts_with("flip ")).collect();
+    assert_eq!(flips.len(), 2, "{flips:?}");
 }
 
 #[test]
