@@ -283,7 +283,7 @@ pub(crate) const COMMANDS: &[CommandSpec] = &[
     CommandSpec { command: UiCommand::RunAll, id: "run.all", title: "run all", scope: CommandScope::Global, keys: &["R"], group: "Judging", footer_rank: 1, enabled: enabled::run_all,
         help: "Judges what the filter shows, or every cell without a filter. Unchanged verdicts come from the cache. Asks first if a judge costs money." },
     CommandSpec { command: UiCommand::Edit, id: "edit", title: "edit", scope: CommandScope::Global, keys: &["e"], group: "Judging", footer_rank: 1, enabled: enabled::edit,
-        help: "Opens the rubric in $VISUAL or $EDITOR at the focused eval." },
+        help: "Opens the rubric in $VISUAL or $EDITOR at the focused eval, or a file that does not load at its error." },
     CommandSpec { command: UiCommand::Auto, id: "auto", title: "auto", scope: CommandScope::Global, keys: &["A"], group: "Judging", footer_rank: 0, enabled: enabled::auto,
         help: "Switches between judging changed evals on save and only marking them stale." },
     CommandSpec { command: UiCommand::Pages, id: "pages", title: "reuse pages", scope: CommandScope::Global, keys: &["P"], group: "Judging", footer_rank: 0, enabled: enabled::auto,

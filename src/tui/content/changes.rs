@@ -48,7 +48,7 @@ fn load_error_blocks(app: &App) -> Vec<TextBlock<'_>> {
     }
     out.push(TextBlock::default());
     out.push(TextBlock::new(
-        "dicta uses the last valid version until the file loads again; e edits the rubric",
+        "dicta uses the last valid version until the file loads again; e edits the file",
         Role::Muted,
     ));
     out

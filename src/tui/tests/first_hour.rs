@@ -8,6 +8,7 @@ use super::server::{Server, ServerReply};
 use super::{go_to, judged, last_notice, rubric, workbench};
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{Millis, Outcome};
+use crate::tui::effect::Effect;
 use crate::tui::msg::{MouseAction, MouseInput, Msg};
 use crate::tui::screen_choices::ScreenChoices;
 use crate::tui::state::cells::{CellsEntry, RowSort};
@@ -228,6 +229,12 @@ fn load_error_is_shown_in_full_at_every_size() {
             .collect();
         assert!(shown.contains(&long[..12]), "{width}×{height}");
         assert!(shown.contains("lastvalidversion"), "{width}×{height}");
+        app.keys("e");
+        let editors = std::mem::take(&mut app.terminal_effects);
+        assert!(
+            matches!(&editors[..], [Effect::OpenEditor { line: 10, .. }]),
+            "{editors:?}"
+        );
         app.keys("1 L");
         assert!(app.screen().contains("error: "), "{}", app.screen());
         app.keys("esc")

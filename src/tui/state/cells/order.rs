@@ -447,9 +447,16 @@ impl CellsState {
         let mut entries = std::mem::take(&mut self.shown);
         entries.clear();
         self.matching = 0;
+        let eval_of = |cells: &Self, row: Option<RowId>| Some(cells.row(row?)?.eval);
+        let before = eval_of(self, self.order.home);
         self.order.home = self.find_home();
-        let home = self.order.home.and_then(|row| self.row(row));
-        let home = home.map(|row| row.eval);
+        let home = eval_of(self, self.order.home);
+        // The user moved the cursor, so the group that it was in stays open.
+        if home.is_none()
+            && let Some(group) = before.and_then(|eval| self.groups.get_mut(eval as usize))
+        {
+            group.stays_open = true;
+        }
         for eval in &self.order.evals {
             let Some(group) = self.groups.get_mut(*eval as usize) else {
                 continue;
@@ -461,8 +468,9 @@ impl CellsState {
             entries.push(CellsEntry::Group(*eval));
             // An open group stays open, so that nothing closes while the user reads. The group of the cursor is open, so
             // that a cell is selected.
-            group.stays_open |= group.counts.has_problems() || home == Some(*eval);
-            let opens_by_default = group.stays_open || self.blind || !self.query.is_empty();
+            group.stays_open |= group.counts.has_problems();
+            let opens_by_default =
+                group.stays_open || home == Some(*eval) || self.blind || !self.query.is_empty();
             group.open = group.opened_by_user.unwrap_or(opens_by_default);
             if group.open {
                 entries.extend(group.matching.iter().map(|row| CellsEntry::Row(*row)));
