@@ -271,8 +271,7 @@ impl App {
             tab_pane: self.ui.tab_pane,
             zoomed: self.ui.zoomed,
             splits: self.ui.splits,
-            problems: u16::from(!self.saves.problems.is_empty())
-                + u16::from(self.shows_example_misses()),
+            problems: u16::from(self.shows_load_errors()) + u16::from(self.shows_example_misses()),
             replay: self.replay.is_some(),
             tour: self.shows_tour(),
             // The report is about the live workspace, not about a replay.

@@ -245,6 +245,25 @@ fn load_error_is_shown_in_full_at_every_size() {
 }
 
 #[test]
+fn restored_file_leaves_no_empty_changes_pane() {
+    let mut app = judged(80, 24);
+    let (text, _) = rubric(&app);
+    app.save(
+        "rubrics/beamline.yaml",
+        &text.replace("type: regex", "type: regexx"),
+    );
+    app.settle();
+    assert_eq!(panes(&app), [Pane::Cells, Pane::Changes]);
+    app.save("rubrics/beamline.yaml", &text).settle();
+    assert_eq!(panes(&app), [Pane::Cells, Pane::Verdict]);
+    assert!(
+        last_notice(&app).contains("loads again"),
+        "{}",
+        last_notice(&app)
+    );
+}
+
+#[test]
 fn log_has_errors_warnings_saves_and_flips() {
     let mut app = judged(120, 40);
     let (text, fixed) = rubric(&app);

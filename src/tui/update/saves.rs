@@ -256,8 +256,11 @@ fn request_outline(app: &mut App, decided_by: Arc<Workspace>) -> Vec<Effect> {
 fn clear_problems(app: &mut App, alone: bool) {
     let problems = std::mem::take(&mut app.saves.problems);
     if !problems.is_empty() {
-        // The pane shows another text from here on.
+        // The pane shows another text from here on, or nothing if no save came before.
         app.saves.scroll = ScrollState::top();
+        if app.saves.report.is_none() && app.ui.tab_pane == Pane::Changes {
+            app.ui.tab_pane = Pane::Verdict;
+        }
     }
     let toast = app.notices.toast(app.now);
     // A notice from before the save may be outdated. Warnings and errors stay.

@@ -14,7 +14,7 @@ use crate::tui::widget::styled_row::{self, StyledRow};
 /// Draws one row about the files that do not load. The changes pane shows the errors in full.
 pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
     let area = draw_failing_examples(canvas, area, app);
-    if area.is_empty() || app.saves.problems.is_empty() {
+    if area.is_empty() || !app.shows_load_errors() {
         return;
     }
     let mark = canvas.glyphs().fail;
