@@ -31,9 +31,9 @@ pub(super) fn build_source<'a>(cx: &mut ContentCx<'a>) -> Box<dyn TextSource + '
     {
         let mut out = cx.explain_empty_trace(&shown, "").unwrap_or_default();
         out.extend(label_without_verdict(cx, &shown));
-        out.extend(example_blocks(cx, shown.row.eval));
-        // Without a verdict, the question is the only thing to read.
+        // Without a verdict, the question is the first thing to read.
         out.extend(eval_definition(cx, shown.row.eval));
+        out.extend(example_blocks(cx, shown.row.eval));
         return Box::new(out);
     }
     let mut out = vec![headline_block(cx, &shown)];

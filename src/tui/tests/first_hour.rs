@@ -1,5 +1,5 @@
-//! What a new user sees in the first hour: the first cell, the panes that have something to show, errors in full, rows
-//! that keep their verdict, the size of a run, remembered choices.
+//! The first hour of a new user: the first cell, the panes that have something to show, errors in full, rows that keep
+//! their verdict, the size of a run, remembered choices.
 
 use std::sync::Arc;
 
