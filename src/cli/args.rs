@@ -258,6 +258,9 @@ pub(super) struct WorkbenchArgs {
     /// Draw the workbench with ASCII characters only
     #[arg(long)]
     pub(super) ascii: bool,
+    /// Ignore the theme, layout, order and tour that the workbench remembers, and remember nothing
+    #[arg(long)]
+    pub(super) fresh: bool,
 }
 
 /// The arguments of `dicta trust`.

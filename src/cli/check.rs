@@ -17,12 +17,11 @@ use crate::diag::{Diagnostic, has_errors};
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{make_visible, pluralize};
 use crate::net::{Resolver, SystemResolver};
-use crate::record::{EvalKey, NewestVerdicts, PassFailCount, RunStore};
 use crate::rubric::{self, DetectedFile, NOT_CARRIED, Rubric, detect_rubric_format};
 use crate::run;
 use crate::tools::toolbox::Toolbox;
-use crate::workspace::lint::{self, EvalTally, ExampleSummary, TranscriptLinter};
-use crate::workspace::{self, Workspace};
+use crate::workspace;
+use crate::workspace::lint::{self, ExampleSummary, TranscriptLinter};
 
 /// Checks a workspace, a rubric, a tools file or a transcript file. Returns the exit code.
 pub(super) fn check(
@@ -201,7 +200,7 @@ fn check_workspace(
     let mut lints = observer.finish();
     lints.extend(lint::lint_same_verdict(
         &workspace.rubrics,
-        &tally_newest_verdicts(workspace),
+        &run::tally_newest_verdicts(workspace),
     ));
     cx.streams.print_diagnostics(&tried.problems);
     cx.streams.print_diagnostics(&lints);
@@ -298,32 +297,6 @@ fn format_warning_count(warnings: usize) -> String {
         0 => "no problems\n".to_owned(),
         n => format!("no errors, {}\n", pluralize(n as u64, "warning")),
     }
-}
-
-/// Counts the newest verdicts of each eval, decided with the current settings. Ignores unreadable runs: `dicta runs`
-/// reports those.
-fn tally_newest_verdicts(workspace: &Workspace) -> Vec<EvalTally> {
-    let store = RunStore {
-        dir: workspace.runs.clone(),
-        extra_dirs: workspace.extra_run_folders.clone(),
-        // The counts include the verdicts of other installations, so no key is needed.
-        key: None,
-    };
-    let (mut newest, _unreadable) =
-        NewestVerdicts::read(&store.runs(), |header| header.workspace == workspace.root);
-    newest.rescore(&run::collect_decision_settings(workspace));
-    let evals = workspace.rubrics.iter().flat_map(|rubric| {
-        let evals = rubric.evals.iter();
-        evals.map(|eval| ((&*rubric.id, &*eval.id), &eval.digest))
-    });
-    let verdicts = newest.count_verdicts(&evals.collect(), &run::collect_panel_rules(workspace));
-    let tally = |(key, count): (EvalKey, PassFailCount)| EvalTally {
-        rubric: key.rubric,
-        eval: key.eval,
-        pass: count.pass,
-        fail: count.fail,
-    };
-    verdicts.into_iter().map(tally).collect()
 }
 
 fn duplicate_id_warning(file: &Path, id: &str) -> Diagnostic {

@@ -146,9 +146,9 @@ fn make_clap_message_visible(
 
 fn dispatch(cli: Cli, cx: &CommandCx) -> Result<u8, CommandError> {
     // Before a command, the options of the workbench would be ignored by commands such as `run`.
-    if cli.command.is_some() && (cli.look.theme.is_some() || cli.look.ascii) {
+    if cli.command.is_some() && (cli.look.theme.is_some() || cli.look.ascii || cli.look.fresh) {
         return Err(CommandError::usage(
-            "put `--theme` and `--ascii` after `open`, `demo` or `replay`, as in `dicta open --theme light`",
+            "put `--theme`, `--ascii` and `--fresh` after `open`, `demo` or `replay`, as in `dicta open --theme light`",
         ));
     }
     match cli.command {

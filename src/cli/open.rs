@@ -174,6 +174,7 @@ fn run_workbench(
         env: cx.env.clone(),
         clock: Arc::clone(&cx.clock),
         theme: choose_theme(look, no_colour, cx)?,
+        remembers_choices: !look.fresh,
     })
     .map_err(|error| CommandError::usage(error.to_string()))?;
     // The workbench has left the alternate screen, so this line stays visible.
@@ -194,10 +195,16 @@ fn choose_theme(
         cx.env.get(variables::COLORTERM),
         cx.env.get(variables::TERM),
     );
-    let theme = match &look.theme {
-        Some(name) => Theme::load(name),
+    let remembered = if look.fresh {
+        None
+    } else {
+        tui::find_remembered_theme(&cx.env)
+    };
+    let theme = match (&look.theme, remembered) {
+        (Some(name), _) => Theme::load(name),
+        (None, Some(theme)) => Ok(theme),
         // The default theme depends on the terminal, because some colors need a large palette.
-        None => Theme::bundled(Theme::default_for(depth)),
+        (None, None) => Theme::bundled(Theme::default_for(depth)),
     };
     let theme = theme
         .map_err(|error| match error {

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 pub use mask::{SECRET_KEYS, mask_secrets};
-pub use render::{find_nearest, render};
+pub use render::{find_nearest, render, render_plain};
 
 use crate::model::make_visible;
 

@@ -35,6 +35,20 @@ pub fn render(diagnostics: &[Diagnostic], color: bool, width: usize) -> String {
     out
 }
 
+/// Formats one diagnostic as a snippet for a screen, without colors. `ascii` avoids characters outside of ASCII in the
+/// frame of the snippet.
+pub fn render_plain(diagnostic: &Diagnostic, ascii: bool, width: usize) -> String {
+    let decor = if ascii {
+        DecorStyle::Ascii
+    } else {
+        DecorStyle::Unicode
+    };
+    let renderer = Renderer::plain()
+        .decor_style(decor)
+        .term_width(width.max(20));
+    render_one(diagnostic, &renderer)
+}
+
 fn render_one(diagnostic: &Diagnostic, renderer: &Renderer) -> String {
     let level = match diagnostic.severity {
         Severity::Error => Level::ERROR,

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{CompileCx, CompiledEval, ExecutionMode};
+use super::{CompileCx, CompiledEval, ExecutionMode, JudgedPart};
 use crate::rubric::{EvalTypeAlias, EvalTypeSpec, ParamProblem, SubEval};
 
 /// An eval type, implemented by its params: a struct that derives `Deserialize` and `JsonSchema`, denies unknown
@@ -36,6 +36,9 @@ pub(super) trait EvalType: DeserializeOwned + JsonSchema {
     /// Params that must not come from a transcript: `{ from: metadata.x }` is refused for them.
     const FIXED_PARAMS: &'static [&'static str] = &[];
 
+    /// The part of a transcript that its checks read, if the family does not determine it.
+    const JUDGED_PART: Option<JudgedPart> = None;
+
     /// Checks what a schema cannot express, and compiles. Returns all problems at once.
     fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>>;
 
@@ -60,6 +63,8 @@ pub(super) trait EvalType: DeserializeOwned + JsonSchema {
 /// An [`EvalType`] as a value, so that the registry can list types of different Rust types.
 #[derive(Debug)]
 pub(super) struct EvalTypeDef {
+    pub(super) name: &'static str,
+    pub(super) find_judged_part: fn() -> JudgedPart,
     pub(super) build_spec: fn() -> EvalTypeSpec,
     pub(super) expand: fn(&Value) -> Result<Vec<SubEval>, ParamProblem>,
     pub(super) compile: fn(&Value, &CompileCx) -> Result<CompiledEval, Vec<ParamProblem>>,

@@ -38,7 +38,7 @@ pub use cancel::CancelFlag;
 pub use examples::{example_transcript, run_example, run_examples};
 pub(crate) use judged::CALLS_BLOCK;
 pub use judged::VerdictPartsSpec;
-pub use registry::{EvalCompileError, EvalTypeRegistry, FAMILIES};
+pub use registry::{EvalCompileError, EvalTypeRegistry, FAMILIES, judged_part};
 pub use script::{CompileCx, ScriptEnv};
 pub use subject::{LocatedToolResult, MessageText, Subject, SubjectCall};
 pub use wrap::JudgedEval;
@@ -77,6 +77,19 @@ pub enum ExecutionMode {
     Blocking,
     /// Not at all in this workspace. Its cells are skipped, and the text is the reason.
     Disabled(&'static str),
+}
+
+/// The part of a transcript that a check reads. A message eval reads its own message instead of the last one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JudgedPart {
+    /// The output: the text of the last assistant message.
+    Output,
+    /// The texts of all assistant messages.
+    Answers,
+    /// The agent's tool calls and their results.
+    Calls,
+    /// The whole transcript, or its metadata.
+    Transcript,
 }
 
 /// The result of a check.

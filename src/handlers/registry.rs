@@ -20,7 +20,8 @@ use super::wrap::{
     BoundedCheck, DeferredCheck, DeferredParams, FailureMessageCheck, NegatedCheck, has_variables,
 };
 use super::{
-    CompileCx, CompiledEval, JudgedEval, assertion, calls, grounding, judged, script, trajectory,
+    CompileCx, CompiledEval, JudgedEval, JudgedPart, assertion, calls, grounding, judged, script,
+    trajectory,
 };
 use crate::model::ScoreBounds;
 use crate::rubric::{
@@ -131,6 +132,8 @@ impl EvalTypeDef {
     /// Builds the value of a type.
     const fn new<T: EvalType>() -> Self {
         Self {
+            name: T::NAME,
+            find_judged_part: find_judged_part::<T>,
             build_spec: build_spec::<T>,
             compile: compile_params::<T>,
             expand: T::expand,
@@ -138,6 +141,22 @@ impl EvalTypeDef {
             fixed_params: T::FIXED_PARAMS,
         }
     }
+}
+
+/// Returns the part of a transcript that the checks of an eval type read. Aliases of types are not known.
+pub fn judged_part(eval_type: &str) -> JudgedPart {
+    TYPES
+        .iter()
+        .find(|known| known.name == eval_type)
+        .map_or(JudgedPart::Transcript, |known| (known.find_judged_part)())
+}
+
+fn find_judged_part<T: EvalType>() -> JudgedPart {
+    T::JUDGED_PART.unwrap_or_else(|| match family_from_path(std::any::type_name::<T>()) {
+        "text" | "grounding" => JudgedPart::Output,
+        "calls" | "trajectory" => JudgedPart::Calls,
+        _ => JudgedPart::Transcript,
+    })
 }
 
 /// The params that bound the score of any check that scores.

@@ -321,6 +321,17 @@ impl CellResult {
         }
     }
 
+    /// Returns true if the judge called tools: its verdict cites a fetch, or it needed more than one call.
+    pub fn used_tools(&self) -> bool {
+        let calls = self.usage.is_some_and(|usage| usage.calls > 1);
+        // A cached result has no calls of its own, but its citations.
+        let cites_fetch = self.verdict.as_deref().is_some_and(|verdict| {
+            let mut citations = verdict.citations.iter();
+            citations.any(|citation| citation.source.starts_with("fetch "))
+        });
+        calls || cites_fetch
+    }
+
     /// Creates the result of a cell that the user stopped.
     pub fn cancelled() -> Self {
         Self::from_error(Outcome::Cancelled, "stopped before a verdict")

@@ -1,9 +1,9 @@
 //! A reply that is read from bytes, without a server, for `crate::untrusted`.
 
 use super::client::{Dialect, FrameDecoder, NewDeltas, StreamProgress, truncated_error};
-use crate::model::surrogates::replace_lone_halves;
 use super::{CompletedReply, ProviderError};
 use crate::model::TurnIx;
+use crate::model::surrogates::replace_lone_halves;
 
 /// Splits a stream into frames, each as text.
 pub(crate) fn split_frames(chunks: &[&[u8]]) -> Result<Vec<String>, ProviderError> {

@@ -10,7 +10,7 @@ use super::recorded_plan::RecordedPlan;
 use super::{RecordError, RecordedRun};
 use crate::event::{EventKind, EventTag, RunEvent, RunHeader};
 use crate::model::{
-    Ballot, CellIx, CellResult, Digest, Doubt, Outcome, RunId, ScoreBounds, VerdictSummary,
+    Ballot, CellIx, CellResult, Digest, Doubt, Millis, Outcome, RunId, ScoreBounds, VerdictSummary,
     verdict_probability,
 };
 
@@ -80,6 +80,10 @@ pub struct RecordedResult {
     pub doubt: Option<Doubt>,
     /// `true` if this installation recorded it and it is unchanged since.
     pub is_own: bool,
+    /// `true` if the judge called tools.
+    pub used_tools: bool,
+    /// The duration of the cell; 0 if the result is cached.
+    pub duration: Millis,
 }
 
 impl RecordedResult {
@@ -357,6 +361,8 @@ impl RunResultReader {
             stated: stated_verdict(&result),
             probability: verdict_probability(&result),
             doubt: Doubt::from_result(&result),
+            used_tools: result.used_tools(),
+            duration: result.duration_ms,
             cached_from: result.cached,
             outcome: result.outcome,
             score: result.score,

@@ -249,6 +249,8 @@ mod tests {
             probability: None,
             doubt: None,
             is_own: true,
+            used_tools: false,
+            duration: crate::model::Millis(0),
         }
     }
 

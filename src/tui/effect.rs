@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::content::HiddenTextRequest;
 use super::label_write::LabelWriteOrder;
 use super::run_order::RunOrder;
+use super::screen_choices::ScreenChoices;
 use super::state::cells::RowId;
 use super::state::finding_marks::{FindingMarksKey, RubricEval};
 use super::state::judge_trace::CellRef;
@@ -38,6 +39,12 @@ pub(crate) enum Effect {
     WatchWorkspace(Arc<Workspace>),
     /// Check the watched files for changes now.
     RescanFiles,
+    /// Find the warnings of `dicta check` that need all transcripts or the newest verdicts. A newer order cancels an
+    /// older one.
+    FindWarnings {
+        number: u64,
+        workspace: Arc<Workspace>,
+    },
     /// Check the examples of all evals: first those that code decides, then those of the evals in `judged`. Runs wait
     /// for the first part. A newer order cancels an older one.
     TryExamples {
@@ -137,6 +144,8 @@ pub(crate) enum Effect {
         line: u32,
         column: u32,
     },
+    /// Write choices on the screen for the next start.
+    RememberChoices(ScreenChoices),
     /// Copy a text to the clipboard. `what` names the text in the notice.
     Copy { what: String, text: String },
     /// Stop the process until the shell continues it (ctrl-z).

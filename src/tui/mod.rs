@@ -32,6 +32,7 @@ pub(crate) mod msg;
 pub(crate) mod reads;
 pub(crate) mod run_order;
 pub(crate) mod runtime;
+pub(crate) mod screen_choices;
 pub(crate) mod state;
 pub(crate) mod task_failure;
 pub(crate) mod term;
@@ -61,6 +62,7 @@ use crate::workspace::{Env, Workspace};
 use effect::Effect;
 use event_loop::{EventLoop, ExternalEvents};
 use runtime::RuntimeDeps;
+use screen_choices::ScreenChoices;
 use state::replay::ReplayStart;
 use state::{App, OpenedItem};
 use term::TerminalScreen;
@@ -103,6 +105,8 @@ pub struct WorkbenchSetup {
     pub clock: Arc<dyn Clock>,
     /// The colors and glyphs.
     pub theme: Theme,
+    /// True to apply and to remember the choices on the screen (theme, splits, order, the end of the tour).
+    pub remembers_choices: bool,
 }
 
 /// The result of a workbench session.
@@ -151,6 +155,9 @@ pub fn run_workbench(setup: WorkbenchSetup) -> Result<WorkbenchExit, WorkbenchEr
 
 async fn run_event_loop(setup: WorkbenchSetup) -> Result<WorkbenchExit, WorkbenchError> {
     runtime::remove_expired_copies(&setup.env, &*setup.clock);
+    let choices = setup
+        .remembers_choices
+        .then(|| ScreenChoices::read(&setup.env));
     let deps = Arc::new(RuntimeDeps {
         env: setup.env,
         clock: setup.clock,
@@ -161,6 +168,9 @@ async fn run_event_loop(setup: WorkbenchSetup) -> Result<WorkbenchExit, Workbenc
     // The size is read from the terminal before the first frame.
     let mut app = App::new(opened, Size::default(), setup.theme);
     app.replay_start = replay_start;
+    if let Some(choices) = choices {
+        app.restore_choices(choices);
+    }
     let (input_sender, input) = unbounded_channel();
     let (panic_sender, panics) = unbounded_channel();
     let terminal_gone = CancellationToken::new();
@@ -216,6 +226,11 @@ fn resolve_open_request(open: OpenRequest) -> (OpenedItem, ReplayStart, Vec<Effe
             (OpenedItem::Recording, replay_start, vec![read])
         }
     }
+}
+
+/// Returns the theme that the user chose in an earlier session, if dicta still has it.
+pub fn find_remembered_theme(env: &Env) -> Option<Theme> {
+    Theme::bundled(&ScreenChoices::read(env).theme?).ok()
 }
 
 /// Renders the key bindings, for a terminal or as the Markdown table of the README.

@@ -82,6 +82,12 @@ pub(crate) enum Msg {
     /// dicta can't watch files; the sentence says what it does instead.
     WatchFailed(String),
 
+    /// The warnings of `dicta check` were found.
+    WarningsFound {
+        number: u64,
+        warnings: Vec<Diagnostic>,
+    },
+
     /// The examples of evals without a judge were checked.
     ExamplesTried {
         number: u64,

@@ -239,7 +239,7 @@ impl TestWorkbench {
         std::fs::write(self.root.join(path), text).expect("it is written");
         let seen = |app: &App| {
             let saves = &app.saves;
-            (saves.number, saves.problems.len(), app.notices.log.len())
+            (saves.number, saves.problems.len(), app.notices.shown_count)
         };
         let before = seen(&self.event_loop.app);
         self.go_on(|app| seen(app) != before, true)
@@ -338,6 +338,11 @@ impl TestWorkbench {
     /// Returns the cells of the screen with their styles.
     pub(crate) fn buffer(&self) -> &Buffer {
         self.event_loop.screen.terminal.backend().buffer()
+    }
+
+    /// Returns the environment, for a second workbench with the same data directory.
+    pub(crate) fn env(&self) -> Env {
+        self.event_loop.runtime.env()
     }
 
     /// Returns the time of the fake clock.

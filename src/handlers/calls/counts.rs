@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::call_matching::{CallFilter, list_called_tools};
 use crate::handlers::eval_type::{EvalType, param_problem};
-use crate::handlers::{Check, CompiledEval, Finding, Subject, TranscriptSpan};
+use crate::handlers::{Check, CompiledEval, Finding, JudgedPart, Subject, TranscriptSpan};
 use crate::model::{MessageRole, TranscriptMessage, TranscriptPart, pluralize};
 use crate::rubric::ParamProblem;
 
@@ -61,6 +61,7 @@ pub(in crate::handlers) struct AgentSteps {
 
 impl EvalType for AgentSteps {
     const NAME: &'static str = "agent_steps";
+    const JUDGED_PART: Option<JudgedPart> = Some(JudgedPart::Transcript);
     const SUMMARY: &'static str =
         "The number of assistant messages, with or without calls, is between `min` and `max`.";
     const EXAMPLE: &'static str = "max: 8";
@@ -95,6 +96,7 @@ pub(in crate::handlers) struct TurnCount {
 
 impl EvalType for TurnCount {
     const NAME: &'static str = "turn_count";
+    const JUDGED_PART: Option<JudgedPart> = Some(JudgedPart::Transcript);
     const SUMMARY: &'static str = "The number of the user's turns is between `min` and `max`.";
     const EXAMPLE: &'static str = "max: 4";
 

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::{BOUND_PARAMS, check_not_empty, judged_params, scale_problem};
 use crate::handlers::eval_type::EvalType;
-use crate::handlers::{CompiledEval, JudgedEval, JudgedParams, ScoreScale};
+use crate::handlers::{CompiledEval, JudgedEval, JudgedParams, JudgedPart, ScoreScale};
 use crate::rubric::{EvalTypeAlias, ParamProblem};
 
 judged_params! {
@@ -31,6 +31,7 @@ pub(crate) struct LlmJudge(Params);
 
 impl EvalType for LlmJudge {
     const NAME: &'static str = "llm_judge";
+    const JUDGED_PART: Option<JudgedPart> = Some(JudgedPart::Output);
     const SUMMARY: &'static str =
         "A judge decides whether the output meets the criteria, with the conversation as context.";
     const EXAMPLE: &'static str = "criteria: The answer is polite and concrete\nmin_score: 0.7";

@@ -265,3 +265,21 @@ fn demo_rubrics_use_eight_or_more_deterministic_types() {
     }
     assert!(families.len() >= 8, "{families:?}");
 }
+
+#[test]
+fn every_check_names_the_part_that_it_reads() {
+    for (eval_type, part) in [
+        ("regex", JudgedPart::Output),
+        ("grounded", JudgedPart::Output),
+        ("content_excludes", JudgedPart::Answers),
+        ("contains_any", JudgedPart::Answers),
+        ("tools_called", JudgedPart::Calls),
+        ("trajectory_match", JudgedPart::Calls),
+        ("turn_count", JudgedPart::Transcript),
+        ("latency_budget", JudgedPart::Transcript),
+        ("script", JudgedPart::Transcript),
+        ("no-such-type", JudgedPart::Transcript),
+    ] {
+        assert_eq!(judged_part(eval_type), part, "{eval_type}");
+    }
+}

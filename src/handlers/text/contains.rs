@@ -10,7 +10,9 @@ use super::patterns::{PatternHit, PatternSet};
 use crate::handlers::eval_type::EvalType;
 use crate::handlers::explain::{QuotedText, TextLocation, format_list};
 use crate::handlers::subject::CheckCacheKey;
-use crate::handlers::{Check, CompiledEval, Finding, MessageText, Subject, TranscriptSpan};
+use crate::handlers::{
+    Check, CompiledEval, Finding, JudgedPart, MessageText, Subject, TranscriptSpan,
+};
 use crate::rubric::{EvalTypeAlias, ParamProblem};
 
 /// Params of `contains`.
@@ -46,6 +48,7 @@ pub(in crate::handlers) struct ContainsAny {
 
 impl EvalType for ContainsAny {
     const NAME: &'static str = "contains_any";
+    const JUDGED_PART: Option<JudgedPart> = Some(JudgedPart::Answers);
     const SUMMARY: &'static str =
         "At least one assistant message contains at least one of the patterns, in any case.";
     const EXAMPLE: &'static str = "patterns: [refund, invoice]";
@@ -82,6 +85,7 @@ enum MatchMode {
 
 impl EvalType for ContentExcludes {
     const NAME: &'static str = "content_excludes";
+    const JUDGED_PART: Option<JudgedPart> = Some(JudgedPart::Answers);
     const SUMMARY: &'static str = "No assistant message contains any of the patterns, in any case.";
     const EXAMPLE: &'static str = "patterns: [As an AI language model]\nmatch_mode: substring";
     const ALIASES: &'static [EvalTypeAlias] = &[

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::check_tool_names;
 use crate::handlers::eval_type::{EvalType, param_problem};
 use crate::handlers::explain::{EscapedName, QuotedText, ShortJson, format_list};
-use crate::handlers::{Check, CompiledEval, Finding, Subject};
+use crate::handlers::{Check, CompiledEval, Finding, JudgedPart, Subject};
 use crate::model::pluralize;
 use crate::rubric::ParamProblem;
 
@@ -58,6 +58,7 @@ pub(in crate::handlers) struct OutcomeEquivalent {
 
 impl EvalType for OutcomeEquivalent {
     const NAME: &'static str = "outcome_equivalent";
+    const JUDGED_PART: Option<JudgedPart> = Some(JudgedPart::Transcript);
     const SUMMARY: &'static str = "The outcome equals the expected one by one measure: the set of tools called, the final state, \
         or the exact text of the output.";
     const EXAMPLE: &'static str = "metric: tool_calls\nexpected_tool_calls: [get_order, refund]";

@@ -8,3 +8,4 @@ pub(super) mod rescore;
 pub(super) mod resume;
 pub(super) mod usage_history;
 pub(super) mod verdict_cache;
+pub(super) mod verdict_tally;

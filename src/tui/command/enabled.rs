@@ -79,6 +79,26 @@ fn focused_row(app: &App) -> Result<&CellsRow, &'static str> {
         .ok_or(NO_CELL)
 }
 
+pub(super) fn prompt(app: &App) -> EnabledResult {
+    app.check_filled(Pane::Prompt)
+}
+
+pub(super) fn function_call(app: &App) -> EnabledResult {
+    app.check_filled(Pane::FunctionCall)
+}
+
+pub(super) fn fetched_content(app: &App) -> EnabledResult {
+    app.check_filled(Pane::FetchedContent)
+}
+
+pub(super) fn verdict(app: &App) -> EnabledResult {
+    app.check_filled(Pane::Verdict)
+}
+
+pub(super) fn transcript_pane(app: &App) -> EnabledResult {
+    app.check_filled(Pane::Transcript)
+}
+
 pub(super) fn cell(app: &App) -> EnabledResult {
     focused_row(app).map(|_| ())
 }
@@ -124,9 +144,10 @@ pub(super) fn blind(app: &App) -> EnabledResult {
     require_workspace(app)
 }
 
+/// Needs a cell, or the row of an eval.
 pub(super) fn run(app: &App) -> EnabledResult {
     require_workspace(app)?;
-    cell(app)
+    fail_if(app.session().cells.list.selected.is_none(), NO_CELL)
 }
 
 pub(super) fn run_all(app: &App) -> EnabledResult {
@@ -245,5 +266,9 @@ pub(super) fn enter(app: &App) -> EnabledResult {
 
 /// Returns the number of flips in the changes pane.
 pub(crate) fn count_flips(app: &App) -> usize {
+    // The errors of a file take the place of the flips.
+    if app.shows_load_errors() {
+        return 0;
+    }
     app.visible_report().map_or(0, |report| report.flips.len())
 }

@@ -1,31 +1,11 @@
-//! The current definition of an eval in its rubric, and the agreement of its verdicts with the labels.
+//! The current definition of an eval in its rubric.
 
 use super::{ContentCx, empty_row, heading};
 use crate::model::Digest;
 use crate::rubric::Eval;
 use crate::theme::{CodeLanguage, Role};
-use crate::tui::state::cells::CellsEntry;
 use crate::tui::state::shown_cell::{ShownCell, is_same_eval};
 use crate::tui::widget::flow::TextBlock;
-
-/// Returns the text for a selected eval: its agreement with the labels and its definition.
-pub(super) fn eval_blocks<'a>(cx: &mut ContentCx<'a>) -> Option<Vec<TextBlock<'a>>> {
-    let cells = &cx.app.session().cells;
-    let Some(CellsEntry::Group(eval)) = cells.list.selected else {
-        return None;
-    };
-    let info = cells.evals.get(eval as usize)?;
-    // The group of a file without a rubric has no eval type.
-    if info.eval_type.is_empty() {
-        return None;
-    }
-    let mut out = vec![
-        heading(format!("{} against your labels", info.id)),
-        TextBlock::new(cells.tally_agreement(eval).format_counts(), Role::Text),
-    ];
-    out.extend(eval_definition(cx, eval));
-    Some(out)
-}
 
 /// Returns the definition of a code check, or None for a judged eval.
 pub(super) fn check_definition<'a>(

@@ -1,10 +1,9 @@
-//! The examples of the focused eval with their results.
+//! The examples of an eval with their results.
 
 use super::{ContentCx, empty_row, heading, styled_line};
 use crate::model::make_visible;
 use crate::theme::Role;
 use crate::tui::state::examples::format_trial;
-use crate::tui::state::shown_cell::ShownCell;
 use crate::tui::widget::flow::TextBlock;
 use crate::workspace::lint::{ExampleStatus, describe_outcome};
 
@@ -13,9 +12,9 @@ const MAX_EXAMPLES_LISTED: usize = 20;
 
 /// Returns the examples. Empty in a replay, because examples belong to the current rubric and not to the recorded
 /// one.
-pub(super) fn example_blocks<'a>(cx: &ContentCx<'a>, shown: &ShownCell<'a>) -> Vec<TextBlock<'a>> {
+pub(super) fn example_blocks<'a>(cx: &ContentCx<'a>, eval: u32) -> Vec<TextBlock<'a>> {
     let app = cx.app;
-    let eval = app.session().cells.evals.get(shown.row.eval as usize);
+    let eval = app.session().cells.evals.get(eval as usize);
     let (Some(info), Some(workspace), None) = (eval, app.workspace(), &app.replay) else {
         return Vec::new();
     };

@@ -3,28 +3,11 @@
 
 use super::{ContentCx, empty_row, eval_definition, styled_line};
 use crate::theme::Role;
-use crate::tui::state::App;
-use crate::tui::state::cells::RowSlotState;
 use crate::tui::state::pane::Pane;
 use crate::tui::widget::flow::TextBlock;
 
 /// The short form, for the strip and other narrow places.
 pub(crate) const HIDDEN: &str = "hidden until you label it";
-
-/// Returns true if the focused cell's verdict must be hidden. That includes its judge trace, which contains the
-/// verdict before the cell ends.
-pub(crate) fn hides_verdict(app: &App) -> bool {
-    let session = app.session();
-    let row = session
-        .trace_panes
-        .row
-        .and_then(|row| session.cells.row(row));
-    row.is_some_and(|row| {
-        let mut slots = row.all_slots();
-        // A row without a run has no verdict to hide.
-        row.hidden && slots.any(|(_, slot)| slot.state != RowSlotState::NeverRun)
-    })
-}
 
 /// Returns the text of one of the four panes.
 pub(super) fn build_source<'a>(cx: &mut ContentCx<'a>, pane: Pane) -> Vec<TextBlock<'a>> {

@@ -7,6 +7,7 @@
 mod argument_diff;
 mod changes;
 mod eval_definition;
+mod eval_summary;
 mod examples;
 mod findings;
 pub(crate) mod hidden_verdict;
@@ -24,8 +25,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::state::cells::LabelValue;
+use super::state::filled_panes::{ShownKind, shown_kind};
 use super::state::pane::{Pane, PaneArea};
-use super::state::shown_cell::{ShownCell, TraceAvailability};
+use super::state::shown_cell::{ShownCell, TraceAvailability, hides_verdict};
 use super::state::text_cache::{BlobState, MAX_HIGHLIGHT_BYTES, TextIdentity, highlight_key};
 use super::state::{App, OpenedItem};
 use super::widget::flow::{ScrollState, TextBlock, TextSource};
@@ -50,7 +52,7 @@ pub(crate) fn pane_source_for_copy(app: &App, pane: Pane) -> Box<dyn TextSource 
 pub(crate) fn find_missing(app: &App) -> MissingContent {
     let mut cx = ContentCx::new(app);
     for PaneArea { pane, area } in &app.layout().panes {
-        if *pane == Pane::Transcript {
+        if *pane == Pane::Transcript || is_judged_text(app, *pane) {
             // A transcript can be very long, so only its visible calls are highlighted.
             transcript::find_missing_highlights(&mut cx, usize::from(area.height));
         } else {
@@ -61,16 +63,22 @@ pub(crate) fn find_missing(app: &App) -> MissingContent {
     cx.missing
 }
 
+/// Returns true if the pane shows the text that a check judged.
+fn is_judged_text(app: &App, pane: Pane) -> bool {
+    pane == Pane::Prompt && shown_kind(app) == ShownKind::Check
+}
+
 fn build_pane<'a>(pane: Pane, cx: &mut ContentCx<'a>) -> Box<dyn TextSource + 'a> {
     match pane {
         // Blind labelling comes first, because each of these panes could reveal the verdict.
         Pane::Prompt | Pane::FunctionCall | Pane::FetchedContent | Pane::Verdict
-            if hidden_verdict::hides_verdict(cx.app) =>
+            if hides_verdict(cx.app) =>
         {
             Box::new(hidden_verdict::build_source(cx, pane))
         }
         // The cells pane draws a list instead of a text.
         Pane::Cells => Box::new(Vec::new()),
+        Pane::Prompt if is_judged_text(cx.app, pane) => transcript::build_judged_text(cx),
         Pane::Prompt => prompt::build_source(cx),
         Pane::FunctionCall => tool_call::build_source(cx),
         Pane::FetchedContent => tool_response::build_source(cx),
@@ -261,37 +269,6 @@ impl<'a> ContentCx<'a> {
             }
         })
     }
-}
-
-/// Returns the text for a pane of the judge trace if code decides the eval, or None if a judge does.
-fn explain_code_check<'a>(cx: &ContentCx<'a>, shown: &ShownCell<'a>) -> Option<Vec<TextBlock<'a>>> {
-    let eval = cx.app.session().cells.evals.get(shown.row.eval as usize)?;
-    // A source judge has a name like other judges, but no judge trace.
-    if shown.judge_spec().is_some_and(is_source_judge) {
-        return Some(vec![
-            TextBlock::new(
-                "no judge was called: this verdict came with the transcript",
-                Role::Muted,
-            ),
-            styled_line([
-                ("5", Role::Key),
-                (" shows it as its source recorded it", Role::Muted),
-            ]),
-        ]);
-    }
-    // A row without an eval type is the group of a file without a rubric.
-    (!eval.judged && !eval.eval_type.is_empty()).then(|| {
-        vec![
-            styled_line([
-                ("code check without a judge: ", Role::Muted),
-                (eval.eval_type.as_str(), Role::Text),
-            ]),
-            styled_line([
-                ("5", Role::Key),
-                (" shows the result and the definition", Role::Muted),
-            ]),
-        ]
-    })
 }
 
 /// Returns true for a source judge, which returns imported verdicts and calls nothing.

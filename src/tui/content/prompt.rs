@@ -59,9 +59,6 @@ pub(super) fn build_source<'a>(cx: &mut ContentCx<'a>) -> Box<dyn TextSource + '
 }
 
 fn explain_no_prompt<'a>(cx: &ContentCx<'a>, shown: &ShownCell<'a>) -> Vec<TextBlock<'a>> {
-    if let Some(explanation) = super::explain_code_check(cx, shown) {
-        return explanation;
-    }
     let fills = "this pane shows the requests to the judge, turn by turn";
     if let Some(explanation) = cx.explain_empty_trace(shown, fills) {
         return explanation;

@@ -63,6 +63,7 @@ fn large_transcript_is_drawn_at_its_end() {
         text: "user  hello".to_owned(),
         first_pieces: (0..1_000_000).collect(),
         pieces,
+        ..TranscriptDocument::default()
     };
     let theme = Theme::bundled("dark").expect("a bundled theme");
     let opened = OpenedItem::TranscriptFile(PathBuf::from("long.jsonl"));

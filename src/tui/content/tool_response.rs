@@ -16,7 +16,7 @@ use crate::model::{Millis, SUBMIT_VERDICT, count_invisible, pluralize};
 use crate::theme::{CodeLanguage, Role};
 use crate::tui::state::App;
 use crate::tui::state::judge_trace::{
-    CallPosition, ResponseQuote, find_shown_call, find_streaming_call, number_fetch,
+    CallPosition, ResponseQuote, find_shown_response, find_streaming_call, number_fetch,
 };
 use crate::tui::state::shown_cell::{ShownCell, resolve_shown_cell};
 use crate::tui::state::text_cache::{BlobState, TextIdentity, unshown_text_key};
@@ -43,7 +43,7 @@ pub(super) fn build_source<'a>(cx: &mut ContentCx<'a>) -> Box<dyn TextSource + '
             Role::Live,
         )]);
     }
-    let Some(position) = find_shown_call(trace, turns) else {
+    let Some(position) = find_shown_response(trace, turns) else {
         return Box::new(explain_no_response(cx, &shown));
     };
     let call = &turns[position.turn].calls[position.call];
@@ -88,9 +88,6 @@ pub(super) fn build_source<'a>(cx: &mut ContentCx<'a>) -> Box<dyn TextSource + '
 }
 
 fn explain_no_response<'a>(cx: &ContentCx<'a>, shown: &ShownCell<'a>) -> Vec<TextBlock<'a>> {
-    if let Some(explanation) = super::explain_code_check(cx, shown) {
-        return explanation;
-    }
     let fills = "this pane shows the tool responses: pages with status, addresses and size";
     if let Some(explanation) = cx.explain_empty_trace(shown, fills) {
         return explanation;

@@ -4,12 +4,14 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{ContentCx, hidden_verdict, overlay_spans};
+use super::{ContentCx, overlay_spans};
+use crate::handlers::judged_part;
 use crate::theme::{CodeLanguage, Glyphs, Role};
 use crate::tui::state::App;
 use crate::tui::state::document::{
     DocumentPiece, DocumentState, PieceKind, TranscriptDocument, TranscriptPane,
 };
+use crate::tui::state::shown_cell::hides_verdict;
 use crate::tui::state::text_cache::{TextIdentity, highlight_key};
 use crate::tui::widget::flow::{TextBlock, TextSource};
 
@@ -43,6 +45,44 @@ pub(super) fn build_source<'a>(cx: &mut ContentCx<'a>) -> Box<dyn TextSource + '
             Box::new(vec![TextBlock::new("no messages", Role::Muted)])
         }
         DocumentState::Loaded(doc) => Box::new(TranscriptSource::new(app, doc)),
+    }
+}
+
+/// Returns the part of the transcript that the focused check judged.
+pub(super) fn build_judged_text<'a>(cx: &mut ContentCx<'a>) -> Box<dyn TextSource + 'a> {
+    let app = cx.app;
+    let session = app.session();
+    let row = session
+        .trace_panes
+        .row
+        .and_then(|row| session.cells.row(row));
+    let eval = row.and_then(|row| session.cells.evals.get(row.eval as usize));
+    match (&session.transcript_pane.document, row.zip(eval)) {
+        (DocumentState::Loaded(doc), Some((row, eval))) => Box::new(JudgedTextSource {
+            pieces: doc.judged_pieces(judged_part(&eval.eval_type), row.message),
+            whole: TranscriptSource::new(app, doc),
+        }),
+        _ => Box::new(vec![TextBlock::new(
+            "reading the transcript …",
+            Role::Muted,
+        )]),
+    }
+}
+
+/// Some pieces of a transcript.
+struct JudgedTextSource<'a> {
+    whole: TranscriptSource<'a>,
+    pieces: &'a [u32],
+}
+
+impl TextSource for JudgedTextSource<'_> {
+    fn len(&self) -> usize {
+        self.pieces.len()
+    }
+
+    fn block(&self, at: usize) -> TextBlock<'_> {
+        let piece = self.pieces.get(at).map_or(usize::MAX, |at| *at as usize);
+        self.whole.block(piece)
     }
 }
 
@@ -128,7 +168,7 @@ impl<'a> TranscriptSource<'a> {
             }
         }
         // The positions of a verdict's quotes would reveal the hidden verdict.
-        if hidden_verdict::hides_verdict(self.app) {
+        if hides_verdict(self.app) {
             return spans;
         }
         let shifted = |range: &Range<usize>| range.start + head..range.end + head;

@@ -1,7 +1,8 @@
 //! The text of the verdict pane: the reasoning while it streams, then the verdict with its citations, the label and
 //! the facts of the cell.
 
-use super::eval_definition::{check_definition, eval_blocks};
+use super::eval_definition::{check_definition, eval_definition};
+use super::eval_summary::eval_blocks;
 use super::examples::example_blocks;
 use super::findings::{finding_block, verdict_part_blocks};
 use super::judge_output::push_judge_output;
@@ -30,8 +31,9 @@ pub(super) fn build_source<'a>(cx: &mut ContentCx<'a>) -> Box<dyn TextSource + '
     {
         let mut out = cx.explain_empty_trace(&shown, "").unwrap_or_default();
         out.extend(label_without_verdict(cx, &shown));
-        out.extend(example_blocks(cx, &shown));
-        out.extend(check_definition(cx, &shown));
+        // Without a verdict, the question is the first thing to read.
+        out.extend(eval_definition(cx, shown.row.eval));
+        out.extend(example_blocks(cx, shown.row.eval));
         return Box::new(out);
     }
     let mut out = vec![headline_block(cx, &shown)];
@@ -57,7 +59,7 @@ pub(super) fn build_source<'a>(cx: &mut ContentCx<'a>) -> Box<dyn TextSource + '
     }
     out.extend(label_details(cx));
     out.extend(note_blocks(cx));
-    out.extend(example_blocks(cx, &shown));
+    out.extend(example_blocks(cx, shown.row.eval));
     out.extend(check_definition(cx, &shown));
     let has_verdict = shown_verdict(&shown).is_some();
     push_judge_output(cx, &shown, has_verdict, &mut out);

@@ -3,11 +3,13 @@
 //!
 //! Starts tasks and never blocks the screen's thread. Every failure becomes a message, also the panic of a task.
 
+mod choices;
 mod clipboard;
 mod examples;
 mod labels;
 mod newest_first;
 mod runs;
+mod warnings;
 mod workspaces;
 
 pub(crate) use clipboard::{MAX_CLIPBOARD_BYTES, remove_expired_copies};
@@ -30,6 +32,7 @@ use newest_first::NewestFirstQueue;
 use super::effect::Effect;
 use super::msg::Msg;
 use super::reads;
+use super::screen_choices::ScreenChoices;
 use super::state::runs::RunTicket;
 use super::task_failure::TaskFailure;
 use crate::clock::Clock;
@@ -146,6 +149,8 @@ pub(crate) struct Runtime {
     live_runs: HashMap<RunTicket, CancellationToken>,
     /// Cancels the outline that is being computed.
     outline_cancel: CancellationToken,
+    /// Cancels the search for warnings that is running.
+    warnings_cancel: CancellationToken,
     /// Cancels the example check that is running.
     examples_cancel: CancellationToken,
     /// Cancelled when the examples that code decides are checked. Runs wait for it.
@@ -157,6 +162,10 @@ pub(crate) struct Runtime {
     page_reads: NewestFirstQueue,
     run_tasks: TaskTracker,
     made: Arc<Mutex<Vec<CreatedRun>>>,
+    /// The choices on the screen that are not written yet.
+    unwritten_choices: Arc<Mutex<ScreenChoices>>,
+    /// Locked while choices are written.
+    choices_writer: Arc<Mutex<()>>,
     /// The writer of labels; `None` until the first label.
     label_writer: Option<labels::LabelWriter>,
     watched: Option<WatchedFolder>,
@@ -178,6 +187,7 @@ impl Runtime {
             outbox: out,
             live_runs: HashMap::new(),
             outline_cancel: CancellationToken::new(),
+            warnings_cancel: CancellationToken::new(),
             examples_cancel: CancellationToken::new(),
             // No example check runs yet, so the first run must not wait.
             examples_tried: examples::cancelled_token(),
@@ -188,6 +198,8 @@ impl Runtime {
             page_reads: NewestFirstQueue::new(MAX_PENDING_HIGHLIGHTS),
             run_tasks: TaskTracker::new(),
             made: Arc::default(),
+            unwritten_choices: Arc::default(),
+            choices_writer: Arc::default(),
             label_writer: None,
             watched: None,
         };
@@ -201,6 +213,12 @@ impl Runtime {
     /// Returns a sender for results.
     pub(crate) fn answer_sender(&self) -> UnboundedSender<Msg> {
         self.outbox.answers.clone()
+    }
+
+    /// Returns the environment variables.
+    #[cfg(test)]
+    pub(crate) fn env(&self) -> Env {
+        self.deps.env.clone()
     }
 
     /// Returns the counter of running tasks.
@@ -232,6 +250,7 @@ impl Runtime {
             } => self.read_newest_verdicts(generation, workspace, decided_by),
             Effect::WatchWorkspace(workspace) => self.watch_workspace(&workspace),
             Effect::RescanFiles => self.rescan_files(),
+            Effect::FindWarnings { number, workspace } => self.find_warnings(number, workspace),
             Effect::TryExamples {
                 number,
                 workspace,
@@ -439,6 +458,7 @@ impl Runtime {
                 dir,
             } => self.read_replay(run, workspace, dir),
             Effect::WriteLabel(order) => self.write_label(order),
+            Effect::RememberChoices(choices) => self.remember_choices(choices),
             Effect::FindJudges { row, order } => self.find_judges(row, order),
             Effect::ListTranscripts { file, after } => self.list_transcripts(file, after),
             Effect::MakeWorkspace { file } => self.make_workspace(file),
@@ -475,6 +495,7 @@ impl Runtime {
         // The event loop no longer reads. Dropping the queue releases runs that wait for space in it.
         drop(inbox);
         self.outline_cancel.cancel();
+        self.warnings_cancel.cancel();
         self.examples_cancel.cancel();
         self.watched = None;
         // Closing the queue ends the writer after it wrote the labels in it.

@@ -10,9 +10,11 @@
 //!   cell, the newer one wins.
 //! - [`votes`]: the decision of a row.
 //! - [`order`]: groups with their counts, sorted and filtered rows. Only changed groups are sorted again.
+//! - [`estimate`]: the size and duration of judging some rows again.
 //! - [`filter`]: the language of the filter. [`cursor`]: movement of the cursor.
 
 mod cursor;
+mod estimate;
 pub(crate) mod filter;
 mod labels;
 mod name_index;
@@ -30,13 +32,13 @@ use std::sync::Arc;
 
 use crate::event::RunHeader;
 use crate::model::{
-    CellIx, CellName, CellNameRef, Decision, Digest, Doubt, Label, Outcome, Panel, RunId,
+    CellIx, CellName, CellNameRef, Decision, Digest, Doubt, Label, Millis, Outcome, Panel, RunId,
     ScoreBounds, TranscriptRef, UndecidedPanel, VoteParams,
 };
 use crate::record::NewestVerdicts;
 use crate::tui::widget::list::ListState;
 use filter::CellsFilter;
-pub(crate) use labels::LabelValue;
+pub(crate) use labels::{LabelValue, LabelledScore};
 pub(crate) use name_index::VerdictInputs;
 pub(crate) use order::{EvalGroup, RowCounts, RowStatus};
 pub(crate) use run_cells::compute_label_agreement;
@@ -126,6 +128,10 @@ pub(crate) struct RowSlot {
     /// The run with the trace, if the result came from a past run.
     pub(crate) cached_from: Option<RunId>,
     pub(crate) state: RowSlotState,
+    /// True if its judge called tools, so that all trace panes have content.
+    pub(crate) used_tools: bool,
+    /// The duration of the judging; 0 if it is unknown.
+    pub(crate) duration: Millis,
     /// Hashes of the inputs that it was judged with.
     pub(crate) inputs: VerdictInputs,
 }
@@ -196,6 +202,8 @@ pub(crate) struct CellsRow {
     pub(crate) second_opinions: Vec<RowSlot>,
     /// The decision; `None` until all planned cells have results.
     pub(crate) decision: Option<Decision>,
+    /// The outcome of the last decision, while the row is judged again.
+    pub(crate) outcome_before: Option<Outcome>,
     /// The newest verdict, with which a new one is compared.
     pub(crate) verdict: Option<FlipSide>,
     pub(crate) stale: Option<StaleReason>,
@@ -268,6 +276,26 @@ impl RowSort {
             Self::Unlabelled => Self::FileOrder,
             Self::FileOrder => Self::ProblemsFirst,
         }
+    }
+
+    /// All orders with their stable names.
+    const IDS: [(Self, &'static str); 4] = [
+        (Self::ProblemsFirst, "problems"),
+        (Self::Disagreements, "disagreements"),
+        (Self::Unlabelled, "unlabelled"),
+        (Self::FileOrder, "file"),
+    ];
+
+    /// Returns the stable name.
+    pub(crate) fn id(self) -> &'static str {
+        let found = Self::IDS.iter().find(|(sort, _)| *sort == self);
+        found.map_or("problems", |(_, id)| *id)
+    }
+
+    /// Returns the order with a stable name.
+    pub(crate) fn from_id(id: &str) -> Option<Self> {
+        let found = Self::IDS.iter().find(|(_, known)| *known == id);
+        found.map(|(sort, _)| *sort)
     }
 
     /// Returns the name of the order.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::finding_marks::FindingMarks;
 use super::metadata_text;
 use super::piece_range::PieceRange;
-use crate::handlers::TranscriptSpan;
+use crate::handlers::{JudgedPart, TranscriptSpan};
 use crate::model::{MessageRole, Transcript, TranscriptMessage, TranscriptPart, TranscriptRef};
 use crate::tui::widget::flow::ScrollState;
 
@@ -24,6 +24,10 @@ pub(crate) struct TranscriptDocument {
     pub(crate) pieces: Vec<DocumentPiece>,
     /// The index of each message's first piece.
     pub(crate) first_pieces: Vec<u32>,
+    /// The pieces with the text of an assistant message.
+    pub(crate) answer_pieces: Vec<u32>,
+    /// The pieces with a tool call or a tool result.
+    pub(crate) call_pieces: Vec<u32>,
 }
 
 /// A piece of a transcript.
@@ -137,6 +141,35 @@ impl TranscriptDocument {
     /// Returns the text of a piece.
     pub(crate) fn text_of(&self, piece: &DocumentPiece) -> &str {
         self.text.get(piece.range.clone()).unwrap_or_default()
+    }
+
+    /// Returns the pieces that a check reads, or nothing if it reads the whole transcript. `message` is the message of
+    /// a message eval.
+    pub(crate) fn judged_pieces(&self, part: JudgedPart, message: Option<u32>) -> &[u32] {
+        let message_of = |piece: &u32| self.pieces.get(*piece as usize).map(|piece| piece.message);
+        let answers = self.answer_pieces.as_slice();
+        match (part, message) {
+            (JudgedPart::Transcript, _) => &[],
+            (JudgedPart::Answers, None) => answers,
+            (JudgedPart::Output, None) => {
+                let Some(last) = answers.last().and_then(message_of) else {
+                    return &[];
+                };
+                &answers[answers.partition_point(|piece| message_of(piece) < Some(last))..]
+            }
+            (JudgedPart::Output | JudgedPart::Answers, Some(message)) => {
+                // Answers are in the order of their messages, so a binary search finds them.
+                let begin = answers.partition_point(|piece| message_of(piece) < Some(message));
+                let end = answers.partition_point(|piece| message_of(piece) <= Some(message));
+                &answers[begin..end]
+            }
+            (JudgedPart::Calls, None) => &self.call_pieces,
+            (JudgedPart::Calls, Some(message)) => {
+                let mut calls = self.call_pieces.iter();
+                let last = calls.rposition(|piece| message_of(piece) <= Some(message));
+                &self.call_pieces[..last.map_or(0, |last| last + 1)]
+            }
+        }
     }
 
     /// Returns the text of a piece with its heading.
@@ -327,6 +360,11 @@ impl TranscriptDocument {
         self.text.push_str(text);
         // A document never has 2^32 pieces; the limit only avoids a panic.
         let at = u32::try_from(self.pieces.len()).unwrap_or(u32::MAX);
+        match kind {
+            PieceKind::Assistant => self.answer_pieces.push(at),
+            PieceKind::Call | PieceKind::Result { .. } => self.call_pieces.push(at),
+            _ => {}
+        }
         self.pieces.push(DocumentPiece {
             message: u32::try_from(position.message).unwrap_or(u32::MAX),
             part: u32::try_from(position.part).unwrap_or(u32::MAX),

@@ -228,12 +228,39 @@ pub(crate) fn find_shown_call(trace: &TracePanes, turns: &[TurnState]) -> Option
     }
     match find_shown_step(trace, turns)? {
         TraceStep::Call(position) => Some(position),
-        // A turn shows its first call.
+        // A turn shows its first call. A turn without calls shows the last call before it.
         TraceStep::Turn(turn) => turns
             .get(turn)
             .filter(|turn| !turn.calls.is_empty())
-            .map(|_| CallPosition { turn, call: 0 }),
+            .map(|_| CallPosition { turn, call: 0 })
+            .or_else(|| find_tool_call_before(turns, turn)),
     }
+}
+
+/// Returns the call whose response is shown. A call that submits the verdict has none, so the last tool call before it
+/// is shown.
+pub(crate) fn find_shown_response(trace: &TracePanes, turns: &[TurnState]) -> Option<CallPosition> {
+    let shown = find_shown_call(trace, turns)?;
+    let submits = turns
+        .get(shown.turn)
+        .and_then(|turn| turn.calls.get(shown.call))
+        .is_some_and(|call| call.name == SUBMIT_VERDICT);
+    if submits {
+        find_tool_call_before(turns, shown.turn).or(Some(shown))
+    } else {
+        Some(shown)
+    }
+}
+
+/// Returns the last tool call, not the verdict, of the turns before one.
+fn find_tool_call_before(turns: &[TurnState], before: usize) -> Option<CallPosition> {
+    let earlier = turns.iter().enumerate().take(before).rev();
+    let mut calls = earlier.flat_map(|(turn, state)| {
+        let calls = state.calls.iter().enumerate().rev();
+        calls.map(move |(at, call)| (turn, at, call))
+    });
+    let found = calls.find(|(_, _, call)| call.name != SUBMIT_VERDICT);
+    found.map(|(turn, call, _)| CallPosition { turn, call })
 }
 
 /// Returns the attempt whose call arguments are being streamed, if its turn is shown.

@@ -4,6 +4,7 @@
 pub(crate) mod cells;
 pub(crate) mod document;
 pub(crate) mod examples;
+pub(crate) mod filled_panes;
 pub(crate) mod finding_marks;
 pub(crate) mod follow;
 pub(crate) mod judge_trace;
@@ -35,6 +36,7 @@ use ratatui::layout::Size;
 use super::click_target::ClickTarget;
 use super::key_chord::KeyChord;
 use super::run_order::RunOrder;
+use super::screen_choices::ScreenChoices;
 use super::widget::canvas::HitMap;
 use super::widget::flow::TextSearch;
 use super::widget::line_input::LineInput;
@@ -88,6 +90,8 @@ pub(crate) struct App {
     pub(crate) saves: SavesState,
     /// Labels that were set here and are not in the loaded file yet.
     pub(crate) label_edits: LabelEdits,
+    /// Increases with each order to find warnings. Results with an older number are ignored.
+    pub(crate) warnings_number: u64,
     /// The results of the evals' examples.
     pub(crate) examples: ExamplesState,
     pub(crate) texts: TextCache,
@@ -126,6 +130,10 @@ pub(crate) struct UiState {
     pub(crate) hits: HitMap<ClickTarget>,
     /// The number of the spinner's frame.
     pub(crate) spinner_frame: usize,
+    /// The choices that dicta remembers for the next start.
+    pub(crate) choices: ScreenChoices,
+    /// The choices as they are in the file. `None`: this session remembers nothing.
+    pub(crate) saved_choices: Option<ScreenChoices>,
 }
 
 /// A search that continues at the next wake.
@@ -176,6 +184,7 @@ impl App {
             opened_file: OpenedFileState::default(),
             saves: SavesState::default(),
             label_edits: LabelEdits::default(),
+            warnings_number: 0,
             examples: ExamplesState::default(),
             texts: TextCache::default(),
             overlays: Vec::new(),
@@ -195,11 +204,28 @@ impl App {
                 drag: None,
                 hits: HitMap::default(),
                 spinner_frame: 0,
+                choices: ScreenChoices::default(),
+                saved_choices: None,
             },
             last_ticket: 0,
             awaiting_preview: Vec::new(),
             exit_code: None,
         }
+    }
+
+    /// Applies the choices of earlier sessions, and remembers those of this one.
+    pub(crate) fn restore_choices(&mut self, choices: ScreenChoices) {
+        if let Some(splits) = choices.splits {
+            self.ui.splits = splits;
+        }
+        if let Some(sort) = choices.sort {
+            self.live_session.cells.sort = sort;
+        }
+        if let Some(tour) = &mut self.tour {
+            tour.hidden = choices.tour_ended == Some(true);
+        }
+        self.ui.choices = choices.clone();
+        self.ui.saved_choices = Some(choices);
     }
 
     /// Returns the visible session: the replay's, or the live one.
@@ -245,22 +271,25 @@ impl App {
             tab_pane: self.ui.tab_pane,
             zoomed: self.ui.zoomed,
             splits: self.ui.splits,
-            // More rows of problems would cover the panes.
-            problems: u16::try_from(self.saves.problems.len())
-                .unwrap_or(u16::MAX)
-                .saturating_add(u16::from(self.shows_example_misses()))
-                .min(4),
+            problems: u16::from(self.shows_load_errors()) + u16::from(self.shows_example_misses()),
             replay: self.replay.is_some(),
             tour: self.shows_tour(),
             // The report is about the live workspace, not about a replay.
-            changes: self.saves.report.is_some() && self.replay.is_none(),
-            hide_trace: self.shows_unjudged_file(),
+            changes: self.replay.is_none()
+                && (self.saves.report.is_some() || !self.saves.problems.is_empty()),
+            filled: filled_panes::find_filled_panes(self),
         })
     }
 
     /// Returns true if the screen shows a file of transcripts without a rubric.
     pub(crate) fn shows_unjudged_file(&self) -> bool {
         self.replay.is_none() && matches!(self.opened, OpenedItem::TranscriptFile(_))
+    }
+
+    /// Returns true if the changes pane shows the errors of files that do not load. They concern the live workspace
+    /// only.
+    pub(crate) fn shows_load_errors(&self) -> bool {
+        self.replay.is_none() && !self.saves.problems.is_empty()
     }
 
     /// Returns true if missed examples are shown. They concern the live workspace only.

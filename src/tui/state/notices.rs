@@ -1,5 +1,6 @@
 //! Notices: shown in the footer for a moment and kept in the log.
 
+use super::cells::RowId;
 use crate::model::Millis;
 
 /// The severity of a notice.
@@ -16,6 +17,8 @@ pub(crate) struct Notice {
     pub(crate) at: Millis,
     pub(crate) level: NoticeLevel,
     pub(crate) text: String,
+    /// The row whose verdict the text names. A blind screen hides it.
+    pub(crate) row: Option<RowId>,
 }
 
 impl NoticeLevel {
@@ -30,12 +33,16 @@ impl NoticeLevel {
 }
 
 /// The maximum number of notices in the log.
-const MAX_NOTICES: usize = 1000;
+const MAX_NOTICES: usize = 10_000;
 
-/// All notices. The newest one is shown for a while.
+/// All notices. The newest one that is not only for the log is shown for a while.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Notices {
     pub(crate) log: Vec<Notice>,
+    /// The newest notice that was shown.
+    pub(crate) newest: Option<Notice>,
+    /// The number of notices that were shown so far.
+    pub(crate) shown_count: u64,
     /// The time until which the newest notice is shown.
     pub(crate) toast_until: Option<Millis>,
 }
@@ -43,16 +50,49 @@ pub(crate) struct Notices {
 impl Notices {
     /// Shows a notice and adds it to the log.
     pub(crate) fn push(&mut self, now: Millis, level: NoticeLevel, text: impl Into<String>) {
+        let notice = Notice {
+            at: now,
+            level,
+            text: text.into(),
+            row: None,
+        };
+        self.newest = Some(notice.clone());
+        self.shown_count += 1;
+        self.toast_until = Some(now + level.display_time());
+        self.add_to_log(notice);
+    }
+
+    /// Adds a line to the log without showing it.
+    pub(crate) fn log_only(&mut self, now: Millis, level: NoticeLevel, text: impl Into<String>) {
+        self.add_to_log(Notice {
+            at: now,
+            level,
+            text: text.into(),
+            row: None,
+        });
+    }
+
+    /// Adds a line about a verdict to the log.
+    pub(crate) fn log_verdict(&mut self, now: Millis, row: RowId, text: String) {
+        self.add_to_log(Notice {
+            at: now,
+            level: NoticeLevel::Info,
+            text,
+            row: Some(row),
+        });
+    }
+
+    fn add_to_log(&mut self, notice: Notice) {
         // The log is limited, so that a long session does not grow without end.
         if self.log.len() == MAX_NOTICES {
             self.log.remove(0);
         }
-        self.log.push(Notice {
-            at: now,
-            level,
-            text: text.into(),
-        });
-        self.toast_until = Some(now + level.display_time());
+        self.log.push(notice);
+    }
+
+    /// Returns true if the log contains a text.
+    pub(crate) fn contains(&self, text: &str) -> bool {
+        self.log.iter().any(|notice| notice.text == text)
     }
 
     /// Hides the newest notice.
@@ -63,7 +103,7 @@ impl Notices {
     /// Returns the notice that is shown now.
     pub(crate) fn toast(&self, now: Millis) -> Option<&Notice> {
         self.toast_until.filter(|until| now < *until)?;
-        self.log.last()
+        self.newest.as_ref()
     }
 }
 
@@ -84,7 +124,13 @@ mod tests {
         );
         assert!(notices.toast(Millis(26_000)).is_none());
         assert_eq!(notices.log.len(), 2);
-        for at in 0..2000 {
+        notices.log_only(Millis(20_002), NoticeLevel::Error, "only in the log");
+        assert_eq!(
+            notices.toast(Millis(20_003)).map(|n| n.text.as_str()),
+            Some("copied")
+        );
+        assert!(notices.contains("only in the log"));
+        for at in 0..11_000 {
             notices.push(Millis(at), NoticeLevel::Info, "again");
         }
         assert_eq!(notices.log.len(), MAX_NOTICES);

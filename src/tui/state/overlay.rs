@@ -193,6 +193,11 @@ pub(crate) fn build_log(app: &App) -> Vec<TextBlock<'_>> {
         .notices
         .log
         .iter()
+        .filter(|notice| {
+            // A line about a verdict appears once the row is labelled.
+            let row = notice.row.and_then(|row| app.live_session.cells.row(row));
+            row.is_none_or(|row| !row.hidden)
+        })
         .map(|notice| {
             let (mark, role) = match notice.level {
                 NoticeLevel::Info => ("", Role::Text),
@@ -212,6 +217,42 @@ pub(crate) fn build_log(app: &App) -> Vec<TextBlock<'_>> {
         return vec![TextBlock::new("no messages yet", Role::Muted)];
     }
     blocks
+}
+
+/// Summarizes an order in one line: `85 cells: 22 calls of house, about $0.11, at most $5.52, about 14 s`.
+pub(crate) fn summarize_order(preview: &RunPreview) -> String {
+    let called = || {
+        let judges = preview.judges.iter();
+        judges.filter(|(_, judge)| judge.calls_most > 0)
+    };
+    let calls: Vec<String> = called()
+        .map(|(name, judge)| format!("{} of {}", pluralize(judge.calls_least, "call"), show(name)))
+        .collect();
+    let calls = match calls.as_slice() {
+        [] => "no judge is called".to_owned(),
+        few @ ([_] | [_, _]) => few.join(" and "),
+        many => {
+            let all: u64 = called().map(|(_, judge)| judge.calls_least).sum();
+            let judges = pluralize(many.len(), "judge");
+            format!("{} of {judges}", pluralize(all, "call"))
+        }
+    };
+    let paid = PaidCalls::of_run(preview);
+    let cost = if paid.is_empty() {
+        "free".to_owned()
+    } else {
+        paid.cost_text()
+    };
+    // The judges work at the same time, so the slowest one gives the duration.
+    let times: Option<Vec<_>> = called().map(|(_, judge)| judge.duration).collect();
+    let time = match times.and_then(|times| times.into_iter().max()) {
+        Some(time) => format!("about {time}"),
+        None => "time unknown".to_owned(),
+    };
+    format!(
+        "{}: {calls}, {cost}, {time}",
+        pluralize(preview.cells, "cell")
+    )
 }
 
 /// Describes the cost of an order as sentences.
@@ -292,6 +333,10 @@ mod tests {
             ..RunPreview::default()
         };
         preview.judges.insert("gemini".into(), judge.clone());
+        assert_eq!(
+            summarize_order(&preview),
+            "12 cells: 9 calls of gemini, about $0.13, time unknown (at most $2.50)"
+        );
         assert_eq!(
             describe_cost(&preview),
             [

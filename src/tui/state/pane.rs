@@ -94,6 +94,70 @@ impl Pane {
     }
 }
 
+/// The panes that have something to show. The cells are always shown, and the changes if there are any.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct FilledPanes {
+    pub(crate) prompt: bool,
+    pub(crate) function_call: bool,
+    pub(crate) fetched_content: bool,
+    pub(crate) verdict: bool,
+    pub(crate) transcript: bool,
+    /// True if the turn strip has a cell to name.
+    pub(crate) turn_strip: bool,
+}
+
+impl FilledPanes {
+    /// All panes.
+    #[cfg(test)]
+    pub(crate) const ALL: Self = Self {
+        prompt: true,
+        function_call: true,
+        fetched_content: true,
+        verdict: true,
+        transcript: true,
+        turn_strip: true,
+    };
+    /// The panes of a transcript without a rubric.
+    pub(crate) const TRANSCRIPT: Self = Self {
+        prompt: false,
+        function_call: false,
+        fetched_content: false,
+        verdict: false,
+        transcript: true,
+        turn_strip: false,
+    };
+
+    /// Returns true if the pane has something to show.
+    pub(crate) const fn contains(self, pane: Pane) -> bool {
+        match pane {
+            Pane::Cells | Pane::Changes => true,
+            Pane::Prompt => self.prompt,
+            Pane::FunctionCall => self.function_call,
+            Pane::FetchedContent => self.fetched_content,
+            Pane::Verdict => self.verdict,
+            Pane::Transcript => self.transcript,
+        }
+    }
+
+    /// Returns true if one of the panes of a judge trace has something to show.
+    pub(crate) const fn has_trace(self) -> bool {
+        self.prompt || self.function_call || self.fetched_content || self.verdict
+    }
+
+    /// Returns the pane, or the most useful one that has something to show.
+    pub(crate) const fn or_filled(self, pane: Pane) -> Option<Pane> {
+        if self.contains(pane) {
+            Some(pane)
+        } else if self.verdict {
+            Some(Pane::Verdict)
+        } else if self.transcript {
+            Some(Pane::Transcript)
+        } else {
+            None
+        }
+    }
+}
+
 /// A border that can be dragged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum PaneDivider {
@@ -139,6 +203,24 @@ impl Default for PaneSplits {
     }
 }
 
+impl PaneSplits {
+    /// The smallest and the largest part. A border can't hide a pane: each side keeps at least a tenth.
+    pub(crate) const LIMITS: std::ops::RangeInclusive<u16> = 100..=900;
+
+    /// Returns every part with its stable name.
+    pub(crate) fn named_parts_mut(&mut self) -> [(&'static str, &mut u16); 7] {
+        [
+            ("main", &mut self.main),
+            ("wide_main", &mut self.wide_main),
+            ("cells_transcript", &mut self.cells_transcript),
+            ("transcript_column", &mut self.transcript_column),
+            ("trace_vertical", &mut self.trace_vertical),
+            ("trace_horizontal", &mut self.trace_horizontal),
+            ("changes", &mut self.changes),
+        ]
+    }
+}
+
 impl PaneDivider {
     /// Returns true if the divider is vertical, so that it is dragged left and right.
     pub(crate) const fn is_vertical(self) -> bool {
@@ -160,8 +242,8 @@ impl PaneSplits {
         let length = u32::from(length.max(1));
         // Half of the length rounds to the nearest thousandth.
         let part = (u32::from(at) * 1000 + length / 2) / length;
-        // A divider can't hide a pane: each side keeps at least a tenth.
-        let part = u16::try_from(part.clamp(100, 900)).unwrap_or(500);
+        let part = u16::try_from(part).unwrap_or(u16::MAX);
+        let part = part.clamp(*Self::LIMITS.start(), *Self::LIMITS.end());
         match divider {
             PaneDivider::Main => self.main = part,
             PaneDivider::WideMain => self.wide_main = part,
@@ -214,6 +296,8 @@ pub(crate) struct ScreenLayout {
     /// One row: hints, or the open line.
     pub(crate) footer: Rect,
     pub(crate) dividers: Vec<DividerArea>,
+    /// The panes that have something to show, visible or not.
+    pub(crate) filled: FilledPanes,
 }
 
 /// The inputs of the layout.
@@ -232,8 +316,8 @@ pub(crate) struct LayoutParams {
     pub(crate) tour: bool,
     /// True if the changes pane has content.
     pub(crate) changes: bool,
-    /// True if nothing is judged yet: the transcript gets the room of the trace.
-    pub(crate) hide_trace: bool,
+    /// The panes that have something to show; the others get no room.
+    pub(crate) filled: FilledPanes,
 }
 
 impl ScreenLayout {

@@ -69,6 +69,17 @@ pub(crate) fn describe_cell_phase(cell: &CellState, now: Millis) -> String {
     describe_phase(&cell.phase, now)
 }
 
+/// Describes only the rest of a wait, such as `4 s`; `None` if the cell does not wait for a known time.
+pub(crate) fn describe_countdown(phase: &CellPhase, now: Millis) -> Option<String> {
+    let until = match phase {
+        CellPhase::Held { until, .. } => *until,
+        CellPhase::BackingOff { until } => Some(*until),
+        _ => None,
+    };
+    let seconds = until?.since(now).0.div_ceil(1000);
+    (seconds > 0).then(|| format!("{seconds} s"))
+}
+
 const fn describe_hold(by: ThrottleReason) -> &'static str {
     match by {
         ThrottleReason::Rate => "rate limit",

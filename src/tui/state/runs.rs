@@ -1,12 +1,12 @@
 //! The runs of a session: live ones, or the replayed one.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use indexmap::IndexMap;
 
 use super::cells::{RunIndexMap, SlotId};
-use crate::event::{CellPhase, EventKind, RunEvent, RunState};
+use crate::event::{CellPhase, CellState, EventKind, RunEvent, RunState, ThrottleReason};
 use crate::model::{CellIx, Cost, Millis, RunId, format_usd, pluralize};
 
 /// Identifies a run before it has an id. Tickets increase while the program runs.
@@ -52,6 +52,8 @@ pub(crate) struct TrackedRun {
     pub(crate) judging_since: Option<Millis>,
     /// The cells whose judge waits for a retry.
     pub(crate) backing_off: BTreeSet<CellIx>,
+    /// The cells that a limit of the server, or of requests or tokens, holds back.
+    pub(crate) held: BTreeSet<CellIx>,
 }
 
 /// The progress of a run.
@@ -72,6 +74,24 @@ pub(crate) enum RunStage {
 #[derive(Debug, Default)]
 pub(crate) struct TrackedRuns {
     pub(crate) by_ticket: IndexMap<RunTicket, TrackedRun>,
+}
+
+/// The cells of one judge that a rate limit holds back.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct RateLimitWait {
+    pub(crate) cells: u64,
+    /// The longest rest of a wait.
+    pub(crate) longest: Millis,
+}
+
+/// Returns true if the last attempt of a cell ended with the status 429 (too many requests).
+fn is_rate_limited(cell: &CellState) -> bool {
+    let attempt = cell
+        .judge_trace
+        .last()
+        .and_then(|turn| turn.attempts.values().last());
+    let failure = attempt.and_then(|attempt| attempt.failed.as_ref());
+    failure.is_some_and(|failure| failure.status == Some(429))
 }
 
 impl TrackedRun {
@@ -100,6 +120,13 @@ impl TrackedRun {
             } else {
                 self.backing_off.remove(&cell);
             }
+            // Waiting for a free place is normal and no limit of a server.
+            if matches!(phase, Some(CellPhase::Held { by, .. }) if by != ThrottleReason::Concurrency)
+            {
+                self.held.insert(cell);
+            } else {
+                self.held.remove(&cell);
+            }
         }
     }
 
@@ -118,6 +145,34 @@ impl TrackedRun {
         self.is_live()
             && self.live_traces() > 0
             && self.backing_off.len() as u64 == self.live_traces()
+    }
+
+    /// Returns the judges that a limit holds back, each with the number of waiting cells and the longest wait.
+    pub(crate) fn rate_limits(&self, now: Millis) -> BTreeMap<&str, RateLimitWait> {
+        let mut waits: BTreeMap<&str, RateLimitWait> = BTreeMap::new();
+        let Some(header) = self.state.header.as_deref().filter(|_| self.is_live()) else {
+            return waits;
+        };
+        for cell in self.held.iter().chain(&self.backing_off) {
+            let Some(cell) = self.state.cells.get(cell.index()) else {
+                continue;
+            };
+            let until = match cell.phase {
+                CellPhase::Held { until, .. } => until,
+                // Other failures are retried too, but they are no rate limit.
+                CellPhase::BackingOff { until } if is_rate_limited(cell) => Some(until),
+                _ => continue,
+            };
+            let judge = cell.planned.and_then(|planned| planned.key.judge);
+            let Some(judge) = judge.and_then(|judge| header.judges.get(judge as usize)) else {
+                continue;
+            };
+            let wait = waits.entry(judge.config.name.as_str()).or_default();
+            wait.cells += 1;
+            let rest = until.map_or(Millis(0), |until| until.since(now));
+            wait.longest = wait.longest.max(rest);
+        }
+        waits
     }
 
     /// Returns the number of cells planned so far.

@@ -241,6 +241,21 @@ fn apply_recorded_cell<'a>(
     }
 }
 
+/// Returns true if the focused cell's verdict must be hidden. That includes its judge trace, which contains the
+/// verdict before the cell ends.
+pub(crate) fn hides_verdict(app: &App) -> bool {
+    let session = app.session();
+    let row = session
+        .trace_panes
+        .row
+        .and_then(|row| session.cells.row(row));
+    row.is_some_and(|row| {
+        let mut slots = row.all_slots();
+        // A row without a run has no verdict to hide.
+        row.hidden && slots.any(|(_, slot)| slot.state != RowSlotState::NeverRun)
+    })
+}
+
 /// Returns true if the eval is the version that was judged.
 pub(crate) fn is_same_eval(shown_cell: &ShownCell<'_>, now: &Digest) -> bool {
     shown_cell

@@ -87,7 +87,16 @@ impl Other {
                 } else {
                     " "
                 };
-                assert_eq!(seen, drawn.symbol(), "{when}: {},{}", at.x, at.y);
+                assert_eq!(
+                    seen,
+                    drawn.symbol(),
+                    "{when}: {},{}: {:?}",
+                    at.x,
+                    at.y,
+                    y.columns()
+                        .map(|at| frame[(at.x, at.y)].symbol())
+                        .collect::<Vec<_>>()
+                );
                 covered = drawn.symbol().cell_width().saturating_sub(1);
             }
         }

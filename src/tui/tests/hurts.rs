@@ -142,9 +142,11 @@ fn every_attempt_stays_readable_live_and_recorded() {
             "↻ 503",
             "↻ 429",
             "attempt 1 failed: 503 from",
-            "loading; next attempt in 3",
+            "loading; next",
+            "attempt in 3",
             "attempt 2 failed: 429 from",
-            "slow down; next attempt in 1",
+            "slow down; next",
+            "attempt in 1",
             // A row may end before this text.
             "attempts, 2 failed",
         ] {

@@ -6,6 +6,7 @@ mod blind;
 mod calls;
 mod consent;
 mod examples;
+mod first_hour;
 mod hostile;
 mod hurts;
 mod judges;
@@ -100,8 +101,8 @@ fn outcome(app: &TestWorkbench, name: &str) -> Option<Outcome> {
 
 /// Returns the newest notice.
 fn last_notice(app: &TestWorkbench) -> &str {
-    let log = &app.event_loop.app.notices.log;
-    log.last().map_or("", |notice| &notice.text)
+    let newest = &app.event_loop.app.notices.newest;
+    newest.as_ref().map_or("", |notice| &notice.text)
 }
 
 fn runs_in(store: &Path) -> usize {

@@ -9,9 +9,11 @@ use ratatui::style::{Color, Modifier, Style};
 use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::UnicodeWidthStr as _;
 
+use super::judged;
 use super::look::rows;
 use super::looks::without_durations;
-use super::{go_to, judged, rubric};
+use super::{go_to, rubric};
+use crate::tui::state::pane::Pane;
 use crate::tui::testing::TestWorkbench;
 
 /// The width of a terminal cell, in SVG units.
@@ -23,8 +25,10 @@ const MARGIN: f32 = 12.0;
 
 #[test]
 fn picture_of_the_workbench_is_current() {
-    let mut app = judged(120, 40);
-    go_to(&mut app, "beam-release/beamline/newest");
+    // The workbench opens on a judged cell by itself, and every pane has content.
+    let app = judged(120, 40);
+    let filled = app.event_loop.app.layout().filled;
+    assert!(Pane::ALL.iter().all(|pane| filled.contains(*pane)));
     let what = "The dicta workbench: cells, judge trace, fetched page and verdict";
     check_picture("docs/assets/workbench.svg", &draw(&app, what));
 }

@@ -219,6 +219,7 @@ fn recording_does_not_show_changes_of_saves() {
     let mended = text.replace(r"\d\.\d\b", r"\d+\.\d+\b");
     app.save("rubrics/beamline.yaml", &mended).settle();
     assert!(app.screen().contains("7 changes"));
+    super::go_to(&mut app, "beam-release/beamline/names-a-version");
     app.keys("v").settle_until(|app| app.replay.is_some());
     let screen = app.screen();
     assert!(!screen.contains("towards"), "{screen}");

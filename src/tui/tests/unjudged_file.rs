@@ -31,7 +31,7 @@ fn opened(name: &str, text: &str) -> (TestWorkbench, PathBuf) {
 }
 
 fn last_notice(driven: &TestWorkbench) -> String {
-    let last = driven.event_loop.app.notices.log.last();
+    let last = driven.event_loop.app.notices.newest.as_ref();
     last.map_or_else(String::new, |notice| notice.text.clone())
 }
 
@@ -88,7 +88,8 @@ fn table_without_field_mapping_gets_one_with_its_workspace() {
     driven.keys("O").settle();
     let screen = driven.screen();
     assert!(screen.contains("a table, read by a map"), "{screen}");
-    assert!(screen.contains("Where is it?;"), "{screen}");
+    let is_record = screen.contains("Where is it?;") || screen.contains("2;Refund?;No.");
+    assert!(is_record, "{screen}");
 }
 
 #[test]

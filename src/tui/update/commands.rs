@@ -135,16 +135,26 @@ fn step_back(app: &mut App) -> Vec<Effect> {
 fn hide_tour(app: &mut App) -> Vec<Effect> {
     if let Some(tour) = &mut app.tour {
         tour.hidden = !tour.hidden;
+        app.ui.choices.tour_ended = Some(tour.hidden);
     }
     Vec::new()
 }
 
-/// `e`: edits the rubric at the focused eval, or at its example that misses. If no eval is focused, opens the first
+/// `e`: edits the file that does not load, the rubric at the focused eval, or its example that misses. If no eval is focused, opens the first
 /// rubric.
 fn edit_focused(app: &mut App) -> Vec<Effect> {
     let Some(workspace) = app.workspace() else {
         return Vec::new();
     };
+    // A file that does not load comes first: until it is fixed, no other edit has an effect.
+    if let Some(problem) = app.saves.problems.first() {
+        let at = problem.span.as_ref();
+        return vec![Effect::OpenEditor {
+            path: workspace.root.join(&problem.file),
+            line: at.map_or(1, |span| span.line.max(1)),
+            column: at.map_or(1, |span| span.column.max(1)),
+        }];
+    }
     // A missed example is the most likely thing to fix, so it comes before the eval.
     if let Some(trial) = app.focused_example_miss() {
         return vec![Effect::OpenEditor {

@@ -29,7 +29,7 @@ fn copy_raw_effect(what: impl Into<String>, text: String) -> Vec<Effect> {
 /// Copies the text of the focused pane; in the cells pane, the text of the verdict.
 pub(super) fn copy_pane_text(app: &mut App) -> Vec<Effect> {
     match read_pane_text(app) {
-        Ok((pane, text)) => copy_effect(pane.title(), &text),
+        Ok((pane, text)) => copy_effect(app.pane_title(pane), &text),
         Err(why) => push_info(app, why),
     }
 }
@@ -37,7 +37,7 @@ pub(super) fn copy_pane_text(app: &mut App) -> Vec<Effect> {
 /// Copies the same text as [`copy_pane_text`], unchanged.
 pub(super) fn copy_raw_pane_text(app: &mut App) -> Vec<Effect> {
     match read_pane_text(app) {
-        Ok((pane, text)) => copy_raw_effect(format!("{}, raw", pane.title()), text),
+        Ok((pane, text)) => copy_raw_effect(format!("{}, raw", app.pane_title(pane)), text),
         Err(why) => push_info(app, why),
     }
 }

@@ -42,7 +42,7 @@ pub(super) fn handle_preview(
                 app.overlays.push(Overlay::ConfirmCost { order, preview });
                 return Vec::new();
             }
-            vec![start(app, order)]
+            vec![start(app, order, &preview)]
         }
     }
 }
@@ -86,20 +86,21 @@ fn must_ask(app: &mut App, calls: &PaidCalls, workspace: &Workspace, is_automati
     false
 }
 
-fn start(app: &mut App, order: RunOrder) -> Effect {
+fn start(app: &mut App, order: RunOrder, preview: &RunPreview) -> Effect {
     if order.is_of_save {
         save_runs::start_previewed(app, order)
     } else {
+        runs::report_start(app, preview);
         runs::start_run(app, order, None)
     }
 }
 
 /// The answer yes to a run.
-pub(super) fn accept_run(app: &mut App, order: RunOrder) -> Vec<Effect> {
+pub(super) fn accept_run(app: &mut App, order: RunOrder, preview: &RunPreview) -> Vec<Effect> {
     if order.is_of_save {
         app.saves.unasked_usd = 0.0;
     }
-    vec![start(app, order)]
+    vec![start(app, order, preview)]
 }
 
 /// The answer yes to examples.

@@ -9,6 +9,7 @@ use crate::run::{CachePolicy, RunPreview};
 use crate::tui::effect::Effect;
 use crate::tui::state::App;
 use crate::tui::state::cells::RowId;
+use crate::tui::state::notices::NoticeLevel;
 use crate::tui::state::runs::RunTicket;
 use crate::tui::state::saves::{
     PendingEstimate, PendingJudging, describe_costly_judges, describe_unjudged_cells,
@@ -114,5 +115,8 @@ pub(super) fn handle_preview(
         let usd = costs.map(|(_, figures)| figures.cost_with_all_calls).sum();
         Some(describe_unjudged_cells(&cells, usd))
     };
+    if let Some(rest) = report.not_judged.clone() {
+        app.notices.log_only(app.now, NoticeLevel::Info, rest);
+    }
     Vec::new()
 }

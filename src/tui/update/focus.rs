@@ -12,6 +12,7 @@ use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+use super::panes;
 use crate::model::{Blob, RunId, TranscriptRef};
 use crate::theme::Role;
 use crate::transcript::FieldMapping;
@@ -43,6 +44,8 @@ pub(super) fn request_focused(app: &mut App) -> Vec<Effect> {
     let mut effects = Vec::new();
     effects.extend(request_trace(app));
     effects.extend(request_transcript(app));
+    // Before the texts are requested, because the focus can decide which panes are visible.
+    panes::leave_empty_pane(app);
     scroll_changed_panes(app);
     effects.extend(request_readable_request(app));
     request_texts(app, &mut effects);

@@ -3,6 +3,7 @@
 //! Each file is responsible for one area. Pure: it does no I/O and reads no clock except `app.now`, which the loop
 //! sets before each call.
 
+mod choices;
 mod commands;
 mod copy;
 mod cost_consent;
@@ -27,6 +28,7 @@ mod saves;
 mod touched_evals;
 mod tour;
 mod trust;
+mod warnings;
 
 use super::effect::Effect;
 use super::msg::Msg;
@@ -79,6 +81,7 @@ pub(crate) fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
         } => runs::handle_newest_verdicts(app, generation, &board, problems),
         Msg::Reloaded { workspace, changed } => trust::handle_reloaded(app, workspace, changed),
         Msg::ReloadFailed { problems } => saves::handle_reload_failed(app, problems),
+        Msg::WarningsFound { number, warnings } => warnings::handle_found(app, number, &warnings),
         Msg::ExamplesTried { number, trials } => examples::handle_tried(app, number, trials),
         Msg::ExamplesPreviewed {
             number,
@@ -147,6 +150,7 @@ pub(crate) fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
     effects.extend(focus::request_focused(app));
     effects.extend(opened_item::list_more_if_needed(app));
     tour::update_tour(app);
+    effects.extend(choices::remember_changes(app));
     effects
 }
 

@@ -21,7 +21,9 @@ pub(super) fn handle_mouse(app: &mut App, mouse: MouseInput) -> Vec<Effect> {
         MouseAction::Pressed => handle_press(app, column, row),
         MouseAction::Dragged => handle_drag(app, column, row),
         MouseAction::Released => {
-            app.ui.drag = None;
+            if app.ui.drag.take().is_some() {
+                app.ui.choices.splits = Some(app.ui.splits);
+            }
             Vec::new()
         }
         MouseAction::Scrolled(notches) => {

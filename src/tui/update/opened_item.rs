@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{examples, labels};
+use super::{examples, labels, warnings};
 use crate::model::{make_visible, pluralize};
 use crate::tui::effect::Effect;
 use crate::tui::listing::ListingUpdate;
@@ -37,10 +37,11 @@ pub(super) fn request_initial_data(app: &mut App) -> Vec<Effect> {
 fn open_workspace(app: &mut App, workspace: Arc<Workspace>) -> Vec<Effect> {
     app.generation += 1;
     let generation = app.generation;
-    for warning in &workspace.warnings {
-        let text = make_visible(&warning.to_string(), false).into_owned();
-        app.notices.push(app.now, NoticeLevel::Warning, text);
+    // A new session has the default order.
+    if let Some(sort) = app.ui.choices.sort {
+        app.live_session.cells.sort = sort;
     }
+    warnings::report_new(app, &workspace.warnings);
     labels::report_problems(app, None, &workspace);
     if workspace.is_demo {
         let text = format!(

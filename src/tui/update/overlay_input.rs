@@ -269,10 +269,13 @@ fn accept_selection(app: &mut App, top: Overlay) -> Vec<Effect> {
                 .get(selected)
                 .copied()
                 .unwrap_or_default();
-            push_info(
-                app,
-                format!("theme {name}; `--theme {name}` starts with it"),
-            )
+            app.ui.choices.theme = Some(name.to_owned());
+            let next = if app.ui.saved_choices.is_some() {
+                "dicta starts with it from now on".to_owned()
+            } else {
+                format!("`--theme {name}` starts with it")
+            };
+            push_info(app, format!("theme {name}; {next}"))
         }
         Overlay::Judges {
             row,
@@ -303,7 +306,7 @@ fn accept_selection(app: &mut App, top: Overlay) -> Vec<Effect> {
             };
             let (mut order, costs) = (order, !judge.is_free());
             order.judge = Some(judge);
-            runs::start_or_ask(app, order, costs)
+            runs::start_or_ask(app, order, costs, &[row])
         }
         Overlay::SeekTo(input) => match replay::seek_to_typed(app, &input.text) {
             Ok(effects) => effects,
@@ -331,7 +334,7 @@ fn accept_selection(app: &mut App, top: Overlay) -> Vec<Effect> {
 
 fn accept_question(app: &mut App, top: Overlay) -> Vec<Effect> {
     match top {
-        Overlay::ConfirmCost { order, .. } => cost_consent::accept_run(app, order),
+        Overlay::ConfirmCost { order, preview } => cost_consent::accept_run(app, order, &preview),
         Overlay::ConfirmExamples(question) => cost_consent::accept_examples(app, question),
         Overlay::QuitWhileRunning => quit::quit_with_code(app, 0),
         _ => Vec::new(),

@@ -7,6 +7,7 @@ use crate::tui::command::count_flips;
 use crate::tui::content;
 use crate::tui::effect::Effect;
 use crate::tui::state::cells::CellsEntry;
+use crate::tui::state::filled_panes::find_filled_panes;
 use crate::tui::state::pane::{Pane, PaneArea};
 use crate::tui::state::{App, PendingPaneSearch};
 use crate::tui::widget::flow::{ScrollState, SearchOutcome, TextSource};
@@ -51,6 +52,14 @@ pub(super) fn focus_pane(app: &mut App, pane: Pane) -> Vec<Effect> {
     Vec::new()
 }
 
+/// Moves the focus out of a pane that has nothing to show any more, because another entry is selected.
+pub(super) fn leave_empty_pane(app: &mut App) {
+    let filled = find_filled_panes(app);
+    if !filled.contains(app.ui.focus) {
+        app.ui.focus = filled.or_filled(app.ui.focus).unwrap_or(Pane::Cells);
+    }
+}
+
 /// `tab`: focuses the next pane by number, visible panes and tabs included.
 pub(super) fn cycle_focus(app: &mut App, forward: bool) -> Vec<Effect> {
     let layout = app.layout();
@@ -59,6 +68,7 @@ pub(super) fn cycle_focus(app: &mut App, forward: bool) -> Vec<Effect> {
     let panes: Vec<Pane> = Pane::ALL
         .into_iter()
         .filter(|pane| tabs || layout.pane_area(*pane).is_some())
+        .filter(|pane| layout.filled.contains(*pane))
         .collect();
     let at = panes.iter().position(|pane| *pane == app.ui.focus);
     let step = if forward {
@@ -260,6 +270,7 @@ pub(super) fn cycle_sort(app: &mut App) -> Vec<Effect> {
     let cells = &mut app.session_mut().cells;
     let sort = cells.sort.cycle();
     cells.set_sort(sort);
+    app.ui.choices.sort = Some(sort);
     keep_selection_visible(app);
     push_info(app, sort.title())
 }
@@ -277,7 +288,7 @@ pub(super) fn find_next_match(app: &mut App, pane: Pane, forward: bool) -> Vec<E
         Some((SearchOutcome::Wrapped(_), _)) if forward => push_info(app, "on from the beginning"),
         Some((SearchOutcome::Wrapped(_), _)) => push_info(app, "on from the end"),
         Some((SearchOutcome::NotFound, needle)) => {
-            let title = pane.title();
+            let title = app.pane_title(pane);
             push_info(app, format!("`{needle}` isn't in {title}"))
         }
         // The time limit of one step is over; a timer continues the search.

@@ -6,22 +6,22 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 pub(super) use orders::{
-    build_workspace_order, cancel_all, run_all, run_focused, start_or_ask, start_run,
+    build_workspace_order, cancel_all, report_start, run_all, run_focused, start_or_ask, start_run,
 };
 
-use super::replayed_evidence;
+use super::{replayed_evidence, warnings};
 use crate::event::{EventKind, RunEvent};
 use crate::model::{CellIx, CellResult, Cost, Outcome, RunId, pluralize};
 use crate::record::NewestVerdicts;
 use crate::theme::Glyphs;
 use crate::tui::effect::Effect;
 use crate::tui::state::App;
-use crate::tui::state::cells::{CellsState, RowFlip, SlotId};
+use crate::tui::state::cells::{CellsState, FlipSide, RowFlip, SlotId};
 use crate::tui::state::judge_trace::StepSelection;
 use crate::tui::state::notices::NoticeLevel;
 use crate::tui::state::pane::Pane;
 use crate::tui::state::runs::{RunStage, RunTicket, TrackedRun, format_bill};
-use crate::tui::state::saves::{SaveReport, summarize_briefly};
+use crate::tui::state::saves::{SaveReport, outcome_glyph, summarize, summarize_briefly};
 use crate::tui::state::session_view::SessionView;
 
 /// The number of columns from which the footer summarizes a save.
@@ -74,8 +74,15 @@ pub(super) fn handle_outline_ended(
     if generation != app.generation {
         return Vec::new();
     }
+    let mut effects = Vec::new();
     match problem {
-        None => app.live_session.cells.finish_outline(),
+        None => {
+            app.live_session.cells.finish_outline();
+            // Only now, because both read all transcripts.
+            if let Some(workspace) = app.workspace().map(Arc::clone) {
+                effects.push(warnings::request_warnings(app, &workspace));
+            }
+        }
         Some(why) => {
             let why = format!("the cells are not all known: {why}");
             // The rows that are known stay usable.
@@ -84,7 +91,7 @@ pub(super) fn handle_outline_ended(
         }
     }
     app.live_session.cells.update_shown_if_due(app.now);
-    Vec::new()
+    effects
 }
 
 /// Stores the newest verdicts of past runs.
@@ -220,9 +227,14 @@ pub(super) fn handle_run_ended(
     // The screen may show traces of these runs.
     session.runs.drop_oldest(|run| focused.contains(run));
     remove_from_report(app, ticket);
+    let mut effects = Vec::new();
+    // New verdicts can show that an eval has the same verdict everywhere.
+    if let Some(workspace) = app.workspace().map(Arc::clone) {
+        effects.push(warnings::request_warnings(app, &workspace));
+    }
     for note in notes {
         // A note, such as a missing price, repeats in each run.
-        if !app.notices.log.iter().any(|notice| notice.text == note) {
+        if !app.notices.contains(&note) {
             app.notices.push(app.now, NoticeLevel::Warning, note);
         }
     }
@@ -246,7 +258,7 @@ pub(super) fn handle_run_ended(
         }
         None => app.notices.push(app.now, NoticeLevel::Info, summary),
     }
-    Vec::new()
+    effects
 }
 
 /// Updates the order of the rows that lagged behind results.
@@ -344,6 +356,9 @@ fn add_to_report(
         .get(&ticket)
         .and_then(|run| run.save_number);
     let number = save.unwrap_or(0);
+    for flip in &flips {
+        log_flip(app, flip);
+    }
     let belongs_to_run = |report: &SaveReport| match save {
         Some(number) => report.covers_save(number),
         None => report.number == 0 && report.running_runs.contains(&ticket),
@@ -373,9 +388,44 @@ fn add_to_report(
     }
 }
 
+/// Adds a line about a flip to the log: the cell, both verdicts, and the direction.
+fn log_flip(app: &mut App, flip: &RowFlip) {
+    let glyphs = app.ui.theme.glyphs();
+    let name = app.live_session.cells.decision_name(flip.row);
+    let name = name.map_or_else(|| "?".to_owned(), |name| name.to_string());
+    let direction = match flip.agrees_with_label {
+        Some(true) => ", towards your label",
+        Some(false) => ", away from your label",
+        None => "",
+    };
+    // A line of the log has the first line of each reason.
+    let reason = |side: &FlipSide| side.explanation.lines().next().unwrap_or("").to_owned();
+    let text = format!(
+        "flip {} {} {} {name}{direction}: {} {} {}",
+        outcome_glyph(flip.before.outcome, glyphs),
+        glyphs.arrow,
+        outcome_glyph(flip.after.outcome, glyphs),
+        reason(&flip.before),
+        glyphs.arrow,
+        reason(&flip.after),
+    );
+    app.notices.log_verdict(app.now, flip.row, text);
+}
+
 fn remove_from_report(app: &mut App, ticket: RunTicket) {
-    if let Some(report) = &mut app.saves.report {
-        report.running_runs.retain(|one| *one != ticket);
+    let Some(report) = &mut app.saves.report else {
+        return;
+    };
+    let before = report.running_runs.len();
+    report.running_runs.retain(|one| *one != ticket);
+    let ended = before > 0 && report.running_runs.is_empty() && report.number > 0;
+    // More judging of the same save may wait, and its end writes the line.
+    if ended
+        && app.saves.pending_judging.is_none()
+        && let Some(report) = app.visible_report()
+    {
+        let text = summarize(&report);
+        app.notices.log_only(app.now, NoticeLevel::Info, text);
     }
 }
 

@@ -10,9 +10,10 @@ use std::sync::Arc;
 use super::cost_estimate::queue_costly;
 use super::save_runs::{self, start_eval_runs};
 use super::touched_evals::{self, TouchKind, TouchedEval};
-use super::{examples, labels};
+use super::{examples, labels, warnings};
 use crate::compare::unified_diff;
-use crate::diag::Diagnostic;
+use crate::diag::{Diagnostic, Severity, render_plain};
+use crate::model::make_visible;
 use crate::run::CachePolicy;
 use crate::tui::effect::Effect;
 use crate::tui::state::cells::CellsState;
@@ -30,6 +31,8 @@ use crate::workspace::Workspace;
 
 /// The largest text in bytes that is compared here. A larger diff would delay keys.
 const MAX_DIFF_BYTES: usize = 128 << 10;
+/// The width of an error's snippet in the log, in columns.
+const LOG_SNIPPET_WIDTH: usize = 100;
 
 /// Handles a reload without errors.
 pub(super) fn handle_reloaded(
@@ -73,6 +76,8 @@ pub(super) fn handle_reloaded(
         });
     }
     update_report(app, (&old, &workspace), before, changed, &touched, gone);
+    log_save(app, changed, &touched);
+    warnings::report_new(app, &workspace.warnings);
     // Ordered first, because runs wait for the examples that code decides.
     let mut effects = examples::try_after_save(app, &old, &workspace, &touched);
     if !stays {
@@ -199,6 +204,24 @@ fn update_report(
     saves.report = Some(report);
 }
 
+/// Adds a line about a save to the log: its files, and the evals that it judges again.
+fn log_save(app: &mut App, changed: &[PathBuf], touched: &[TouchedEval]) {
+    let show = |path: &PathBuf| make_visible(&path.display().to_string(), false).into_owned();
+    let files: Vec<String> = changed.iter().map(show).collect();
+    let evals: Vec<String> = touched
+        .iter()
+        .map(|eval| format!("{}/{}", eval.name.rubric, eval.name.eval))
+        .collect();
+    let what = match (evals.is_empty(), app.saves.paused) {
+        // The notice of this save gives the reason.
+        (true, _) => "nothing to judge again".to_owned(),
+        (false, true) => format!("stale: {} (auto is off)", evals.join(", ")),
+        (false, false) => format!("changed: {}", evals.join(", ")),
+    };
+    let text = format!("saved {}; {what}", files.join(", "));
+    app.notices.log_only(app.now, NoticeLevel::Info, text);
+}
+
 /// Returns true if both versions have the same cells and labels.
 fn has_same_cells(old: &Workspace, new: &Workspace) -> bool {
     old.transcripts == new.transcripts
@@ -231,6 +254,13 @@ fn request_outline(app: &mut App, decided_by: Arc<Workspace>) -> Vec<Effect> {
 /// follows.
 fn clear_problems(app: &mut App, alone: bool) {
     let problems = std::mem::take(&mut app.saves.problems);
+    if !problems.is_empty() {
+        // The pane shows another text from here on, or nothing if no save came before.
+        app.saves.scroll = ScrollState::top();
+        if app.saves.report.is_none() && app.ui.tab_pane == Pane::Changes {
+            app.ui.tab_pane = Pane::Verdict;
+        }
+    }
     let toast = app.notices.toast(app.now);
     // A notice from before the save may be outdated. Warnings and errors stay.
     if toast.is_some_and(|notice| notice.level == NoticeLevel::Info) {
@@ -370,7 +400,24 @@ fn has_recorded_verdicts(cells: &CellsState, name: &EvalName) -> bool {
 
 /// Handles a reload with errors: the last valid workspace stays.
 pub(super) fn handle_reload_failed(app: &mut App, problems: Vec<Diagnostic>) -> Vec<Effect> {
+    // The watcher reports an unchanged broken file again, and the log lists each error once.
+    if app.saves.problems != problems {
+        for problem in &problems {
+            let level = match problem.severity {
+                Severity::Error => NoticeLevel::Error,
+                Severity::Warning => NoticeLevel::Warning,
+            };
+            let ascii = app.ui.theme.glyphs().ascii;
+            let text = render_plain(problem, ascii, LOG_SNIPPET_WIDTH);
+            app.notices.log_only(app.now, level, text);
+        }
+        app.saves.scroll = ScrollState::top();
+    }
     app.saves.problems = problems;
+    // Only from the list of cells: a user who reads another pane keeps it.
+    if app.ui.focus == Pane::Cells && app.replay.is_none() {
+        app.ui.tab_pane = Pane::Changes;
+    }
     Vec::new()
 }
 

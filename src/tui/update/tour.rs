@@ -54,5 +54,9 @@ pub(super) fn update_tour(app: &mut App) {
     if !matches!(&app.opened, OpenedItem::Workspace(workspace) if workspace.is_demo) {
         tour.complete_step(TourStep::UseYourOwn);
     }
+    // The last step has no end in the demo, so the tour ends with the one before.
+    if tour.current_step() == TourStep::UseYourOwn && app.ui.choices.tour_ended.is_none() {
+        app.ui.choices.tour_ended = Some(true);
+    }
     app.tour = Some(tour);
 }

@@ -15,7 +15,7 @@ use crate::tui::state::cells::{
     self, CellsEntry, CellsState, RowId, RowSlotState, RowSort, RowStatus,
 };
 use crate::tui::state::pane::Pane;
-use crate::tui::state::phase_text::describe_cell_phase;
+use crate::tui::state::phase_text::{describe_cell_phase, describe_countdown};
 use crate::tui::state::session_view::SessionView;
 use crate::tui::state::{App, OpenedItem};
 use crate::tui::view::Canvas;
@@ -44,22 +44,13 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
     }
     let mut inside = canvas.draw_frame(area, &title, focused, ClickTarget::Pane(Pane::Cells));
     canvas.draw_corner_note(area, &corner_note(cells, count_unlisted(app)));
-    // The error takes the first row, unless the pane has only one.
+    // The error takes the first rows, unless the pane has only one.
     if let Some(why) = &cells.filter_problem
         && inside.height > 1
     {
-        let row = StyledRow::new(why.as_str(), Role::Warning);
-        styled_row::draw_row(
-            canvas,
-            Rect {
-                height: 1,
-                ..inside
-            },
-            &row,
-            None,
-        );
-        inside.y += 1;
-        inside.height -= 1;
+        let rows = draw_filter_problem(canvas, inside, why);
+        inside.y += rows;
+        inside.height -= rows;
     }
     if cells.shown.is_empty() {
         return draw_empty(canvas, inside, app);
@@ -101,6 +92,22 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
         styled_row::draw_ends(canvas, area, &ends.left, &ends.right, over);
         canvas.add_hit(area, target);
     }
+}
+
+/// Draws the error of a filter in as many rows as it needs, but leaves one for the list. Returns the rows.
+fn draw_filter_problem(canvas: &mut Canvas<'_>, area: Rect, why: &str) -> u16 {
+    let text = vec![TextBlock::new(why, Role::Warning)];
+    let top = ScrollState::top();
+    let most = area.height.saturating_sub(1);
+    let rows = (0..most)
+        .find(|below| top.row_position(&text, area.as_size(), below + 1).is_none())
+        .map_or(most, |last| last + 1);
+    let area = Rect {
+        height: rows,
+        ..area
+    };
+    flow::draw(canvas, area, &text, &top);
+    rows
 }
 
 /// Returns the number of records without a row. They get rows when the user comes near them.
@@ -304,14 +311,20 @@ impl CellsView<'_> {
             return RowEnds::default();
         };
         let glyphs = self.glyphs;
-        let (mark, mut role) = match row.status() {
-            RowStatus::NeverRun => (glyphs.never, Role::Muted),
-            RowStatus::Live => (self.spinner_frame(), Role::Live),
-            RowStatus::Decided(outcome) => outcome_style(outcome, glyphs),
-            RowStatus::Hidden => ("?", Role::Muted),
+        let old = row.outcome_before.filter(|_| !row.hidden);
+        let (mark, mut role) = match (row.status(), old) {
+            (RowStatus::NeverRun, _) => (glyphs.never, Role::Muted),
+            // The old verdict stays, in the color of a verdict that may no longer hold.
+            (RowStatus::Live, Some(old)) => (outcome_style(old, glyphs).0, Role::Stale),
+            (RowStatus::Live, None) => (self.spinner_frame(), Role::Live),
+            (RowStatus::Decided(outcome), _) => outcome_style(outcome, glyphs),
+            (RowStatus::Hidden, _) => ("?", Role::Muted),
         };
         let flipped = row.flipped.is_some() && !row.hidden;
         let (before, before_role) = match (flipped, row.stale.is_some()) {
+            _ if row.status() == RowStatus::Live && old.is_some() => {
+                (self.spinner_frame(), Role::Live)
+            }
             (_, true) => (glyphs.stale, Role::Stale),
             (true, false) => (glyphs.flipped, Role::Flipped),
             (false, false) => (" ", Role::Text),
@@ -325,14 +338,19 @@ impl CellsView<'_> {
             .get(row.transcript as usize)
             .map_or("?", |transcript| transcript.id.as_str());
         let message = row.message.map(|at| format!(" @{at}")).unwrap_or_default();
-        let long = self.decision_details(row, self.width >= MIN_LABEL_WORD_WIDTH);
-        // The cursor, the marks and the blanks take 6 columns.
-        let wants = 6 + message.len() + name.len() + long.width();
-        let right = if wants <= self.width {
-            long
-        } else {
-            self.decision_details(row, false)
-        };
+        let words = self.width >= MIN_LABEL_WORD_WIDTH;
+        let phases = self.describe_phases(row);
+        // The name has priority over the details: they get shorter until both fit. The cursor, the marks and the
+        // blanks take 6 columns.
+        let used = 6 + message.len() + StyledRow::new(name, Role::Text).width();
+        let mut choices = Vec::new();
+        for phase in &phases {
+            choices.push(self.decision_details(row, phase, words));
+            choices.push(self.decision_details(row, phase, false));
+        }
+        let fits = |details: &StyledRow<'_>| used + details.width() <= self.width;
+        let at = choices.iter().position(fits).unwrap_or(choices.len() - 1);
+        let right = choices.swap_remove(at);
         let room = self
             .width
             .saturating_sub(6 + message.len() + right.width())
@@ -352,9 +370,14 @@ impl CellsView<'_> {
     }
 
     /// Returns the right side of a row: the phase, or score and votes, and the label.
-    fn decision_details(&self, row: &cells::CellsRow, words: bool) -> StyledRow<'static> {
+    fn decision_details(
+        &self,
+        row: &cells::CellsRow,
+        phase: &str,
+        words: bool,
+    ) -> StyledRow<'static> {
         let mut out = StyledRow::default();
-        if let Some(phase) = self.describe_phase(row) {
+        if !phase.is_empty() {
             out = out.with(format!(" {phase}"), Role::Live);
         }
         // Blind labelling hides everything that follows, because it reveals the verdict.
@@ -409,10 +432,13 @@ impl CellsView<'_> {
         }
     }
 
-    /// Returns the phase of the first live cell, or None if no cell is live.
-    fn describe_phase(&self, row: &cells::CellsRow) -> Option<String> {
+    /// Returns the phase of the first live cell in three lengths: in words, as a countdown, and empty.
+    fn describe_phases(&self, row: &cells::CellsRow) -> Vec<String> {
         let mut all = row.all_slots();
-        let (_, live) = all.find(|(_, slot)| slot.state == RowSlotState::Live)?;
+        let live = all.find(|(_, slot)| slot.state == RowSlotState::Live);
+        let Some((_, live)) = live else {
+            return vec![String::new()];
+        };
         let found = live.run_cell.and_then(|RunCellIx { run, cell }| {
             let run = self
                 .session
@@ -420,9 +446,14 @@ impl CellsView<'_> {
                 .find(self.session.cells.runs.get(run as usize)?)?;
             // A replay has the time of the recording, a live run the current time.
             let now = self.replay_time.unwrap_or_else(|| run.run_time(self.now));
-            Some(describe_cell_phase(run.state.cells.get(cell.index())?, now))
+            let cell = run.state.cells.get(cell.index())?;
+            Some((
+                describe_cell_phase(cell, now),
+                describe_countdown(&cell.phase, now).unwrap_or_default(),
+            ))
         });
-        Some(found.unwrap_or_else(|| "queued".to_owned()))
+        let (words, countdown) = found.unwrap_or_else(|| ("queued".to_owned(), String::new()));
+        vec![words, countdown, String::new()]
     }
 }
 

@@ -2,6 +2,7 @@
 
 use ratatui::layout::Rect;
 
+use super::trace::draw_text_pane;
 use crate::theme::{Glyphs, Role};
 use crate::tui::click_target::ClickTarget;
 use crate::tui::content;
@@ -22,6 +23,10 @@ const SELECTED_FLIP_ROWS: u16 = 3;
 
 /// Draws the pane.
 pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
+    if app.shows_load_errors() {
+        let subtitle = "a file does not load; the last valid version is in use".to_owned();
+        return draw_text_pane(canvas, Pane::Changes, area, app, subtitle);
+    }
     let title = format!("{} {}", Pane::Changes.number(), Pane::Changes.title());
     let inside = canvas.draw_frame(
         area,

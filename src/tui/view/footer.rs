@@ -24,7 +24,7 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, layout: &ScreenLayout, app: &App) {
     let area = layout.footer;
     // Typed text precedes a notice, which the log shows too.
     if let Some(typing) = &app.ui.footer_input {
-        return draw_typing(canvas, area, typing);
+        return draw_typing(canvas, area, app, typing);
     }
     if let Some(notice) = app.notices.toast(app.now) {
         let role = match notice.level {
@@ -71,17 +71,25 @@ fn draw_too_small(canvas: &mut Canvas<'_>) {
     styled_row::draw_row(canvas, row, &StyledRow::new(text, Role::Text), None);
 }
 
-fn draw_typing(canvas: &mut Canvas<'_>, area: Rect, typing: &FooterInput) {
+fn draw_typing(canvas: &mut Canvas<'_>, area: Rect, app: &App, typing: &FooterInput) {
     let (label, input, problem): (String, &LineInput, Option<&str>) = match typing {
         FooterInput::Filter { input, problem, .. } => {
             (" filter: ".into(), input, problem.as_deref())
         }
         FooterInput::Search { input, pane, .. } => {
-            (format!(" find in {}: ", pane.title()), input, None)
+            (format!(" find in {}: ", app.pane_title(*pane)), input, None)
         }
     };
     let note = match problem {
-        Some(why) => StyledRow::new(format!(" {why} "), Role::Error),
+        // The cells pane shows a longer error in full, because the typed text needs the room.
+        Some(why) => {
+            let whole = StyledRow::new(format!(" {why} "), Role::Error);
+            if whole.width() <= usize::from(area.width / 2) {
+                whole
+            } else {
+                StyledRow::new(" invalid, see the cells ", Role::Error)
+            }
+        }
         None => StyledRow::new(" enter", Role::Key)
             .with(" keeps  ", Role::Muted)
             .with("esc", Role::Key)
@@ -92,7 +100,6 @@ fn draw_typing(canvas: &mut Canvas<'_>, area: Rect, typing: &FooterInput) {
         .unwrap_or(u16::MAX)
         .min(area.width / 2);
     let width = area.width.saturating_sub(used).saturating_sub(tail);
-    // The typed text needs the room, so a long error shows only its beginning.
     let at = Rect {
         x: area.x + used + width,
         width: tail.min(area.width.saturating_sub(used)),
@@ -317,22 +324,24 @@ fn draw_tabs(canvas: &mut Canvas<'_>, area: Rect, layout: &ScreenLayout, app: &A
     let panes: Vec<Pane> = Pane::ALL
         .into_iter()
         .filter(|pane| is_single || *pane != Pane::Cells)
+        .filter(|pane| layout.filled.contains(*pane))
         .collect();
     let is_visible = |pane: Pane| layout.pane_area(pane).is_some();
-    let formats: [fn(Pane) -> String; 4] = [
-        |pane| format!(" {} {} ", pane.number(), pane.title()),
-        |pane| format!(" {} {}", pane.number(), pane.title()),
-        |pane| format!(" {} {} ", pane.number(), pane.short_title()),
-        |pane| format!(" {} ", pane.number()),
+    type TabFormat = fn(&App, Pane) -> String;
+    let formats: [TabFormat; 4] = [
+        |app, pane| format!(" {} {} ", pane.number(), app.pane_title(pane)),
+        |app, pane| format!(" {} {}", pane.number(), app.pane_title(pane)),
+        |app, pane| format!(" {} {} ", pane.number(), app.short_pane_title(pane)),
+        |_, pane| format!(" {} ", pane.number()),
     ];
-    let named = |format_tab: fn(Pane) -> String, pane: Pane| {
+    let named = |format_tab: TabFormat, pane: Pane| {
         if is_visible(pane) {
-            format!(" {} {} ", pane.number(), pane.title())
+            format!(" {} {} ", pane.number(), app.pane_title(pane))
         } else {
-            format_tab(pane)
+            format_tab(app, pane)
         }
     };
-    let width = |format_tab: fn(Pane) -> String| -> usize {
+    let width = |format_tab: TabFormat| -> usize {
         panes
             .iter()
             .map(|pane| named(format_tab, *pane).len())

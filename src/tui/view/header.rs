@@ -2,13 +2,14 @@
 //! important items are left out. Badges such as REPLAY always stay, because they explain the whole screen.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
-use crate::model::{Cost, JudgeConfig, Millis};
+use crate::model::{Cost, JudgeConfig, Millis, pluralize};
 use crate::theme::{Glyphs, Role};
 use crate::tools::loosened_seen_rule;
 use crate::tui::state::cells::RowCounts;
 use crate::tui::state::pane::ScreenLayout;
-use crate::tui::state::runs::{RunStage, TrackedRun, format_bill};
+use crate::tui::state::runs::{RateLimitWait, RunStage, TrackedRun, format_bill};
 use crate::tui::state::{App, OpenedItem, statistics};
 use crate::tui::view::Canvas;
 use crate::tui::widget::styled_row::{self, StyledRow};
@@ -34,11 +35,13 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, layout: &ScreenLayout, app: &App) {
     }
     canvas.fill(area, Role::Bar);
     let mut left = open_items(layout, app);
+    left.extend(load_error_item(app, canvas.glyphs()));
     left.extend(example_item(app, canvas.glyphs()));
     let mut right = run_items(app, canvas.glyphs());
     right.extend(count_items(&app.session().cells.total, canvas.glyphs()));
     right.extend(cost_items(app));
     right.extend(budget_item(app));
+    right.extend(rate_limit_item(app));
     // The functions return the items in another order than the row shows.
     right.sort_by_key(|(position, _)| *position);
     let mut right: Vec<HeaderItem> = right.into_iter().map(|(_, item)| item).collect();
@@ -163,6 +166,13 @@ fn seen_rule_item<'a>(judges: impl Iterator<Item = &'a JudgeConfig>) -> Option<H
     Some(header_item(0, format!(" {loosest} "), Role::Badge))
 }
 
+/// Returns the item on files that do not load: the screen shows an older version of them.
+fn load_error_item(app: &App, glyphs: &Glyphs) -> Option<HeaderItem> {
+    let text = format!("{} file does not load", glyphs.fail);
+    app.shows_load_errors()
+        .then(|| header_item(1, text, Role::Error))
+}
+
 /// Returns the item on missed examples; the row of problems names them.
 fn example_item(app: &App, glyphs: &Glyphs) -> Option<HeaderItem> {
     let missing = app
@@ -264,6 +274,35 @@ fn count_items(total: &RowCounts, glyphs: &Glyphs) -> Vec<(u8, HeaderItem)> {
         push_count(6, glyphs.stale, total.stale, Role::Stale);
     }
     items
+}
+
+/// Returns the item on the judges that a rate limit holds back: `house: rate limit, 8 wait, 3 s`.
+fn rate_limit_item(app: &App) -> Option<(u8, HeaderItem)> {
+    // The bar of a replay shows a past run.
+    if app.replay.is_some() {
+        return None;
+    }
+    let mut waits: BTreeMap<&str, RateLimitWait> = BTreeMap::new();
+    for (_, run) in app.runs().live() {
+        for (judge, wait) in run.rate_limits(run.run_time(app.now)) {
+            let all = waits.entry(judge).or_default();
+            all.cells += wait.cells;
+            all.longest = all.longest.max(wait.longest);
+        }
+    }
+    let cells: u64 = waits.values().map(|wait| wait.cells).sum();
+    let longest = waits.values().map(|wait| wait.longest).max()?;
+    let judge = match waits.len() {
+        1 => (*waits.keys().next()?).to_owned(),
+        several => pluralize(several, "judge"),
+    };
+    let rest = match longest.0.div_ceil(1000) {
+        0 => String::new(),
+        seconds => format!(", {seconds} s"),
+    };
+    let wait = if cells == 1 { "waits" } else { "wait" };
+    let text = format!("{judge}: rate limit, {cells} {wait}{rest}");
+    Some((5, header_item(2, text, Role::Warning)))
 }
 
 /// Returns the item on a run that a budget stopped, with the number of cells left.

@@ -1,8 +1,9 @@
-//! Draws the errors of files that failed to load, and before them the missed examples.
+//! Draws the rows below the panes: missed examples, and files that do not load.
 
 use ratatui::layout::Rect;
 
 use crate::diag::{Diagnostic, Severity};
+use crate::model::{make_visible, pluralize};
 use crate::theme::Role;
 use crate::tui::click_target::ClickTarget;
 use crate::tui::state::App;
@@ -10,38 +11,50 @@ use crate::tui::state::pane::Pane;
 use crate::tui::view::Canvas;
 use crate::tui::widget::styled_row::{self, StyledRow};
 
-/// Draws the errors; the last row shows how many more there are and that the last valid version is in use.
+/// Draws one row about the files that do not load. The changes pane shows the errors in full.
 pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
     let area = draw_failing_examples(canvas, area, app);
-    let problems = &app.saves.problems;
-    // Errors come first, because only errors prevent the load of a file.
-    let (errors, warnings): (Vec<&Diagnostic>, Vec<&Diagnostic>) =
-        problems.iter().partition(|p| p.severity == Severity::Error);
-    let rows = usize::from(area.height);
-    let visible = errors.into_iter().chain(warnings).take(rows);
-    for (at, problem) in (0_u16..).zip(visible) {
-        let role = match problem.severity {
-            Severity::Error => Role::Error,
-            Severity::Warning => Role::Warning,
-        };
-        let last = usize::from(at) + 1 == rows.min(problems.len());
-        let mark = canvas.glyphs().fail;
-        let mut row = StyledRow::default().with(format!("{mark} "), role);
-        // The note is in the last visible row.
-        if last {
-            row = row.with(
-                describe_kept_version(problems.len().saturating_sub(rows)),
-                Role::Muted,
-            );
-        }
-        let row = row.with(problem.to_string(), role);
-        let place = Rect {
-            y: area.y + at,
-            height: 1,
-            ..area
-        };
-        styled_row::draw_row(canvas, place, &row, None);
+    if area.is_empty() || !app.shows_load_errors() {
+        return;
     }
+    let mark = canvas.glyphs().fail;
+    let rows = describe_problems(&app.saves.problems).map(|(what, kept)| {
+        StyledRow::new(format!("{mark} {what}: "), Role::Error)
+            .with("7", Role::Key)
+            .with(" shows it in full", Role::Error)
+            .with(kept, Role::Muted)
+    });
+    let fits = |row: &&StyledRow<'_>| row.width() <= usize::from(area.width);
+    // The last wording is the shortest one.
+    let row = rows.iter().find(fits).or(rows.last());
+    let line = Rect { height: 1, ..area };
+    if let Some(row) = row {
+        styled_row::draw_row(canvas, line, row, None);
+        canvas.add_hit(line, ClickTarget::Pane(Pane::Changes));
+    }
+}
+
+/// Describes the problems in three lengths, the longest first, each with a note on the version in use.
+fn describe_problems(problems: &[Diagnostic]) -> [(String, &'static str); 3] {
+    let errors = problems
+        .iter()
+        .filter(|problem| problem.severity == Severity::Error);
+    let count = pluralize(errors.count().max(1), "load error");
+    let place = problems.first().map_or_else(String::new, |problem| {
+        let file = make_visible(&problem.file.display().to_string(), false).into_owned();
+        match &problem.span {
+            Some(span) => format!("{file}:{}:{}", span.line, span.column),
+            None => file,
+        }
+    });
+    [
+        (
+            format!("{count}, {place}"),
+            " (dicta uses the last valid version)",
+        ),
+        (format!("{count}, {place}"), ""),
+        (count, ""),
+    ]
 }
 
 /// Draws `✗ 1 example misses: names-a-version, e edits` and returns the remaining area. In a single row, an error has
@@ -73,13 +86,5 @@ fn draw_failing_examples(canvas: &mut Canvas<'_>, area: Rect, app: &App) -> Rect
         y: area.y + 1,
         height: area.height - 1,
         ..area
-    }
-}
-
-/// Returns the note that precedes a message, so that a long message can't push it off the screen.
-fn describe_kept_version(more: usize) -> String {
-    match more {
-        0 => "(dicta uses the last valid version) ".to_owned(),
-        more => format!("({more} more; dicta uses the last valid version) "),
     }
 }

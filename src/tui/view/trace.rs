@@ -13,11 +13,12 @@ use crate::tui::content::{self, hidden_verdict};
 use crate::tui::state::App;
 use crate::tui::state::cells::{RowSlot, RowSlotState};
 use crate::tui::state::judge_trace::{
-    CallPosition, TraceStep, find_shown_call, find_shown_step, find_shown_turn, list_steps,
+    CallPosition, TraceStep, find_shown_call, find_shown_response, find_shown_step,
+    find_shown_turn, list_steps,
 };
 use crate::tui::state::pane::Pane;
 use crate::tui::state::phase_text::{describe_failure, describe_phase_in_full};
-use crate::tui::state::shown_cell::{ShownCell, resolve_shown_cell};
+use crate::tui::state::shown_cell::{ShownCell, hides_verdict, resolve_shown_cell};
 use crate::tui::view::Canvas;
 use crate::tui::widget::flow::{self, VisibleRange};
 use crate::tui::widget::styled_row::{self, StyledRow};
@@ -36,7 +37,7 @@ pub(super) fn draw_text_pane(
     subtitle: String,
 ) {
     let focused = app.ui.focus == pane;
-    let number = format!("{} {}", pane.number(), pane.title());
+    let number = format!("{} {}", pane.number(), app.pane_title(pane));
     let mut title = StyledRow::new(number, Role::Title);
     if !subtitle.is_empty() {
         title = title.with("  ", Role::Muted).with(subtitle, Role::Muted);
@@ -70,7 +71,7 @@ fn scroll_position(drawn: VisibleRange, glyphs: &Glyphs) -> StyledRow<'static> {
 
 /// Returns the part of the judge trace that a pane shows: `turn 2 of 5 · gemini`.
 fn pane_subtitle(pane: Pane, app: &App) -> String {
-    let shown = resolve_shown_cell(app).filter(|_| !hidden_verdict::hides_verdict(app));
+    let shown = resolve_shown_cell(app).filter(|_| !hides_verdict(app));
     let Some(shown) = shown else {
         return String::new();
     };
@@ -86,7 +87,12 @@ fn pane_subtitle(pane: Pane, app: &App) -> String {
             format!("turn {} of {}{judge}{raw}", turn + 1, turns.len())
         }
         Pane::FunctionCall | Pane::FetchedContent => {
-            find_shown_call(trace, turns).map_or(String::new(), |CallPosition { turn, call }| {
+            let shown_call = if pane == Pane::FunctionCall {
+                find_shown_call(trace, turns)
+            } else {
+                find_shown_response(trace, turns)
+            };
+            shown_call.map_or(String::new(), |CallPosition { turn, call }| {
                 let count = turns.get(turn).map_or(0, |turn| turn.calls.len());
                 // One call per turn is the usual case and needs no number.
                 let which = if count > 1 {
@@ -150,7 +156,7 @@ pub(super) fn draw_strip(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
     let Some(shown) = resolve_shown_cell(app) else {
         return;
     };
-    let items = if hidden_verdict::hides_verdict(app) {
+    let items = if hides_verdict(app) {
         vec![StripItem::note(hidden_verdict::HIDDEN, Role::Muted)]
     } else {
         build_strip_items(&shown, app, canvas.glyphs())

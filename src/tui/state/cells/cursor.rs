@@ -1,5 +1,6 @@
 //! Cursor movement. The cursor is on an entry, not on a position, so it follows the entry when the list changes.
 
+use super::order::RowStatus;
 use super::{CellsEntry, CellsRow, CellsState, RowId};
 
 impl CellsState {
@@ -19,7 +20,7 @@ impl CellsState {
     }
 
     /// Restores the cursor after the visible entries changed: on the same entry and the same line of the screen, or
-    /// on the nearest entry. Until the user moves the cursor, it goes to the first problem.
+    /// on the nearest entry. Until the user moves the cursor, it goes to the home row.
     pub(super) fn restore_cursor(&mut self) {
         if self.shown.is_empty() {
             // The list may fill again; the selected entry is then restored.
@@ -33,7 +34,7 @@ impl CellsState {
             .and_then(|choice| self.find_shown_position(choice));
         let known = match choice {
             Some(at) => Some(at),
-            None if !self.order.user_moved => Some(self.find_first_problem()),
+            None if !self.order.user_moved => Some(self.find_home_position()),
             // If the row is hidden in a closed group, its group is selected.
             None => self.cursor_position().or_else(|| self.group_of_selected()),
         };
@@ -49,9 +50,9 @@ impl CellsState {
         self.find_shown_position(CellsEntry::Group(row.eval))
     }
 
-    /// Returns the first problem, or the first row, or the first line.
-    fn find_first_problem(&self) -> usize {
-        // While cells are judged, the cursor does not jump to each new failure. It stays on the trace that the user
+    /// Returns the position of the home row, or of the trace that the user watches.
+    fn find_home_position(&self) -> usize {
+        // While cells are judged, the cursor does not jump to each new result. It stays on the trace that the user
         // watches.
         let watched = self
             .order
@@ -66,17 +67,46 @@ impl CellsState {
         {
             return at;
         }
-        // No problem: the first row, so that its trace is visible.
-        let mut first = None;
-        for (at, entry) in self.shown.iter().enumerate() {
-            if let CellsEntry::Row(id) = entry {
-                first.get_or_insert(at);
-                if self.row(*id).is_some_and(CellsRow::is_problem) {
-                    return at;
-                }
-            }
+        let home = self.order.home.map(CellsEntry::Row);
+        // A home row in a group that the user closed is not listed, so its first line is selected.
+        home.and_then(|home| self.find_shown_position(home))
+            .unwrap_or(0)
+    }
+
+    /// Returns the row that fills the most panes: a judged problem with tool calls first. `None` if the user moved the
+    /// cursor.
+    pub(super) fn find_home(&self) -> Option<RowId> {
+        if self.order.user_moved {
+            return None;
         }
-        first.unwrap_or(0)
+        let groups = self.matching_groups();
+        let rows = groups.flat_map(|(_, rows)| rows);
+        // Of equal rows, `min_by_key` returns the first of the list.
+        rows.copied().min_by_key(|row| self.rank_as_home(*row))
+    }
+
+    /// Ranks a row by the content of its panes; lower is more.
+    fn rank_as_home(&self, row: RowId) -> u8 {
+        let Some(row) = self.row(row) else {
+            return u8::MAX;
+        };
+        let eval = self.evals.get(row.eval as usize);
+        let judged = eval.is_some_and(|eval| eval.judged);
+        let problem = row.is_problem();
+        let RowStatus::Decided(outcome) = row.status() else {
+            // Nothing is known about these rows, or it is hidden. A judge will fill more panes than code.
+            return if judged { 7 } else { 8 };
+        };
+        let tools = outcome.is_verdict() && row.slots.iter().any(|slot| slot.used_tools);
+        match (judged, tools, problem) {
+            (true, true, true) => 0,
+            (true, true, false) => 1,
+            (true, false, true) => 2,
+            (true, false, false) if outcome.is_verdict() => 3,
+            (false, _, true) => 4,
+            (false, ..) => 5,
+            (true, ..) => 6,
+        }
     }
 
     /// Selects a row whose judge is watched. The cursor stays there until the user moves it.

@@ -128,7 +128,42 @@ impl AgreementTally {
     }
 }
 
+/// A score of an eval's decision, with the label of the decision.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct LabelledScore {
+    pub(crate) score: f64,
+    pub(crate) label: Option<LabelValue>,
+}
+
 impl CellsState {
+    /// Returns the names of the judges of an eval's cells, each once.
+    pub(crate) fn list_judges(&self, eval: u32) -> Vec<&str> {
+        let mut names: Vec<&str> = Vec::new();
+        // The rows of an eval have the same judges, except after a change of the judge.
+        for row in self.group_members(eval).take(1) {
+            for judge in row.slots.iter().filter_map(|slot| slot.judge) {
+                let name = self
+                    .judges
+                    .get(judge as usize)
+                    .map(|(name, _)| name.as_str());
+                names.extend(name.filter(|name| !names.contains(name)));
+            }
+        }
+        names
+    }
+
+    /// Returns the visible scores of an eval's decisions.
+    pub(crate) fn list_scores(&self, eval: u32) -> Vec<LabelledScore> {
+        let rows = self.group_members(eval);
+        let scores = rows.filter_map(|row| {
+            Some(LabelledScore {
+                score: row.visible_decision()?.score?,
+                label: row.label,
+            })
+        });
+        scores.collect()
+    }
+
     pub(super) fn store_file_labels(&mut self, labels: &[Label]) {
         self.labels.from_files = Labels::new(labels.iter().cloned());
         self.refresh_all_labels();

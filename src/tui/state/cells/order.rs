@@ -59,8 +59,8 @@ pub(crate) struct EvalGroup {
     pub(super) opened_by_user: Option<bool>,
     /// True if its rows are visible.
     pub(crate) open: bool,
-    /// True if the group had a problem since the session began.
-    pub(super) had_problems: bool,
+    /// True if the group stays open: it had a problem, a working judge or the cursor since the session began.
+    pub(super) stays_open: bool,
     /// True if its rows must be sorted and filtered again.
     needs_sorting: bool,
 }
@@ -79,6 +79,8 @@ pub(super) struct OrderState {
     next_group: usize,
     /// True if the user moved the cursor.
     pub(super) user_moved: bool,
+    /// The row that the cursor goes to by itself, until the user moves it.
+    pub(super) home: Option<RowId>,
     /// The row whose judge is watched, until the user moves the cursor.
     pub(super) watched: Option<CellsEntry>,
     /// The user's last selection. It is restored when a filter shows it again.
@@ -284,6 +286,14 @@ impl CellsState {
         self.order.rows_processed
     }
 
+    /// Returns the rows of an eval, also those that the filter hides.
+    pub(super) fn group_members(&self, eval: u32) -> impl Iterator<Item = &CellsRow> {
+        let group = self.groups.get(eval as usize);
+        let rows = group.into_iter().flat_map(|group| &group.rows);
+        let rows = rows.filter_map(|id| self.row(*id));
+        rows.filter(|row| !row.bookkeeping.removed)
+    }
+
     /// Returns the indexes of the visible evals in order.
     pub(crate) fn eval_order(&self) -> &[u32] {
         &self.order.evals
@@ -294,7 +304,7 @@ impl CellsState {
         for (group, before) in self.groups.iter_mut().zip(&was.groups) {
             // The sessions show one recording, so their groups have the same indexes.
             group.opened_by_user = before.opened_by_user;
-            group.had_problems |= before.had_problems;
+            group.stays_open |= before.stays_open;
         }
         self.sort = was.sort;
         self.resort_all();
@@ -437,9 +447,16 @@ impl CellsState {
         let mut entries = std::mem::take(&mut self.shown);
         entries.clear();
         self.matching = 0;
-        // True once a row has a result.
-        let some_decided = self.total.rows > self.total.never_run + self.total.live;
-        let mut first = true;
+        let eval_of = |cells: &Self, row: Option<RowId>| Some(cells.row(row?)?.eval);
+        let before = eval_of(self, self.order.home);
+        self.order.home = self.find_home();
+        let home = eval_of(self, self.order.home);
+        // The user moved the cursor, so the group that it was in stays open.
+        if home.is_none()
+            && let Some(group) = before.and_then(|eval| self.groups.get_mut(eval as usize))
+        {
+            group.stays_open = true;
+        }
         for eval in &self.order.evals {
             let Some(group) = self.groups.get_mut(*eval as usize) else {
                 continue;
@@ -449,14 +466,11 @@ impl CellsState {
             }
             self.matching += group.matching.len();
             entries.push(CellsEntry::Group(*eval));
-            // An open group stays open, so that nothing closes while the user reads. Before the first run one group
-            // is open, so that a cell is selected.
-            group.had_problems |= group.counts.has_problems();
-            let opens_by_default = group.had_problems
-                || self.blind
-                || !self.query.is_empty()
-                || (first && !some_decided);
-            first = false;
+            // An open group stays open, so that nothing closes while the user reads. The group of the cursor is open, so
+            // that a cell is selected.
+            group.stays_open |= group.counts.has_problems();
+            let opens_by_default =
+                group.stays_open || home == Some(*eval) || self.blind || !self.query.is_empty();
             group.open = group.opened_by_user.unwrap_or(opens_by_default);
             if group.open {
                 entries.extend(group.matching.iter().map(|row| CellsEntry::Row(*row)));

@@ -262,6 +262,8 @@ impl CellsState {
                 probability: cell.probability,
                 doubt: cell.doubt,
             },
+            used_tools: cell.used_tools,
+            duration: cell.duration,
             inputs: VerdictInputs {
                 eval: hash_digest(&cell.eval),
                 judge: cell.judge.as_ref().map_or(0, |digest| hash_digest(digest)),

@@ -11,7 +11,9 @@ use super::{
     RowSlotState, RunIndexMap, SlotId,
 };
 use crate::event::CellKey;
-use crate::model::{CellIx, CellResult, Doubt, Outcome, RunId, TranscriptRef, verdict_probability};
+use crate::model::{
+    CellIx, CellResult, Doubt, Millis, Outcome, RunId, TranscriptRef, verdict_probability,
+};
 
 impl CellsState {
     /// Registers a run. Of runs with the same cell, the one with the highest rank wins. Ranks count from 1.
@@ -51,8 +53,8 @@ impl CellsState {
     pub(crate) fn mark_judge_started(&mut self, SlotId { row, .. }: SlotId) {
         let group = self.row(row).map(|row| row.eval as usize);
         let group = group.and_then(|eval| self.groups.get_mut(eval));
-        if let Some(group) = group.filter(|group| !group.had_problems) {
-            group.had_problems = true;
+        if let Some(group) = group.filter(|group| !group.stays_open) {
+            group.stays_open = true;
             self.mark_order_urgent();
         }
     }
@@ -108,6 +110,8 @@ impl CellsState {
                 }),
                 cached_from: None,
                 state: RowSlotState::Live,
+                used_tools: false,
+                duration: Millis(0),
                 inputs: hash_inputs(names, key, &transcript.digest),
             };
             // A second opinion does not change the row's decision or its staleness.
@@ -140,7 +144,10 @@ impl CellsState {
                 }
                 // A run judges the row, so the row exists again.
                 row.bookkeeping.removed = false;
-                row.decision = None;
+                // The list shows the old outcome until the new one is known.
+                if let Some(decision) = row.decision.take() {
+                    row.outcome_before = Some(decision.outcome);
+                }
                 row.stale = None;
                 row.slots.push(slot);
                 row.slots.len() - 1
@@ -176,6 +183,8 @@ impl CellsState {
                 return CellCompletion::default();
             };
             slot.cached_from.clone_from(&result.cached);
+            slot.used_tools = result.used_tools();
+            slot.duration = result.duration_ms;
             slot.state = RowSlotState::Done {
                 outcome: result.outcome,
                 score: result.score,
@@ -197,6 +206,7 @@ impl CellsState {
             }
             // The run decided the row, so a cancellation no longer restores it.
             row.bookkeeping.before_run = None;
+            row.outcome_before = None;
             CellCompletion {
                 decided: true,
                 first_verdict: row.verdict.is_none(),
@@ -241,6 +251,7 @@ impl CellsState {
                     }
                 }
                 row.decision = compute_decision(row, &by);
+                row.outcome_before = None;
             });
             self.update_staleness(*row);
         }

@@ -115,6 +115,8 @@ pub(crate) fn on_board(run: &str, transcript: &str, outcome: Outcome, why: &str)
         probability: None,
         doubt: None,
         is_own: true,
+        used_tools: false,
+        duration: crate::model::Millis(0),
     }
 }
 
@@ -163,6 +165,49 @@ fn filtered(cells: &mut CellsState, text: &str) -> Result<Vec<String>, String> {
 }
 
 use Outcome::{CheckError, Fail, Pass};
+
+#[test]
+fn cursor_begins_on_the_judged_row_that_fills_the_most_panes() {
+    let mut cells = outlined(&["a", "b"], &["code", "asked?", "other?"]);
+    let selected = |cells: &CellsState| {
+        let row = cells.selected_row().expect("a row");
+        cells.decision_name(row).expect("a name").to_string()
+    };
+    assert_eq!(selected(&cells), "a/r/asked", "before a run");
+    assert_eq!(
+        shown(&cells),
+        ["[code]", "[asked]", "○ a", "○ b", "[other]"]
+    );
+    let fill = |cells: &mut CellsState, verdicts: &[(&str, Outcome, bool)]| {
+        let mut newest = NewestVerdicts::default();
+        for (name, outcome, used_tools) in verdicts {
+            let transcript = name.split('/').next().unwrap_or_default();
+            let mut cell = on_board("20260101T000000Z-past", transcript, *outcome, "why");
+            cell.judge = name.contains('~').then(|| Arc::new(digest("one")));
+            cell.used_tools = *used_tools;
+            newest.insert((*name).to_owned(), cell);
+        }
+        cells.apply_newest_verdicts(&Arc::new(newest));
+        cells.update_shown();
+    };
+    let code = ("a/r/code", Fail, false);
+    fill(&mut cells, &[code]);
+    assert_eq!(selected(&cells), "a/r/code", "the only verdict");
+    let asked = ("b/r/asked~one", Pass, false);
+    fill(&mut cells, &[code, asked]);
+    assert_eq!(selected(&cells), "b/r/asked", "a judge fills more panes");
+    let other = ("a/r/other~one", Pass, true);
+    fill(&mut cells, &[code, asked, other]);
+    assert_eq!(selected(&cells), "a/r/other", "its judge called tools");
+    assert!(!cells.groups[1].open, "the cursor left the group");
+    cells.move_cursor_by(1, 9);
+    fill(
+        &mut cells,
+        &[code, asked, other, ("a/r/asked~one", Fail, true)],
+    );
+    assert_eq!(selected(&cells), "b/r/other", "the user chose it");
+    assert!(cells.groups[2].open, "it stays open");
+}
 
 #[test]
 fn cells_show_failures_first_and_select_first_failure() {

@@ -121,3 +121,34 @@ fn document_of_million_messages_builds_fast() {
     assert_eq!(doc.message_text(999_999), "hello");
     assert_eq!(doc.pieces_of(500_000).count(), 1);
 }
+
+#[test]
+fn judged_pieces_are_what_the_check_reads() {
+    let text = |text: &'static str| vec![TranscriptPart::Text(text.into())];
+    let mut transcript = sample();
+    transcript.messages[6] = message(MessageRole::Assistant, text("2.11"));
+    transcript
+        .messages
+        .insert(2, message(MessageRole::Assistant, text("I look.")));
+    let doc = TranscriptDocument::from_transcript(&transcript);
+    let texts = |part, message| -> Vec<&str> {
+        let pieces = doc.judged_pieces(part, message).iter();
+        pieces
+            .map(|piece| doc.text_of(&doc.pieces[*piece as usize]))
+            .collect()
+    };
+    assert_eq!(texts(JudgedPart::Output, None), ["2.11"]);
+    assert_eq!(texts(JudgedPart::Output, Some(2)), ["I look."]);
+    assert_eq!(texts(JudgedPart::Answers, None), ["I look.", "2.11"]);
+    assert_eq!(texts(JudgedPart::Answers, Some(7)), ["2.11"]);
+    assert_eq!(texts(JudgedPart::Transcript, None), [""; 0]);
+    let calls = texts(JudgedPart::Calls, None);
+    assert_eq!(calls.len(), 5, "two calls and three results: {calls:?}");
+    assert_eq!(
+        texts(JudgedPart::Calls, Some(2)),
+        [""; 0],
+        "before the calls"
+    );
+    let empty = TranscriptDocument::default();
+    assert!(empty.judged_pieces(JudgedPart::Output, None).is_empty());
+}

@@ -30,7 +30,10 @@ pub(super) fn compute_layout(params: &LayoutParams) -> ScreenLayout {
             ..ScreenLayout::default()
         };
     }
-    let mut layout = ScreenLayout::default();
+    let mut layout = ScreenLayout {
+        filled: params.filled,
+        ..ScreenLayout::default()
+    };
     // Bars are taken from the edges first; the panes get the rest.
     let mut rest = Rect::new(0, 0, size.width, size.height);
     layout.header = take_top_rows(&mut rest, 1);
@@ -49,8 +52,9 @@ pub(super) fn compute_layout(params: &LayoutParams) -> ScreenLayout {
     // The diagnostics take at most a sixth of the screen.
     let problems = params.problems.min(4).min((size.height / 6).max(1));
     layout.problems = take_bottom_rows(&mut rest, problems);
-    // Without a rubric there is no trace, so two panes are enough at any size.
-    if params.hide_trace && fits(TWO_PANES_MIN_SIZE) {
+    // Without a trace, two panes are enough at any size.
+    let few = !params.filled.has_trace() && !shows_changes(params);
+    if few && fits(TWO_PANES_MIN_SIZE) {
         lay_out_two_panes(&mut layout, params, rest);
     } else if fits(WIDE_MIN_SIZE) {
         lay_out_wide(&mut layout, params, rest);
@@ -72,13 +76,16 @@ fn lay_out_wide(layout: &mut ScreenLayout, params: &LayoutParams, area: Rect) {
         (MIN_CELLS_WIDTH, 4 * MIN_PANE_WIDTH),
     );
     add_divider(layout, PaneDivider::WideMain, cells, rest);
+    layout.panes.push((Pane::Cells, cells));
+    if !params.filled.transcript {
+        return lay_out_trace(layout, params, rest);
+    }
     let (middle, transcript) = split_columns(
         rest,
         params.splits.transcript_column,
         (2 * MIN_PANE_WIDTH, MIN_PANE_WIDTH),
     );
     add_divider(layout, PaneDivider::TranscriptColumn, middle, transcript);
-    add_pane(layout, Pane::Cells, cells);
     lay_out_trace(layout, params, middle);
     add_pane(layout, Pane::Transcript, transcript);
 }
@@ -91,6 +98,10 @@ fn lay_out_full(layout: &mut ScreenLayout, params: &LayoutParams, area: Rect) {
         (MIN_CELLS_WIDTH, 2 * MIN_PANE_WIDTH),
     );
     add_divider(layout, PaneDivider::Main, left, right);
+    if !params.filled.transcript {
+        layout.panes.push((Pane::Cells, left));
+        return lay_out_trace(layout, params, right);
+    }
     let (cells, transcript) = split_rows(left, params.splits.cells_transcript, MIN_PANE_HEIGHT);
     add_divider(layout, PaneDivider::CellsTranscript, cells, transcript);
     add_pane(layout, Pane::Cells, cells);
@@ -98,46 +109,75 @@ fn lay_out_full(layout: &mut ScreenLayout, params: &LayoutParams, area: Rect) {
     add_pane(layout, Pane::Transcript, transcript);
 }
 
-/// The turn strip, the four panes of a trace, and the changes below if there are any.
+/// Returns true if the changes get room. They are also shown if the user focuses them before the first save.
+fn shows_changes(params: &LayoutParams) -> bool {
+    params.changes || params.focus == Pane::Changes
+}
+
+/// The turn strip, the filled panes of a trace, and the changes below if there are any.
 fn lay_out_trace(layout: &mut ScreenLayout, params: &LayoutParams, mut area: Rect) {
-    // The changes are also shown if the user focuses them before the first save.
-    let changes = if params.changes || params.focus == Pane::Changes {
+    let filled = params.filled;
+    let changes = if !shows_changes(params) {
+        None
+    } else if filled.has_trace() {
         let (over, under) = split_rows(area, params.splits.changes, 1 + 2 * MIN_PANE_HEIGHT);
         add_divider(layout, PaneDivider::Changes, over, under);
         area = over;
         Some(under)
     } else {
-        None
+        Some(std::mem::take(&mut area))
     };
     // The strip belongs to the trace, so it comes after the changes are taken off.
-    layout.turn_strip = take_top_rows(&mut area, 1);
-    let (over, under) = split_rows(area, params.splits.trace_horizontal, MIN_PANE_HEIGHT);
-    add_divider(layout, PaneDivider::TraceHorizontal, over, under);
-    let (prompt, call) = split_columns(
-        over,
-        params.splits.trace_vertical,
-        (MIN_PANE_WIDTH, MIN_PANE_WIDTH),
-    );
-    // Both rows have the same columns, so that one divider moves both.
-    let (fetched, verdict) = split_columns(
-        under,
-        params.splits.trace_vertical,
-        (MIN_PANE_WIDTH, MIN_PANE_WIDTH),
-    );
-    let (left, right) = split_columns(
-        area,
-        params.splits.trace_vertical,
-        (MIN_PANE_WIDTH, MIN_PANE_WIDTH),
-    );
-    // The vertical divider covers both rows, so it is added for the whole area.
-    add_divider(layout, PaneDivider::TraceVertical, left, right);
-    add_pane(layout, Pane::Prompt, prompt);
-    add_pane(layout, Pane::FunctionCall, call);
-    add_pane(layout, Pane::FetchedContent, fetched);
-    add_pane(layout, Pane::Verdict, verdict);
+    layout.turn_strip = take_top_rows(&mut area, u16::from(filled.turn_strip));
+    let is_filled = |pane: &Pane| filled.contains(*pane);
+    let top: Vec<Pane> = [Pane::Prompt, Pane::FunctionCall]
+        .into_iter()
+        .filter(is_filled)
+        .collect();
+    let bottom: Vec<Pane> = [Pane::FetchedContent, Pane::Verdict]
+        .into_iter()
+        .filter(is_filled)
+        .collect();
+    let (over, under) = if top.is_empty() || bottom.is_empty() {
+        (area, area)
+    } else {
+        let (over, under) = split_rows(area, params.splits.trace_horizontal, MIN_PANE_HEIGHT);
+        add_divider(layout, PaneDivider::TraceHorizontal, over, under);
+        (over, under)
+    };
+    // Both rows have the same columns, so that one divider moves both. It covers the rows with two panes.
+    let grab_area = match (top.len() == 2, bottom.len() == 2) {
+        (true, true) => area,
+        (true, false) => over,
+        (false, true) => under,
+        (false, false) => Rect::default(),
+    };
+    if !grab_area.is_empty() {
+        let (left, right) = split_trace_columns(params, grab_area);
+        add_divider(layout, PaneDivider::TraceVertical, left, right);
+    }
+    for (panes, row) in [(top, over), (bottom, under)] {
+        match panes.as_slice() {
+            [left_pane, right_pane] => {
+                let (left, right) = split_trace_columns(params, row);
+                add_pane(layout, *left_pane, left);
+                add_pane(layout, *right_pane, right);
+            }
+            [single] => add_pane(layout, *single, row),
+            _ => {}
+        }
+    }
     if let Some(area) = changes {
         add_pane(layout, Pane::Changes, area);
     }
+}
+
+fn split_trace_columns(params: &LayoutParams, area: Rect) -> (Rect, Rect) {
+    split_columns(
+        area,
+        params.splits.trace_vertical,
+        (MIN_PANE_WIDTH, MIN_PANE_WIDTH),
+    )
 }
 
 /// The cells and one other pane; the others are tabs.
@@ -149,12 +189,16 @@ fn lay_out_two_panes(layout: &mut ScreenLayout, params: &LayoutParams, mut area:
         (focus, _) => focus,
     };
     layout.tabs = take_top_rows(&mut area, 1);
+    let Some(other_pane) = params.filled.or_filled(other_pane) else {
+        layout.panes.push((Pane::Cells, area));
+        return;
+    };
     let (cells, mut right) =
         split_columns(area, params.splits.main, (MIN_CELLS_WIDTH, MIN_PANE_WIDTH));
     add_divider(layout, PaneDivider::Main, cells, right);
     add_pane(layout, Pane::Cells, cells);
     if other_pane.is_trace_pane() {
-        layout.turn_strip = take_top_rows(&mut right, 1);
+        layout.turn_strip = take_top_rows(&mut right, u16::from(params.filled.turn_strip));
     }
     add_pane(layout, other_pane, right);
 }
@@ -164,7 +208,7 @@ fn lay_out_single_pane(layout: &mut ScreenLayout, params: &LayoutParams, mut are
     layout.tabs = take_top_rows(&mut area, 1);
     // A low pane needs its rows for text.
     if params.focus.is_trace_pane() && area.height >= 8 {
-        layout.turn_strip = take_top_rows(&mut area, 1);
+        layout.turn_strip = take_top_rows(&mut area, u16::from(params.filled.turn_strip));
     }
     add_pane(layout, params.focus, area);
 }

@@ -3,7 +3,9 @@
 use proptest::prelude::*;
 use ratatui::layout::{Rect, Size};
 
-use super::{DividerArea, LayoutParams, Pane, PaneArea, PaneDivider, PaneSplits, ScreenLayout};
+use super::{
+    DividerArea, FilledPanes, LayoutParams, Pane, PaneArea, PaneDivider, PaneSplits, ScreenLayout,
+};
 
 fn wish(width: u16, height: u16) -> LayoutParams {
     LayoutParams {
@@ -16,7 +18,7 @@ fn wish(width: u16, height: u16) -> LayoutParams {
         replay: false,
         tour: false,
         changes: false,
-        hide_trace: false,
+        filled: FilledPanes::ALL,
     }
 }
 
@@ -103,7 +105,7 @@ fn unjudged_file_shows_transcript_next_to_list_at_every_size() {
     for (width, height) in [(80, 24), (120, 40), (200, 60)] {
         let layout = ScreenLayout::from_params(&LayoutParams {
             tab_pane: Pane::Transcript,
-            hide_trace: true,
+            filled: FilledPanes::TRANSCRIPT,
             ..wish(width, height)
         });
         assert_eq!(panes(&layout), [Pane::Cells, Pane::Transcript]);
@@ -174,16 +176,29 @@ fn dragged_divider_stays_at_pointer() {
     );
 }
 
+fn any_filled() -> impl Strategy<Value = FilledPanes> {
+    any::<[bool; 6]>().prop_map(|flags| FilledPanes {
+        prompt: flags[0],
+        function_call: flags[1],
+        fetched_content: flags[2],
+        verdict: flags[3],
+        transcript: flags[4],
+        turn_strip: flags[5],
+    })
+}
+
 fn any_wish() -> impl Strategy<Value = LayoutParams> {
     (
         (0_u16..=220, 0_u16..=70, 0_usize..7, 0_usize..7, 0_u16..6),
         proptest::array::uniform7(0_u16..=1000),
-        any::<[bool; 4]>(),
+        any::<[bool; 3]>(),
+        any_filled(),
     )
         .prop_map(
-            |((width, height, focus, tab, problems), at, flags)| LayoutParams {
+            |((width, height, focus, tab, problems), at, flags, filled)| LayoutParams {
                 size: Size::new(width, height),
-                focus: Pane::ALL[focus],
+                // An empty pane never has the focus.
+                focus: filled.or_filled(Pane::ALL[focus]).unwrap_or_default(),
                 tab_pane: Pane::ALL[tab],
                 zoomed: flags[0] && flags[1],
                 splits: PaneSplits {
@@ -199,9 +214,52 @@ fn any_wish() -> impl Strategy<Value = LayoutParams> {
                 replay: flags[1],
                 tour: flags[2],
                 changes: flags[2],
-                hide_trace: flags[3],
+                filled,
             },
         )
+}
+
+#[test]
+fn empty_panes_leave_their_room_to_the_others() {
+    let check = FilledPanes {
+        prompt: true,
+        verdict: true,
+        transcript: true,
+        turn_strip: true,
+        ..FilledPanes::default()
+    };
+    let shown = |filled, width, height| {
+        ScreenLayout::from_params(&LayoutParams {
+            filled,
+            ..wish(width, height)
+        })
+    };
+    for (width, height) in [(120, 40), (200, 60)] {
+        let layout = shown(check, width, height);
+        let order = [Pane::Cells, Pane::Prompt, Pane::Verdict, Pane::Transcript];
+        assert_eq!(panes(&layout), order);
+        let areas = [Pane::Prompt, Pane::Verdict].map(|pane| layout.pane_area(pane));
+        let [Some(text), Some(finding)] = areas else {
+            panic!("both are shown")
+        };
+        assert_eq!((text.x, text.width), (finding.x, finding.width));
+    }
+    let eval_row = FilledPanes {
+        verdict: true,
+        ..FilledPanes::default()
+    };
+    let layout = shown(eval_row, 120, 40);
+    assert_eq!(panes(&layout), [Pane::Cells, Pane::Verdict]);
+    assert_eq!(
+        layout.pane_area(Pane::Verdict),
+        Some(Rect::new(40, 1, 80, 38))
+    );
+    let nothing = shown(FilledPanes::default(), 80, 24);
+    assert_eq!(panes(&nothing), [Pane::Cells]);
+    assert_eq!(
+        nothing.pane_area(Pane::Cells),
+        Some(Rect::new(0, 2, 80, 21))
+    );
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::finding_marks::go_to_judged_text;
 use super::{reveal_pane, scroll_into_view};
 use crate::judge::{CitedPlace, cited_place};
 use crate::model::{Citation, make_visible};
@@ -36,7 +37,11 @@ pub(super) fn go_to_next_citation(app: &mut App) -> Vec<Effect> {
             NoticeLevel::Info,
             "no verdict yet that could cite anything",
         ),
-        Some(0) => push_notice(app, NoticeLevel::Info, "this verdict cites nothing"),
+        Some(0) => {
+            go_to_judged_text(app);
+            let why = "this verdict cites nothing: 6 shows the judged text";
+            push_notice(app, NoticeLevel::Info, why)
+        }
         Some(count) => {
             let next = app
                 .session()

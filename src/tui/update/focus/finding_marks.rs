@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{resolve_transcript_source, scroll_into_view};
-use crate::handlers::TranscriptSpan;
+use crate::handlers::{TranscriptSpan, judged_part};
 use crate::model::{CellResult, Digest};
 use crate::tui::effect::Effect;
 use crate::tui::state::App;
@@ -147,6 +147,27 @@ fn locate_marks(doc: &TranscriptDocument, marks: &[TranscriptSpan]) -> Vec<Piece
         .collect()
 }
 
+/// Scrolls the transcript to the text that the focused cell judged.
+pub(super) fn go_to_judged_text(app: &mut App) {
+    let session = app.session();
+    let row = session
+        .trace_panes
+        .row
+        .and_then(|row| session.cells.row(row));
+    let eval = row.and_then(|row| session.cells.evals.get(row.eval as usize));
+    let (Some(row), Some(eval), Some(doc)) = (row, eval, session.transcript_pane.loaded_document())
+    else {
+        return;
+    };
+    let pieces = doc.judged_pieces(judged_part(&eval.eval_type), row.message);
+    let first = pieces.first().map(|piece| *piece as usize);
+    // A check of the whole transcript has no pieces of its own: its message, or the beginning, is shown.
+    let message = row.message.map(|message| message as usize);
+    let message = message.and_then(|message| Some(doc.pieces_of(message).next()?.0));
+    let block = first.or(message).unwrap_or(0);
+    scroll_into_view(app, Pane::Transcript, BlockPosition { block, byte: 0 });
+}
+
 /// Goes to the next mark of the shown finding. `None` if a judge decided: its verdict may have citations.
 pub(super) fn go_to_next_mark(app: &mut App) -> Option<Vec<Effect>> {
     let shown_cell = resolve_shown_cell(app)?;
@@ -161,9 +182,10 @@ pub(super) fn go_to_next_mark(app: &mut App) -> Option<Vec<Effect>> {
             (true, None) => {
                 "this was decided by the eval as it was before: r decides it again and shows where"
             }
-            (true, Some(_)) => "this finding rests on no single place",
+            (true, Some(_)) => "this finding rests on no single place: 6 shows the judged text",
         };
         app.notices.push(app.now, NoticeLevel::Info, why);
+        go_to_judged_text(app);
         return Some(Vec::new());
     }
     let at = marks.selected.map_or(0, |at| at + 1) % count;

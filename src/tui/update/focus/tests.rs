@@ -302,7 +302,7 @@ fn citation_opens_transcript_or_fetched_page() {
         found: false,
     }];
     go_to_next_reference(&mut app.model);
-    let toast = app.model.notices.log.last().expect("told");
+    let toast = app.model.notices.newest.as_ref().expect("told");
     assert_eq!(toast.text, "“made up ␛[2J” was not found in message 1");
 }
 

@@ -7,6 +7,7 @@ use crate::model::Millis;
 use crate::theme::Theme;
 use crate::tui::keymap;
 use crate::tui::msg::{MouseAction, MouseInput, Msg};
+use crate::tui::state::cells::tests::outlined;
 use crate::tui::state::notices::Notice;
 use crate::tui::state::overlay::Overlay;
 use crate::tui::state::pane::Pane;
@@ -18,6 +19,15 @@ fn model(width: u16, height: u16) -> App {
     let theme = Theme::bundled("dark").expect("bundled");
     let place = OpenedItem::TranscriptFile("a.jsonl".into());
     App::new(place, Size::new(width, height), theme)
+}
+
+/// Returns an app with a judged cell that was never run: its verdict and its transcript have something to show.
+fn with_cell(width: u16, height: u16) -> App {
+    let mut app = model(width, height);
+    app.opened = OpenedItem::Recording;
+    app.live_session.cells = outlined(&["a"], &["x?"]);
+    update(&mut app, Msg::TimePassed);
+    app
 }
 
 fn press(app: &mut App, keys: &str) -> Vec<Effect> {
@@ -74,14 +84,14 @@ fn numbers_focus_and_esc_steps_back_but_never_quits() {
 
 #[test]
 fn tab_cycles_panes_and_l_moves_right() {
-    let mut app = model(120, 40);
-    // A file without a rubric has no judging to show next to its transcript.
-    app.opened = OpenedItem::Recording;
+    let mut app = with_cell(120, 40);
     press(&mut app, "tab");
-    assert_eq!(app.ui.focus, Pane::Prompt);
-    press(&mut app, "l");
-    assert_eq!(app.ui.focus, Pane::FunctionCall);
-    press(&mut app, "h h");
+    assert_eq!(app.ui.focus, Pane::Verdict);
+    press(&mut app, "tab");
+    assert_eq!(app.ui.focus, Pane::Transcript);
+    press(&mut app, "1 l");
+    assert_eq!(app.ui.focus, Pane::Verdict);
+    press(&mut app, "h");
     assert_eq!(app.ui.focus, Pane::Cells);
     press(&mut app, "shift-tab");
     assert_eq!(app.ui.focus, Pane::Transcript);
@@ -170,9 +180,7 @@ fn help_runs_selected_command() {
 
 #[test]
 fn border_drag_resizes_and_click_focuses() {
-    let mut app = model(120, 40);
-    // A file without a rubric has no judging to show next to its transcript.
-    app.opened = OpenedItem::Recording;
+    let mut app = with_cell(120, 40);
     let mouse = |did, column, row| {
         Msg::Mouse(MouseInput {
             action: did,

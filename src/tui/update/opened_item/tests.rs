@@ -36,7 +36,7 @@ fn batch(app: &mut App, batch: ListingUpdate) {
 }
 
 fn last(app: &App) -> (NoticeLevel, &str) {
-    let notice = app.notices.log.last().expect("it says so");
+    let notice = app.notices.newest.as_ref().expect("it says so");
     (notice.level, &notice.text)
 }
 

@@ -248,7 +248,7 @@ fn due_events_are_fed_and_end_pauses_replay() {
         replay(&app).player.playback(),
         Playback::Paused { at: Millis(1200) }
     );
-    let notice = app.notices.log.last().expect("it says so");
+    let notice = app.notices.newest.as_ref().expect("it says so");
     assert!(
         notice.text.starts_with("the recording ends here"),
         "{notice:?}"
@@ -267,7 +267,7 @@ fn recording_without_end_shows_notice() {
     kinds.pop();
     let mut app = playing(numbered(kinds));
     wake(&mut app, 5000);
-    let notice = app.notices.log.last().expect("it says so");
+    let notice = app.notices.newest.as_ref().expect("it says so");
     assert_eq!(
         (notice.level, notice.text.as_str()),
         (NoticeLevel::Warning, UNFINISHED)
@@ -336,7 +336,7 @@ fn step_back_takes_one_event_away() {
     );
     to(&mut app, 0);
     press(&mut app, UiCommand::StepBack);
-    let notice = app.notices.log.last().expect("it says so");
+    let notice = app.notices.newest.as_ref().expect("it says so");
     assert_eq!(notice.text, "this is the beginning of the recording");
 }
 
@@ -365,7 +365,7 @@ fn next_failure_finds_each_failure_of_batch() {
     assert!(!replay(&app).is_playing());
     press(&mut app, UiCommand::NextFailure);
     assert_eq!(replay(&app).shown_events, 12);
-    let notice = app.notices.log.last().expect("it says so");
+    let notice = app.notices.newest.as_ref().expect("it says so");
     assert_eq!(
         notice.text,
         "no cell fails or ends in an error from here on"
@@ -537,7 +537,7 @@ fn unreadable_log_opens_no_replay() {
         OWN,
     );
     assert!(app.replay.is_none());
-    let notice = app.notices.log.last().expect("it says so");
+    let notice = app.notices.newest.as_ref().expect("it says so");
     assert_eq!(
         (notice.level, notice.text.as_str()),
         (NoticeLevel::Error, "k3f9 cannot be replayed: no such run")
@@ -550,7 +550,7 @@ fn replay_from_cells_returns_to_them() {
     assert!(leave_replay(&mut app).is_empty());
     assert!(app.replay.is_none() && app.exit_code.is_none());
     assert!(open_focused_run(&mut app).is_empty(), "nothing is selected");
-    let notice = app.notices.log.last().expect("it says so");
+    let notice = app.notices.newest.as_ref().expect("it says so");
     assert_eq!(
         notice.text,
         "select a cell first: its run is what is replayed"

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use crate::event::{ParentCause, ParentRun};
 use crate::model::{JudgeConfig, pluralize};
-use crate::run::CachePolicy;
+use crate::run::{CachePolicy, RunPreview};
 use crate::tui::effect::Effect;
 use crate::tui::run_order::RunOrder;
 use crate::tui::state::App;
-use crate::tui::state::cells::{CellsRow, RowId};
+use crate::tui::state::cells::{CellsRow, CellsState, RowId};
 use crate::tui::state::notices::NoticeLevel;
+use crate::tui::state::overlay::summarize_order;
 use crate::tui::state::runs::{RunStage, TrackedRun};
 use crate::tui::update::touched_evals::{TouchKind, classify_judged, is_judged};
 
@@ -92,8 +93,7 @@ pub(in crate::tui::update) fn run_focused(app: &mut App) -> Vec<Effect> {
         app.notices.push(app.now, NoticeLevel::Info, why);
         return Vec::new();
     }
-    let names = rows.iter().filter_map(|row| cells.decision_name(*row));
-    let names = names.map(|name| name.to_string()).collect();
+    let names = name_rows(cells, &rows);
     // Code would decide the same again, so only a judge's cell ignores the cache.
     let cache = match judged {
         Some(true) => CachePolicy::Refresh,
@@ -106,10 +106,10 @@ pub(in crate::tui::update) fn run_focused(app: &mut App) -> Vec<Effect> {
     let Some(order) = build_workspace_order(app, Some(names), None, cache, None) else {
         return Vec::new();
     };
-    start_or_ask(app, order, costs)
+    start_or_ask(app, order, costs, &rows)
 }
 
-/// `R`: judges every cell. Asks first if that costs money.
+/// `R`: judges what the filter shows, or every cell without a filter. Asks first if that costs money.
 pub(in crate::tui::update) fn run_all(app: &mut App) -> Vec<Effect> {
     if refuse_if_blocked(app) {
         return Vec::new();
@@ -125,25 +125,55 @@ pub(in crate::tui::update) fn run_all(app: &mut App) -> Vec<Effect> {
         app.notices.push(app.now, NoticeLevel::Info, why);
         return Vec::new();
     }
+    let cells = &app.live_session.cells;
+    let filtered = cells.filtered_rows();
+    if filtered.as_ref().is_some_and(Vec::is_empty) {
+        let why = "the filter matches no cell: esc clears it, then R judges everything";
+        app.notices.push(app.now, NoticeLevel::Info, why);
+        return Vec::new();
+    }
+    let names = filtered.as_ref().map(|rows| name_rows(cells, rows));
+    let rows = filtered.unwrap_or_else(|| cells.listed_rows());
     let costs = is_any_judge_paid(app);
-    let Some(order) = build_workspace_order(app, None, None, CachePolicy::Use, None) else {
+    let Some(order) = build_workspace_order(app, names, None, CachePolicy::Use, None) else {
         return Vec::new();
     };
-    start_or_ask(app, order, costs)
+    start_or_ask(app, order, costs, &rows)
 }
 
-/// Starts a run. If it may cost money, previews it first, and the preview decides if dicta asks.
+fn name_rows(cells: &CellsState, rows: &[RowId]) -> Vec<String> {
+    let names = rows.iter().filter_map(|row| cells.decision_name(*row));
+    names.map(|name| name.to_string()).collect()
+}
+
+/// Starts an order of free judges and reports its size in one line, or asks for its preview first.
 pub(in crate::tui::update) fn start_or_ask(
     app: &mut App,
     order: RunOrder,
     costs: bool,
+    rows: &[RowId],
 ) -> Vec<Effect> {
     if costs {
         // The order waits here for its preview, which decides if dicta asks.
         app.awaiting_preview.push(order.clone());
         return vec![Effect::PreviewRun(order)];
     }
+    let refresh = order.cache == CachePolicy::Refresh;
+    let concurrency = order.workspace.limits.concurrency as u64;
+    let cells = &app.live_session.cells;
+    // Before the outline is complete, the number of cells is not known.
+    if cells.outline_complete {
+        let estimate = cells.estimate_run(rows, refresh, concurrency);
+        let text = format!("judging {}", estimate.format_free());
+        app.notices.push(app.now, NoticeLevel::Info, text);
+    }
     vec![start_run(app, order, None)]
+}
+
+/// Reports the size, cost and duration of a run that starts, in one line.
+pub(in crate::tui::update) fn report_start(app: &mut App, preview: &RunPreview) {
+    let text = format!("judging {}", summarize_order(preview));
+    app.notices.push(app.now, NoticeLevel::Info, text);
 }
 
 /// `ctrl-c`: cancels all live runs.

@@ -130,7 +130,10 @@ fn judged() -> Vec<CellKey> {
 }
 
 fn last_notice(app: &App) -> &str {
-    app.notices.log.last().map_or("", |notice| &notice.text)
+    app.notices
+        .newest
+        .as_ref()
+        .map_or("", |notice| &notice.text)
 }
 
 use Outcome::{Fail, JudgeError, Pass};
@@ -247,7 +250,10 @@ fn flips_belong_to_report_of_their_save() {
     let report = app.saves.report.as_ref().expect("a report");
     assert_eq!((report.flips.len(), report.judged), (1, 1));
     assert_eq!(report.flips[0].row, row(&app.live_session.cells, "b/r/x"));
-    assert!(app.notices.log.is_empty(), "a save tells its own story");
+    assert_eq!(app.notices.newest, None, "the changes pane reports a save");
+    let lines = app.notices.log.iter().map(|n| n.text.as_str());
+    let flips: Vec<&str> = lines.filter(|line| line.starts_with("flip ")).collect();
+    assert_eq!(flips.len(), 2, "{flips:?}");
 }
 
 #[test]
@@ -394,7 +400,7 @@ fn ended_run_shows_summary() {
         "run brkn did not end well: the disk is full"
     );
     assert_eq!(
-        app.notices.log.last().map(|n| n.level),
+        app.notices.newest.as_ref().map(|n| n.level),
         Some(NoticeLevel::Error)
     );
 }

@@ -12,8 +12,7 @@ use crate::theme::Theme;
 use crate::tui::run_order::RunOrder;
 use crate::tui::state::cells::RunCellIx;
 use crate::tui::state::cells::{
-    CellsRow, EvalInfo, FlipSide, RowBookkeeping, RowFlip, RowId, RowSlot, RowSlotState,
-    VerdictInputs,
+    CellsRow, EvalInfo, FlipSide, RowFlip, RowId, RowSlot, RowSlotState, VerdictInputs,
 };
 use crate::tui::state::runs::RunTicket;
 use crate::tui::update::replayed_evidence;
@@ -123,7 +122,7 @@ fn broken_save_keeps_last_good_rubric() {
     // The file is as before: the diagnostics disappear, and nothing is judged.
     assert_eq!(handle_reloaded(&mut app, good, &[]), []);
     assert_eq!(app.saves.problems, []);
-    let notice = &app.notices.log.last().expect("a notice").text;
+    let notice = &app.notices.newest.as_ref().expect("a notice").text;
     assert_eq!(notice, "rubrics/beam.yaml loads again");
 }
 
@@ -246,23 +245,13 @@ fn with_row(app: &mut App, state: RowSlotState) {
         judge: Some(0),
         repeat: None,
         run_cell: None,
-        cached_from: None,
         inputs: VerdictInputs::default(),
         state,
+        ..RowSlot::default()
     };
     cells.rows.push(CellsRow {
-        second_opinions: Vec::new(),
-        transcript: 0,
-        eval: 0,
-        message: None,
         slots: vec![slot],
-        decision: None,
-        verdict: None,
-        stale: None,
-        flipped: None,
-        label: None,
-        hidden: false,
-        bookkeeping: RowBookkeeping::default(),
+        ..CellsRow::default()
     });
 }
 
@@ -425,7 +414,7 @@ fn save_runs_replay_evidence_unless_turned_off() {
     );
 
     replayed_evidence::toggle_replayed_evidence(&mut app);
-    let notice = &app.notices.log.last().expect("a notice").text;
+    let notice = &app.notices.newest.as_ref().expect("a notice").text;
     assert!(notice.contains("fetch their pages again"), "{notice}");
     save(&mut app, workspace(&[&judged(" and clear")], TOOLS));
     assert_eq!(replayed_runs(&mut app, 600), [None]);
@@ -502,7 +491,7 @@ fn auto_off_drops_pending_judging() {
     assert_eq!(advance_to(&mut app, 1000), []);
     assert_eq!(app.saves.unjudged_saves, 1);
     toggle_auto_judging(&mut app);
-    let notice = &app.notices.log.last().expect("a notice").text;
+    let notice = &app.notices.newest.as_ref().expect("a notice").text;
     assert_eq!(
         notice,
         "auto is on; 1 save came meanwhile: R judges what is stale"

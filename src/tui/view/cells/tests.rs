@@ -80,12 +80,13 @@ fn failures_come_first_and_show_their_labels() {
         inside(&app, 40, 9),
         [
             " ▾ names-a-version        ✓ 1 ✗ 1 ! 1",
-            "▌  ✗ refund-02              ≠ label ✓",
+            "   ✗ refund-02              ≠ label ✓",
             "   ! refund-03",
             "   ✓ refund-01              = label ✓",
-            " ▸ grounded                   ✓ 1 ○ 2",
-            "",
-            "",
+            " ▾ grounded                   ✓ 1 ○ 2",
+            // The cursor begins on a cell that a judge judged.
+            "▌  ✓ refund-01",
+            "   ○ refund-02",
         ]
     );
     let (_, hits) = draw(&app, 40, 9);

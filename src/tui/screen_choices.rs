@@ -1,0 +1,234 @@
+//! The choices on the screen that dicta remembers for the next start: theme, splits, order, the end of the tour.
+//!
+//! Owns the file `screen.json` in the data directory, which only the user can read. Each value is read on its own, so a
+//! damaged file loses only the damaged values. A write changes only the values that the user changed, so two open
+//! workbenches do not undo each other.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+use super::state::cells::RowSort;
+use super::state::pane::PaneSplits;
+use crate::storage::{self, FileLock};
+use crate::workspace::{Env, data_dir};
+
+/// The file in the data directory.
+const FILE: &str = "screen.json";
+/// The file that writers lock, because the file itself is replaced.
+const LOCK: &str = "screen.lock";
+/// The maximum size of the file. dicta writes much less.
+const MAX_BYTES: u64 = 64 << 10;
+
+/// The remembered choices; `None` where the user chose nothing.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct ScreenChoices {
+    /// The name of a bundled theme.
+    pub(crate) theme: Option<String>,
+    pub(crate) sort: Option<RowSort>,
+    pub(crate) splits: Option<PaneSplits>,
+    /// True if the user finished or hid the tour.
+    pub(crate) tour_ended: Option<bool>,
+}
+
+impl ScreenChoices {
+    /// Reads the choices. A missing, unsafe or damaged file gives no choices.
+    pub(crate) fn read(env: &Env) -> Self {
+        let Ok(dir) = data_dir(env) else {
+            return Self::default();
+        };
+        Self::from_values(&read_values(&dir.join(FILE)))
+    }
+
+    fn from_values(values: &Map<String, Value>) -> Self {
+        let text = |key: &str| values.get(key)?.as_str();
+        Self {
+            theme: text("theme").map(str::to_owned),
+            sort: text("order").and_then(RowSort::from_id),
+            splits: values
+                .get("splits")
+                .and_then(Value::as_object)
+                .map(splits_from_values),
+            tour_ended: values.get("tour_ended").and_then(Value::as_bool),
+        }
+    }
+
+    /// Returns the values that differ from `before`.
+    pub(crate) fn changes_since(&self, before: &Self) -> Option<Self> {
+        fn changed<T: Clone + PartialEq>(now: &Option<T>, before: &Option<T>) -> Option<T> {
+            now.clone().filter(|_| now != before)
+        }
+        let changes = Self {
+            theme: changed(&self.theme, &before.theme),
+            sort: changed(&self.sort, &before.sort),
+            splits: changed(&self.splits, &before.splits),
+            tour_ended: changed(&self.tour_ended, &before.tour_ended),
+        };
+        (changes != Self::default()).then_some(changes)
+    }
+
+    /// Adds newer choices.
+    pub(crate) fn merge(&mut self, newer: Self) {
+        self.theme = newer.theme.or(self.theme.take());
+        self.sort = newer.sort.or(self.sort);
+        self.splits = newer.splits.or(self.splits);
+        self.tour_ended = newer.tour_ended.or(self.tour_ended);
+    }
+
+    /// Writes these choices to the file and keeps the others in it.
+    pub(crate) fn write(&self, env: &Env) -> io::Result<()> {
+        let dir = data_dir(env).map_err(io::Error::other)?;
+        storage::create_private_folder(&dir)?;
+        // Held until the new file is in place.
+        let _held = FileLock::acquire(&dir.join(LOCK))?;
+        let path = dir.join(FILE);
+        let mut values = read_values(&path);
+        self.put_into(&mut values);
+        let mut text = serde_json::to_string_pretty(&values)?;
+        text.push('\n');
+        // The old file may have readers other than the user, and a replaced file keeps its mode.
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        storage::create_private_file(&path, text.as_bytes())
+    }
+
+    fn put_into(&self, values: &mut Map<String, Value>) {
+        if let Some(theme) = &self.theme {
+            values.insert("theme".to_owned(), theme.as_str().into());
+        }
+        if let Some(sort) = self.sort {
+            values.insert("order".to_owned(), sort.id().into());
+        }
+        if let Some(splits) = &self.splits {
+            values.insert("splits".to_owned(), splits_to_values(splits));
+        }
+        if let Some(ended) = self.tour_ended {
+            values.insert("tour_ended".to_owned(), ended.into());
+        }
+    }
+}
+
+/// Returns the values of the file; empty if it is missing, unsafe or no JSON object.
+fn read_values(path: &Path) -> Map<String, Value> {
+    let bytes = storage::read_private_file(path, MAX_BYTES).unwrap_or_default();
+    match serde_json::from_slice(&bytes) {
+        Ok(Value::Object(values)) => values,
+        _ => Map::new(),
+    }
+}
+
+/// Reads the splits; a damaged value keeps its default.
+fn splits_from_values(values: &Map<String, Value>) -> PaneSplits {
+    let mut splits = PaneSplits::default();
+    for (name, part) in splits.named_parts_mut() {
+        let value = values.get(name).and_then(Value::as_u64);
+        // The same limits as those of a dragged border.
+        let value = value.and_then(|value| u16::try_from(value).ok());
+        if let Some(value) = value.filter(|value| PaneSplits::LIMITS.contains(value)) {
+            *part = value;
+        }
+    }
+    splits
+}
+
+fn splits_to_values(splits: &PaneSplits) -> Value {
+    let mut splits = *splits;
+    let parts = splits.named_parts_mut();
+    let parts = parts.map(|(name, part)| (name.to_owned(), Value::from(*part)));
+    Value::Object(parts.into_iter().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    fn env(dir: &Path) -> Env {
+        let dir = dir.join("data").display().to_string();
+        Env([("DICTA_DATA_DIR".to_owned(), dir)].into())
+    }
+
+    fn all() -> ScreenChoices {
+        ScreenChoices {
+            theme: Some("light".to_owned()),
+            sort: Some(RowSort::Unlabelled),
+            splits: Some(PaneSplits {
+                main: 250,
+                ..PaneSplits::default()
+            }),
+            tour_ended: Some(true),
+        }
+    }
+
+    #[test]
+    fn choices_survive_in_a_private_file() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let env = env(dir.path());
+        assert_eq!(ScreenChoices::read(&env), ScreenChoices::default());
+        all().write(&env).expect("written");
+        assert_eq!(ScreenChoices::read(&env), all());
+        let path = dir.path().join("data").join(FILE);
+        let mode = path.metadata().expect("there").permissions().mode() & 0o777;
+        assert_eq!(mode, 0o600);
+        // A file that others can read is not used, and the next write makes it private.
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("mode");
+        assert_eq!(ScreenChoices::read(&env), ScreenChoices::default());
+        all().write(&env).expect("written");
+        assert_eq!(ScreenChoices::read(&env), all());
+    }
+
+    #[test]
+    fn each_write_keeps_the_choices_of_other_workbenches() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let env = env(dir.path());
+        all().write(&env).expect("written");
+        let order = ScreenChoices {
+            sort: Some(RowSort::FileOrder),
+            ..ScreenChoices::default()
+        };
+        order.write(&env).expect("written");
+        let expected = ScreenChoices {
+            sort: Some(RowSort::FileOrder),
+            ..all()
+        };
+        assert_eq!(ScreenChoices::read(&env), expected);
+        assert_eq!(expected.changes_since(&all()), Some(order));
+        assert_eq!(all().changes_since(&all()), None);
+    }
+
+    #[test]
+    fn damaged_file_loses_only_the_damaged_values() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let env = env(dir.path());
+        all().write(&env).expect("written");
+        let path = dir.path().join("data").join(FILE);
+        for (text, expected) in [
+            ("", ScreenChoices::default()),
+            ("[1]", ScreenChoices::default()),
+            ("{\"theme\": \"light\"", ScreenChoices::default()),
+            (
+                r#"{"theme": 7, "order": "sideways", "splits": {"main": 5000, "changes": 700}, "tour_ended": true, "later": 1}"#,
+                ScreenChoices {
+                    splits: Some(PaneSplits {
+                        changes: 700,
+                        ..PaneSplits::default()
+                    }),
+                    tour_ended: Some(true),
+                    ..ScreenChoices::default()
+                },
+            ),
+        ] {
+            fs::write(&path, text).expect("written");
+            assert_eq!(ScreenChoices::read(&env), expected, "{text}");
+        }
+        // A value of a later version stays.
+        all().write(&env).expect("written");
+        let text = fs::read_to_string(&path).expect("there");
+        assert!(text.contains("\"later\": 1"), "{text}");
+    }
+}

@@ -1,0 +1,102 @@
+//! The warnings of a workspace: those of loading it, and those that `dicta check` finds. Each appears once in the log.
+
+use std::sync::Arc;
+
+use crate::diag::Diagnostic;
+use crate::model::{make_visible, pluralize};
+use crate::tui::effect::Effect;
+use crate::tui::state::App;
+use crate::tui::state::notices::NoticeLevel;
+use crate::workspace::Workspace;
+
+/// Orders the warnings that need the transcripts or the verdicts.
+pub(super) fn request_warnings(app: &mut App, workspace: &Arc<Workspace>) -> Effect {
+    app.warnings_number += 1;
+    Effect::FindWarnings {
+        number: app.warnings_number,
+        workspace: Arc::clone(workspace),
+    }
+}
+
+/// Adds the found warnings to the log.
+pub(super) fn handle_found(app: &mut App, number: u64, warnings: &[Diagnostic]) -> Vec<Effect> {
+    // A newer order replaced this one.
+    if number == app.warnings_number {
+        report_new(app, warnings);
+    }
+    Vec::new()
+}
+
+/// Adds the warnings that are not in the log yet, and shows one notice about them.
+pub(super) fn report_new(app: &mut App, warnings: &[Diagnostic]) {
+    let mut new: Vec<String> = Vec::new();
+    for warning in warnings {
+        let text = format_warning(warning);
+        if !app.notices.contains(&text) && !new.contains(&text) {
+            new.push(text);
+        }
+    }
+    match new.as_slice() {
+        [] => {}
+        [one] => app
+            .notices
+            .push(app.now, NoticeLevel::Warning, one.as_str()),
+        several => {
+            for text in several {
+                app.notices
+                    .log_only(app.now, NoticeLevel::Warning, text.as_str());
+            }
+            let text = format!("{}: L lists them", pluralize(several.len(), "new warning"));
+            app.notices.push(app.now, NoticeLevel::Info, text);
+        }
+    }
+}
+
+/// Formats a warning with its place and its suggested fix.
+fn format_warning(warning: &Diagnostic) -> String {
+    let text = make_visible(&warning.to_string(), false).into_owned();
+    match &warning.help {
+        Some(help) => format!("{text}; {}", make_visible(help, false)),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ratatui::layout::Size;
+
+    use super::*;
+    use crate::theme::Theme;
+    use crate::tui::state::OpenedItem;
+
+    fn app() -> App {
+        let theme = Theme::bundled("dark").expect("a theme");
+        App::new(OpenedItem::Recording, Size::new(80, 24), theme)
+    }
+
+    #[test]
+    fn each_warning_is_logged_once_with_its_fix() {
+        let mut app = app();
+        let one = Diagnostic::warning("same-verdict", "r.yaml", "`short` passed everywhere")
+            .help("try a transcript that should fail it");
+        let other = Diagnostic::warning("unknown-tool", "r.yaml", "no transcript calls `x`");
+        report_new(&mut app, std::slice::from_ref(&one));
+        report_new(&mut app, &[one.clone(), other.clone()]);
+        let texts: Vec<&str> = app.notices.log.iter().map(|n| n.text.as_str()).collect();
+        assert_eq!(
+            texts,
+            [
+                "r.yaml: `short` passed everywhere; try a transcript that should fail it",
+                "r.yaml: no transcript calls `x`",
+            ]
+        );
+        app.notices = crate::tui::state::notices::Notices::default();
+        app.warnings_number = 2;
+        handle_found(&mut app, 1, &[one.clone()]);
+        assert_eq!(app.notices.log, []);
+        handle_found(&mut app, 2, &[one, other]);
+        assert_eq!(app.notices.log.len(), 3);
+        let notice = app.notices.newest.as_ref().map(|n| n.text.as_str());
+        assert_eq!(notice, Some("2 new warnings: L lists them"));
+    }
+}
