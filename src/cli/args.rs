@@ -373,7 +373,7 @@ pub(super) struct WorkspaceArgs {
 /// The arguments of `dicta run`.
 #[derive(Debug, Clone, Args)]
 pub(super) struct RunArgs {
-    /// The folder of a workspace; or rubric and transcript files, to judge only with and only these; default: the
+    /// The folder of a workspace, or files: rubrics judge alone, and transcripts are judged alone; default: the
     /// workspace in this folder or a parent
     #[arg(value_name = "PATH")]
     pub(super) paths: Vec<PathBuf>,

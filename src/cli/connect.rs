@@ -79,7 +79,7 @@ fn connect_all(
     }
     let workspace = &workspace;
     let only = exam.judge.as_deref();
-    // Step: choose the judges, and announce the requests before they are sent.
+    // Step: choose the judges.
     let judges: Vec<&JudgeConfig> = match only {
         None => workspace.judges.values().collect(),
         Some(name) => {
@@ -92,23 +92,11 @@ fn connect_all(
             vec![found]
         }
     };
-    let tested_count = judges.iter().filter(|judge| !is_built_in(judge)).count();
-    if tested_count > 0 {
-        cx.streams.print_stderr(&format!(
-            "testing {} at the same time: a few small requests each, billed to their keys",
-            pluralize(tested_count as u64, "judge")
-        ));
-    }
     // A user who names one judge tests only that judge, so the sources are skipped.
     let tools = match only {
         None => tool_sources::count_probes(workspace),
         Some(_) => 0,
     };
-    if tools > 0 {
-        let tools = pluralize(tools as u64, "source");
-        cx.streams
-            .print_stderr(&format!("testing {tools} of tools at the same time"));
-    }
     // Step: ask before anything connects.
     let mut sends = trust::list_judge_sends(judges.iter().copied(), &cx.env);
     if tools > 0 {
@@ -123,6 +111,19 @@ fn connect_all(
     confirm_paid_calls(&calls, "test question", limit_usd, &exam.consent, cx)?;
     if let Some(max_usd) = exam.consent.max_cost {
         check_max_cost(&calls, max_usd)?;
+    }
+    // Step: announce the requests before they are sent.
+    let tested_count = judges.iter().filter(|judge| !is_built_in(judge)).count();
+    if tested_count > 0 {
+        cx.streams.print_stderr(&format!(
+            "testing {} at the same time: a few small requests each, billed to their keys",
+            pluralize(tested_count as u64, "judge")
+        ));
+    }
+    if tools > 0 {
+        let tools = pluralize(tools as u64, "source");
+        cx.streams
+            .print_stderr(&format!("testing {tools} of tools at the same time"));
     }
     let cancel = CancellationToken::new();
     // Step: test judges and sources at the same time.

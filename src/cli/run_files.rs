@@ -247,12 +247,12 @@ fn choose_transcripts(
     listed: &HashMap<PathBuf, PathBuf>,
     workspace: &Workspace,
 ) -> Vec<PathBuf> {
-    let names: Vec<&PathBuf> = named
+    let chosen: Vec<&PathBuf> = named
         .iter()
         .filter_map(|file| listed.get(&file.canonical))
         .collect();
     let in_order = workspace.transcripts.iter();
-    let known = in_order.filter(|path| names.contains(path)).cloned();
+    let known = in_order.filter(|path| chosen.contains(path)).cloned();
     let others = named
         .iter()
         .filter(|file| !listed.contains_key(&file.canonical));

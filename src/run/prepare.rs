@@ -83,8 +83,10 @@ pub fn check_sends(
     RunDraft::compile(workspace, registry, env, options)?.check_sends(env, sending)
 }
 
-/// Reports whether a run may call a judge that is not free. Returns an error if a needed judge has no key or no price
-/// although it needs one, so that dicta asks nothing about a run that cannot start.
+/// Reports whether a run may call a judge that is not free.
+///
+/// Returns an error if a needed judge lacks its key, or its price under a cost limit. So dicta asks nothing about a run
+/// that cannot start.
 pub(super) fn may_call_paid_judge(
     workspace: &Arc<Workspace>,
     registry: &EvalTypeRegistry,

@@ -5,6 +5,7 @@ use std::process::Output;
 use crate::cli::{NAMES_A_RELEASE, TestDir, of_type, rows, text};
 
 const SECOND: &str = "id: second\nevals:\n  - { id: says, type: min_length, params: { min: 1 } }\n";
+const JUDGED: &str = "id: judged\njudge: rules\nevals:\n  - { id: e, type: llm_judge, params: { criteria: 'The answer mentions \"It\".' } }\n";
 const LINE: &str = r#"{"id":"ID","messages":[{"role":"user","content":"Hi"},{"role":"assistant","content":"It is 3.1"}]}"#;
 
 /// A workspace with two rubrics and two transcript files.
@@ -113,7 +114,7 @@ fn recording_of_a_limited_run_shows_resumes_and_compares() {
         text(&compared.stderr)
     );
     assert!(
-        !same.contains("rubrics/") && !same.contains("flip"),
+        !same.contains("rubrics/") && same.contains("0 removed, 1 unchanged"),
         "{same}"
     );
     let why = refusal(&test_dir, &["w/t/a.jsonl", "--resume", "@"]);
@@ -200,7 +201,7 @@ const COMMANDS: &[&[&str]] = &[
     &["check", "--examples"],
     &["check", "--connect"],
     &["run", "--dry-run", "rubrics/second.yaml"],
-    &["robustness", "rules", "rubrics/second.yaml", "--dry-run"],
+    &["robustness", "rules", "rubrics/judged.yaml", "--dry-run"],
     &[
         "import",
         "t/a.jsonl",
@@ -225,7 +226,7 @@ const COMMANDS: &[&[&str]] = &[
     &[
         "tool",
         "read_message",
-        "{\"number\": 1}",
+        "{\"message\": 1}",
         "--transcript",
         "t/a.jsonl",
     ],
@@ -238,7 +239,7 @@ const COMMANDS: &[&[&str]] = &[
 ];
 
 /// Commands that fail in this workspace or without a terminal.
-const FAILING: [&str; 3] = ["open", "prompt", "tool"];
+const FAILING: [&str; 2] = ["open", "prompt"];
 
 #[test]
 fn every_command_resolves_relative_paths_in_the_named_folder() {
@@ -246,6 +247,7 @@ fn every_command_resolves_relative_paths_in_the_named_folder() {
     let outcomes = |inside: bool| -> Vec<(Option<i32>, usize, Vec<String>)> {
         let test_dir = workspace();
         let folder = test_dir.path().join("w");
+        test_dir.write("w/rubrics/judged.yaml", JUDGED);
         test_dir.write("w/table.csv", "id,question,answer\n1,Hi,Yes\n");
         let outcome = |args: &&[&str]| {
             let output = if inside {

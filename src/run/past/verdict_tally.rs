@@ -1,7 +1,7 @@
 //! The newest verdicts of each eval as counts, for lints.
 
 use super::rescore::{collect_decision_settings, collect_panel_rules};
-use crate::record::{NewestVerdicts, PassFailCount, RunStore};
+use crate::record::{EvalKey, NewestVerdicts, PassFailCount, RunStore};
 use crate::workspace::Workspace;
 use crate::workspace::lint::EvalTally;
 
@@ -22,9 +22,9 @@ pub fn tally_newest_verdicts(workspace: &Workspace) -> Vec<EvalTally> {
         evals.map(|eval| ((&*rubric.id, &*eval.id), &eval.digest))
     });
     let verdicts = newest.count_verdicts(&evals.collect(), &collect_panel_rules(workspace));
-    let tally = |((rubric, eval), count): ((String, String), PassFailCount)| EvalTally {
-        rubric,
-        eval,
+    let tally = |(key, count): (EvalKey, PassFailCount)| EvalTally {
+        rubric: key.rubric,
+        eval: key.eval,
         pass: count.pass,
         fail: count.fail,
     };

@@ -40,7 +40,7 @@ fn cells_pane(app: &TestWorkbench) -> Vec<String> {
 
 fn panes(app: &TestWorkbench) -> Vec<Pane> {
     let layout = app.event_loop.app.layout();
-    layout.panes.iter().map(|(pane, _)| *pane).collect()
+    layout.panes.iter().map(|shown| shown.pane).collect()
 }
 
 fn select_eval(app: &mut TestWorkbench, eval: &str) {

@@ -12,7 +12,7 @@ use unicode_width::UnicodeWidthStr as _;
 use super::judged;
 use super::look::rows;
 use super::looks::without_durations;
-use super::{go_to, rubric};
+use super::rubric;
 use crate::tui::state::pane::Pane;
 use crate::tui::testing::TestWorkbench;
 

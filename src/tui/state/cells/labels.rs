@@ -145,7 +145,7 @@ impl CellsState {
                 let name = self
                     .judges
                     .get(judge as usize)
-                    .map(|(name, _)| name.as_str());
+                    .map(|judge| judge.name.as_str());
                 names.extend(name.filter(|name| !names.contains(name)));
             }
         }

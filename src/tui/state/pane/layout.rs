@@ -76,7 +76,7 @@ fn lay_out_wide(layout: &mut ScreenLayout, params: &LayoutParams, area: Rect) {
         (MIN_CELLS_WIDTH, 4 * MIN_PANE_WIDTH),
     );
     add_divider(layout, PaneDivider::WideMain, cells, rest);
-    layout.panes.push((Pane::Cells, cells));
+    add_pane(layout, Pane::Cells, cells);
     if !params.filled.transcript {
         return lay_out_trace(layout, params, rest);
     }
@@ -99,7 +99,7 @@ fn lay_out_full(layout: &mut ScreenLayout, params: &LayoutParams, area: Rect) {
     );
     add_divider(layout, PaneDivider::Main, left, right);
     if !params.filled.transcript {
-        layout.panes.push((Pane::Cells, left));
+        add_pane(layout, Pane::Cells, left);
         return lay_out_trace(layout, params, right);
     }
     let (cells, transcript) = split_rows(left, params.splits.cells_transcript, MIN_PANE_HEIGHT);
@@ -190,7 +190,7 @@ fn lay_out_two_panes(layout: &mut ScreenLayout, params: &LayoutParams, mut area:
     };
     layout.tabs = take_top_rows(&mut area, 1);
     let Some(other_pane) = params.filled.or_filled(other_pane) else {
-        layout.panes.push((Pane::Cells, area));
+        add_pane(layout, Pane::Cells, area);
         return;
     };
     let (cells, mut right) =
