@@ -130,10 +130,9 @@ fn every_documented_key_of_a_tool_is_known() {
     std::fs::write(folder.path().join("shop.db"), "").expect("written");
     let file = tools_files().remove(0);
     let is_unknown = |key: &str| {
-        let text = file.replace(
-            "    description: ",
-            &format!("    {key}: {{}}\n    description: "),
-        );
+        let entry = format!("    {key}: {{}}\n    description: ");
+        // The first description is the tool's, the others are those of parameters.
+        let text = file.replacen("    description: ", &entry, 1);
         let (_, problems) = loaded(&text, folder.path());
         let unknown = format!("unknown key `{key}`");
         problems
