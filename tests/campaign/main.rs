@@ -10,7 +10,9 @@
 //!
 //! Doesn't contain the tests of single modules: a goal may name them, and the whole campaign runs them by name.
 
+mod dependencies;
 mod disks;
+mod files;
 mod goals;
 mod kills;
 mod model_server;
@@ -18,8 +20,14 @@ mod page;
 #[path = "../it/screen/pty.rs"]
 #[expect(dead_code, reason = "shared with the tests, which use the rest")]
 mod pty;
+mod records;
 mod sandbox;
 mod saves;
+#[path = "../../benches/screen/pty.rs"]
+#[expect(dead_code, reason = "shared with the benchmark, which uses the rest")]
+mod terminal;
+mod terminals;
+mod watched;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -10,6 +10,7 @@ use crate::pty::Pty;
 use crate::sandbox::{
     DISK_CALLS, Injection, Sandbox, find_strace_problem, grouped, has_panicked, is_killed, text,
 };
+use crate::terminals::conclude;
 use crate::{Campaign, Measured, Scale};
 
 /// The content of the files before a command that replaces them.
@@ -78,11 +79,7 @@ pub(crate) const SAVES: &[Save] = &[
         name: "secret",
         setup: |sandbox| sandbox.remove(".data"),
         args: &["run", "-q", "--format", "jsonl"],
-        is_whole: |now, saved| {
-            check_each(now, saved, |name, bytes| {
-                !name.ends_with("/secret") || bytes.len() == 32
-            })
-        },
+        is_whole: |now, saved| check_each(now, saved, |_, _| false),
     },
     Save {
         name: "first trust",
@@ -187,7 +184,9 @@ fn check_each(
         }
     }
     for (name, bytes) in now {
-        if saved.old.get(name) != Some(bytes) && !is_whole(name, bytes) {
+        // A run creates a new secret in a new data directory.
+        let is_secret = name == ".data/secret" && bytes.len() == 32;
+        if !is_secret && saved.old.get(name) != Some(bytes) && !is_whole(name, bytes) {
             return Err(format!(
                 "{name} has {} bytes of another content",
                 bytes.len()
@@ -315,15 +314,11 @@ pub(crate) fn measure_saves(campaign: &Campaign) -> Measured {
     }
     let labels = kill_labelling(campaign, &mut failures);
     let figure = format!(
-        "{} kills of {} commands that save, {labels} kills of a workbench that labels next to another one: {} failures",
+        "{} kills of {} commands that save, {labels} kills of a workbench that labels next to another one",
         grouped(killed),
-        saves.len(),
-        failures.len()
+        saves.len()
     );
-    match failures.first() {
-        None => Measured::Reached(figure),
-        Some(first) => Measured::Missed(format!("{figure}; the first: {first}")),
-    }
+    conclude(&figure, &failures)
 }
 
 /// The number of labels that a workbench writes.

@@ -1,7 +1,7 @@
 //! The goals of what dicta writes to a terminal.
 
 use super::in_part;
-use crate::{Goal, Measure};
+use crate::{Goal, Measure, terminals};
 
 pub(super) const GOALS: &[Goal] = &[
     Goal {
@@ -76,25 +76,11 @@ pub(super) const GOALS: &[Goal] = &[
     Goal {
         id: "T6",
         promise: "In a pipe or a file, JSON output has the exact characters. On a terminal, U+007F to U+009F, bidirectional controls and U+2028 and U+2029 are `\\u` escapes.",
-        measure: Measure::Nothing("no measurement yet"),
+        measure: Measure::Here(terminals::measure_json_output),
     },
     Goal {
         id: "T7",
         promise: "After an exit, a panic, SIGTERM or SIGHUP, the terminal has the modes that it had before.",
-        measure: in_part(
-            "exit, SIGTERM, SIGQUIT and a crashed editor; panic and SIGHUP are not measured",
-            &[
-                (
-                    "it",
-                    &[
-                        "workbench_runs_the_demo_and_restores_the_terminal",
-                        "signal_ends_the_workbench_and_keeps_the_recording",
-                        "core_dump_signal_restores_the_terminal",
-                        "terminal_modes_of_a_crashed_editor_are_reset",
-                    ],
-                ),
-                ("lib", &["every_mode_that_is_set_is_reset"]),
-            ],
-        ),
+        measure: Measure::Here(terminals::measure_modes),
     },
 ];
