@@ -92,7 +92,7 @@ pub fn main() -> ExitCode {
 
 /// Returns the exit code of a command that succeeded: 74 with a message if its output is incomplete.
 fn finish_output(code: u8, streams: Streams) -> u8 {
-    let trouble = Streams::output_error().and_then(|error| CommandError::text_output_failed(error));
+    let trouble = Streams::output_error().and_then(CommandError::text_output_failed);
     match trouble {
         None => code,
         Some(trouble) => {

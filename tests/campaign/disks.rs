@@ -109,7 +109,7 @@ impl<'c> Disks<'c> {
     /// Injects each error at each call of a run that names a file.
     fn fail_at_every_call(&mut self) {
         let (calls, most) = match self.campaign.scale {
-            Scale::Full => (CALLS, 200),
+            Scale::Full => (CALLS, 120),
             Scale::Short => (&["write", "fdatasync"][..], 2),
         };
         for call in calls {
@@ -127,7 +127,9 @@ impl<'c> Disks<'c> {
                 let target = words.iter().position(|word| word == "/dev/null");
                 words[target.expect("the log")] = log.display().to_string();
                 words.insert(1, "-y".to_owned());
-                let prefix: Vec<&str> = words.iter().map(String::as_str).collect();
+                // A failed wake-up of a thread is no fault of a disk, and can stop the program for ever.
+                let mut prefix = vec!["timeout", "-s", "KILL", "20"];
+                prefix.extend(words.iter().map(String::as_str));
                 let output = self
                     .sandbox
                     .command_through(&prefix, RUN)

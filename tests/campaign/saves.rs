@@ -130,10 +130,9 @@ pub(crate) const SAVES: &[Save] = &[
             let is_former = |name: &&String| name.contains(".former-");
             let formers = now.keys().filter(is_former).count();
             let present = now.len() - formers;
-            if [formers, present]
-                .iter()
-                .all(|n| *n == 0 || *n == saved.old.len())
-            {
+            // A second reset keeps the former files of the first one, too.
+            let is_complete = |count: &usize| count.is_multiple_of(saved.old.len());
+            if [formers, present].iter().all(is_complete) {
                 Ok(())
             } else {
                 Err(format!(
@@ -216,9 +215,11 @@ fn add_files(root: &Path, folder: &Path, tree: &mut Tree) {
         let name = entry.file_name();
         let name = name.to_string_lossy();
         // Temporary files and folders; a kill leaves them, and readers skip them. A lock file has no content.
-        let is_temporary = name.starts_with(".dicta-") && name.ends_with(".tmp")
+        let is_temporary = name.starts_with(".dicta-")
             || name.starts_with(".demo-")
-            || name.ends_with(".lock");
+            || path
+                .extension()
+                .is_some_and(|extension| extension == "lock");
         if is_temporary {
             continue;
         }

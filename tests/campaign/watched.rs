@@ -56,12 +56,13 @@ pub(crate) fn measure_watches(campaign: &Campaign) -> Measured {
     let sandbox = Sandbox::new(campaign);
     let mut pty = open(&sandbox, &[]);
     for (at, (name, change)) in changes.iter().enumerate() {
-        change_and_restore(&sandbox, &mut pty, (name, *change), &format!("back-{at}"));
+        change_and_restore(&sandbox, &mut pty, (*name, *change), &format!("back-{at}"));
         if pty.contents().contains("a bug in dicta") {
             problems.push(format!("{name}: {}", pty.contents()));
         }
     }
-    pty.type_in("q");
+    // It asks if a run is still active.
+    pty.type_in("qy");
     if pty.ended().code != 0 {
         problems.push("the workbench doesn't end as usual".to_owned());
     }
@@ -74,7 +75,7 @@ pub(crate) fn measure_watches(campaign: &Campaign) -> Measured {
         let prefix = ["unshare", "-Ur", "sh", "-c", WITHOUT_WATCHES, "sh"];
         let mut pty = open(&sandbox, &prefix);
         change_and_restore(&sandbox, &mut pty, CHANGES[0], "polled");
-        pty.type_in("q");
+        pty.type_in("qy");
         pty.ended();
         figure.push_str(", also without watches");
     }

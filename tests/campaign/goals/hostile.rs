@@ -71,8 +71,8 @@ pub(super) const GOALS: &[Goal] = &[
     },
     Goal {
         id: "U7",
-        promise: "A panic in any thread restores the terminal, prints a clean message, closes the recording and exits with 101.",
-        measure: Measure::Here(terminals::measure_modes),
+        promise: "A panic of the main thread restores the terminal, prints a clean message and exits with 101. A panic of a check, a judge or another task becomes an error, and the run goes on.",
+        measure: Measure::Here(terminals::measure_panics),
     },
     Goal {
         id: "U8",
