@@ -101,7 +101,7 @@ pub(crate) fn measure_sources(campaign: &Campaign) -> Measured {
     );
     match conclude(&figure, &problems) {
         Measured::Reached(figure) => Measured::Partly(format!(
-            "{figure}; published vulnerabilities are not looked up, because the build has no copy of the database"
+            "{figure}; without a copy of the database, published vulnerabilities are not looked up"
         )),
         missed => missed,
     }

@@ -127,7 +127,7 @@ impl<'c> Disks<'c> {
                 let target = words.iter().position(|word| word == "/dev/null");
                 words[target.expect("the log")] = log.display().to_string();
                 words.insert(1, "-y".to_owned());
-                // A failed wake-up of a thread is no fault of a disk, and can stop the program for ever.
+                // A failed wake-up of a thread says nothing about a disk, and can block the program.
                 let mut prefix = vec!["timeout", "-s", "KILL", "20"];
                 prefix.extend(words.iter().map(String::as_str));
                 let output = self

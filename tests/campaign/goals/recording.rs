@@ -44,7 +44,7 @@ pub(super) const GOALS: &[Goal] = &[
     },
     Goal {
         id: "D5",
-        promise: "If a write, sync, rename or other change of the disk fails (full, failing, read-only, size limit, no permission), dicta doesn't panic, prints no later result, keeps earlier content, and exits with 74 or 2 and a message. `--resume` continues the run once the disk works again.",
+        promise: "A disk can fail at any call: it is full, broken or read-only, or a file reaches its limit. dicta doesn't panic, prints no later result, and keeps earlier content. It exits with 74 or 2 and a message. `--resume` continues the run once the disk works again.",
         measure: Measure::Here(disks::measure_disks),
     },
     Goal {
@@ -59,7 +59,7 @@ pub(super) const GOALS: &[Goal] = &[
     },
     Goal {
         id: "D8",
-        promise: "A kill at any call leaves the old or the new content of labels, trust, demo, secret and output files, never an empty or half file. Modes and links stay.",
+        promise: "A kill at any call leaves the old or the new content of a file, never an empty or half one: labels, trust, demo, secret, reports. Modes and links stay.",
         measure: Measure::Here(saves::measure_saves),
     },
     Goal {

@@ -6,7 +6,7 @@ use crate::{Goal, Measure, dependencies, files};
 pub(super) const GOALS: &[Goal] = &[
     Goal {
         id: "K1",
-        promise: "None of 40 planted secrets appears in a recording, log, output, prompt, screen or child environment, raw or as base64, hex, URL or JSON escapes, also if a reply splits it at any byte.",
+        promise: "None of 40 planted secrets appears in a recording, log, output, prompt, screen or child environment: raw, or as base64, hex, URL or JSON escapes. A reply may split it at any byte.",
         measure: tests(&[
             (
                 "it",

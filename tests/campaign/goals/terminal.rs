@@ -6,7 +6,7 @@ use crate::{Goal, Measure, terminals};
 pub(super) const GOALS: &[Goal] = &[
     Goal {
         id: "T1",
-        promise: "Of 2,000 hostile strings in every place that shows text, no control character, no bidirectional control, no invisible character and no foreign escape sequence reaches the terminal.",
+        promise: "No control character, bidirectional control, invisible character or foreign escape sequence reaches the terminal: 2,000 hostile strings in every place that shows text.",
         measure: in_part(
             "random and hostile strings in every pane, in error messages and arguments, without a count of 2,000",
             &[
