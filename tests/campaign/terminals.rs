@@ -96,7 +96,7 @@ pub(crate) fn measure_modes(campaign: &Campaign) -> Measured {
     if find_strace_problem().is_none() {
         ends.extend((3..=campaign.count(2, 12)).map(End::FailedWrite));
     }
-    measure_ends(&ends, 0)
+    measure_ends(campaign, &ends, 0)
 }
 
 /// Panics of the main thread: a write that wakes another thread fails (U7).
@@ -106,11 +106,13 @@ pub(crate) fn measure_panics(campaign: &Campaign) -> Measured {
     }
     let ends: Vec<End> = (3..=campaign.count(4, 40)).map(End::FailedWrite).collect();
     // Which write fails depends on the time, so the short form can miss a panic.
-    measure_ends(&ends, campaign.count(0, 10))
+    measure_ends(campaign, &ends, campaign.count(0, 3))
 }
 
-fn measure_ends(ends: &[End], least_panics: usize) -> Measured {
+fn measure_ends(campaign: &Campaign, ends: &[End], least_panics: usize) -> Measured {
     let mut problems = Vec::new();
+    let sandbox = Sandbox::new(campaign);
+    sandbox.workspace(3, "judge: rules\n");
     let mut panics = 0;
     for end in ends {
         let name = match end {
@@ -118,7 +120,12 @@ fn measure_ends(ends: &[End], least_panics: usize) -> Measured {
             End::Signal(signal) => format!("signal {}", signal.as_raw()),
             End::FailedWrite(at) => format!("failed write {at}"),
         };
-        let mut pty = Pty::with(&["open", "--demo"], |command| {
+        // Unpacking the demo needs many writes before the first frame, so a failed write needs another workspace.
+        let target = match end {
+            End::FailedWrite(_) => sandbox.path().to_str().expect("Unicode"),
+            _ => "--demo",
+        };
+        let mut pty = Pty::with(&["open", target], |command| {
             if let End::FailedWrite(at) = end {
                 let words = [
                     "strace",
@@ -147,7 +154,7 @@ fn measure_ends(ends: &[End], least_panics: usize) -> Measured {
             }
             End::FailedWrite(_) => {
                 // A write that wakes no thread may fail without an end.
-                pty.type_in("q");
+                pty.type_in("jkjkjkjkjkq");
             }
         }
         let ended = pty.ended();
