@@ -91,6 +91,15 @@ impl CommandError {
         })
     }
 
+    /// As [`Self::output_failed`], for standard output of a command that records no run.
+    pub(super) fn text_output_failed(error: &io::Error) -> Option<Self> {
+        (error.kind() != io::ErrorKind::BrokenPipe).then(|| Self {
+            code: EXIT_IO,
+            message: format!("standard output: {error}; the output is incomplete"),
+            diagnostics: Vec::new(),
+        })
+    }
+
     /// Prints the diagnostics and the message on standard error.
     pub(super) fn print(&self, streams: Streams) {
         if !self.diagnostics.is_empty() {

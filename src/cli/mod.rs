@@ -76,7 +76,8 @@ pub fn main() -> ExitCode {
             if let Some(hint) = help::hint_for(&error) {
                 streams.print_stderr(&format!("  {hint}"));
             }
-            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+            let code = u8::try_from(error.exit_code()).unwrap_or(2);
+            return ExitCode::from(finish_output(code, streams));
         }
     };
     let cx = CommandCx {
@@ -86,10 +87,22 @@ pub fn main() -> ExitCode {
         clock: Arc::new(SystemClock::new()),
     };
     match enter_directory(&cli).and_then(|()| dispatch(cli, &cx)) {
-        Ok(code) => ExitCode::from(code),
+        Ok(code) => ExitCode::from(finish_output(code, cx.streams)),
         Err(trouble) => {
             trouble.print(cx.streams);
             ExitCode::from(trouble.code)
+        }
+    }
+}
+
+/// Returns the exit code of a command that succeeded: 74 with a message if its output is incomplete.
+fn finish_output(code: u8, streams: Streams) -> u8 {
+    let trouble = Streams::output_error().and_then(CommandError::text_output_failed);
+    match trouble {
+        None => code,
+        Some(trouble) => {
+            trouble.print(streams);
+            trouble.code
         }
     }
 }
@@ -121,7 +134,10 @@ fn print_clap_message(error: &clap::Error, streams: Streams) {
         return;
     }
     // Nothing is hidden, so clap prints its own colors.
-    let _gone = error.print();
+    let printed = error.print();
+    if !error.use_stderr() {
+        Streams::keep_output_error(printed);
+    }
 }
 
 /// Returns the message for these arguments with visible marks and without colors; `None` if nothing in it is hidden.

@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::args::{WorkbenchArgs, WorkspaceArgs};
 use super::error::CommandError;
+use super::streams::Streams;
 use super::workspace::open_run_store;
 use super::{CommandCx, build_runtime, open};
 use crate::record::play_events;
@@ -65,17 +66,18 @@ pub(super) fn replay(
             let written = narrated
                 .and_then(|()| rows.apply(event, &mut |row: &ReportRow<'_>| writer.write_row(row)));
             // A closed pipe is the reader's way to end a replay that may have hours to go.
-            if written.and_then(|()| writer.flush()).is_err() {
+            if let Err(error) = written.and_then(|()| writer.flush()) {
+                Streams::keep_output_error(Err(error));
                 reader_gone.cancel();
             }
         },
     )));
     if !reader_gone.is_cancelled() {
-        // Only a closed pipe can fail here, and the command has succeeded then.
-        let _gone = narrator.finish();
-        let _gone = rows
+        let narrated = narrator.finish();
+        let written = rows
             .finish(&mut |row: &ReportRow<'_>| writer.write_row(row))
             .and_then(|_| writer.finish());
+        Streams::keep_output_error(narrated.and(written));
     }
     if log.interrupted {
         cx.streams

@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 use std::os::fd::AsFd;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
 use super::args::ColorArg;
 use crate::diag::{Diagnostic, render};
@@ -14,6 +14,9 @@ use crate::workspace::{Env, variables};
 
 /// The secrets of the loaded workspaces. Static, because the process has one standard output.
 static SECRETS: LazyLock<Redactor> = LazyLock::new(Redactor::default);
+
+/// The first failed write to standard output. The command ends with it, because most commands print at many places.
+static OUTPUT_ERROR: OnceLock<io::Error> = OnceLock::new();
 
 /// Standard output and error, with the style of each.
 #[derive(Debug, Clone, Copy)]
@@ -52,7 +55,19 @@ impl Streams {
         SECRETS.add_secrets(secrets.iter().map(String::as_str));
     }
 
-    /// Writes to standard output. Ignores errors, because a closed pipe is normal and nothing is left to report to.
+    /// Returns the first failed write to standard output, if there is one.
+    pub(super) fn output_error() -> Option<&'static io::Error> {
+        OUTPUT_ERROR.get()
+    }
+
+    /// Keeps the first failed write to standard output for [`Self::output_error`].
+    pub(super) fn keep_output_error(written: io::Result<()>) {
+        if let Err(error) = written.and_then(|()| io::stdout().lock().flush()) {
+            OUTPUT_ERROR.get_or_init(|| error);
+        }
+    }
+
+    /// Writes to standard output, and keeps an error for [`Self::output_error`].
     pub(super) fn print(self, text: &str) {
         let clean = SECRETS.redact(text);
         let text = clean.as_deref().unwrap_or(text);
@@ -61,8 +76,8 @@ impl Streams {
         } else {
             text.into()
         };
-        let mut out = io::stdout().lock();
-        let _gone = out.write_all(visible.as_bytes()).and_then(|()| out.flush());
+        let written = io::stdout().lock().write_all(visible.as_bytes());
+        Self::keep_output_error(written);
     }
 
     /// Writes lines to standard error, wrapped at the terminal's width.

@@ -2,10 +2,15 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use super::links::{LinkTarget, follow_links};
+
+/// The mode of a new file that only the user may read.
+const PRIVATE: u32 = 0o600;
+/// The mode of any other new file, before the umask.
+const PUBLIC: u32 = 0o666;
 
 /// An exclusive lock of one file, held until it is dropped. The system releases it when the process ends.
 ///
@@ -19,6 +24,15 @@ pub struct FileLock {
 impl FileLock {
     /// Waits for the lock of a file, which is created empty if it is missing.
     pub fn acquire(path: &Path) -> io::Result<Self> {
+        Self::acquire_with_mode(path, PUBLIC)
+    }
+
+    /// As [`Self::acquire`]; a missing file is created with mode 0600, whatever the umask.
+    pub fn acquire_private(path: &Path) -> io::Result<Self> {
+        Self::acquire_with_mode(path, PRIVATE)
+    }
+
+    fn acquire_with_mode(path: &Path, mode: u32) -> io::Result<Self> {
         let LinkTarget::Path(mut path) = follow_links(path)? else {
             return Err(io::Error::other("it is not a file"));
         };
@@ -28,6 +42,7 @@ impl FileLock {
                 // Network file systems lock only files that are open for writing.
                 .append(true)
                 .create(true)
+                .mode(mode)
                 .open(&path)?;
             match file.lock() {
                 Ok(()) => {}

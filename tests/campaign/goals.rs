@@ -154,9 +154,10 @@ fn run_tests(campaign: &Campaign, suites: &'static [Suite], whole: bool, covers:
         }
         passed += count_passed(summary);
     }
-    match whole {
-        true => Measured::Reached(format!("{passed} tests pass")),
-        false => Measured::Partly(format!("{passed} tests pass; they cover {covers}")),
+    if whole {
+        Measured::Reached(format!("{passed} tests pass"))
+    } else {
+        Measured::Partly(format!("{passed} tests pass; they cover {covers}"))
     }
 }
 

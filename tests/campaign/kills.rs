@@ -273,7 +273,7 @@ impl<'c> Kills<'c> {
         let Some(id) = runs.first() else {
             // The kill came before the header of the recording.
             return match printed.len() {
-                0 => self.check_next_run(&RUN.to_vec()),
+                0 => self.check_next_run(RUN),
                 n => Err(format!("{n} results printed, and no recording")),
             };
         };
@@ -286,7 +286,7 @@ impl<'c> Kills<'c> {
             return Err(format!("printed and not recorded: {lost}"));
         }
         self.check_next_run(&[RUN, &["--resume", id.as_str()]].concat())?;
-        self.check_next_run(&RUN.to_vec())
+        self.check_next_run(RUN)
     }
 
     fn check_next_run(&self, args: &[&str]) -> Result<(), String> {

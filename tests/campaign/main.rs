@@ -11,8 +11,10 @@
 //! Doesn't contain the tests of single modules: a goal may name them, and the whole campaign runs them by name.
 
 mod corpora;
+mod dependencies;
 mod disks;
 mod faults;
+mod files;
 mod fuzz;
 mod goals;
 mod injection;
@@ -22,6 +24,7 @@ mod page;
 #[path = "../it/screen/pty.rs"]
 #[expect(dead_code, reason = "shared with the tests, which use the rest")]
 mod pty;
+mod records;
 mod sandbox;
 mod saves;
 mod silent_changes;
@@ -30,6 +33,11 @@ mod streams;
 #[path = "../it/support/mod.rs"]
 #[expect(dead_code, reason = "the tests of `tests/it` use the rest of the kit")]
 mod support;
+#[path = "../../benches/screen/pty.rs"]
+#[expect(dead_code, reason = "shared with the benchmark, which uses the rest")]
+mod terminal;
+mod terminals;
+mod watched;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

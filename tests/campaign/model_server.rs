@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
 const VERDICT: &str =
-    r#"{\"citations\":[],\"reasoning\":\"It greets the user.\",\"passed\":true,\"score\":0.9}"#;
+    r#"{\"citations\":[],\"reasoning\":\"REASONING\",\"passed\":true,\"score\":0.9}"#;
 
 /// Serves until the campaign ends.
 pub(crate) struct ModelServer {
@@ -13,12 +13,19 @@ pub(crate) struct ModelServer {
 
 impl ModelServer {
     pub(crate) fn start() -> Self {
+        Self::start_repeating("It greets the user.")
+    }
+
+    /// A server whose verdicts have this reasoning.
+    pub(crate) fn start_repeating(reasoning: &str) -> Self {
+        let verdict = VERDICT.replace("REASONING", reasoning);
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
         let address = listener.local_addr().expect("bound");
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 // A killed client closes its connection in the middle of a request.
-                std::thread::spawn(move || drop(serve(&stream)));
+                let verdict = verdict.clone();
+                std::thread::spawn(move || drop(serve(&stream, &verdict)));
             }
         });
         Self { address }
@@ -33,7 +40,7 @@ impl ModelServer {
     }
 }
 
-fn serve(stream: &TcpStream) -> std::io::Result<()> {
+fn serve(stream: &TcpStream, verdict: &str) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     let mut reader = BufReader::new(stream);
     loop {
@@ -52,15 +59,15 @@ fn serve(stream: &TcpStream) -> std::io::Result<()> {
         }
         let mut body = vec![0; length];
         reader.read_exact(&mut body)?;
-        let half = VERDICT.len() / 2;
+        let half = verdict.len() / 2;
         let chunk = |delta: &str, reason: &str| {
             format!(
                 "data: {{\"id\":\"x\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"m\",\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{delta}\"}},\"finish_reason\":{reason}}}]}}\n\n"
             )
         };
         let events = [
-            chunk(&VERDICT[..half], "null"),
-            chunk(&VERDICT[half..], "null"),
+            chunk(&verdict[..half], "null"),
+            chunk(&verdict[half..], "null"),
             chunk("", "\"stop\""),
             "data: [DONE]\n\n".to_owned(),
         ]

@@ -10,6 +10,7 @@ use crate::pty::Pty;
 use crate::sandbox::{
     DISK_CALLS, Injection, Sandbox, find_strace_problem, grouped, has_panicked, is_killed, text,
 };
+use crate::terminals::conclude;
 use crate::{Campaign, Measured, Scale};
 
 /// The content of the files before a command that replaces them.
@@ -78,11 +79,7 @@ pub(crate) const SAVES: &[Save] = &[
         name: "secret",
         setup: |sandbox| sandbox.remove(".data"),
         args: &["run", "-q", "--format", "jsonl"],
-        is_whole: |now, saved| {
-            check_each(now, saved, |name, bytes| {
-                !name.ends_with("/secret") || bytes.len() == 32
-            })
-        },
+        is_whole: |now, saved| check_each(now, saved, |_, _| false),
     },
     Save {
         name: "first trust",
@@ -133,10 +130,9 @@ pub(crate) const SAVES: &[Save] = &[
             let is_former = |name: &&String| name.contains(".former-");
             let formers = now.keys().filter(is_former).count();
             let present = now.len() - formers;
-            if [formers, present]
-                .iter()
-                .all(|n| *n == 0 || *n == saved.old.len())
-            {
+            // A second reset keeps the former files of the first one, too.
+            let is_complete = |count: &usize| count.is_multiple_of(saved.old.len());
+            if [formers, present].iter().all(is_complete) {
                 Ok(())
             } else {
                 Err(format!(
@@ -187,7 +183,9 @@ fn check_each(
         }
     }
     for (name, bytes) in now {
-        if saved.old.get(name) != Some(bytes) && !is_whole(name, bytes) {
+        // A run creates a new secret in a new data directory.
+        let is_secret = name == ".data/secret" && bytes.len() == 32;
+        if !is_secret && saved.old.get(name) != Some(bytes) && !is_whole(name, bytes) {
             return Err(format!(
                 "{name} has {} bytes of another content",
                 bytes.len()
@@ -217,9 +215,11 @@ fn add_files(root: &Path, folder: &Path, tree: &mut Tree) {
         let name = entry.file_name();
         let name = name.to_string_lossy();
         // Temporary files and folders; a kill leaves them, and readers skip them. A lock file has no content.
-        let is_temporary = name.starts_with(".dicta-") && name.ends_with(".tmp")
+        let is_temporary = name.starts_with(".dicta-")
             || name.starts_with(".demo-")
-            || name.ends_with(".lock");
+            || path
+                .extension()
+                .is_some_and(|extension| extension == "lock");
         if is_temporary {
             continue;
         }
@@ -315,15 +315,11 @@ pub(crate) fn measure_saves(campaign: &Campaign) -> Measured {
     }
     let labels = kill_labelling(campaign, &mut failures);
     let figure = format!(
-        "{} kills of {} commands that save, {labels} kills of a workbench that labels next to another one: {} failures",
+        "{} kills of {} commands that save, {labels} kills of a workbench that labels next to another one",
         grouped(killed),
-        saves.len(),
-        failures.len()
+        saves.len()
     );
-    match failures.first() {
-        None => Measured::Reached(figure),
-        Some(first) => Measured::Missed(format!("{figure}; the first: {first}")),
-    }
+    conclude(&figure, &failures)
 }
 
 /// The number of labels that a workbench writes.

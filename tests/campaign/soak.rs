@@ -6,13 +6,9 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use crate::terminal::Terminal;
 use crate::{Campaign, Measured, Scale};
 
-#[path = "../../benches/screen/pty.rs"]
-#[allow(dead_code, reason = "the benches use the rest")]
-mod pty;
-
-use pty::Terminal;
 
 /// The time over which the whole campaign spreads the saves.
 const DURATION: Duration = Duration::from_mins(20);

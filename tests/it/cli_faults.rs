@@ -157,6 +157,44 @@ fn unwritable_results_file_exits_with_74_and_keeps_the_recording() {
 }
 
 #[test]
+fn full_standard_output_of_any_command_exits_with_74() {
+    let test_dir = TestDir::new();
+    test_dir.workspace("judge: rules\n", NAMES_A_RELEASE);
+    test_dir.dicta(&["run", "-q"]);
+    test_dir.dicta(&["run", "-q"]);
+    for args in [
+        &["runs"][..],
+        &["check"],
+        &["compare", "@2", "@"],
+        &["replay", "@", "--print", "--speed", "0"],
+        &["run", "--dry-run"],
+        &["judges"],
+        &["schema", "rubric"],
+        &["completions", "bash"],
+        &["--help"],
+        &["--version"],
+    ] {
+        let Ok(full) = std::fs::File::options().write(true).open("/dev/full") else {
+            return; // not on this system
+        };
+        let ended = test_dir.command(args).stdout(full).output();
+        let ended = ended.expect("starts");
+        let stderr_text = text(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(74), "{args:?}: {stderr_text}");
+        assert!(
+            stderr_text.contains("dicta: standard output: No space left"),
+            "{args:?}: {stderr_text}"
+        );
+        // A reader that closes its pipe is no error.
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let ended = test_dir.command(args).stdout(writer).output();
+        let ended = ended.expect("starts");
+        assert_eq!(ended.status.code(), Some(0), "{args:?}");
+    }
+}
+
+#[test]
 fn run_without_writable_folder_does_not_begin() {
     let test_dir = TestDir::new();
     test_dir.workspace("", NAMES_A_RELEASE);

@@ -159,7 +159,7 @@ impl TrustFile {
         storage::create_private_folder(&folder).map_err(|why| io(&folder, why))?;
         let lock = folder.join(LOCK_FILE);
         // Held until the new file is in place.
-        let _held = FileLock::acquire(&lock).map_err(|why| io(&lock, why))?;
+        let _held = FileLock::acquire_private(&lock).map_err(|why| io(&lock, why))?;
         let path = folder.join(TRUST_FILE);
         let mut content = Self::read_at(&path)?;
         let result = change(&mut content);
@@ -250,6 +250,7 @@ mod tests {
             meta.permissions().mode() & 0o777
         };
         assert_eq!((mode("data/trust.json"), mode("data")), (0o600, 0o700));
+        assert_eq!(mode("data/trust.lock"), 0o600);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The goals of hostile files and of a hostile terminal.
 
 use super::{in_part, tests};
-use crate::{Goal, Measure, fuzz, silent_changes};
+use crate::{Goal, Measure, files, fuzz, silent_changes, terminals, watched};
 
 pub(super) const GOALS: &[Goal] = &[
     Goal {
@@ -37,55 +37,33 @@ pub(super) const GOALS: &[Goal] = &[
     },
     Goal {
         id: "U5",
-        promise: "1,000 random sizes from 1×1 to 500×200 cause no panic, and the last frame is correct. Below 20×5, dicta shows a notice.",
-        measure: Measure::Nothing("no measurement yet"),
+        promise: "1,000 random sizes from 1×1 to 500×200 cause no panic, and the last frame is correct. Below 30×8, dicta shows a notice.",
+        measure: Measure::Here(terminals::measure_resizes),
     },
     Goal {
         id: "U6",
         promise: "SIGTERM, SIGHUP, SIGINT and SIGQUIT flush the recording, restore the terminal and end dicta within 1 s with 128 + signal. A closed terminal ends it within 2 s. After SIGTSTP and SIGCONT the screen is back.",
-        measure: Measure::Nothing("no measurement yet"),
+        measure: Measure::Here(terminals::measure_signals),
     },
     Goal {
         id: "U7",
-        promise: "A panic in any thread restores the terminal, prints a clean message, closes the recording and exits with 101.",
-        measure: in_part(
-            "a panic of the input reader, of a check and of a judge",
-            &[(
-                "lib",
-                &[
-                    "panicking_reader_reports_closed_terminal",
-                    "panicking_check_ends_as_check_error",
-                    "panicking_judge_ends_as_judge_error",
-                ],
-            )],
-        ),
+        promise: "A panic of the main thread restores the terminal, prints a clean message and exits with 101. A panic of a check, a judge or another task becomes an error, and the run goes on.",
+        measure: Measure::Here(terminals::measure_panics),
     },
     Goal {
         id: "U8",
         promise: "Without a terminal, dicta writes no escape sequences. With a closed standard input, a full or closed standard output, it ends with an error and without a panic.",
-        measure: Measure::Nothing("no measurement yet"),
+        measure: Measure::Here(terminals::measure_pipes),
     },
     Goal {
         id: "U9",
         promise: "dicta notices a watched file that is renamed, truncated, deleted, replaced by a folder or a link, or unreadable, and recovers when it returns. Without watches, it polls and reports that.",
-        measure: in_part(
-            "renames, partial and broken saves, deletion, and polling; not links and folders",
-            &[(
-                "lib",
-                &[
-                    "save_by_rename_is_noticed",
-                    "partial_save_is_noticed_and_is_not_an_error",
-                    "broken_save_is_reported_after_the_debounce_and_recovers",
-                    "unwatchable_files_are_polled_each_second",
-                    "briefly_missing_file_is_not_a_removal",
-                ],
-            )],
-        ),
+        measure: Measure::Here(watched::measure_watches),
     },
     Goal {
         id: "U10",
-        promise: "Link loops, pipes, devices, `/proc` files and a folder of 100,000 files among the transcripts are skipped with a reason, and block nothing.",
-        measure: Measure::Nothing("no measurement yet"),
+        promise: "Link loops, pipes, devices, `/proc` files and a folder of 100,000 files among the transcripts are skipped or refused with a reason, and block nothing.",
+        measure: Measure::Here(files::measure_unusual_files),
     },
     Goal {
         id: "U11",

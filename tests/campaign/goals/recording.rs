@@ -1,7 +1,7 @@
 //! The goals of recordings and of the other files that dicta writes.
 
 use super::{in_part, tests};
-use crate::{Goal, Measure, disks, kills, saves};
+use crate::{Goal, Measure, disks, files, kills, records, saves};
 
 pub(super) const GOALS: &[Goal] = &[
     Goal {
@@ -26,17 +26,7 @@ pub(super) const GOALS: &[Goal] = &[
     Goal {
         id: "D3",
         promise: "Each of 100,000 changed bytes in a log is found. The damage affects only its own record, and `dicta show` names its line.",
-        measure: in_part(
-            "every bit of a line, and every byte of a small log",
-            &[(
-                "lib",
-                &[
-                    "every_changed_bit_of_a_line_is_found",
-                    "damaged_byte_affects_only_its_event",
-                    "changed_result_of_this_installation_is_kept_and_reported",
-                ],
-            )],
-        ),
+        measure: Measure::Here(files::measure_damage),
     },
     Goal {
         id: "D4",
@@ -54,7 +44,7 @@ pub(super) const GOALS: &[Goal] = &[
     },
     Goal {
         id: "D5",
-        promise: "If a write, sync, rename or other change of the disk fails (full, failing, read-only, size limit, no permission), dicta doesn't panic, prints no later result, keeps earlier content, and exits with 74 or 2 and a message.",
+        promise: "A disk can fail at any call: it is full, broken or read-only, or a file reaches its limit. dicta doesn't panic, prints no later result, and keeps earlier content. It exits with 74 or 2 and a message. `--resume` continues the run once the disk works again.",
         measure: Measure::Here(disks::measure_disks),
     },
     Goal {
@@ -65,29 +55,11 @@ pub(super) const GOALS: &[Goal] = &[
     Goal {
         id: "D7",
         promise: "Two processes record 1,000 events each into one folder, and lose and mix none. A recording names the process that writes it. The lock is free as soon as the process is killed.",
-        measure: in_part(
-            "two runs at once, and the lock of a killed recorder",
-            &[
-                (
-                    "lib",
-                    &[
-                        "two_recorders_do_not_mix_their_events",
-                        "run_is_running_until_its_recorder_finishes",
-                    ],
-                ),
-                (
-                    "it",
-                    &[
-                        "two_runs_of_one_workspace_do_not_interfere",
-                        "killed_recorder_releases_its_lock_and_leaves_a_readable_log",
-                    ],
-                ),
-            ],
-        ),
+        measure: Measure::Here(records::measure_two_recorders),
     },
     Goal {
         id: "D8",
-        promise: "A kill at any call leaves the old or the new content of labels, trust, demo, secret and output files, never an empty or half file. Modes and links stay.",
+        promise: "A kill at any call leaves the old or the new content of a file, never an empty or half one: labels, trust, demo, secret, reports. Modes and links stay.",
         measure: Measure::Here(saves::measure_saves),
     },
     Goal {
@@ -125,6 +97,6 @@ pub(super) const GOALS: &[Goal] = &[
     Goal {
         id: "D11",
         promise: "Recording costs at most 2 % of the time of a run with 1,000 events per second. dicta syncs at most once a second, at the begin and at the end.",
-        measure: Measure::Nothing("no measurement yet"),
+        measure: Measure::Here(records::measure_cost),
     },
 ];

@@ -1,12 +1,12 @@
 //! The goals of secrets and of dependencies.
 
-use super::{in_part, tests};
-use crate::{Goal, Measure};
+use super::tests;
+use crate::{Goal, Measure, dependencies, files};
 
 pub(super) const GOALS: &[Goal] = &[
     Goal {
         id: "K1",
-        promise: "None of 40 planted secrets appears in a recording, log, output, prompt, screen or child environment, raw or as base64, hex, URL or JSON escapes, also if a reply splits it at any byte.",
+        promise: "None of 40 planted secrets appears in a recording, log, output, prompt, screen or child environment: raw, or as base64, hex, URL or JSON escapes. A reply may split it at any byte.",
         measure: tests(&[
             (
                 "it",
@@ -28,23 +28,12 @@ pub(super) const GOALS: &[Goal] = &[
     Goal {
         id: "K2",
         promise: "dicta redacts secrets before it writes: no call that writes to a file contains one.",
-        measure: Measure::Nothing("no measurement yet"),
+        measure: Measure::Here(files::measure_writes),
     },
     Goal {
         id: "K3",
         promise: "Folders of runs and of dicta's own data have mode 0700 and their files 0600, with any umask. A planted link or a folder that every user can write is refused.",
-        measure: in_part(
-            "the modes with one umask, and planted links and folders",
-            &[(
-                "lib",
-                &[
-                    "recorded_folders_and_files_are_private",
-                    "symlink_existing_run_and_world_writable_folder_are_refused",
-                    "secret_is_created_once_with_mode_0600",
-                    "trust_file_is_private_and_keeps_every_update",
-                ],
-            )],
-        ),
+        measure: Measure::Here(files::measure_private_files),
     },
     Goal {
         id: "K4",
@@ -69,11 +58,11 @@ pub(super) const GOALS: &[Goal] = &[
     Goal {
         id: "K6",
         promise: "Every dependency comes from the registry with a checksum and has a permissive licence. The lock file decides every build, dicta contains no unsafe code, and no dependency has a published vulnerability.",
-        measure: Measure::Nothing("no measurement yet"),
+        measure: Measure::Here(dependencies::measure_sources),
     },
     Goal {
         id: "K7",
         promise: "No dependency is on the list of unmaintained or unsound crates, and those with a fixed vulnerability have at least the fixed version.",
-        measure: Measure::Nothing("no measurement yet"),
+        measure: Measure::Here(dependencies::measure_bans),
     },
 ];

@@ -1,12 +1,12 @@
 //! The goals of what dicta writes to a terminal.
 
 use super::in_part;
-use crate::{Goal, Measure};
+use crate::{Goal, Measure, terminals};
 
 pub(super) const GOALS: &[Goal] = &[
     Goal {
         id: "T1",
-        promise: "Of 2,000 hostile strings in every place that shows text, no control character, no bidirectional control, no invisible character and no foreign escape sequence reaches the terminal.",
+        promise: "No control character, bidirectional control, invisible character or foreign escape sequence reaches the terminal: 2,000 hostile strings in every place that shows text.",
         measure: in_part(
             "random and hostile strings in every pane, in error messages and arguments, without a count of 2,000",
             &[
@@ -76,25 +76,11 @@ pub(super) const GOALS: &[Goal] = &[
     Goal {
         id: "T6",
         promise: "In a pipe or a file, JSON output has the exact characters. On a terminal, U+007F to U+009F, bidirectional controls and U+2028 and U+2029 are `\\u` escapes.",
-        measure: Measure::Nothing("no measurement yet"),
+        measure: Measure::Here(terminals::measure_json_output),
     },
     Goal {
         id: "T7",
         promise: "After an exit, a panic, SIGTERM or SIGHUP, the terminal has the modes that it had before.",
-        measure: in_part(
-            "exit, SIGTERM, SIGQUIT and a crashed editor; panic and SIGHUP are not measured",
-            &[
-                (
-                    "it",
-                    &[
-                        "workbench_runs_the_demo_and_restores_the_terminal",
-                        "signal_ends_the_workbench_and_keeps_the_recording",
-                        "core_dump_signal_restores_the_terminal",
-                        "terminal_modes_of_a_crashed_editor_are_reset",
-                    ],
-                ),
-                ("lib", &["every_mode_that_is_set_is_reset"]),
-            ],
-        ),
+        measure: Measure::Here(terminals::measure_modes),
     },
 ];
