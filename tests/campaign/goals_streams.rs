@@ -1,6 +1,6 @@
 //! The goals about model replies, hostile input and fetched pages.
 
-use crate::{Goal, Measure, fuzz, injection, silent_changes, streams};
+use crate::{Goal, Measure, events, fuzz, injection, silent_changes, streams};
 
 pub(crate) const GOALS: &[Goal] = &[
     Goal {
@@ -57,10 +57,7 @@ pub(crate) const GOALS: &[Goal] = &[
     Goal {
         id: "A7",
         promise: "Server-sent events are read as their standard says, at every split of the bytes",
-        measure: Measure::Tests {
-            target: "lib",
-            names: &["provider::sse::tests::"],
-        },
+        measure: Measure::Here(events::judge_events),
     },
     Goal {
         id: "A8",

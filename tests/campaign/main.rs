@@ -11,6 +11,7 @@
 //! Doesn't contain the tests of single modules: a goal may name them, and the whole campaign runs them by name.
 
 mod corpora;
+mod events;
 mod faults;
 mod fuzz;
 mod goals;
