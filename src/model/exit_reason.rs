@@ -67,7 +67,9 @@ impl ExitReason {
         match self {
             Self::Passed => "all decisions passed, or the command did its work",
             Self::Failed => "at least one decision failed",
-            Self::Usage => "wrong usage or configuration, nothing was selected, or paid calls without consent",
+            Self::Usage => {
+                "wrong usage or configuration, nothing was selected, or paid calls without consent"
+            }
             Self::NoVerdict => {
                 "no decision failed, and at least one ended in an error or is pending"
             }

@@ -394,7 +394,11 @@ impl<S: SessionParser> PerSessionReader<S> {
             session.bytes = Vec::new();
             return;
         }
-        // Only white space separates two lines, and white space with a comma two values. Line breaks replace it, so offsets in the session are offsets in the
+        if !self.has_lines {
+            // `finish_session` reads them from the file.
+            return;
+        }
+        // Only white space separates two lines. Line breaks replace it, so offsets in the session are offsets in the
         // file.
         let gap = usize::try_from(span.offset - session.offset).unwrap_or(usize::MAX);
         session.bytes.resize(gap, b'\n');
@@ -417,14 +421,24 @@ impl<S: SessionParser> PerSessionReader<S> {
         if session.overlong {
             let limit = MAX_RECORD / (1024 * 1024);
             out.push_fault(format!("the session is {limit} MiB or longer"));
-        } else {
-            let lines = self.split_session(&session.bytes);
-            self.parser
-                .parse_session(&lines, RecordCx { source, span }, out);
+            return;
         }
+        // Other text than white space can be between two values. So the bytes come from the file, as they do when
+        // `read_native` reads the session again.
+        let bytes = if self.has_lines {
+            session.bytes
+        } else {
+            match source.read_span(span) {
+                Ok(bytes) => bytes,
+                Err(why) => return out.push_fault(why.to_string()),
+            }
+        };
+        let lines = self.split_session(&bytes);
+        self.parser
+            .parse_session(&lines, RecordCx { source, span }, out);
     }
 
-    /// Returns the records of a session, from the bytes of the file or from the copies of `push_line`.
+    /// Returns the records of a session.
     fn split_session<'b>(&self, bytes: &'b [u8]) -> Vec<&'b [u8]> {
         if self.has_lines {
             split_lines(bytes)

@@ -127,7 +127,8 @@ impl Watch {
                     && begin.elapsed() > HANGING
                 {
                     println!("{name} hangs");
-                    std::process::exit(1);
+                    // Nothing can stop the thread that runs the case.
+                    std::process::abort();
                 }
                 drop(now);
                 drop(running);
@@ -188,10 +189,7 @@ pub(crate) fn run_all(campaign: &Campaign) -> Vec<(&'static str, Tally)> {
     let json = unpack(campaign, "json.zip");
     let yaml = unpack(campaign, "yaml.zip");
     vec![
-        (
-            "JSONTestSuite",
-            run_json(campaign, &json, &named(&json_readers)),
-        ),
+        ("JSONTestSuite", run_json(&json, &named(&json_readers))),
         (
             "YAML test suite",
             run_cases("yaml", &yaml, &named(&yaml_readers)),
@@ -217,7 +215,7 @@ fn run_cases(corpus: &str, cases: &BTreeMap<String, Vec<u8>>, targets: &[&Target
 }
 
 /// The cases as they are, as arguments of a tool, and inside a transcript.
-fn run_json(campaign: &Campaign, cases: &BTreeMap<String, Vec<u8>>, targets: &[&Target]) -> Tally {
+fn run_json(cases: &BTreeMap<String, Vec<u8>>, targets: &[&Target]) -> Tally {
     let mut tally = run_cases("json", cases, targets);
     let mut watch = Watch::new();
     let folder = TempDir::new().expect("a temporary folder");
@@ -243,7 +241,6 @@ fn run_json(campaign: &Campaign, cases: &BTreeMap<String, Vec<u8>>, targets: &[&
             watch.tally.wrong.extend(problem);
         }
     }
-    let _ = campaign;
     tally.add(Tally {
         inputs: 0,
         ..watch.tally
@@ -297,10 +294,8 @@ fn check_argument(name: &str, text: &str) -> Option<String> {
         }
         // Broken JSON is refused, or repaired with a report.
         (Some("n_"), Ok(read)) => {
-            let is_reported = !read.changes.is_empty()
-                || read.was_truncated
-                || read.has_surrounding_text
-                || read.rewritten;
+            let is_reported =
+                !read.changes.is_empty() || read.was_truncated || read.has_surrounding_text;
             (!is_reported).then(|| format!("{name} is accepted as written"))
         }
         _ => None,

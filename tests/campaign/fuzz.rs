@@ -58,9 +58,9 @@ pub(crate) fn judge_readers(campaign: &Campaign) -> Measured {
 
 /// The bytes before a plain input: the place of a split, or a content type.
 pub(crate) fn prefix(target: &Target) -> Vec<u8> {
-    match (target.seeds, target.name.as_str()) {
-        (Seeds::Replies, _) => vec![0, 40],
-        (Seeds::Pages, _) => vec![2],
+    match target.seeds {
+        Seeds::Replies => vec![0, 40],
+        Seeds::Pages => vec![2],
         _ => Vec::new(),
     }
 }
@@ -86,6 +86,9 @@ fn replay(campaign: &Campaign) -> Tally {
     }
     watch.tally
 }
+
+/// Bytes that mean something to a reader.
+const ODD_BYTES: &[u8] = b"\"{}[]:,\\0-9eE\n\r\t \x00\x80\xff<>&'#|*";
 
 /// The seed itself for 0; else a copy with a cut, a repetition or other bytes, always the same for the same number.
 fn damage_seed(seed: &[u8], number: usize) -> Vec<u8> {
@@ -117,7 +120,7 @@ fn damage_seed(seed: &[u8], number: usize) -> Vec<u8> {
     for _ in 0..=next(4) {
         if !input.is_empty() {
             let at = next(input.len());
-            input[at] = b"\"{}[]:,\\0-9eE\n\r\t \x00\x80\xff<>&'#|*"[next(30)];
+            input[at] = ODD_BYTES[next(ODD_BYTES.len())];
         }
     }
     input

@@ -239,6 +239,10 @@ impl Bodies {
                 body.push_str(FRAGMENTS[at]);
             }
         }
+        if body.is_empty() {
+            // The prompt of an empty output has other blocks.
+            body.push('.');
+        }
         body
     }
 }

@@ -13,6 +13,7 @@
 mod corpora;
 mod dependencies;
 mod disks;
+mod events;
 mod faults;
 mod files;
 mod fuzz;

@@ -1,6 +1,7 @@
 //! Input that parsers often change without a word: duplicate keys, large integers, invalid UTF-8, half surrogate pairs,
 //! byte order marks, and YAML's other spellings of values. dicta keeps it, or reports it.
 
+use std::fmt::Write as _;
 use std::path::Path;
 
 use dicta::diag::yaml;
@@ -112,7 +113,7 @@ fn read(path: &Path, bytes: &[u8]) -> Option<Content> {
                 continue;
             };
             content.transcripts += 1;
-            content.text.push_str(&format!("{transcript:?}\n"));
+            writeln!(content.text, "{transcript:?}").expect("a string takes any text");
             let parts = transcript
                 .messages
                 .iter()

@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 use crate::terminal::Terminal;
 use crate::{Campaign, Measured, Scale};
 
-
 /// The time over which the whole campaign spreads the saves.
 const DURATION: Duration = Duration::from_mins(20);
 

@@ -1,7 +1,7 @@
 //! The goals of the requests to language models.
 
 use super::{in_part, tests};
-use crate::{Goal, Measure, streams};
+use crate::{Goal, Measure, events, streams};
 
 pub(super) const GOALS: &[Goal] = &[
     Goal {
@@ -81,14 +81,7 @@ pub(super) const GOALS: &[Goal] = &[
     Goal {
         id: "A7",
         promise: "Server-sent events are read as in the tests of two other readers, for every split of the bytes.",
-        measure: tests(&[(
-            "lib",
-            &[
-                "events_are_read_as_the_specification_says",
-                "every_split_gives_the_same_frames",
-                "every_split_of_a_conformance_case_gives_the_same_frames",
-            ],
-        )]),
+        measure: Measure::Here(events::judge_events),
     },
     Goal {
         id: "A8",

@@ -130,7 +130,10 @@ pub(super) async fn write_reply(
     let body_len: usize = pieces.iter().map(Vec::len).sum();
     let framing = match reply.length_error {
         None => "transfer-encoding: chunked".to_owned(),
-        Some(error) => format!("content-length: {}", body_len as i64 + error),
+        Some(error) => format!(
+            "content-length: {}",
+            i64::try_from(body_len).unwrap_or(i64::MAX) + error
+        ),
     };
     let mut head = format!(
         "HTTP/1.1 {} Scripted\r\ncontent-type: {kind}\r\n{framing}\r\n",
