@@ -91,6 +91,16 @@ impl CommandError {
         })
     }
 
+    /// Returns the message; empty if the diagnostics explain the error.
+    pub(super) fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// Returns the diagnostics of the error.
+    pub(super) fn diagnostics(&self) -> &[Diagnostic] {
+        &self.diagnostics
+    }
+
     /// Prints the diagnostics and the message on standard error.
     pub(super) fn print(&self, streams: Streams) {
         if !self.diagnostics.is_empty() {

@@ -218,6 +218,33 @@ fn resolve_open_request(open: OpenRequest) -> (OpenedItem, ReplayStart, Vec<Effe
     }
 }
 
+/// A command of the workbench with its keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeyBinding {
+    /// The stable name, such as `pane.next`.
+    pub id: &'static str,
+    /// A short name for people.
+    pub title: &'static str,
+    /// The group of the command in the help.
+    pub group: &'static str,
+    /// The keys that run the command.
+    pub keys: &'static [&'static str],
+    /// A sentence about the command.
+    pub help: &'static str,
+}
+
+/// Returns all commands of the workbench with their keys, in the order of the help.
+pub fn list_key_bindings() -> Vec<KeyBinding> {
+    let to_binding = |spec: &command::CommandSpec| KeyBinding {
+        id: spec.id,
+        title: spec.title,
+        group: spec.group,
+        keys: spec.keys,
+        help: spec.help,
+    };
+    command::COMMANDS.iter().map(to_binding).collect()
+}
+
 /// Renders the key bindings, for a terminal or as the Markdown table of the README.
 pub fn render_key_bindings(markdown: bool) -> String {
     if markdown {
