@@ -10,7 +10,8 @@ use super::workspace::open_run_store;
 use super::{CommandCx, build_runtime, open};
 use crate::record::play_events;
 use crate::report::{
-    DecisionOrder, EvalPlaces, Narrator, ReportFormat, ReportRow, RowBuilder, TextStyle,
+    DecisionOrder, EvalPlaces, Narrator, ReportDetail, ReportFormat, ReportRow, RowBuilder,
+    TextStyle,
 };
 
 /// Plays a run. Ends without an error if the reader of standard output closes it.
@@ -44,6 +45,12 @@ pub(super) fn replay(
         run.id
     ));
     let clock = Arc::clone(&cx.clock);
+    // A replay shows everything that happened.
+    let detail = if cx.streams.is_quiet() {
+        ReportDetail::Quiet
+    } else {
+        ReportDetail::Verbose
+    };
     let mut narrator = Narrator::new(cx.streams.stdout_writer(), cx.streams.out);
     let mut rows = RowBuilder::default().with_decisions(Some(DecisionOrder::AsDecided));
     let mut writer = ReportFormat::Human.writer(
@@ -51,11 +58,11 @@ pub(super) fn replay(
         TextStyle {
             // The narrator already prints the reasoning, so the rows leave it out.
             has_narrator: true,
+            detail,
             ..cx.streams.out
         },
         &EvalPlaces::new(),
     );
-    let detail = cx.streams.out.detail;
     let reader_gone = CancellationToken::new();
     build_runtime()?.block_on(reader_gone.run_until_cancelled(play_events(
         log.events,

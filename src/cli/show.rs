@@ -21,7 +21,7 @@ use crate::report::{
 };
 use crate::workspace::Workspace;
 
-/// What the list shows of a run.
+/// The listed facts of a run.
 struct ListedRun {
     header: RunHeader,
     summary: RunSummary,

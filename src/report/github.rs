@@ -148,6 +148,17 @@ impl ReportWriter for GithubReportWriter<'_> {
                 Ok(())
             }
             ReportRow::Decided(row) => self.write_decided(row),
+            // An undecided rubric changes the exit code.
+            ReportRow::Rubric(row) if row.passed.is_none() => {
+                let title = format!("undecided: rubric {} on {}", row.rubric, row.transcript);
+                let why = "a required eval, or every eval, has no verdict";
+                self.write_line(&format_annotation(
+                    AnnotationLevel::Warning,
+                    None,
+                    &title,
+                    why,
+                ))
+            }
             ReportRow::Summary(summary) => self.write_summary(summary),
             _ => Ok(()),
         }

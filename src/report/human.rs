@@ -3,6 +3,8 @@
 //! Responsible for one block per decision and the totals, which name every outcome. Does not compute decisions.
 //! [`ReportDetail`] selects the decisions and the length of their reasons.
 
+use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
@@ -16,7 +18,7 @@ use super::{
     describe_panel_decision,
 };
 use crate::event::ReplayedEvidencePlan;
-use crate::model::{Decision, Millis, Outcome, VoteCounts, make_visible, pluralize};
+use crate::model::{Decision, Millis, Outcome, ProviderKind, VoteCounts, make_visible, pluralize};
 
 /// The columns of an outcome with its score: `✗ fail 0.50`.
 const OUTCOME_WIDTH: usize = 11;
@@ -38,6 +40,9 @@ pub struct HumanReportWriter<'w> {
     /// The listed decisions that failed or ended in an error.
     failures: Vec<FailedDecision>,
     unlisted_failures: usize,
+    /// The judges that are `rules`, and whether one of them judged a cell.
+    rules_judges: HashSet<String>,
+    has_rules_verdicts: bool,
     /// The rubrics with a score: passed, failed, undecided.
     rubrics: [u64; 3],
     has_rubric_lines: bool,
@@ -60,6 +65,8 @@ impl<'w> HumanReportWriter<'w> {
             other_count: 0,
             failures: Vec::new(),
             unlisted_failures: 0,
+            rules_judges: HashSet::new(),
+            has_rules_verdicts: false,
             rubrics: [0; 3],
             has_rubric_lines: false,
         }
@@ -107,6 +114,7 @@ impl<'w> HumanReportWriter<'w> {
 
     fn write_decided(&mut self, row: &DecidedRow<'_>) -> io::Result<()> {
         let is_problem = row.is_problem();
+        self.has_rules_verdicts |= row.cells.iter().any(|cell| self.is_by_rules(cell));
         if !row.is_shown(self.style.detail) {
             return Ok(());
         }
@@ -196,10 +204,12 @@ impl<'w> HumanReportWriter<'w> {
         if self.style.has_narrator && live {
             return Ok(());
         }
-        self.write_reason(
-            indent,
-            result.error.as_deref().unwrap_or(&result.explanation),
-        )?;
+        let why = result.error.as_deref().unwrap_or(&result.explanation);
+        if self.is_by_rules(row) && !self.is_verbose() {
+            self.write_reason(indent, &keep_clauses(why))?;
+        } else {
+            self.write_reason(indent, why)?;
+        }
         let Some(verdict) = &result.verdict else {
             return Ok(());
         };
@@ -223,6 +233,11 @@ impl<'w> HumanReportWriter<'w> {
             self.write_indented(indent, &make_visible(&flag, false))?;
         }
         Ok(())
+    }
+
+    fn is_by_rules(&self, row: &ResultRow<'_>) -> bool {
+        let judge = row.name.judge;
+        judge.is_some_and(|judge| self.rules_judges.contains(judge))
     }
 
     /// Keeps a decision that failed or ended in an error for the list at the end.
@@ -328,6 +343,16 @@ impl<'w> HumanReportWriter<'w> {
                 let _infallible = write!(text, " ({others} without a verdict left out)");
             }
             text.push('\n');
+        }
+        if self.has_rules_verdicts {
+            // A reader could take its verdicts for a model's, and a short reason does not mention it.
+            let mut names: Vec<&str> = self.rules_judges.iter().map(String::as_str).collect();
+            names.sort_unstable();
+            let names = make_visible(&names.join(", "), false).into_owned();
+            let _infallible = writeln!(
+                text,
+                "judge {names} is `rules`, a built-in checker of clauses and not a model"
+            );
         }
         if summary.undecided_rubrics > 0 {
             let _infallible = writeln!(
@@ -436,6 +461,22 @@ fn describe_decision(decision: &Decision, judges: &[String]) -> String {
     }
 }
 
+/// Returns the clauses that do not hold or can't be read, in the reasoning of `rules`: they are the reason of a failure.
+fn keep_clauses(text: &str) -> Cow<'_, str> {
+    let is_problem = |line: &&str| {
+        line.split_once(". ").is_some_and(|(number, clause)| {
+            let is_number = number.bytes().all(|byte| byte.is_ascii_digit());
+            is_number && (clause.starts_with('✗') || clause.starts_with('?'))
+        })
+    };
+    let clauses: Vec<&str> = text.lines().filter(is_problem).collect();
+    if clauses.is_empty() {
+        text.into()
+    } else {
+        clauses.join("\n").into()
+    }
+}
+
 /// Returns the first lines of a reason, and the number of lines that are left out. A cut line counts as left out.
 fn cut_reason(text: &str) -> (String, usize) {
     let mut shown = String::new();
@@ -495,6 +536,9 @@ impl ReportWriter for HumanReportWriter<'_> {
         match row {
             // A run without a label needs no header line.
             ReportRow::Header(header) => {
+                let rules = header.judges.iter().map(|judge| &judge.config);
+                let rules = rules.filter(|judge| judge.provider == ProviderKind::Rules);
+                self.rules_judges = rules.map(|judge| judge.name.clone()).collect();
                 if !header.label.is_empty() {
                     writeln!(self.out, "{}", make_visible(&header.label, false))?;
                 }

@@ -179,6 +179,16 @@ fn long_reason_is_cut_unless_verbose() {
 }
 
 #[test]
+fn reason_of_rules_is_the_clauses_that_do_not_hold() {
+    let text = "rules, a checker and not a model.\n1. ✓ It is short: 1 sentence\n2. ✗ It asks: no question\n3. ? It is kind: rules can't parse this clause\n1 of 3 clauses hold.";
+    assert_eq!(
+        keep_clauses(text),
+        "2. ✗ It asks: no question\n3. ? It is kind: rules can't parse this clause"
+    );
+    assert_eq!(keep_clauses("No clause.\nAt all."), "No clause.\nAt all.");
+}
+
+#[test]
 fn vote_is_one_block_with_the_reasons_of_its_failed_cells() {
     let pass = CellResult::new(Outcome::Pass, "short enough");
     let fail = CellResult::new(Outcome::Fail, "too long");
