@@ -3,6 +3,7 @@
 
 use std::io;
 
+use super::format::UnsupportedFormat;
 use super::streams::Streams;
 use crate::diag::Diagnostic;
 use crate::record::RecordError;
@@ -109,6 +110,12 @@ impl CommandError {
         if !self.message.is_empty() {
             streams.print_stderr(&format!("dicta: {}", self.message));
         }
+    }
+}
+
+impl From<UnsupportedFormat> for CommandError {
+    fn from(error: UnsupportedFormat) -> Self {
+        Self::usage(error.to_string())
     }
 }
 

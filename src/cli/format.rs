@@ -9,7 +9,6 @@ use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde_json::Value;
 
-use super::error::CommandError;
 use crate::report::{ReportFormat, format_csv};
 
 /// An output format.
@@ -29,6 +28,15 @@ pub(super) enum Format {
     Csv,
     /// Annotations of a GitHub workflow.
     Github,
+}
+
+/// The error of a format that options of a command do not support.
+#[derive(Debug, thiserror::Error)]
+#[error("{what} has no format {format}; use --format {supported}")]
+pub(super) struct UnsupportedFormat {
+    what: String,
+    format: &'static str,
+    supported: String,
 }
 
 /// The formats of a command that prints results.
@@ -89,16 +97,16 @@ impl Format {
     }
 
     /// Reports an error unless this is one of the formats of `what`, which options of a command select.
-    pub(super) fn require(self, formats: &[Self], what: &str) -> Result<(), CommandError> {
+    pub(super) fn require(self, formats: &[Self], what: &str) -> Result<(), UnsupportedFormat> {
         if formats.contains(&self) {
             return Ok(());
         }
         let names: Vec<&str> = formats.iter().map(|format| format.name()).collect();
-        Err(CommandError::usage(format!(
-            "{what} has no format {}; use --format {}",
-            self.name(),
-            join_alternatives(&names)
-        )))
+        Err(UnsupportedFormat {
+            what: what.to_owned(),
+            format: self.name(),
+            supported: join_alternatives(&names),
+        })
     }
 }
 
@@ -184,7 +192,7 @@ mod tests {
             .require(LIST_FORMATS, "a dry run")
             .expect_err("not supported");
         assert_eq!(
-            error.message(),
+            error.to_string(),
             "a dry run has no format junit; use --format human, json or jsonl"
         );
         assert!(Format::Json.require(LIST_FORMATS, "a dry run").is_ok());

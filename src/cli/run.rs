@@ -13,6 +13,7 @@ use super::args::{MissPolicyArg, RunArgs};
 use super::error::{CommandError, EXIT_USAGE};
 use super::format::{Format, LIST_FORMATS, format_document};
 use super::run_output::RunPrinter;
+use super::streams::Streams;
 use super::trust::confirm_run;
 use super::workspace::{CommandWorkspace, check_labels, load_workspace};
 use super::{CommandCx, build_runtime};
@@ -100,7 +101,7 @@ pub(super) fn run(args: &RunArgs, cx: &CommandCx) -> Result<u8, CommandError> {
         args,
         cx,
     ));
-    cx.streams.clear_progress();
+    Streams::clear_progress();
     // A judge may block in a call that can't be cancelled. All printed results are recorded, so don't wait for it.
     runtime.shutdown_timeout(Millis(200).to_duration());
     end

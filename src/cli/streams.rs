@@ -164,7 +164,7 @@ impl Streams {
     }
 
     /// Erases the progress line.
-    pub(super) fn clear_progress(self) {
+    pub(super) fn clear_progress() {
         drop(hold_screen());
     }
 

@@ -62,13 +62,12 @@ pub(super) fn call_tool(args: &ToolArgs, cx: &CommandCx) -> Result<u8, CommandEr
         cx.streams.print_note(&format!("note: {note}"));
     }
     let report = build_report(args, &called);
-    let text = match args.format {
-        Format::Human => format_report(&report),
-        _ => {
-            let json = serde_json::to_string(&report)
-                .map_err(|error| CommandError::usage(error.to_string()))?;
-            json + "\n"
-        }
+    let text = if args.format == Format::Human {
+        format_report(&report)
+    } else {
+        let json = serde_json::to_string(&report)
+            .map_err(|error| CommandError::usage(error.to_string()))?;
+        json + "\n"
     };
     // Redact the whole report, because arguments and errors may repeat a secret.
     let clean = build_redactor(&toolbox).redact(&text);

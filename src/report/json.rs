@@ -60,10 +60,9 @@ impl<'w> JsonReportWriter<'w> {
 
     fn end_section(&mut self) -> io::Result<()> {
         match self.begun.checked_sub(1).map(|at| SECTIONS[at].0) {
-            None => Ok(()),
             // An interrupted reader of a run may have no summary.
             Some(JsonSection::Summary) if self.objects == 0 => write!(self.out, "null"),
-            Some(JsonSection::Summary) => Ok(()),
+            None | Some(JsonSection::Summary) => Ok(()),
             Some(_) => write!(self.out, "]"),
         }
     }

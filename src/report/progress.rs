@@ -25,13 +25,11 @@ pub struct RunProgress {
     judging_since: Option<Millis>,
     /// The cells that wait for the next attempt of a failed request.
     retrying: HashSet<CellIx>,
-    last_event: Millis,
 }
 
 impl RunProgress {
     /// Applies an event.
     pub fn apply(&mut self, event: &RunEvent) {
-        self.last_event = event.at;
         match &event.kind {
             EventKind::CellsPlanned { first, keys, .. } => {
                 self.planned += keys.len() as u64;
@@ -77,11 +75,6 @@ impl RunProgress {
         }
     }
 
-    /// Returns the time of the newest event, in the time of the run.
-    pub fn last_event(&self) -> Millis {
-        self.last_event
-    }
-
     /// Formats the line: `62 of 85 cells · 12 failed · 4.1 cells/s · $0.0123 · about 8 s left`.
     ///
     /// `now` is the time since the run began. If `is_open`, the run has more cells than the planned ones.
@@ -97,17 +90,19 @@ impl RunProgress {
         if !self.retrying.is_empty() {
             let _infallible = write!(text, " · {} waiting for a retry", self.retrying.len());
         }
-        let rate = self.rate(now);
-        if let Some(rate) = rate {
+        let elapsed = self.judging_time(now);
+        if let Some(elapsed) = elapsed {
+            let rate = 1000.0 * self.judged as f64 / elapsed.0 as f64;
             let _infallible = write!(text, " · {rate:.1} cells/s");
         }
         if cost.usd > 0.0 {
             let _infallible = write!(text, " · ${:.4}", cost.usd);
         }
-        match rate {
-            Some(rate) if rate > 0.0 && !is_open && !self.open_judged.is_empty() => {
-                // A float that is too large for the type becomes its largest value.
-                let left = (self.open_judged.len() as f64 / rate).ceil() as u64;
+        let open = self.open_judged.len() as u64;
+        match elapsed {
+            Some(elapsed) if !is_open && open > 0 => {
+                // The other cells take as long as the judged ones.
+                let left = elapsed.0.saturating_mul(open).div_ceil(1000 * self.judged);
                 let _infallible = write!(text, " · about {} left", format_seconds(left));
             }
             _ => {
@@ -117,11 +112,11 @@ impl RunProgress {
         text
     }
 
-    /// Returns the judged cells per second, once there are enough of them. Checks and cached cells take no time.
-    fn rate(&self, now: Millis) -> Option<f64> {
+    /// Returns the time since the first judge began, once enough cells are judged for a rate. Checks and cached cells take
+    /// no time, so the rate does not count them.
+    fn judging_time(&self, now: Millis) -> Option<Millis> {
         let elapsed = now.since(self.judging_since?);
-        (self.judged >= MIN_CELLS_FOR_RATE && elapsed.0 > 0)
-            .then(|| 1000.0 * self.judged as f64 / elapsed.0 as f64)
+        (self.judged >= MIN_CELLS_FOR_RATE && elapsed.0 > 0).then_some(elapsed)
     }
 }
 

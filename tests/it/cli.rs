@@ -474,6 +474,21 @@ fn recorded_runs_can_be_listed_shown_replayed_and_compared() {
     assert!(cell.contains("pass"), "{cell}");
     let replay = test_dir.dicta(&["replay", "@", "--print", "--speed", "0"]);
     assert!(text(&replay.stdout).contains("two/r/names"));
+    let document = test_dir.dicta(&["compare", "@2", "@", "--format", "json"]);
+    let document: Value = serde_json::from_slice(&document.stdout).expect("one document");
+    assert_eq!(document["flips"].as_array().map(Vec::len), Some(2));
+    assert_eq!(document["flips"][0]["before"]["passed"], true);
+    assert_eq!(document["flips"][0]["after"]["passed"], false);
+    assert_eq!(document["summary"]["flips"], 2);
+    let markdown = text(
+        &test_dir
+            .dicta(&["compare", "@2", "@", "--format", "md"])
+            .stdout,
+    );
+    assert!(
+        markdown.contains("\n| ✓ pass | ✗ fail | `one/r/names` | "),
+        "{markdown}"
+    );
     let compared = text(&test_dir.dicta(&["compare", "@2", "@"]).stdout);
     assert!(
         compared.contains("flips: 2") && compared.contains("✓ → ✗  one/r/names"),

@@ -91,7 +91,7 @@ fn the_page_of_keys_shows_the_table() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference/keys.md");
     let page = fs::read_to_string(path).expect("the page is there");
     let (_, after) = page
-        .split_once("<!-- keys: made by `dicta keys --markdown` -->\n")
+        .split_once("<!-- keys: made by `dicta keys --format markdown` -->\n")
         .expect("the page has the table");
     let (table, _) = after
         .split_once("<!-- end of keys -->")
@@ -99,6 +99,6 @@ fn the_page_of_keys_shows_the_table() {
     assert_eq!(
         table,
         render_markdown(),
-        "put `dicta keys --markdown` into docs/reference/keys.md"
+        "put `dicta keys --format markdown` into docs/reference/keys.md"
     );
 }
