@@ -11,7 +11,9 @@ use dicta::model::{
     CellIx, CellResult, Digest, Labels, Millis, Outcome, RunId, TranscriptRef, TurnIx, WallTime,
 };
 use dicta::record::FolderBlobs;
-use dicta::report::{Narrator, ReportFormat, ReportRow, RowBuilder, TextStyle};
+use dicta::report::{
+    DecisionOrder, EvalPlaces, Narrator, ReportFormat, ReportRow, RowBuilder, TextStyle,
+};
 use indexmap::IndexMap;
 
 use crate::text::text;
@@ -39,9 +41,12 @@ pub(crate) fn cases() -> Vec<Case> {
         cases.push(fold_case(name, unit, make));
         for format in [
             ReportFormat::Human,
+            ReportFormat::Json,
             ReportFormat::Jsonl,
             ReportFormat::Junit,
             ReportFormat::Markdown,
+            ReportFormat::Csv,
+            ReportFormat::Github,
         ] {
             cases.push(report_case(name, unit, make, format));
         }
@@ -109,8 +114,10 @@ fn report_case(name: &str, unit: usize, make: MakeEvents, format: ReportFormat) 
             let events = Rc::new(make(n));
             let work: Work = Box::new(move || {
                 let mut out = Vec::new();
-                let mut writer = format.writer(Box::new(&mut out), TextStyle::default());
-                let mut builder = RowBuilder::with_labels(Labels::default());
+                let mut writer =
+                    format.writer(Box::new(&mut out), TextStyle::default(), &EvalPlaces::new());
+                let order = format.needs_decisions().then_some(DecisionOrder::AsDecided);
+                let mut builder = RowBuilder::with_labels(Labels::default()).with_decisions(order);
                 let mut write = |row: &ReportRow<'_>| writer.write_row(row);
                 for event in events.iter() {
                     builder.apply(event, &mut write).expect("written");

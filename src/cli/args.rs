@@ -7,6 +7,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use super::format::{
+    CHECK_FORMATS, DOCUMENTED_FORMATS, Format, LIST_FORMATS, RESULT_FORMATS, TABLE_FORMATS, accept,
+};
 use crate::model::ExitReason;
 
 /// The parsed command line.
@@ -46,6 +49,12 @@ pub(super) struct CommonArgs {
         hide_possible_values = true
     )]
     pub(super) color: ColorArg,
+    /// Print more: passed decisions, whole reasons, every rubric score
+    #[arg(short, long, global = true, conflicts_with = "quiet")]
+    pub(super) verbose: bool,
+    /// Print less: only failures, the summary and errors; no notes, progress or statistics
+    #[arg(short, long, global = true)]
+    pub(super) quiet: bool,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
@@ -109,6 +118,9 @@ pub(super) enum CliCommand {
     Robustness(SelftestArgs),
     /// List recorded runs, newest first
     Runs {
+        /// The output format
+        #[arg(long, value_name = "FORMAT", value_parser = accept(TABLE_FORMATS), default_value = "human")]
+        format: Format,
         #[command(flatten)]
         place: WorkspaceArgs,
     },
@@ -125,8 +137,8 @@ pub(super) enum CliCommand {
         #[arg(long, value_name = "ID", requires = "thresholds")]
         eval: Option<String>,
         /// The output format
-        #[arg(long, value_enum, default_value_t)]
-        format: ResultFormat,
+        #[arg(long, value_name = "FORMAT", value_parser = accept(RESULT_FORMATS), default_value = "human")]
+        format: Format,
         #[command(flatten)]
         place: WorkspaceArgs,
     },
@@ -156,6 +168,9 @@ pub(super) enum CliCommand {
         before: String,
         /// The newer run, such as @
         after: String,
+        /// The output format
+        #[arg(long, value_name = "FORMAT", value_parser = accept(DOCUMENTED_FORMATS), default_value = "human")]
+        format: Format,
         #[command(flatten)]
         place: WorkspaceArgs,
     },
@@ -169,6 +184,9 @@ pub(super) enum CliCommand {
         /// Use this judge instead of the configured one
         #[arg(long, value_name = "NAME")]
         judge: Option<String>,
+        /// The output format
+        #[arg(long, value_name = "FORMAT", value_parser = accept(LIST_FORMATS), default_value = "human")]
+        format: Format,
         #[command(flatten)]
         place: WorkspaceArgs,
     },
@@ -184,11 +202,14 @@ pub(super) enum CliCommand {
         #[arg(long, conflicts_with = "kind")]
         all: bool,
         /// The output format
-        #[arg(long, value_enum, default_value_t)]
-        format: ListFormat,
+        #[arg(long, value_name = "FORMAT", value_parser = accept(DOCUMENTED_FORMATS), default_value = "human")]
+        format: Format,
     },
     /// List the judges of the workspace
     Judges {
+        /// The output format
+        #[arg(long, value_name = "FORMAT", value_parser = accept(LIST_FORMATS), default_value = "human")]
+        format: Format,
         #[command(flatten)]
         place: WorkspaceArgs,
     },
@@ -198,8 +219,8 @@ pub(super) enum CliCommand {
         #[arg(long, value_enum, value_name = "NAME")]
         provider: Option<DialectArg>,
         /// The output format
-        #[arg(long, value_enum, default_value_t)]
-        format: ListFormat,
+        #[arg(long, value_name = "FORMAT", value_parser = accept(LIST_FORMATS), default_value = "human")]
+        format: Format,
         #[command(flatten)]
         place: WorkspaceArgs,
     },
@@ -208,16 +229,25 @@ pub(super) enum CliCommand {
         /// The schema to print: rubric files, dicta.yaml, transcript lines, event lines of a run, or JSON lines of results
         #[arg(value_enum, default_value_t = SchemaArg::Rubric)]
         of: SchemaArg,
+        /// The output format; jsonl prints the schema on one line
+        #[arg(long, value_name = "FORMAT", value_parser = accept(LIST_FORMATS), default_value = "human")]
+        format: Format,
     },
     /// List the themes of the workbench, or print a theme's file as a start for your own
     Themes {
         /// Print the file of this theme
         name: Option<String>,
+        /// The output format of the list
+        #[arg(long, value_name = "FORMAT", value_parser = accept(LIST_FORMATS), default_value = "human")]
+        format: Format,
     },
     /// List the keys of the workbench
     Keys {
-        /// Print the keys as a Markdown table
-        #[arg(long)]
+        /// The output format
+        #[arg(long, value_name = "FORMAT", value_parser = accept(DOCUMENTED_FORMATS), default_value = "human")]
+        format: Format,
+        /// The former spelling of `--format markdown`
+        #[arg(long, hide = true, conflicts_with = "format")]
         markdown: bool,
     },
     /// Print the completion script for a shell
@@ -271,6 +301,9 @@ pub(super) struct TrustArgs {
     /// List the trusted workspaces and what each may do
     #[arg(long, conflicts_with_all = ["dir", "remove"])]
     pub(super) list: bool,
+    /// The output format of the list
+    #[arg(long, value_name = "FORMAT", value_parser = accept(LIST_FORMATS), default_value = "human")]
+    pub(super) format: Format,
     /// Stop trusting the workspace
     #[arg(long, requires = "dir")]
     pub(super) remove: bool,
@@ -307,9 +340,9 @@ pub(super) struct ConnectArgs {
     /// Sends a few small requests, billed to their keys
     #[arg(long)]
     pub(super) connect: bool,
-    /// The output format of --connect
-    #[arg(long, value_enum, default_value_t, requires = "connect")]
-    pub(super) format: ListFormat,
+    /// The output format; with --connect, human, json or jsonl
+    #[arg(long, value_name = "FORMAT", value_parser = accept(CHECK_FORMATS), default_value = "human")]
+    pub(super) format: Format,
 }
 
 /// The arguments of `dicta robustness`.
@@ -335,8 +368,8 @@ pub(super) struct SelftestArgs {
     #[command(flatten)]
     pub(super) consent: ConsentArgs,
     /// The output format
-    #[arg(long, value_enum, default_value_t)]
-    pub(super) format: ListFormat,
+    #[arg(long, value_name = "FORMAT", value_parser = accept(LIST_FORMATS), default_value = "human")]
+    pub(super) format: Format,
     #[command(flatten)]
     pub(super) place: WorkspaceArgs,
 }
@@ -437,14 +470,17 @@ pub(super) struct RunArgs {
     #[arg(long)]
     pub(super) dry_run: bool,
     /// The format of the results on standard output
-    #[arg(long, value_enum, default_value_t)]
-    pub(super) format: ResultFormat,
-    /// Also write the results to a file; the extension selects the format (.jsonl .xml .md .txt)
-    #[arg(short = 'o', long = "output", value_name = "FILE")]
+    #[arg(long, value_name = "FORMAT", value_parser = accept(RESULT_FORMATS), default_value = "human")]
+    pub(super) format: Format,
+    /// Also write the results to a file; the extension (.json .jsonl .xml .md .csv .txt) or FORMAT selects the format
+    #[arg(short = 'o', long = "output", value_name = "[FORMAT=]FILE")]
     pub(super) output: Vec<PathBuf>,
-    /// Hide live judge output on standard error
-    #[arg(short, long)]
-    pub(super) quiet: bool,
+    /// Stop after the first failed decision; `--resume` continues the run
+    #[arg(long)]
+    pub(super) fail_fast: bool,
+    /// Also print the turns of the judges while they work
+    #[arg(long)]
+    pub(super) stream: bool,
 }
 
 /// The arguments of `dicta tool`.
@@ -465,8 +501,8 @@ pub(super) struct ToolArgs {
     #[arg(long, value_name = "FILE[:ID]")]
     pub(super) transcript: Option<String>,
     /// The output format
-    #[arg(long, value_enum, default_value_t)]
-    pub(super) format: ListFormat,
+    #[arg(long, value_name = "FORMAT", value_parser = accept(LIST_FORMATS), default_value = "human")]
+    pub(super) format: Format,
     #[command(flatten)]
     pub(super) place: WorkspaceArgs,
 }
@@ -474,27 +510,11 @@ pub(super) struct ToolArgs {
 // Values have no help texts: these would make `--help` three times as long, and the words explain themselves.
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub(super) enum ResultFormat {
-    #[default]
-    Human,
-    Jsonl,
-    Junit,
-    Markdown,
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum MissPolicyArg {
     Live,
     #[default]
     Error,
     End,
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub(super) enum ListFormat {
-    #[default]
-    Human,
-    Json,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -7,10 +7,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::args::ExampleArgs;
+use super::check_report::CheckReport;
 use super::error::{CommandError, EXIT_USAGE};
+use super::format::Format;
 use super::judged_examples::UnjudgedExamples;
 use super::transcript_report::{self, CappedWarnings, TranscriptFileReport, WorkspaceFilesReport};
-use super::workspace::{check_labels, load_workspace};
+use super::workspace::{check_labels, find_root, load_workspace};
 use super::{CommandCx, judged_examples};
 use crate::diag::yaml;
 use crate::diag::{Diagnostic, has_errors};
@@ -28,6 +30,19 @@ pub(super) fn check(
     path: Option<&Path>,
     strict: bool,
     exam: &ExampleArgs,
+    format: Format,
+    cx: &CommandCx,
+) -> Result<u8, CommandError> {
+    let mut report = CheckReport::new(format, cx);
+    let outcome = check_path(path, strict, exam, &mut report, cx);
+    report.finish(outcome)
+}
+
+fn check_path(
+    path: Option<&Path>,
+    strict: bool,
+    exam: &ExampleArgs,
+    report: &mut CheckReport<'_>,
     cx: &CommandCx,
 ) -> Result<u8, CommandError> {
     // The file dicta.yaml represents its whole workspace.
@@ -44,14 +59,14 @@ pub(super) fn check(
         Some(path) if path.is_file() && path.file_name() != Some("dicta.yaml".as_ref()) => {
             // Try a tools file first: it is YAML, too, and a rubric's errors would not help its author.
             if let Some(found) = parse_tools_file(path, cx) {
-                check_tools_file(path, &found, strict, cx)
+                check_tools_file(path, &found, strict, report)
             } else if is_rubric_file(path) {
-                check_rubric(path, strict, cx)
+                check_rubric(path, strict, report)
             } else {
-                transcript_report::check_transcripts(path, strict, cx)
+                transcript_report::check_transcripts(path, strict, report)
             }
         }
-        _ => check_workspace(path, strict, exam, cx),
+        _ => check_workspace(path, strict, exam, report, cx),
     }
 }
 
@@ -82,13 +97,16 @@ fn check_tools_file(
     path: &Path,
     (toolbox, problems): &(Toolbox, Vec<Diagnostic>),
     strict: bool,
-    cx: &CommandCx,
+    report: &mut CheckReport<'_>,
 ) -> Result<u8, CommandError> {
     if has_errors(problems) {
         return Err(CommandError::from_diagnostics(problems.clone()));
     }
-    cx.streams.print_diagnostics(problems);
-    cx.streams.print(&format!(
+    report.diagnose(problems);
+    report.count("tools", toolbox.tools.len());
+    report.count("sources", toolbox.sources.len());
+    report.count("toolsets", toolbox.sets.len());
+    report.print(&format!(
         "{}: {}, {}, {}, {}\n{}",
         path.display(),
         pluralize(toolbox.tools.len() as u64, "tool"),
@@ -149,12 +167,19 @@ fn check_workspace(
     path: Option<&Path>,
     strict: bool,
     asked: &ExampleArgs,
+    report: &mut CheckReport<'_>,
     cx: &CommandCx,
 ) -> Result<u8, CommandError> {
+    // The files of the errors of loading are relative to the workspace, too.
+    report.root = find_root(path, cx)?;
     let opened = load_workspace(path, cx)?;
     check_labels(&opened.workspace)?;
-    opened.announce_briefly(cx);
     let workspace = &opened.workspace;
+    if report.is_human() {
+        opened.announce_briefly(cx);
+    } else {
+        report.diagnose(&workspace.warnings);
+    }
     let evals: usize = workspace.rubrics.iter().map(|r| r.evals.len()).sum();
     let mut warnings_of_files = CappedWarnings::default();
     // `ids` finds duplicates. `kept_ids` are the ids as a run names them, for labels.
@@ -186,7 +211,7 @@ fn check_workspace(
         all.add(path, workspace, understood);
     }
     // Step: try the examples.
-    warnings_of_files.print(cx);
+    warnings_of_files.report(report);
     let registry = EvalTypeRegistry::builtin();
     let mut tried = lint::run_code_examples(&workspace.rubrics, &registry);
     let unjudged = if asked.examples {
@@ -196,15 +221,30 @@ fn check_workspace(
     };
     // Step: the labels and the lints.
     let strays = workspace::find_stray_labels(workspace, &kept_ids);
-    cx.streams.print_diagnostics(&strays);
+    report.diagnose(&strays);
     let mut lints = observer.finish();
     lints.extend(lint::lint_same_verdict(
         &workspace.rubrics,
         &run::tally_newest_verdicts(workspace),
     ));
-    cx.streams.print_diagnostics(&tried.problems);
-    cx.streams.print_diagnostics(&lints);
+    report.diagnose(&tried.problems);
+    report.diagnose(&lints);
     // Step: the summary on standard output.
+    for (name, number) in [
+        ("rubrics", workspace.rubrics.len()),
+        ("evals", evals),
+        ("transcript_files", workspace.transcripts.len()),
+        ("judges", workspace.judges.len()),
+        ("labels", workspace.labels.len()),
+    ] {
+        report.count(name, number);
+    }
+    report.count(
+        "transcripts",
+        usize::try_from(all.transcripts).unwrap_or(usize::MAX),
+    );
+    report.count("records_not_understood", all.not_understood());
+    count_examples(&tried, report);
     let mut out = format!(
         "{}: {} with {}, {} in {}, {}, {}\n",
         workspace.root.display(),
@@ -239,7 +279,7 @@ fn check_workspace(
     } else {
         let _infallible = writeln!(out, "{}", pluralize(strays.len(), "error"));
     }
-    cx.streams.print(&out);
+    report.print(&out);
     // A label without a transcript is an error, so `--strict` does not matter.
     if !strays.is_empty() {
         return Ok(EXIT_USAGE);
@@ -250,6 +290,18 @@ fn check_workspace(
         0 if unjudged.needs_consent => Ok(EXIT_USAGE),
         0 if unjudged.undecided > 0 => Ok(judged_examples::EXIT_UNDECIDED),
         code => Ok(code),
+    }
+}
+
+/// Adds the results of the examples to the summary of formats for programs.
+fn count_examples(tried: &ExampleSummary, report: &mut CheckReport<'_>) {
+    for (name, number) in [
+        ("examples_as_expected", tried.as_expected),
+        ("examples_missed", tried.missed),
+        ("examples_left_to_judges", tried.left_to_judges),
+        ("examples_left_to_programs", tried.left_to_programs),
+    ] {
+        report.count(name, usize::try_from(number).unwrap_or(usize::MAX));
     }
 }
 
@@ -305,7 +357,11 @@ fn duplicate_id_warning(file: &Path, id: &str) -> Diagnostic {
     Diagnostic::warning("duplicate-id", file, message).help("give every transcript its own `id`")
 }
 
-fn check_rubric(path: &Path, strict: bool, cx: &CommandCx) -> Result<u8, CommandError> {
+fn check_rubric(
+    path: &Path,
+    strict: bool,
+    report: &mut CheckReport<'_>,
+) -> Result<u8, CommandError> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| CommandError::usage(format!("{}: {error}", path.display())))?;
     let registry = EvalTypeRegistry::builtin();
@@ -323,9 +379,14 @@ fn check_rubric(path: &Path, strict: bool, cx: &CommandCx) -> Result<u8, Command
     let judges = indexmap::IndexMap::new();
     problems.extend(lint::lint_rubrics(&rubrics, &judges, None, &registry));
     let tried = lint::run_code_examples(&rubrics, &registry);
-    cx.streams.print_diagnostics(&tried.problems);
-    cx.streams.print_diagnostics(&problems);
-    cx.streams.print(&format!(
+    report.diagnose(&tried.problems);
+    report.diagnose(&problems);
+    if !report.is_human() {
+        report.diagnose(&rubrics[0].not_carried);
+    }
+    report.count("evals", rubrics[0].evals.len());
+    count_examples(&tried, report);
+    report.print(&format!(
         "{}{}",
         format_rubric(&rubrics[0]),
         format_example_summary(&tried)

@@ -7,9 +7,10 @@ use std::path::Path;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::args::{ConnectArgs, ExampleArgs, ListFormat};
+use super::args::{ConnectArgs, ExampleArgs};
 use super::consent::confirm_paid_calls;
 use super::error::{CommandError, EXIT_USAGE};
+use super::format::{Format, LIST_FORMATS, format_list};
 use super::tool_sources::ToolProbe;
 use super::trust::confirm_sends;
 use super::workspace::load_workspace;
@@ -46,8 +47,9 @@ pub(super) fn check_and_connect(
         ));
     }
     if !connecting.connect {
-        return check::check(path, strict, exam, cx);
+        return check::check(path, strict, exam, connecting.format, cx);
     }
+    connecting.format.require(LIST_FORMATS, "--connect")?;
     let is_workspace =
         path.is_none_or(|path| path.is_dir() || path.ends_with(crate::workspace::CONFIG_FILE));
     if !is_workspace {
@@ -55,12 +57,12 @@ pub(super) fn check_and_connect(
             "--connect tests the judges and sources of a workspace; pass the folder of the workspace, or no path",
         ));
     }
-    // With `--format json`, standard output must be one JSON document: the connections. So the other check prints as
+    // With another format, standard output contains only the connections. So the other check prints as
     // text to standard error.
     let checked = match connecting.format {
-        ListFormat::Human => check::check(path, strict, exam, cx)?,
+        Format::Human => check::check(path, strict, exam, Format::Human, cx)?,
         // The check of the files is left out here, so only the connections decide the exit code.
-        ListFormat::Json => 0,
+        _ => 0,
     };
     let tried = connect_all(path, exam, connecting.format, cx)?;
     Ok(if tried == 0 { checked } else { tried })
@@ -69,7 +71,7 @@ pub(super) fn check_and_connect(
 fn connect_all(
     path: Option<&Path>,
     exam: &ExampleArgs,
-    format: ListFormat,
+    format: Format,
     cx: &CommandCx,
 ) -> Result<u8, CommandError> {
     let mut workspace = Workspace::clone(&load_workspace(path, cx)?.workspace);
@@ -115,7 +117,7 @@ fn connect_all(
     // Step: announce the requests before they are sent.
     let tested_count = judges.iter().filter(|judge| !is_built_in(judge)).count();
     if tested_count > 0 {
-        cx.streams.print_stderr(&format!(
+        cx.streams.print_note(&format!(
             "testing {} at the same time: a few small requests each, billed to their keys",
             pluralize(tested_count as u64, "judge")
         ));
@@ -123,7 +125,7 @@ fn connect_all(
     if tools > 0 {
         let tools = pluralize(tools as u64, "source");
         cx.streams
-            .print_stderr(&format!("testing {tools} of tools at the same time"));
+            .print_note(&format!("testing {tools} of tools at the same time"));
     }
     let cancel = CancellationToken::new();
     // Step: test judges and sources at the same time.
@@ -152,21 +154,20 @@ fn connect_all(
         return Ok(ExitReason::Interrupted.code());
     };
     // Step: print the report.
-    let text = match format {
-        ListFormat::Json => {
-            let mut list: Vec<Value> = found.iter().map(as_json).collect();
-            list.extend(probed.iter().map(ToolProbe::to_json));
-            format!("{:#}\n", Value::from(list))
-        }
-        ListFormat::Human => {
-            let mut text: String = found.iter().map(format_connection).collect();
-            for judge in judges.iter().filter(|judge| is_built_in(judge)) {
-                let _infallible = writeln!(text, "\n{}: built in, calls no server", judge.name);
-            }
-            text.extend(probed.iter().map(ToolProbe::to_text));
-            text
-        }
+    let rows = || {
+        let mut list: Vec<Value> = found.iter().map(as_json).collect();
+        list.extend(probed.iter().map(ToolProbe::to_json));
+        list
     };
+    let human = || {
+        let mut text: String = found.iter().map(format_connection).collect();
+        for judge in judges.iter().filter(|judge| is_built_in(judge)) {
+            let _infallible = writeln!(text, "\n{}: built in, calls no server", judge.name);
+        }
+        text.extend(probed.iter().map(ToolProbe::to_text));
+        text
+    };
+    let text = format_list(format, rows, human);
     cx.streams.print(&text);
     Ok(exit_code(&found, &probed))
 }

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use super::format::UnsupportedFormat;
 use super::streams::Streams;
 use crate::diag::Diagnostic;
 use crate::model::ExitReason;
@@ -100,6 +101,16 @@ impl CommandError {
         })
     }
 
+    /// Returns the message; empty if the diagnostics explain the error.
+    pub(super) fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// Returns the diagnostics of the error.
+    pub(super) fn diagnostics(&self) -> &[Diagnostic] {
+        &self.diagnostics
+    }
+
     /// Prints the diagnostics and the message on standard error.
     pub(super) fn print(&self, streams: Streams) {
         if !self.diagnostics.is_empty() {
@@ -108,6 +119,12 @@ impl CommandError {
         if !self.message.is_empty() {
             streams.print_stderr(&format!("dicta: {}", self.message));
         }
+    }
+}
+
+impl From<UnsupportedFormat> for CommandError {
+    fn from(error: UnsupportedFormat) -> Self {
+        Self::usage(error.to_string())
     }
 }
 

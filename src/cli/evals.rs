@@ -7,8 +7,8 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value, json};
 
 use super::CommandCx;
-use super::args::ListFormat;
 use super::error::CommandError;
+use super::format::{Format, format_list};
 use crate::diag::find_nearest;
 use crate::handlers::{EvalTypeRegistry, FAMILIES};
 use crate::report::wrap_line;
@@ -21,7 +21,7 @@ const SUMMARY_COLUMN: usize = 32;
 pub(super) fn list_eval_types(
     kind: Option<&str>,
     all: bool,
-    format: ListFormat,
+    format: Format,
     cx: &CommandCx,
 ) -> Result<u8, CommandError> {
     let registry = EvalTypeRegistry::builtin();
@@ -30,18 +30,17 @@ pub(super) fn list_eval_types(
         Some(name) => vec![find_eval_type(name, &registry)?],
     };
     let width = cx.streams.out.width;
-    let text = match (format, kind) {
-        (ListFormat::Json, _) => {
-            let list: Vec<Value> = kinds.iter().map(|spec| as_json(spec)).collect();
-            format!("{:#}\n", Value::from(list))
-        }
+    let rows = || kinds.iter().map(|spec| as_json(spec)).collect();
+    let human = || match kind {
+        _ if format == Format::Markdown => format_table(&kinds),
         // A named type, or `--all`, prints the details below.
-        (ListFormat::Human, None) if !all => format_overview(&kinds, width),
-        (ListFormat::Human, _) => {
+        None if !all => format_overview(&kinds, width),
+        _ => {
             let details = kinds.iter().map(|spec| format_details(spec, kind, width));
             details.collect::<Vec<_>>().join("\n\n")
         }
     };
+    let text = format_list(format, rows, human);
     cx.streams.print(&text);
     Ok(0)
 }
@@ -96,6 +95,25 @@ fn format_overview(kinds: &[&EvalTypeSpec], width: usize) -> String {
     out.push_str("J marks types that call a judge; all others are code.\n");
     out.push_str("`dicta eval-types TYPE` prints a type's params, an example and the JSON Schema; `dicta eval-types --all` prints those\n");
     out.push_str("of every type, and `--format json` prints JSON. `dicta schema rubric` prints the schema of a whole rubric.\n");
+    out
+}
+
+/// Formats the table of docs/reference/eval-types.md.
+fn format_table(kinds: &[&EvalTypeSpec]) -> String {
+    let mut out = "| type | what it asks | also |\n|---|---|---|\n".to_owned();
+    for (family, looks_at) in FAMILIES {
+        let of_family = || kinds.iter().filter(|spec| spec.family == *family);
+        if of_family().next().is_some() {
+            let _infallible = writeln!(out, "| **{family}** | **{looks_at}** | |");
+        }
+        for spec in of_family() {
+            let aliases = spec.aliases.iter().map(|alias| format!("`{}`", alias.name));
+            let also = aliases.collect::<Vec<_>>().join(", ");
+            let words = first_sentence(spec.summary).replace('|', "\\|");
+            let mark = if spec.judged { " J" } else { "" };
+            let _infallible = writeln!(out, "| `{}`{mark} | {words} | {also} |", spec.name);
+        }
+    }
     out
 }
 

@@ -47,7 +47,7 @@ pub(super) const EXAMPLES: &[(&str, [&str; 2])] = &[
         "run",
         [
             "dicta run --where 'eval:tone'",
-            "dicta run -q --format jsonl -o report.md",
+            "dicta run -q --format jsonl -o junit=results.xml",
         ],
     ),
     ("compare", ["dicta compare @2 @", "dicta compare kvqa @"]),
@@ -58,7 +58,10 @@ pub(super) const EXAMPLES: &[(&str, [&str; 2])] = &[
             "dicta robustness quick support",
         ],
     ),
-    ("runs", ["dicta runs", "dicta -C refunds runs"]),
+    (
+        "runs",
+        ["dicta runs", "dicta -C refunds runs --format jsonl"],
+    ),
     (
         "show",
         ["dicta show @", "dicta show @ refund-02/orders/order-facts"],
@@ -93,7 +96,7 @@ pub(super) const EXAMPLES: &[(&str, [&str; 2])] = &[
         ],
     ),
     ("schema", ["dicta schema rubric", "dicta schema event"]),
-    ("keys", ["dicta keys", "dicta keys --markdown"]),
+    ("keys", ["dicta keys", "dicta keys --format markdown"]),
     ("themes", ["dicta themes", "dicta themes dark"]),
     (
         "completions",
@@ -130,10 +133,7 @@ const HINTS: &[(&str, &str)] = &[
     ),
     ("--model", "use `--judge NAME` with a judge of dicta.yaml"),
     ("--filter-pattern", "use `--where 'transcript:GLOB'`"),
-    (
-        "--output",
-        "use `-o FILE`; its extension selects the format",
-    ),
+    ("--output", "use `-o FILE` or `-o FORMAT=FILE`"),
 ];
 
 /// Returns the parser with groups and examples.
@@ -253,6 +253,8 @@ mod tests {
             "dicta evals regex",
             "dicta validate",
             "dicta run --frozen @ --frozen-miss live",
+            "dicta keys --markdown",
+            "dicta run --quiet",
         ] {
             assert!(parse(line.split(' ')).is_ok(), "{line}");
         }

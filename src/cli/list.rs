@@ -1,25 +1,78 @@
-//! `dicta judges` and `dicta schema`: lists the judges of a workspace, and prints JSON Schemas.
+//! `dicta judges`, `dicta keys` and `dicta schema`: lists judges and keys, and prints JSON Schemas.
 
 use std::fmt::Write as _;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::CommandCx;
 use super::args::{SchemaArg, WorkspaceArgs};
 use super::error::CommandError;
+use super::format::{Format, format_document, format_list};
 use super::workspace::load_workspace;
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{ApiKeySource, JudgeConfig, ProviderKind, VERDICT_SOURCES};
 use crate::report;
 use crate::rubric;
 use crate::tools;
-use crate::workspace;
+use crate::tui;
+use crate::workspace::{self, Workspace};
 
 /// Prints the judges of the workspace.
-pub(super) fn list_judges(place: &WorkspaceArgs, cx: &CommandCx) -> Result<u8, CommandError> {
+pub(super) fn list_judges(
+    format: Format,
+    place: &WorkspaceArgs,
+    cx: &CommandCx,
+) -> Result<u8, CommandError> {
     let workspace = load_workspace(place.workspace.as_deref(), cx)?.workspace;
+    let rows = || {
+        let judges = workspace.judges.values();
+        judges
+            .map(|judge| judge_to_json(judge, &workspace, cx))
+            .collect()
+    };
+    let human = || format_judges(&workspace, cx);
+    cx.streams.print(&format_list(format, rows, human));
+    Ok(0)
+}
+
+/// Returns the JSON object of a judge. It contains no key, only the place of the key.
+fn judge_to_json(judge: &JudgeConfig, workspace: &Workspace, cx: &CommandCx) -> Value {
+    let (key_source, key_set) = match &judge.key {
+        ApiKeySource::None => (None, None),
+        ApiKeySource::Env(var) | ApiKeySource::EnvIfSet(var) => {
+            (Some(var.clone()), Some(cx.env.get(var).is_some()))
+        }
+        ApiKeySource::File(path) => (Some(path.display().to_string()), None),
+        ApiKeySource::Google(_) => {
+            let found = workspace::find_google_credentials_source(judge, &cx.env);
+            (Some(found.unwrap_or_default().description), None)
+        }
+    };
+    let pricing = judge.pricing();
+    let tools: Vec<&str> = judge.tools.iter().map(|tool| tool.name.as_str()).collect();
+    json!({
+        "type": "judge",
+        "judge": judge.name,
+        "default": workspace.judge.as_deref() == Some(&judge.name),
+        "provider": judge.provider,
+        "model": judge.model,
+        "base_url": judge.base_url,
+        "location": judge.location,
+        "project": judge.project,
+        "key_source": key_source,
+        "key_set": key_set,
+        "tools": tools,
+        "max_turns": judge.max_turns,
+        "free": judge.is_free(),
+        "input_usd_per_million": pricing.as_ref().map(|pricing| pricing.prices.input),
+        "output_usd_per_million": pricing.as_ref().map(|pricing| pricing.prices.output),
+        "prices_as_of": pricing.as_ref().and_then(|pricing| pricing.as_of),
+    })
+}
+
+fn format_judges(workspace: &Workspace, cx: &CommandCx) -> String {
     let mut out = String::new();
-    let configs = workspace::list_model_configs(&workspace, &cx.env);
+    let configs = workspace::list_model_configs(workspace, &cx.env);
     for (name, judge) in &workspace.judges {
         let default = if workspace.judge.as_deref() == Some(name) {
             "  (default)"
@@ -91,8 +144,7 @@ pub(super) fn list_judges(place: &WorkspaceArgs, cx: &CommandCx) -> Result<u8, C
             more.join(", ")
         );
     }
-    cx.streams.print(&out);
-    Ok(0)
+    out
 }
 
 /// Describes the source verdicts that a source judge returns.
@@ -131,7 +183,7 @@ fn format_price(judge: &JudgeConfig) -> String {
 }
 
 /// Prints a JSON Schema. Returns the exit code.
-pub(super) fn print_schema(which: SchemaArg, cx: &CommandCx) -> u8 {
+pub(super) fn print_schema(which: SchemaArg, format: Format, cx: &CommandCx) -> u8 {
     let schema = match which {
         SchemaArg::Rubric => rubric::json_schema(&EvalTypeRegistry::builtin()),
         SchemaArg::Workspace => workspace::json_schema(),
@@ -139,6 +191,27 @@ pub(super) fn print_schema(which: SchemaArg, cx: &CommandCx) -> u8 {
         SchemaArg::Event => workspace::event_schema(),
         SchemaArg::Result => report::result_schema(),
     };
-    cx.streams.print(&format!("{schema:#}\n"));
+    cx.streams.print(&format_document(format, &schema));
+    0
+}
+
+/// Prints the keys of the workbench. Returns the exit code.
+pub(super) fn list_keys(format: Format, cx: &CommandCx) -> u8 {
+    let rows = || {
+        let keys = tui::list_key_bindings().into_iter();
+        keys.map(|binding| {
+            json!({
+                "type": "command",
+                "command": binding.id,
+                "title": binding.title,
+                "group": binding.group,
+                "keys": binding.keys,
+                "help": binding.help,
+            })
+        })
+        .collect()
+    };
+    let human = || tui::render_key_bindings(format == Format::Markdown);
+    cx.streams.print(&format_list(format, rows, human));
     0
 }

@@ -5,6 +5,8 @@
 
 mod args;
 mod check;
+mod check_report;
+mod compare;
 mod connect;
 mod consent;
 mod demo;
@@ -12,6 +14,8 @@ mod demo;
 mod docs_tests;
 mod error;
 mod evals;
+mod format;
+mod github_place;
 mod help;
 mod import;
 mod init;
@@ -25,6 +29,7 @@ mod question;
 mod replay;
 mod run;
 mod run_files;
+mod run_output;
 mod selftest;
 mod show;
 mod streams;
@@ -46,8 +51,9 @@ use std::sync::Arc;
 use crate::clock::{Clock, SystemClock};
 use crate::process::ProcessReaper;
 use crate::workspace::Env;
-use args::{Cli, CliCommand, ColorArg};
+use args::{Cli, CliCommand};
 use error::CommandError;
+use format::Format;
 use streams::Streams;
 
 /// The context that every command gets: environment, output streams, clock.
@@ -71,7 +77,7 @@ pub fn main() -> ExitCode {
     let cli = match help::parse(std::env::args_os()) {
         Ok(cli) => cli,
         Err(error) => {
-            let streams = Streams::from_process(&env, ColorArg::Auto);
+            let streams = Streams::before_arguments(&env);
             print_clap_message(&error, streams);
             if let Some(hint) = help::hint_for(&error) {
                 streams.print_stderr(&format!("  {hint}"));
@@ -82,7 +88,7 @@ pub fn main() -> ExitCode {
     };
     let cx = CommandCx {
         uses_demo: cli.common.demo,
-        streams: Streams::from_process(&env, cli.common.color),
+        streams: Streams::from_process(&env, &cli.common),
         env,
         clock: Arc::new(SystemClock::new()),
     };
@@ -183,7 +189,7 @@ fn dispatch(cli: Cli, cx: &CommandCx) -> Result<u8, CommandError> {
         Some(CliCommand::Map { file }) => map::print_field_map(&file, cx),
         Some(CliCommand::Run(args)) => run::run(&args, cx),
         Some(CliCommand::Robustness(args)) => selftest::selftest(&args, cx),
-        Some(CliCommand::Runs { place }) => show::list_runs(&place, cx),
+        Some(CliCommand::Runs { format, place }) => show::list_runs(format, &place, cx),
         // The arm with `thresholds: true` must come before the general arm of `show`.
         Some(CliCommand::Show {
             run,
@@ -210,29 +216,33 @@ fn dispatch(cli: Cli, cx: &CommandCx) -> Result<u8, CommandError> {
         Some(CliCommand::Compare {
             before,
             after,
+            format,
             place,
-        }) => show::compare(&before, &after, &place, cx),
+        }) => compare::compare(&before, &after, format, &place, cx),
         Some(CliCommand::Prompt {
             cell,
             key,
             judge,
+            format,
             place,
-        }) => prompt::print_prompt(&cell, key, judge, &place, cx),
+        }) => prompt::print_prompt(&cell, key, judge, format, &place, cx),
         Some(CliCommand::Tool(args)) => tool::call_tool(&args, cx),
         Some(CliCommand::EvalTypes { kind, all, format }) => {
             evals::list_eval_types(kind.as_deref(), all, format, cx)
         }
-        Some(CliCommand::Judges { place }) => list::list_judges(&place, cx),
+        Some(CliCommand::Judges { format, place }) => list::list_judges(format, &place, cx),
         Some(CliCommand::Tools {
             provider,
             format,
             place,
         }) => tools::list_tools(provider, format, &place, cx),
-        Some(CliCommand::Schema { of }) => Ok(list::print_schema(of, cx)),
-        Some(CliCommand::Themes { name }) => themes::list_themes(name.as_deref(), cx),
-        Some(CliCommand::Keys { markdown }) => {
-            cx.streams.print(&crate::tui::render_key_bindings(markdown));
-            Ok(0)
+        Some(CliCommand::Schema { of, format }) => Ok(list::print_schema(of, format, cx)),
+        Some(CliCommand::Themes { name, format }) => {
+            themes::list_themes(name.as_deref(), format, cx)
+        }
+        Some(CliCommand::Keys { format, markdown }) => {
+            let format = if markdown { Format::Markdown } else { format };
+            Ok(list::list_keys(format, cx))
         }
         Some(CliCommand::Completions { shell }) => {
             let mut text = Vec::new();
@@ -296,7 +306,7 @@ fn run_without_command(look: &args::WorkbenchArgs, cx: &CommandCx) -> Result<u8,
             "{why}; `dicta run` judges this workspace"
         )));
     }
-    cx.streams.print_stderr(&format!(
+    cx.streams.print_note(&format!(
         "{why}: dicta runs the free demo, as `dicta run --demo` does (`dicta help` lists the commands)"
     ));
     // Parse a command line instead of building `RunArgs`, so that all defaults come from clap.

@@ -2,8 +2,11 @@
 
 use std::fmt::Write as _;
 
+use serde_json::{Map, Value, json};
+
 use super::args::WorkspaceArgs;
 use super::error::CommandError;
+use super::format::{Format, format_document};
 use super::workspace::load_workspace;
 use super::{CommandCx, build_runtime};
 use crate::handlers::EvalTypeRegistry;
@@ -17,6 +20,7 @@ pub(super) fn print_prompt(
     cell: &str,
     key: bool,
     judge: Option<String>,
+    format: Format,
     place: &WorkspaceArgs,
     cx: &CommandCx,
 ) -> Result<u8, CommandError> {
@@ -67,6 +71,28 @@ pub(super) fn print_prompt(
             found.len()
         )));
     };
+    if format != Format::Human {
+        let parts = asked.key_parts.iter();
+        let parts: Map<String, Value> = parts
+            .map(|(part, digest)| (part.clone(), json!(digest)))
+            .collect();
+        let text = asked.body.text();
+        let dropped = asked.body.dropped.iter();
+        let dropped: Vec<Value> = dropped
+            .map(|dropped| json!({"what": dropped.what, "why": dropped.why}))
+            .collect();
+        let document = json!({
+            "type": "prompt",
+            "cell": asked.name.to_string(),
+            "cache_key": asked.cache_key.to_string(),
+            "key_parts": parts,
+            // The exact text of the request, which a JSON value would not keep.
+            "request": text,
+            "dropped": dropped,
+        });
+        cx.streams.print(&format_document(format, &document));
+        return Ok(0);
+    }
     if !key {
         // The exact bytes, so that a user can send the request by hand. On a terminal, `print` makes control
         // characters visible.

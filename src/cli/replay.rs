@@ -1,6 +1,5 @@
 //! `dicta replay`: plays a recorded run with its timing, in the workbench or as text.
 
-use std::io;
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
@@ -11,7 +10,10 @@ use super::streams::Streams;
 use super::workspace::open_run_store;
 use super::{CommandCx, build_runtime, open};
 use crate::record::play_events;
-use crate::report::{Narrator, ReportFormat, ReportRow, RowBuilder, TextStyle};
+use crate::report::{
+    DecisionOrder, EvalPlaces, Narrator, ReportDetail, ReportFormat, ReportRow, RowBuilder,
+    TextStyle,
+};
 
 /// Plays a run. Ends without an error if the reader of standard output closes it.
 pub(super) fn replay(
@@ -32,27 +34,35 @@ pub(super) fn replay(
             return open::open_replay(run, speed, look, place, cx);
         };
         cx.streams
-            .print_stderr(&format!("{why}: printing the run, as with --print"));
+            .print_note(&format!("{why}: printing the run, as with --print"));
     }
     let run = open_run_store(place.workspace.as_deref(), cx)?.resolve(run)?;
     let log = run.read_log()?;
     for warning in &log.warnings {
         cx.streams.print_stderr(&format!("note: {warning}"));
     }
-    cx.streams.print_stderr(&format!(
+    cx.streams.print_note(&format!(
         "replay of {}: dicta calls no judge and no tool",
         run.id
     ));
     let clock = Arc::clone(&cx.clock);
-    let mut narrator = Narrator::new(io::stdout(), cx.streams.out);
-    let mut rows = RowBuilder::default();
+    // A replay shows everything that happened.
+    let detail = if cx.streams.is_quiet() {
+        ReportDetail::Quiet
+    } else {
+        ReportDetail::Verbose
+    };
+    let mut narrator = Narrator::new(cx.streams.stdout_writer(), cx.streams.out);
+    let mut rows = RowBuilder::default().with_decisions(Some(DecisionOrder::AsDecided));
     let mut writer = ReportFormat::Human.writer(
-        Box::new(io::stdout()),
+        Box::new(cx.streams.stdout_writer()),
         TextStyle {
             // The narrator already prints the reasoning, so the rows leave it out.
             has_narrator: true,
+            detail,
             ..cx.streams.out
         },
+        &EvalPlaces::new(),
     );
     let reader_gone = CancellationToken::new();
     build_runtime()?.block_on(reader_gone.run_until_cancelled(play_events(
@@ -63,8 +73,14 @@ pub(super) fn replay(
             let narrated = narrator
                 .narrate_event(event)
                 .and_then(|()| narrator.flush());
-            let written = narrated
-                .and_then(|()| rows.apply(event, &mut |row: &ReportRow<'_>| writer.write_row(row)));
+            let written = narrated.and_then(|()| {
+                rows.apply(event, &mut |row: &ReportRow<'_>| {
+                    if matches!(row, ReportRow::Decided(row) if row.is_shown(detail)) {
+                        narrator.interrupt_block();
+                    }
+                    writer.write_row(row)
+                })
+            });
             // A closed pipe is the reader's way to end a replay that may have hours to go.
             if let Err(error) = written.and_then(|()| writer.flush()) {
                 Streams::keep_output_error(Err(error));

@@ -1,45 +1,44 @@
-//! `dicta run`: responsible for starting a run and printing its events, results and exit code. Does not judge or
-//! record; `run` does.
+//! `dicta run`: responsible for starting a run and its exit code. Does not judge or record; `run` does. Does not print
+//! results; `run_output` does.
 
 use std::collections::HashSet;
-use std::convert::Infallible;
 use std::fmt::Write as _;
-use std::io;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
+use serde_json::{Map, Value, json};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use super::args::{MissPolicyArg, ResultFormat, RunArgs};
+use super::args::{MissPolicyArg, RunArgs};
 use super::consent::confirm_paid_calls;
 use super::error::{CommandError, EXIT_USAGE};
-use super::output_file::OutputFiles;
+use super::format::{Format, LIST_FORMATS, format_document};
 use super::run_files::RunFiles;
+use super::run_output::RunPrinter;
+use super::streams::Streams;
 use super::trust::confirm_run;
 use super::workspace::{CommandWorkspace, check_labels};
 use super::{CommandCx, build_runtime};
 use crate::diag::{Diagnostic, has_errors};
-use crate::event::{EventKind, RunEvent};
 use crate::handlers::EvalTypeRegistry;
 use crate::judge::EvidenceMissPolicy;
-use crate::model::{ExitReason, Labels, Millis, pluralize};
+use crate::model::{ExitReason, Millis, pluralize};
 use crate::process::ExitSignalsHandled;
-use crate::report::{
-    EvalVerdicts, Narrator, ReportFormat, ReportRow, ReportWriter, RowBuilder, RunSummary,
-    TextStyle,
-};
+use crate::report::{EvalVerdicts, RunSummary};
 use crate::run::{
     self, CachePolicy, JudgePreview, PaidCalls, RunError, RunHandle, RunOptions, RunPreview,
     SampleSpec, TokenEstimate,
 };
-use crate::storage::{AtomicFile, InputFiles};
+use crate::storage::InputFiles;
+use crate::workspace;
 use crate::workspace::lint::{EvalTally, lint_same_verdict};
-use crate::workspace::{self, Workspace};
 
 const NOTHING_SELECTED: &str =
     "no cells selected: no eval applies to these transcripts, or the filter excludes all cells";
 /// The longest time that a printed result waits before it reaches a pipe.
 const FLUSH_INTERVAL: Millis = Millis(100);
+/// The shortest time between two progress lines.
+const REDRAW_INTERVAL: Millis = Millis(100);
 
 /// Runs the evals and returns the exit code of the results.
 pub(super) fn run(args: &RunArgs, cx: &CommandCx) -> Result<u8, CommandError> {
@@ -61,13 +60,14 @@ pub(super) fn run(args: &RunArgs, cx: &CommandCx) -> Result<u8, CommandError> {
         let panels = run::collect_panel_rules(&opened.workspace).len() as u64;
         if panels > 0 {
             let evals = pluralize(panels, "eval");
-            cx.streams.print_stderr(&format!(
+            cx.streams.print_note(&format!(
                 "--judge: in this run, {judge} replaces the jury or cascade of {evals}"
             ));
         }
     }
     // Step: a dry run prints the plan and ends here.
     if args.dry_run {
+        args.format.require(LIST_FORMATS, "a dry run")?;
         let workspace = Arc::clone(&opened.workspace);
         let runtime = build_runtime()?;
         let preview = runtime
@@ -75,7 +75,10 @@ pub(super) fn run(args: &RunArgs, cx: &CommandCx) -> Result<u8, CommandError> {
                 workspace, &registry, &cx.env, &cx.clock, options,
             ))
             .map_err(|error| CommandError::usage(error.to_string()))?;
-        cx.streams.print(&format_plan(&preview));
+        cx.streams.print(&match args.format {
+            Format::Human => format_plan(&preview),
+            format => format_document(format, &plan_to_json(&preview)),
+        });
         if preview.cells == 0 {
             return Err(CommandError::usage(NOTHING_SELECTED));
         }
@@ -102,16 +105,17 @@ pub(super) fn run(args: &RunArgs, cx: &CommandCx) -> Result<u8, CommandError> {
         printer.seen_transcripts = Some(HashSet::new());
     }
     // With another format, a program reads the results, so leave out the warnings for people.
-    let shows_warnings = args.format == ResultFormat::Human && !args.quiet;
+    let shows_warnings = args.format == Format::Human && !cx.streams.is_quiet();
     let end = runtime.block_on(drive_run(
         opened,
         &registry,
         options,
         printer,
         shows_warnings,
-        args.strict,
+        args,
         cx,
     ));
+    Streams::clear_progress();
     // A judge may block in a call that can't be cancelled. All printed results are recorded, so don't wait for it.
     runtime.shutdown_timeout(Millis(200).to_duration());
     end
@@ -158,7 +162,7 @@ async fn drive_run(
     options: RunOptions,
     mut printer: RunPrinter,
     shows_warnings: bool,
-    strict: bool,
+    args: &RunArgs,
     cx: &CommandCx,
 ) -> Result<u8, CommandError> {
     // Listen before the run starts, so that no signal ends the process during the recording.
@@ -182,36 +186,50 @@ async fn drive_run(
     })?;
     // Step: print events until the run ends.
     let mut signalled = None;
+    let mut has_stopped = false;
     // The time at which the oldest buffered result must leave, so that a steady stream of events can't delay it.
     let mut flush_at: Option<Millis> = None;
+    // The first progress line waits as long as the others, so that a short run shows none.
+    let mut redraw_at = printer
+        .has_progress()
+        .then(|| Millis(cx.clock.now().0 + REDRAW_INTERVAL.0));
     loop {
         let now = cx.clock.now();
         if flush_at.is_some_and(|at| at <= now) {
             printer.flush();
             flush_at = None;
         }
-        let wait = flush_at.map_or(FLUSH_INTERVAL, |at| Millis(at.0.saturating_sub(now.0)));
+        if redraw_at.is_some_and(|at| at <= now) {
+            printer.draw_progress(now);
+            redraw_at = Some(Millis(now.0 + REDRAW_INTERVAL.0));
+        }
+        let next = flush_at.into_iter().chain(redraw_at).min();
+        let wait = next.map_or(FLUSH_INTERVAL, |at| Millis(at.0.saturating_sub(now.0)));
         tokio::select! {
             biased;
             // The first signal lets running cells end, because their calls are already paid. The second ends the process.
             code = signals.next_exit_code() => {
                 if signalled.is_some() {
-                    cx.streams.print_stderr("stopped; the run is recorded up to this point");
+                    printer.print_message("stopped; the run is recorded up to this point");
                     return Ok(code);
                 }
-                cx.streams.print_stderr("cancelling: running cells end, the others stay pending (press ctrl-c again to stop at once)");
+                printer.print_message("cancelling: running cells end, the others stay pending (press ctrl-c again to stop at once)");
                 signalled = Some(code);
                 cancel.cancel();
             }
             batch = events.recv() => match batch {
                 Some(batch) => {
-                    printer.print_events(&batch);
+                    let has_failed = printer.print_events(&batch, now);
                     flush_at.get_or_insert(Millis(now.0 + FLUSH_INTERVAL.0));
+                    if args.fail_fast && has_failed && !std::mem::replace(&mut has_stopped, true) {
+                        cancel.cancel();
+                        printer.print_note("--fail-fast: a decision failed, so dicta cancels the other cells");
+                    }
                 }
                 None => break,
             },
-            // The next iteration flushes what is buffered.
-            () = cx.clock.sleep(wait), if flush_at.is_some() => {}
+            // The next iteration flushes what is buffered, and draws the progress line.
+            () = cx.clock.sleep(wait), if next.is_some() => {}
         }
     }
     // Step: finish the outputs. Even a failed run has results that its reader wants.
@@ -239,7 +257,7 @@ async fn drive_run(
     if summary.cells == 0 {
         return Err(CommandError::usage(NOTHING_SELECTED));
     }
-    let code = if strict {
+    let code = if args.strict {
         summary.strict_exit_code()
     } else {
         summary.exit_code()
@@ -326,6 +344,44 @@ fn format_plan(preview: &RunPreview) -> String {
     out
 }
 
+/// Returns the plan of a dry run as JSON.
+fn plan_to_json(preview: &RunPreview) -> Value {
+    let judge = |judge: &JudgePreview| {
+        json!({
+            "cells": judge.cells,
+            "cached": judge.cached,
+            "possible_cells": judge.possible_cells,
+            "calls_least": judge.calls_least,
+            "calls_most": judge.calls_most + judge.possible_calls_most,
+            "input_tokens": judge.input_tokens,
+            "output_tokens": judge.output_tokens,
+            "cost_usd": judge.cost_usd,
+            "cost_usd_least": judge.cost_range.map(|range| range.least),
+            "cost_usd_most": judge.cost_range.map(|range| range.most),
+            "duration_ms": judge.duration.map(|time| time.0),
+        })
+    };
+    let eval_types: Map<String, Value> = preview
+        .eval_types
+        .iter()
+        .map(|(name, cells)| (name.clone(), json!(cells)))
+        .collect();
+    let judges: Map<String, Value> = preview
+        .judges
+        .iter()
+        .map(|(name, preview)| (name.clone(), judge(preview)))
+        .collect();
+    json!({
+        "type": "plan",
+        "cells": preview.cells,
+        "transcripts": preview.transcripts,
+        "skipped": preview.skipped,
+        "bad_records": preview.bad_records,
+        "eval_types": eval_types,
+        "judges": judges,
+    })
+}
+
 fn format_judge_plan(name: &str, judge: &JudgePreview) -> String {
     let mut out = format!("judge `{name}`: {}", pluralize(judge.cells, "cell"));
     if judge.cached > 0 {
@@ -376,203 +432,6 @@ fn format_judge_plan(name: &str, judge: &JudgePreview) -> String {
     }
     out.push('\n');
     out
-}
-
-/// The outputs of a run: results on standard output and in files, judge turns on standard error.
-struct RunPrinter {
-    rows: RowBuilder,
-    /// The transcripts that have cells, collected if the run covers all transcripts.
-    seen_transcripts: Option<HashSet<String>>,
-    outputs: Vec<ResultOutput>,
-    narrator: Option<Narrator<io::BufWriter<io::Stderr>>>,
-    /// True after the first result. Before, the old files of `-o` stay.
-    has_results: bool,
-}
-
-struct ResultOutput {
-    /// The file, or None for standard output.
-    file: Option<OutputFile>,
-    /// None after a write failed, because the reader closed the pipe or the disk is full. The run goes on, because
-    /// its recording is separate.
-    writer: Option<Box<dyn ReportWriter>>,
-    error: Option<io::Error>,
-}
-
-/// A file that receives results.
-struct OutputFile {
-    path: std::path::PathBuf,
-    content: AtomicFile,
-    /// True if the format writes each result at once, so that the file is useful before the run ends.
-    is_streamed: bool,
-}
-
-impl RunPrinter {
-    fn new(
-        args: &RunArgs,
-        workspace: &Workspace,
-        inputs: &InputFiles,
-        cx: &CommandCx,
-    ) -> Result<Self, CommandError> {
-        let mut files = OutputFiles::default();
-        let format = ReportFormat::from(args.format);
-        // If both streams are terminals, the narrator and the results share the screen.
-        let style = TextStyle {
-            has_narrator: !args.quiet && cx.streams.out.terminal && cx.streams.err.terminal,
-            ..cx.streams.out
-        };
-        let stdout = format.writer(Box::new(io::stdout()), style);
-        let mut outputs = vec![ResultOutput {
-            file: None,
-            writer: Some(stdout),
-            error: None,
-        }];
-        for path in &args.output {
-            let format = ReportFormat::from_path(path).ok_or_else(|| {
-                let path = path.display();
-                CommandError::usage(format!(
-                    "-o {path}: unknown file extension; use .jsonl, .xml, .md or .txt"
-                ))
-            })?;
-            // Start the file now: a missing folder must not be found after the run.
-            let content = files.open("-o", path, inputs)?;
-            let file = content
-                .try_clone_file()
-                .map_err(|error| CommandError::usage(format!("-o {}: {error}", path.display())))?;
-            let writer = Some(format.writer(Box::new(file), TextStyle::default()));
-            outputs.push(ResultOutput {
-                file: Some(OutputFile {
-                    path: path.clone(),
-                    content,
-                    is_streamed: matches!(format, ReportFormat::Jsonl | ReportFormat::Human),
-                }),
-                writer,
-                error: None,
-            });
-        }
-        let narrator = (!args.quiet).then(|| {
-            Narrator::new(
-                // Standard error is unbuffered, and streamed tokens would cause one write each.
-                io::BufWriter::with_capacity(16 * 1024, io::stderr()),
-                cx.streams.err,
-            )
-        });
-        Ok(Self {
-            rows: RowBuilder::with_labels(Labels::new(workspace.labels.iter().cloned())),
-            outputs,
-            narrator,
-            seen_transcripts: None,
-            has_results: false,
-        })
-    }
-
-    fn print_events(&mut self, events: &[RunEvent]) {
-        let Self {
-            rows,
-            seen_transcripts: seen,
-            outputs,
-            narrator,
-            has_results,
-        } = self;
-        for event in events {
-            if let (Some(seen), EventKind::CellsPlanned { transcript, .. }) =
-                (&mut *seen, &event.kind)
-            {
-                seen.insert(transcript.id.clone());
-            }
-            if let Some(active) = narrator
-                && active.narrate_event(event).is_err()
-            {
-                // Standard error is closed. The run goes on without the narration.
-                *narrator = None;
-            }
-            // The closure cannot fail, because each output keeps its own error.
-            let Ok(()) = rows.apply(event, &mut |row| {
-                *has_results |= matches!(row, ReportRow::Result(_));
-                write_row(outputs, row);
-                Ok::<(), Infallible>(())
-            });
-        }
-        if let Some(narrator) = narrator {
-            let _gone = narrator.flush();
-        }
-    }
-
-    /// Prints the judge output that the narrator still buffers. No event may follow.
-    fn finish_narration(&mut self) {
-        if let Some(narrator) = &mut self.narrator {
-            let _gone = narrator.finish();
-        }
-    }
-
-    fn flush(&mut self) {
-        for output in &mut self.outputs {
-            output.write(|writer| writer.flush());
-            if self.has_results {
-                output.publish(false);
-            }
-        }
-    }
-
-    /// Finishes all outputs. Returns the summary, and an error if an output is incomplete.
-    fn finish(mut self) -> (RunSummary, Result<(), CommandError>) {
-        let (outputs, has_results) = (&mut self.outputs, &mut self.has_results);
-        let Ok(summary) = self.rows.finish(&mut |row| {
-            *has_results |= matches!(row, ReportRow::Result(_));
-            write_row(outputs, row);
-            Ok::<(), Infallible>(())
-        });
-        for output in outputs.iter_mut() {
-            output.write(|writer| writer.finish());
-            // An incomplete file after a failed write must not replace a complete one.
-            if *has_results && output.error.is_none() {
-                output.publish(true);
-            }
-        }
-        let trouble = self.outputs.iter().find_map(|output| {
-            let to = match &output.file {
-                Some(file) => format!("-o {}", file.path.display()),
-                None => "standard output".to_owned(),
-            };
-            CommandError::output_failed(&to, output.error.as_ref()?)
-        });
-        (summary, trouble.map_or(Ok(()), Err))
-    }
-}
-
-/// Writes a row to all outputs. A failed output is skipped from then on, because output errors must not fail a run.
-fn write_row(outputs: &mut [ResultOutput], row: &ReportRow<'_>) {
-    for output in outputs {
-        output.write(|writer| writer.write_row(row));
-    }
-}
-
-impl ResultOutput {
-    /// Replaces the file of `-o` by the results so far: a streamed one from the first result on, any other at the end.
-    fn publish(&mut self, is_end: bool) {
-        let Some(file) = &mut self.file else {
-            return;
-        };
-        let published = match (is_end, file.is_streamed) {
-            (true, _) => file.content.finish(),
-            (false, true) => file.content.publish(),
-            (false, false) => Ok(()),
-        };
-        if let Err(error) = published {
-            self.error.get_or_insert(error);
-            self.writer = None;
-        }
-    }
-
-    fn write(&mut self, operation: impl FnOnce(&mut dyn ReportWriter) -> io::Result<()>) {
-        let Some(writer) = &mut self.writer else {
-            return;
-        };
-        if let Err(error) = operation(&mut **writer) {
-            // Keep the first error, and drop the writer, so that no later write is tried.
-            self.error = Some(error);
-            self.writer = None;
-        }
-    }
 }
 
 /// The signals that end a run, as exit codes.

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::args::{ListFormat, SelftestArgs};
+use super::args::SelftestArgs;
 use super::consent::confirm_paid_calls;
 use super::error::CommandError;
+use super::format::{Format, format_document};
 use super::run::ExitSignals;
 use super::trust::confirm_run;
 use super::workspace::load_workspace;
@@ -61,10 +62,12 @@ pub(super) fn selftest(args: &SelftestArgs, cx: &CommandCx) -> Result<u8, Comman
     let paid = PaidCalls::of_judges(judges.map(|(name, judge)| (&**name, judge)));
     let estimate = format_preview(&args.judge, &first, &then, &paid);
     if args.dry_run {
+        args.format
+            .require(&[Format::Human], "the preview of --dry-run")?;
         cx.streams.print(&format!("{estimate}\nnothing was run\n"));
         return Ok(0);
     }
-    cx.streams.print_stderr(&estimate);
+    cx.streams.print_note(&estimate);
     // Both runs ask the same judge.
     confirm_run(&most.workspace, &registry, &most.options, cx)?;
     let limit_usd = opened.workspace.limits.confirm_usd;
@@ -88,8 +91,8 @@ pub(super) fn selftest(args: &SelftestArgs, cx: &CommandCx) -> Result<u8, Comman
     let card = card?;
     let judge = opened.workspace.judges.get(&args.judge);
     cx.streams.print(&match args.format {
-        ListFormat::Json => format!("{:#}\n", as_json(&card, judge, args)),
-        ListFormat::Human => format_scorecard(&card, judge, args),
+        Format::Human => format_scorecard(&card, judge, args),
+        format => format_document(format, &as_json(&card, judge, args)),
     });
     Ok(if card.is_measured() { 0 } else { UNMEASURED })
 }
@@ -174,7 +177,7 @@ async fn run_stage(
                 let Some(batch) = batch else { break };
                 for event in batch.iter() {
                     if let EventKind::Note { text, .. } = &event.kind {
-                        cx.streams.print_stderr(&format!("note: {text}"));
+                        cx.streams.print_note(&format!("note: {text}"));
                     }
                     // Turn and tool events are large and recorded anyway; the report needs only the results.
                     if !matches!(event.kind, EventKind::Turn { .. } | EventKind::Tool { .. }) {

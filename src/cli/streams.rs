@@ -1,16 +1,21 @@
 //! The standard output and error streams. Only this module writes to them, so control characters can't reach a
-//! terminal and colors follow one rule.
+//! terminal, colors follow one rule, and the progress line never splits another text.
 
 use std::io::{self, Write};
 use std::os::fd::AsFd;
-use std::sync::{LazyLock, OnceLock};
+use std::sync::{LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use super::args::ColorArg;
+use super::args::{ColorArg, CommonArgs};
 use crate::diag::{Diagnostic, render};
 use crate::event::Redactor;
 use crate::model::make_visible;
-use crate::report::{TextStyle, wrap_line};
+use crate::report::{ReportDetail, TextStyle, wrap_line};
 use crate::workspace::{Env, variables};
+
+/// Moves to the start of the line and erases it.
+const ERASE_LINE: &str = "\r\u{1b}[K";
+/// The width of a terminal that does not report its width.
+const DEFAULT_WIDTH: usize = 80;
 
 /// The secrets of the loaded workspaces. Static, because the process has one standard output.
 static SECRETS: LazyLock<Redactor> = LazyLock::new(Redactor::default);
@@ -18,20 +23,80 @@ static SECRETS: LazyLock<Redactor> = LazyLock::new(Redactor::default);
 /// The first failed write to standard output. The command ends with it, because most commands print at many places.
 static OUTPUT_ERROR: OnceLock<io::Error> = OnceLock::new();
 
+/// `true` while the progress line is on the screen. Its lock is held during every write, so that two writers never
+/// write into the same block.
+static HAS_PROGRESS: Mutex<bool> = Mutex::new(false);
+
+/// Erases the progress line. Nothing else writes while the guard lives.
+fn hold_screen() -> MutexGuard<'static, bool> {
+    let mut drawn = HAS_PROGRESS.lock().unwrap_or_else(PoisonError::into_inner);
+    if std::mem::take(&mut *drawn) {
+        let _gone = io::stderr().lock().write_all(ERASE_LINE.as_bytes());
+    }
+    drawn
+}
+
+/// A writer to standard output or error that erases the progress line first.
+#[derive(Debug)]
+pub(super) struct ScreenWriter {
+    is_stderr: bool,
+    /// False for a stream that is not a terminal, because the progress line is elsewhere.
+    erases: bool,
+}
+
+impl Write for ScreenWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let _screen = self.erases.then(hold_screen);
+        if self.is_stderr {
+            io::stderr().lock().write(bytes)
+        } else {
+            io::stdout().lock().write(bytes)
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        // Standard error has no buffer.
+        if self.is_stderr {
+            return Ok(());
+        }
+        // The buffered part of a line may reach the screen only now.
+        let _screen = self.erases.then(hold_screen);
+        io::stdout().lock().flush()
+    }
+}
+
 /// Standard output and error, with the style of each.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Streams {
     pub(super) out: TextStyle,
     pub(super) err: TextStyle,
+    /// True if standard output and error are the same terminal, file or pipe.
+    pub(super) is_shared: bool,
+    /// True if a line on standard error can be drawn again.
+    pub(super) can_redraw: bool,
 }
 
 impl Streams {
-    /// Returns the streams of this process. With `auto`, colors appear only on terminals, and neither with `NO_COLOR`
-    /// nor with `TERM=dumb`.
-    pub(super) fn from_process(env: &Env, color: ColorArg) -> Self {
+    /// Returns the streams of this process before the command line is parsed.
+    pub(super) fn before_arguments(env: &Env) -> Self {
+        Self::new(env, ColorArg::Auto, ReportDetail::Normal)
+    }
+
+    /// Returns the streams of this process.
+    pub(super) fn from_process(env: &Env, common: &CommonArgs) -> Self {
+        let detail = match (common.quiet, common.verbose) {
+            (true, _) => ReportDetail::Quiet,
+            (_, true) => ReportDetail::Verbose,
+            _ => ReportDetail::Normal,
+        };
+        Self::new(env, common.color, detail)
+    }
+
+    /// With `auto`, colors appear only on terminals, and neither with `NO_COLOR` nor with `TERM=dumb`.
+    fn new(env: &Env, color: ColorArg, detail: ReportDetail) -> Self {
+        let is_dumb = env.get(variables::TERM) == Some("dumb");
         // The presence of `NO_COLOR` counts, not its value (https://no-color.org).
-        let auto =
-            env.get(variables::NO_COLOR).is_none() && env.get(variables::TERM) != Some("dumb");
+        let auto = env.get(variables::NO_COLOR).is_none() && !is_dumb;
         let style = |width: Option<usize>| TextStyle {
             // A width exists only on a terminal.
             terminal: width.is_some(),
@@ -43,10 +108,73 @@ impl Streams {
             // Without a terminal, lines are not wrapped, so that scripts see whole lines.
             width: width.unwrap_or(0),
             has_narrator: false,
+            detail,
         };
+        let (out, err) = (
+            style(terminal_width(&io::stdout())),
+            style(terminal_width(&io::stderr())),
+        );
         Self {
-            out: style(terminal_width(&io::stdout())),
-            err: style(terminal_width(&io::stderr())),
+            out,
+            err,
+            is_shared: (out.terminal && err.terminal) || is_same_file(io::stdout(), io::stderr()),
+            can_redraw: err.terminal && !is_dumb,
+        }
+    }
+
+    /// Returns true with `-q`.
+    pub(super) fn is_quiet(self) -> bool {
+        self.err.detail == ReportDetail::Quiet
+    }
+
+    /// Returns a writer to standard output for a report, which escapes hidden characters itself.
+    pub(super) fn stdout_writer(self) -> ScreenWriter {
+        ScreenWriter {
+            is_stderr: false,
+            erases: self.out.terminal,
+        }
+    }
+
+    /// Returns a writer to standard error for a report, which escapes hidden characters itself.
+    pub(super) fn stderr_writer(self) -> ScreenWriter {
+        ScreenWriter {
+            is_stderr: true,
+            erases: self.err.terminal,
+        }
+    }
+
+    /// Draws the progress line at the end of standard error, instead of the former one. The next output erases it.
+    pub(super) fn draw_progress(self, text: &str) {
+        if !self.can_redraw {
+            return;
+        }
+        // The terminal may have another width than at the start, and a line that wraps can't be erased.
+        let width = match terminal_width(&io::stderr()) {
+            None | Some(0) => DEFAULT_WIDTH,
+            Some(width) => width,
+        };
+        let (dim, normal) = if self.err.color {
+            ("\u{1b}[2m", "\u{1b}[0m")
+        } else {
+            ("", "")
+        };
+        let line: String = make_visible(text, false).chars().take(width - 1).collect();
+        let mut drawn = hold_screen();
+        let _gone = io::stderr()
+            .lock()
+            .write_all(format!("{dim}{line}{normal}").as_bytes());
+        *drawn = true;
+    }
+
+    /// Erases the progress line.
+    pub(super) fn clear_progress() {
+        drop(hold_screen());
+    }
+
+    /// Writes lines to standard error that `-q` leaves out: what dicta does, and hints.
+    pub(super) fn print_note(self, text: &str) {
+        if !self.is_quiet() {
+            self.print_stderr(text);
         }
     }
 
@@ -76,6 +204,7 @@ impl Streams {
         } else {
             text.into()
         };
+        let _screen = hold_screen();
         let written = io::stdout().lock().write_all(visible.as_bytes());
         Self::keep_output_error(written);
     }
@@ -89,6 +218,7 @@ impl Streams {
         } else {
             text.into()
         };
+        let _screen = hold_screen();
         let mut err = io::stderr().lock();
         for line in visible.lines() {
             let _gone = writeln!(err, "{}", wrap_line(line, 0, 2, self.err.width));
@@ -105,6 +235,7 @@ impl Streams {
         };
         let text = render(diagnostics, self.err.color, width);
         let clean = SECRETS.redact(&text);
+        let _screen = hold_screen();
         let mut err = io::stderr().lock();
         let _gone = err.write_all(clean.unwrap_or(text).as_bytes());
     }
@@ -116,4 +247,14 @@ fn terminal_width(stream: &(impl io::IsTerminal + AsFd)) -> Option<usize> {
     stream
         .is_terminal()
         .then(|| rustix::termios::tcgetwinsize(stream).map_or(0, |size| usize::from(size.ws_col)))
+}
+
+/// Returns true if both streams write to the same file or pipe.
+fn is_same_file(one: impl AsFd, other: impl AsFd) -> bool {
+    let identify = |stream: &dyn AsFd| {
+        let stat = rustix::fs::fstat(stream.as_fd()).ok()?;
+        Some((stat.st_dev, stat.st_ino))
+    };
+    let (one, other) = (identify(&one), identify(&other));
+    one.is_some() && one == other
 }

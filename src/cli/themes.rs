@@ -2,16 +2,28 @@
 
 use std::fmt::Write as _;
 
+use serde_json::{Value, json};
+
 use super::CommandCx;
 use super::error::CommandError;
+use super::format::{Format, format_list};
 use crate::report::wrap_line;
 use crate::theme::{Theme, ThemeError, bundled_names, bundled_source};
 
 /// Lists the bundled themes with one line each, or prints the file of one.
-pub(super) fn list_themes(name: Option<&str>, cx: &CommandCx) -> Result<u8, CommandError> {
+pub(super) fn list_themes(
+    name: Option<&str>,
+    format: Format,
+    cx: &CommandCx,
+) -> Result<u8, CommandError> {
     let text = match name {
-        None => format_theme_list(cx.streams.out.width)?,
+        None => {
+            let human = format_theme_list(cx.streams.out.width)?;
+            let rows = list_theme_objects()?;
+            format_list(format, || rows, || human)
+        }
         Some(name) => {
+            format.require(&[Format::Human], "the file of a theme")?;
             // `bundled_source` reports no error for an unknown name.
             Theme::bundled(name).map_err(to_command_error)?;
             bundled_source(name).unwrap_or_default().to_owned()
@@ -34,6 +46,14 @@ fn format_theme_list(width: usize) -> Result<String, CommandError> {
         "\n`dicta themes NAME` prints a theme's file. Your own file contains `inherits: dark` and the roles that differ.\n",
     );
     Ok(out)
+}
+
+fn list_theme_objects() -> Result<Vec<Value>, CommandError> {
+    let to_json = |name: &str| {
+        let about = Theme::bundled(name).map_err(to_command_error)?.about;
+        Ok(json!({"type": "theme", "theme": name, "about": about}))
+    };
+    bundled_names().into_iter().map(to_json).collect()
 }
 
 fn to_command_error(error: ThemeError) -> CommandError {

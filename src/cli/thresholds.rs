@@ -6,8 +6,9 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::CommandCx;
-use super::args::{ResultFormat, WorkspaceArgs};
+use super::args::WorkspaceArgs;
 use super::error::CommandError;
+use super::format::{Format, TABLE_FORMATS, format_list};
 use super::show::RESULT_EVENTS;
 use super::workspace::{note_label_problems, open_run_store_and_workspace};
 use crate::compare::{ScoreCollector, ThresholdCounts, ThresholdPoint, ThresholdSweep};
@@ -31,16 +32,11 @@ const FEW_LABELS: u64 = 50;
 pub(super) fn print_thresholds(
     run: &str,
     eval: Option<&str>,
-    format: ResultFormat,
+    format: Format,
     place: &WorkspaceArgs,
     cx: &CommandCx,
 ) -> Result<u8, CommandError> {
-    // JUnit and Markdown have no layout for thresholds.
-    if !matches!(format, ResultFormat::Human | ResultFormat::Jsonl) {
-        return Err(CommandError::usage(
-            "--thresholds is printed as human or jsonl",
-        ));
-    }
+    format.require(TABLE_FORMATS, "--thresholds")?;
     let (store, workspace) = open_run_store_and_workspace(place.workspace.as_deref(), cx)?;
     let run = store.resolve(run)?;
     let (header, scores) = read_scores(&run)?;
@@ -73,14 +69,15 @@ pub(super) fn print_thresholds(
             "run {letters} has no eval with scores, so dicta can't compute thresholds"
         )));
     }
-    let mut out = String::new();
-    for sweep in &sweeps {
-        match format {
-            ResultFormat::Jsonl => write_jsonl(&mut out, sweep),
-            _ => write_table(&mut out, sweep),
+    let rows = || sweeps.iter().flat_map(points_to_json).collect();
+    let human = || {
+        let mut out = String::new();
+        for sweep in &sweeps {
+            write_table(&mut out, sweep);
         }
-    }
-    cx.streams.print(&out);
+        out
+    };
+    cx.streams.print(&format_list(format, rows, human));
     Ok(0)
 }
 
@@ -150,15 +147,17 @@ fn compute_rate(part: u64, all: u64) -> Option<f64> {
     (all > 0).then(|| part as f64 / all as f64)
 }
 
-/// Writes one JSON object for each threshold. Every object has all keys.
-fn write_jsonl(out: &mut String, sweep: &ThresholdSweep) {
-    for point in &sweep.points {
+/// Returns one JSON object for each threshold. Every object has all keys.
+fn points_to_json(sweep: &ThresholdSweep) -> Vec<Value> {
+    let to_json = |point: &ThresholdPoint| {
         let c = point.counts;
         let (pass, fail) = (c.labelled_pass(), c.labelled_fail());
-        let line: Value = json!({
+        json!({
             "type": "threshold",
             "rubric": sweep.rubric,
             "eval": sweep.eval,
+            "eval_type": sweep.eval_type,
+            // A copy under its name before 0.2.
             "kind": sweep.eval_type,
             "bound": sweep.bound.as_str(),
             "threshold": point.threshold,
@@ -179,9 +178,9 @@ fn write_jsonl(out: &mut String, sweep: &ThresholdSweep) {
             "true_fail_rate": compute_rate(c.true_fail, fail),
             "false_pass_rate": compute_rate(c.false_pass, fail),
             "agreement": compute_rate(c.agreeing(), c.labelled()),
-        });
-        let _infallible = writeln!(out, "{line}");
-    }
+        })
+    };
+    sweep.points.iter().map(to_json).collect()
 }
 
 fn write_table(out: &mut String, sweep: &ThresholdSweep) {

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::args::{ListFormat, ToolArgs};
+use super::args::ToolArgs;
 use super::error::CommandError;
+use super::format::Format;
 use super::tool_context::{
     ToolCallLog, ToolContext, build_redactor, list_own_tool_sources, open_source_tools,
     parse_resolve_args, with_call_cx,
@@ -58,16 +59,15 @@ pub(super) fn call_tool(args: &ToolArgs, cx: &CommandCx) -> Result<u8, CommandEr
     // A tool source may still hold a thread. It ends with the process, so don't wait for it.
     runtime.shutdown_timeout(Millis(200).to_duration());
     for note in &called.log.notes {
-        cx.streams.print_stderr(&format!("note: {note}"));
+        cx.streams.print_note(&format!("note: {note}"));
     }
     let report = build_report(args, &called);
-    let text = match args.format {
-        ListFormat::Json => {
-            let json = serde_json::to_string(&report)
-                .map_err(|error| CommandError::usage(error.to_string()))?;
-            json + "\n"
-        }
-        ListFormat::Human => format_report(&report),
+    let text = if args.format == Format::Human {
+        format_report(&report)
+    } else {
+        let json = serde_json::to_string(&report)
+            .map_err(|error| CommandError::usage(error.to_string()))?;
+        json + "\n"
     };
     // Redact the whole report, because arguments and errors may repeat a secret.
     let clean = build_redactor(&toolbox).redact(&text);
@@ -93,7 +93,7 @@ async fn run_tool_call(
         let CallableTools { set, known } = open_tool_set(args, &found, call_cx, cx).await?;
         if let Some(tool) = set.get(&args.name) {
             for note in list_tool_notes(&**tool, &found.deps.toolbox) {
-                cx.streams.print_stderr(&note);
+                cx.streams.print_note(&note);
             }
         }
         let mut seen = SeenUrls::default();

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::args::{DialectArg, ListFormat, WorkspaceArgs};
+use super::args::{DialectArg, WorkspaceArgs};
 use super::error::CommandError;
+use super::format::{Format, format_list};
 use super::tool_context::{
     ToolContext, build_redactor, confirm_tool_sends, list_own_tool_sources, open_source_tools,
     with_call_cx,
@@ -74,7 +75,7 @@ struct ToolRowSource {
 /// Prints the tools.
 pub(super) fn list_tools(
     provider: Option<DialectArg>,
-    format: ListFormat,
+    format: Format,
     place: &WorkspaceArgs,
     cx: &CommandCx,
 ) -> Result<u8, CommandError> {
@@ -100,16 +101,15 @@ pub(super) fn list_tools(
     let ((rows, problems), _log) = runtime.block_on(with_call_cx(&toolbox, cx, work));
     // A tool source may still hold a thread. It ends with the process, so don't wait for it.
     runtime.shutdown_timeout(Millis(200).to_duration());
-    let text = match format {
-        ListFormat::Json => {
-            let list: Vec<Value> = rows.iter().map(|row| row_to_json(row, provider)).collect();
-            format!("{:#}\n", Value::from(list))
-        }
-        ListFormat::Human => rows
-            .iter()
-            .map(|row| format_row(row, provider, cx.streams.out.width))
-            .collect(),
-    };
+    let text = format_list(
+        format,
+        || rows.iter().map(|row| row_to_json(row, provider)).collect(),
+        || {
+            let rows = rows.iter();
+            rows.map(|row| format_row(row, provider, cx.streams.out.width))
+                .collect()
+        },
+    );
     // A description or a failure of a source may contain a secret.
     let redactor = build_redactor(&toolbox);
     cx.streams.print(&redactor.redact(&text).unwrap_or(text));

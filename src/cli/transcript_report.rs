@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::CommandCx;
+use super::check_report::CheckReport;
 use super::error::{CommandError, EXIT_USAGE};
 use super::transcript_file::{find_field_map, open_file};
 use crate::diag::Diagnostic;
@@ -52,6 +53,11 @@ impl CappedWarnings {
             cx.streams
                 .print_stderr(&format!("… and {} more like these", self.hidden));
         }
+    }
+
+    pub(super) fn report(&self, report: &mut CheckReport<'_>) {
+        report.diagnose(&self.shown);
+        report.hide(self.hidden);
     }
 }
 
@@ -372,13 +378,21 @@ fn add_counts(own: &mut BTreeMap<String, u64>, more: BTreeMap<String, u64>) {
 pub(super) fn check_transcripts(
     path: &Path,
     strict: bool,
-    cx: &CommandCx,
+    report: &mut CheckReport<'_>,
 ) -> Result<u8, CommandError> {
     let mapped = find_field_map(path).map_err(CommandError::from_diagnostics)?;
     let file = open_file(path, mapped.as_ref())?;
     let all = TranscriptFileReport::read(file, &mut |_| ())
         .map_err(|error| CommandError::usage(error.to_string()))?;
-    all.faults.print(cx);
+    all.faults.report(report);
+    for (name, number) in [
+        ("transcripts", all.transcripts),
+        ("messages", all.messages),
+        ("tool_calls", all.calls),
+        ("records_not_understood", all.not_understood()),
+    ] {
+        report.count(name, usize::try_from(number).unwrap_or(usize::MAX));
+    }
     let mut out = format!(
         "{}: {}, {}, {}\n{}",
         path.display(),
@@ -390,7 +404,7 @@ pub(super) fn check_transcripts(
     if let (Some(_), Some(first)) = (&mapped, &all.first_preview) {
         let _infallible = write!(out, "  the first transcript:\n{first}");
     }
-    cx.streams.print(&out);
+    report.print(&out);
     let not = usize::try_from(all.not_understood()).unwrap_or(usize::MAX);
     Ok(
         if all.transcripts == 0 || (strict && all.faults.count() + not > 0) {

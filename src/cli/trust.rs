@@ -6,9 +6,12 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
+use serde_json::{Value, json};
+
 use super::CommandCx;
 use super::args::TrustArgs;
 use super::error::CommandError;
+use super::format::{Format, format_list};
 use super::question::{ask, can_ask};
 use super::workspace::find_root;
 use crate::handlers::EvalTypeRegistry;
@@ -27,8 +30,10 @@ impl From<TrustError> for CommandError {
 /// Records, lists or removes the trust in a workspace.
 pub(super) fn trust(args: &TrustArgs, cx: &CommandCx) -> Result<u8, CommandError> {
     if args.list {
-        return list_trusted(cx);
+        return list_trusted(args.format, cx);
     }
+    args.format
+        .require(&[Format::Human], "`dicta trust` without --list")?;
     if let (true, Some(dir)) = (args.remove, &args.dir) {
         return remove_trust(dir, cx);
     }
@@ -53,17 +58,27 @@ pub(super) fn trust(args: &TrustArgs, cx: &CommandCx) -> Result<u8, CommandError
     Ok(0)
 }
 
-fn list_trusted(cx: &CommandCx) -> Result<u8, CommandError> {
+fn list_trusted(format: Format, cx: &CommandCx) -> Result<u8, CommandError> {
     let file = TrustFile::read(&cx.env)?;
-    let mut out = String::new();
-    for known in &file.workspaces {
-        out.push_str(&describe_trusted(known));
-    }
-    if out.is_empty() {
-        out.push_str("no workspace is trusted\n");
-    }
-    cx.streams.print(&out);
+    let rows = || file.workspaces.iter().map(trusted_to_json).collect();
+    let human = || match file.workspaces.as_slice() {
+        [] => "no workspace is trusted\n".to_owned(),
+        all => all.iter().map(describe_trusted).collect(),
+    };
+    cx.streams.print(&format_list(format, rows, human));
     Ok(0)
+}
+
+fn trusted_to_json(known: &TrustedWorkspace) -> Value {
+    let sends: Vec<String> = known.sends.iter().map(ToString::to_string).collect();
+    json!({
+        "type": "workspace",
+        "path": known.path,
+        "owner": known.owner,
+        "owners": known.owners,
+        "writable": known.writable,
+        "sends": sends,
+    })
 }
 
 fn describe_trusted(known: &TrustedWorkspace) -> String {

@@ -36,7 +36,7 @@ impl CommandWorkspace {
             let message = format!(
                 "{path}: {lost} not carry over from the other tool; `dicta check` lists them"
             );
-            cx.streams.print_stderr(&message);
+            cx.streams.print_note(&message);
         }
     }
 
@@ -45,7 +45,7 @@ impl CommandWorkspace {
         let root = self.workspace.root.display();
         if self.workspace.is_demo {
             cx.streams
-                .print_stderr(&format!("this is the demo in {root}"));
+                .print_note(&format!("this is the demo in {root}"));
         }
         let warnings = self.workspace.warnings.iter();
         // `announce` prints the number of these warnings instead.

@@ -1,38 +1,51 @@
 //! `--format human`: text for people.
 //!
-//! Responsible for one line per cell and the totals, which name every outcome. Does not compute decisions.
+//! Responsible for one block per decision and the totals, which name every outcome. Does not compute decisions.
+//! [`ReportDetail`] selects the decisions and the length of their reasons.
 
+use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use super::flags::describe_flags;
+use super::flags::{describe_flags, describe_missing_citations};
 use super::label_agreement::{format_label_lines, format_label_suffix};
 use super::stats::{format_stats, format_tokens};
 use super::wording::describe_outcome;
 use super::wrap::wrap_line;
 use super::{
-    DecisionRow, ReportRow, ReportWriter, ResultRow, RunSummary, TextStyle, describe_panel_decision,
+    DecidedRow, ReportDetail, ReportRow, ReportWriter, ResultRow, RubricRow, RunSummary, TextStyle,
+    describe_panel_decision,
 };
 use crate::event::ReplayedEvidencePlan;
-use crate::model::{Millis, Outcome, VoteCounts, make_visible, pluralize};
+use crate::model::{Decision, Millis, Outcome, ProviderKind, VoteCounts, make_visible, pluralize};
 
 /// The columns of an outcome with its score: `✗ fail 0.50`.
 const OUTCOME_WIDTH: usize = 11;
-/// The indent of the lines below a result, in columns.
+/// The indent of the lines below a decision, in columns.
 const INDENT: usize = 4;
 /// The largest number of failures that the end lists; the report only counts further ones.
 const MAX_LISTED_FAILURES: usize = 40;
+/// The largest number of lines and of characters of a reason without `-v`.
+const MAX_REASON_LINES: usize = 4;
+const MAX_REASON_CHARS: usize = 600;
 
 /// Writes a run as lines for people.
 pub struct HumanReportWriter<'w> {
     out: io::BufWriter<Box<dyn Write + 'w>>,
     style: TextStyle,
-    /// The number of decisions written so far.
+    /// The number of written decisions, and of those among them that are not problems.
     decision_count: usize,
+    other_count: usize,
     /// The listed decisions that failed or ended in an error.
     failures: Vec<FailedDecision>,
     unlisted_failures: usize,
-    has_rubric_rows: bool,
+    /// The judges that are `rules`, and whether one of them judged a cell.
+    rules_judges: HashSet<String>,
+    has_rules_verdicts: bool,
+    /// The rubrics with a score: passed, failed, undecided.
+    rubrics: [u64; 3],
+    has_rubric_lines: bool,
 }
 
 /// A decision that failed or ended in an error, for the list at the end.
@@ -49,10 +62,18 @@ impl<'w> HumanReportWriter<'w> {
             out: io::BufWriter::with_capacity(64 * 1024, out),
             style,
             decision_count: 0,
+            other_count: 0,
             failures: Vec::new(),
             unlisted_failures: 0,
-            has_rubric_rows: false,
+            rules_judges: HashSet::new(),
+            has_rules_verdicts: false,
+            rubrics: [0; 3],
+            has_rubric_lines: false,
         }
+    }
+
+    fn is_verbose(&self) -> bool {
+        self.style.detail == ReportDetail::Verbose
     }
 
     fn paint(&self, outcome: Outcome, text: &str) -> String {
@@ -66,18 +87,84 @@ impl<'w> HumanReportWriter<'w> {
         format!("{on}{text}{off}")
     }
 
-    /// Writes lines below a result, wrapped to the width of the terminal.
-    fn write_indented(&mut self, text: &str) -> io::Result<()> {
+    /// Writes lines below a decision, wrapped to the width of the terminal.
+    fn write_indented(&mut self, indent: usize, text: &str) -> io::Result<()> {
         for line in text.lines() {
             // Escape before wrapping, because a visible mark is wider than the character that it replaces.
             let line = make_visible(line, false);
-            let line = wrap_line(&line, INDENT, INDENT, self.style.width);
-            writeln!(self.out, "{:INDENT$}{line}", "")?;
+            let line = wrap_line(&line, indent, indent, self.style.width);
+            writeln!(self.out, "{:indent$}{line}", "")?;
         }
         Ok(())
     }
 
-    fn write_result(&mut self, row: &ResultRow<'_>) -> io::Result<()> {
+    /// Writes the reason of a cell. Without `-v`, a long one is cut.
+    fn write_reason(&mut self, indent: usize, text: &str) -> io::Result<()> {
+        if self.is_verbose() {
+            return self.write_indented(indent, text);
+        }
+        let (shown, hidden) = cut_reason(text);
+        self.write_indented(indent, &shown)?;
+        if hidden > 0 {
+            let lines = pluralize(hidden as u64, "more line");
+            writeln!(self.out, "{:indent$}… {lines} (-v)", "")?;
+        }
+        Ok(())
+    }
+
+    fn write_decided(&mut self, row: &DecidedRow<'_>) -> io::Result<()> {
+        let is_problem = row.is_problem();
+        self.has_rules_verdicts |= row.cells.iter().any(|cell| self.is_by_rules(cell));
+        if !row.is_shown(self.style.detail) {
+            return Ok(());
+        }
+        self.decision_count += 1;
+        match row.outcome() {
+            Some(outcome) if is_problem => self.add_failure(outcome, row.name.to_string()),
+            _ => self.other_count += 1,
+        }
+        // A decision of one cell has the line of that cell.
+        if let ([cell], false) = (row.cells, row.is_combined()) {
+            self.write_cell_head(0, cell, row.label)?;
+            return self.write_cell_details(INDENT, cell);
+        }
+        let head = row.outcome().map_or_else(
+            || "· undecided".to_owned(),
+            |outcome| format!("{} {}", outcome.symbol(), describe_outcome(outcome)),
+        );
+        let head = format!("{head:<OUTCOME_WIDTH$}");
+        let head = match row.outcome() {
+            Some(outcome) => self.paint(outcome, &head),
+            None => head,
+        };
+        let how = row.decision.map_or_else(
+            || "further cells of it are pending".to_owned(),
+            |decision| describe_decision(decision, row.judges),
+        );
+        writeln!(
+            self.out,
+            "{head}  {}  {}{}",
+            make_visible(&row.name.to_string(), false),
+            make_visible(&how, false),
+            format_label_suffix(row.label)
+        )?;
+        for cell in row.cells {
+            self.write_cell_head(INDENT, cell, None)?;
+            // The reasons for another outcome matter less than those of the decision.
+            if self.is_verbose() || !is_problem || cell.result.outcome != Outcome::Pass {
+                self.write_cell_details(2 * INDENT, cell)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the line of a cell: outcome, score, name, bounds, source and label.
+    fn write_cell_head(
+        &mut self,
+        indent: usize,
+        row: &ResultRow<'_>,
+        label: Option<bool>,
+    ) -> io::Result<()> {
         let result = row.result;
         let mut head = format!(
             "{} {}",
@@ -88,12 +175,12 @@ impl<'w> HumanReportWriter<'w> {
             // A write into a string cannot fail.
             let _infallible = write!(head, " {score:.2}");
         }
-        let name = row.name.to_string();
         write!(
             self.out,
-            "{}  {}",
+            "{:indent$}{}  {}",
+            "",
             self.paint(result.outcome, &format!("{head:<OUTCOME_WIDTH$}")),
-            make_visible(&name, false)
+            make_visible(&row.name.to_string(), false)
         )?;
         if result.score.is_some() {
             match (row.bounds.min, row.bounds.max) {
@@ -106,65 +193,68 @@ impl<'w> HumanReportWriter<'w> {
         if let Some(run) = &result.cached {
             write!(self.out, "  [from {}]", run.letters())?;
         }
-        // A cell that shares its decision with other cells decides nothing alone, so its line shows no label.
-        let alone = row.name.repeat.is_none() && !row.is_panel_member;
-        write!(
-            self.out,
-            "{}",
-            format_label_suffix(row.label.filter(|_| alone))
-        )?;
-        writeln!(self.out)?;
-        // The decision row counts repeats and panel members.
-        if row.name.repeat.is_none() && !row.is_panel_member {
-            self.add_failure(result.outcome, &name);
-        }
+        writeln!(self.out, "{}", format_label_suffix(label))
+    }
+
+    /// Writes the reason, the citations and the flags of a cell. Without `-v`, only the citations that were not found.
+    fn write_cell_details(&mut self, indent: usize, row: &ResultRow<'_>) -> io::Result<()> {
+        let result = row.result;
         // The narrator has already printed the reasoning of a cell that a judge decided in this run.
         let live = row.name.judge.is_some() && result.cached.is_none();
         if self.style.has_narrator && live {
             return Ok(());
         }
-        self.write_indented(result.error.as_deref().unwrap_or(&result.explanation))?;
+        let why = result.error.as_deref().unwrap_or(&result.explanation);
+        if self.is_by_rules(row) && !self.is_verbose() {
+            self.write_reason(indent, &keep_clauses(why))?;
+        } else {
+            self.write_reason(indent, why)?;
+        }
         let Some(verdict) = &result.verdict else {
             return Ok(());
         };
-        for citation in &verdict.citations {
-            let found = if citation.found {
-                ""
-            } else {
-                "  NOT FOUND there"
-            };
-            self.write_indented(&format!(
-                "“{}” [{}]{found}",
-                make_visible(&citation.quote, false),
-                make_visible(&citation.source, false)
-            ))?;
+        if self.is_verbose() {
+            for citation in &verdict.citations {
+                let found = if citation.found {
+                    ""
+                } else {
+                    "  NOT FOUND there"
+                };
+                let quote = make_visible(&citation.quote, false);
+                let source = make_visible(&citation.source, false);
+                self.write_indented(indent, &format!("“{quote}” [{source}]{found}"))?;
+            }
+        } else {
+            for missing in describe_missing_citations(verdict) {
+                self.write_indented(indent, &make_visible(&missing, false))?;
+            }
         }
         for flag in describe_flags(verdict) {
-            self.write_indented(&make_visible(&flag, false))?;
+            self.write_indented(indent, &make_visible(&flag, false))?;
         }
         Ok(())
     }
 
-    /// Counts a decision, and keeps one that failed or ended in an error for the list at the end.
-    fn add_failure(&mut self, outcome: Outcome, name: &str) {
-        self.decision_count += 1;
-        if outcome == Outcome::Fail || outcome.is_error() {
-            if self.failures.len() < MAX_LISTED_FAILURES {
-                self.failures.push(FailedDecision {
-                    outcome,
-                    name: name.to_owned(),
-                });
-            } else {
-                self.unlisted_failures += 1;
-            }
+    fn is_by_rules(&self, row: &ResultRow<'_>) -> bool {
+        let judge = row.name.judge;
+        judge.is_some_and(|judge| self.rules_judges.contains(judge))
+    }
+
+    /// Keeps a decision that failed or ended in an error for the list at the end.
+    fn add_failure(&mut self, outcome: Outcome, name: String) {
+        if self.failures.len() < MAX_LISTED_FAILURES {
+            self.failures.push(FailedDecision { outcome, name });
+        } else {
+            self.unlisted_failures += 1;
         }
     }
 
-    /// Lists the failures again at the end if the results do not fit on one screen.
+    /// Lists the failures again at the end if other results are between them and do not fit on one screen.
     fn write_failures(&mut self) -> io::Result<()> {
         /// The number of decisions that fit on a screen.
         const SCREEN: usize = 12;
-        if self.decision_count <= SCREEN || self.failures.is_empty() {
+        let is_mixed = self.other_count > 0 || self.style.has_narrator;
+        if self.decision_count <= SCREEN || !is_mixed || self.failures.is_empty() {
             return Ok(());
         }
         writeln!(self.out)?;
@@ -177,6 +267,55 @@ impl<'w> HumanReportWriter<'w> {
             writeln!(self.out, "… and {} more", self.unlisted_failures)?;
         }
         Ok(())
+    }
+
+    /// Counts a rubric's score. Writes the line of an undecided one, because it changes the exit code, and of all with
+    /// `-v`.
+    fn write_rubric(&mut self, row: &RubricRow) -> io::Result<()> {
+        let (at, passed) = match row.passed {
+            Some(true) => (0, "passed"),
+            Some(false) => (1, "failed"),
+            None => (2, "undecided"),
+        };
+        self.rubrics[at] += 1;
+        if !self.is_verbose() && row.passed.is_some() {
+            return Ok(());
+        }
+        // A blank line separates the rubrics from the results.
+        if !std::mem::replace(&mut self.has_rubric_lines, true) {
+            writeln!(self.out)?;
+        }
+        let score = row
+            .score
+            .map_or_else(|| "no score".to_owned(), |s| format!("{s:.2}"));
+        let (transcript, rubric) = (
+            make_visible(&row.transcript, false),
+            make_visible(&row.rubric, false),
+        );
+        writeln!(
+            self.out,
+            "rubric {rubric} on {transcript}: {passed}, {score}"
+        )
+    }
+
+    /// Describes the rubric scores: `18 rubric scores: 7 passed, 11 failed (-v lists them)`.
+    fn describe_rubrics(&self) -> Option<String> {
+        let [passed, failed, undecided] = self.rubrics;
+        let total = passed + failed + undecided;
+        if total == 0 {
+            return None;
+        }
+        let mut text = format!(
+            "{}: {passed} passed, {failed} failed",
+            pluralize(total, "rubric score")
+        );
+        if undecided > 0 {
+            let _infallible = write!(text, ", {undecided} undecided");
+        }
+        if !self.is_verbose() {
+            text.push_str(" (-v lists them)");
+        }
+        Some(text)
     }
 
     fn write_summary(&mut self, summary: &RunSummary) -> io::Result<()> {
@@ -205,6 +344,16 @@ impl<'w> HumanReportWriter<'w> {
             }
             text.push('\n');
         }
+        if self.has_rules_verdicts {
+            // A reader could take its verdicts for a model's, and a short reason does not mention it.
+            let mut names: Vec<&str> = self.rules_judges.iter().map(String::as_str).collect();
+            names.sort_unstable();
+            let names = make_visible(&names.join(", "), false).into_owned();
+            let _infallible = writeln!(
+                text,
+                "judge {names} is `rules`, a built-in checker of clauses and not a model"
+            );
+        }
         if summary.undecided_rubrics > 0 {
             let _infallible = writeln!(
                 text,
@@ -218,6 +367,10 @@ impl<'w> HumanReportWriter<'w> {
                 "{} flagged: a contradiction, or a quote that is not in its source (`--strict` fails on them)",
                 pluralize(summary.flagged, "verdict")
             );
+        }
+        if let Some(rubrics) = self.describe_rubrics() {
+            text.push_str(&rubrics);
+            text.push('\n');
         }
         // The agreement of votes, and of decisions with labels.
         if let Some(agreed) = describe_agreement(summary) {
@@ -301,11 +454,45 @@ fn describe_spending(summary: &RunSummary) -> String {
 }
 
 /// Describes how a decision was reached: `by vote: 2 pass, 1 fail`, or the verdict of each judge.
-fn describe_decision(row: &DecisionRow) -> String {
-    match &row.decision.panel {
-        None => format!("by vote: {}", describe_votes(row.decision.votes)),
-        Some(ruling) => describe_panel_decision(ruling, &row.judges),
+fn describe_decision(decision: &Decision, judges: &[String]) -> String {
+    match &decision.panel {
+        None => format!("by vote: {}", describe_votes(decision.votes)),
+        Some(ruling) => describe_panel_decision(ruling, judges),
     }
+}
+
+/// Returns the clauses that do not hold or can't be read, in the reasoning of `rules`: they are the reason of a failure.
+fn keep_clauses(text: &str) -> Cow<'_, str> {
+    let is_problem = |line: &&str| {
+        line.split_once(". ").is_some_and(|(number, clause)| {
+            let is_number = number.bytes().all(|byte| byte.is_ascii_digit());
+            is_number && (clause.starts_with('✗') || clause.starts_with('?'))
+        })
+    };
+    let clauses: Vec<&str> = text.lines().filter(is_problem).collect();
+    if clauses.is_empty() {
+        text.into()
+    } else {
+        clauses.join("\n").into()
+    }
+}
+
+/// Returns the first lines of a reason, and the number of lines that are left out. A cut line counts as left out.
+fn cut_reason(text: &str) -> (String, usize) {
+    let mut shown = String::new();
+    let mut room = MAX_REASON_CHARS;
+    let mut lines = text.lines();
+    for line in lines.by_ref().take(MAX_REASON_LINES) {
+        let cut: String = line.chars().take(room).collect();
+        shown.push_str(&cut);
+        if cut.len() < line.len() {
+            shown.push('…');
+            return (shown, 1 + lines.count());
+        }
+        shown.push('\n');
+        room = room.saturating_sub(line.chars().count());
+    }
+    (shown, lines.count())
 }
 
 /// Describes how far votes agreed: `9 decisions by vote, 7 unanimous, the winner's share 93 % on average`.
@@ -349,49 +536,19 @@ impl ReportWriter for HumanReportWriter<'_> {
         match row {
             // A run without a label needs no header line.
             ReportRow::Header(header) => {
+                let rules = header.judges.iter().map(|judge| &judge.config);
+                let rules = rules.filter(|judge| judge.provider == ProviderKind::Rules);
+                self.rules_judges = rules.map(|judge| judge.name.clone()).collect();
                 if !header.label.is_empty() {
                     writeln!(self.out, "{}", make_visible(&header.label, false))?;
                 }
                 Ok(())
             }
-            ReportRow::Result(row) => self.write_result(row),
-            ReportRow::Decision(row) => {
-                let outcome = row.decision.outcome;
-                let head = format!("{} {}", outcome.symbol(), describe_outcome(outcome));
-                let name = row.name.to_string();
-                self.add_failure(outcome, &name);
-                // Mark, name and votes of a decision of several cells.
-                let label = format_label_suffix(row.label);
-                writeln!(
-                    self.out,
-                    "{}  {}  {}{label}",
-                    self.paint(outcome, &format!("{head:<OUTCOME_WIDTH$}")),
-                    make_visible(&name, false),
-                    make_visible(&describe_decision(row), false),
-                )
-            }
-            ReportRow::Rubric(row) => {
-                // A blank line separates the rubrics from the results.
-                if !std::mem::replace(&mut self.has_rubric_rows, true) {
-                    writeln!(self.out)?;
-                }
-                let passed = match row.passed {
-                    Some(true) => "passed",
-                    Some(false) => "failed",
-                    None => "undecided",
-                };
-                let score = row
-                    .score
-                    .map_or_else(|| "no score".to_owned(), |s| format!("{s:.2}"));
-                let (transcript, rubric) = (
-                    make_visible(&row.transcript, false),
-                    make_visible(&row.rubric, false),
-                );
-                writeln!(
-                    self.out,
-                    "rubric {rubric} on {transcript}: {passed}, {score}"
-                )
-            }
+            ReportRow::Decided(row) => self.write_decided(row),
+            // A decided row contains these.
+            ReportRow::Result(_) | ReportRow::Decision(_) => Ok(()),
+            ReportRow::Rubric(row) => self.write_rubric(row),
+            ReportRow::Stats(_) if self.style.detail == ReportDetail::Quiet => Ok(()),
             ReportRow::Stats(stats) => {
                 writeln!(self.out)?;
                 for line in format_stats(stats) {
@@ -413,89 +570,4 @@ impl ReportWriter for HumanReportWriter<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::model::{CellNameRef, CellResult, ScoreBounds};
-
-    const NAME: CellNameRef<'_> = CellNameRef {
-        transcript: "refund",
-        rubric: "support",
-        eval: "brief",
-        message: None,
-        judge: Some("quick"),
-        repeat: None,
-    };
-
-    fn printed(style: TextStyle, rows: &[ReportRow<'_>]) -> String {
-        let mut out = Vec::new();
-        let mut human = HumanReportWriter::new(Box::new(&mut out), style);
-        for row in rows {
-            human.write_row(row).expect("a Vec takes everything");
-        }
-        human.finish().expect("a Vec takes everything");
-        drop(human);
-        String::from_utf8(out).expect("text")
-    }
-
-    fn row(result: &CellResult) -> ReportRow<'_> {
-        ReportRow::Result(ResultRow {
-            name: NAME,
-            eval_type: "llm_judge",
-            bounds: ScoreBounds::default(),
-            is_panel_member: false,
-            label: None,
-            result,
-        })
-    }
-
-    #[test]
-    fn reasoning_wraps_at_terminal_width() {
-        let style = TextStyle {
-            width: 40,
-            ..TextStyle::default()
-        };
-        let result = CellResult::new(
-            Outcome::Fail,
-            "it has 8 sentences, at most 6 are wanted here",
-        );
-        assert_eq!(
-            printed(style, &[row(&result)]),
-            "✗ fail       refund/support/brief~quick\n    it has 8 sentences, at most 6 are\n    wanted here\n"
-        );
-    }
-
-    #[test]
-    fn narrated_reasoning_is_not_printed_again() {
-        let style = TextStyle {
-            has_narrator: true,
-            ..TextStyle::default()
-        };
-        let live = CellResult::new(Outcome::Fail, "too long");
-        let mut cached = live.clone();
-        cached.cached = Some(crate::model::RunId("20261121T000000Z-abcd".to_owned()));
-        assert_eq!(
-            printed(style, &[row(&live), row(&cached)]),
-            "✗ fail       refund/support/brief~quick\n\
-             ✗ fail       refund/support/brief~quick  [from abcd]\n    too long\n",
-            "no narrator printed the second one"
-        );
-    }
-
-    #[test]
-    fn long_report_lists_failures_again_at_the_end() {
-        let (pass, fail) = (
-            CellResult::new(Outcome::Pass, ""),
-            CellResult::new(Outcome::Fail, ""),
-        );
-        let mut rows = vec![row(&pass); 12];
-        rows.push(row(&fail));
-        let summary = RunSummary::default();
-        rows.push(ReportRow::Summary(&summary));
-        let text = printed(TextStyle::default(), &rows);
-        assert_eq!(text.matches("✗ fail").count(), 2, "{text}");
-        assert!(
-            text.contains("\n\n✗ fail  refund/support/brief~quick\n\n"),
-            "{text}"
-        );
-    }
-}
+mod tests;

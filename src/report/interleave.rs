@@ -104,10 +104,14 @@ impl<W: Write> Interleaver<W> {
 
     /// Writes a line about the whole run.
     pub(super) fn write_run_line(&mut self, text: &str) -> io::Result<()> {
-        // The line interrupts the block of the cell, so the next line of that cell needs its heading again.
-        self.last_heading = None;
+        self.interrupt_block();
         let text = make_visible(text, false);
         writeln!(self.out, "{}", wrap_line(&text, 0, 0, self.style.width))
+    }
+
+    /// Ends the block of the live cell, so the next line of that cell gets its heading again.
+    pub(super) fn interrupt_block(&mut self) {
+        self.last_heading = None;
     }
 
     /// Writes all buffered lines.
@@ -256,6 +260,17 @@ mod tests {
             interleaver.write_buffered()
         });
         assert_eq!(text, "▸ a\n▸ b\n  │ uno\n  │ due\n▸ a (goes on)\n  │ one\n");
+    }
+
+    #[test]
+    fn block_of_another_writer_is_followed_by_a_heading() {
+        let text = written(|interleaver| {
+            interleaver.open_cell(A, "a")?;
+            interleaver.write_cell_line(A, "a", "│", "one")?;
+            interleaver.interrupt_block();
+            interleaver.write_cell_line(A, "a", "│", "two")
+        });
+        assert_eq!(text, "▸ a\n  │ one\n▸ a (goes on)\n  │ two\n");
     }
 
     #[test]

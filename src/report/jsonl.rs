@@ -50,24 +50,59 @@ impl<'w> JsonlReportWriter<'w> {
     }
 }
 
+/// The kinds of JSON objects, in the order in which they are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum JsonSection {
+    Results,
+    Decisions,
+    Rubrics,
+    Judges,
+    Tools,
+    Summary,
+}
+
+/// A receiver of the JSON objects of rows.
+pub(super) trait JsonSink {
+    fn write_object(&mut self, section: JsonSection, object: &impl Serialize) -> io::Result<()>;
+}
+
+/// Writes the JSON objects of a row; some rows have none.
+pub(super) fn write_objects(row: &ReportRow<'_>, sink: &mut impl JsonSink) -> io::Result<()> {
+    match row {
+        ReportRow::Header(_) | ReportRow::Decided(_) => Ok(()),
+        ReportRow::Result(row) => {
+            sink.write_object(JsonSection::Results, &ResultLine::from_row(row))
+        }
+        ReportRow::Decision(row) => {
+            sink.write_object(JsonSection::Decisions, &DecisionLine::from_row(row))
+        }
+        ReportRow::Rubric(row) => {
+            sink.write_object(JsonSection::Rubrics, &RubricLine::from_row(row))
+        }
+        ReportRow::Stats(stats) => {
+            for judge in stats.active_judges() {
+                sink.write_object(JsonSection::Judges, &JudgeLine::from_stats(judge))?;
+            }
+            for (name, tool) in &stats.tools {
+                sink.write_object(JsonSection::Tools, &ToolLine::from_stats(name, tool))?;
+            }
+            Ok(())
+        }
+        ReportRow::Summary(summary) => {
+            sink.write_object(JsonSection::Summary, &SummaryLine::from_summary(summary))
+        }
+    }
+}
+
+impl JsonSink for JsonlReportWriter<'_> {
+    fn write_object(&mut self, _: JsonSection, object: &impl Serialize) -> io::Result<()> {
+        self.line(object)
+    }
+}
+
 impl ReportWriter for JsonlReportWriter<'_> {
     fn write_row(&mut self, row: &ReportRow<'_>) -> io::Result<()> {
-        match row {
-            ReportRow::Header(_) => Ok(()),
-            ReportRow::Result(row) => self.line(&ResultLine::from_row(row)),
-            ReportRow::Decision(row) => self.line(&DecisionLine::from_row(row)),
-            ReportRow::Rubric(row) => self.line(&RubricLine::from_row(row)),
-            ReportRow::Stats(stats) => {
-                for judge in stats.active_judges() {
-                    self.line(&JudgeLine::from_stats(judge))?;
-                }
-                for (name, tool) in &stats.tools {
-                    self.line(&ToolLine::from_stats(name, tool))?;
-                }
-                Ok(())
-            }
-            ReportRow::Summary(summary) => self.line(&SummaryLine::from_summary(summary)),
-        }
+        write_objects(row, self)
     }
 
     fn finish(&mut self) -> io::Result<()> {

@@ -46,7 +46,7 @@ impl<'w> MarkdownReportWriter<'w> {
 ///
 /// A forge makes names, addresses, issue numbers and HTML of a text active, and no escape prevents all of that. In a
 /// code span nothing is active. A code span cannot contain every text of a table cell, so a pipe is between two spans.
-fn format_as_code(text: &str) -> String {
+pub fn format_as_code(text: &str) -> String {
     let visible = make_visible(text.trim_end(), true);
     let lines: Vec<String> = visible.split('\n').map(format_line_as_code).collect();
     lines.join("<br>")

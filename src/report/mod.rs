@@ -1,15 +1,18 @@
-//! Recorded events as text: human, jsonl, junit, markdown.
+//! Recorded events as text: human, json, jsonl, junit, markdown, csv, github.
 //!
 //! Responsible for the result lines and the exit code over decisions. Does not fold a whole run: it counts events, so that
 //! its memory does not grow with deterministic results. A terminal shows untrusted text with visible marks; a pipe
 //! receives it byte for byte.
 //!
 //! [`RowBuilder`] turns events into rows in plan order, a [`ReportWriter`] writes rows, and a [`Narrator`] prints live
-//! turns.
+//! turns. [`RunProgress`] is the line about an unfinished run.
 
+mod csv;
 mod flags;
+mod github;
 mod human;
 mod interleave;
+mod json;
 mod jsonl;
 mod judge_trace;
 mod junit;
@@ -18,6 +21,7 @@ mod line_schema;
 mod markdown;
 mod narrate;
 mod panel_decision;
+mod progress;
 mod reasoning;
 mod rows;
 mod score;
@@ -28,17 +32,23 @@ mod wrap;
 use std::io;
 use std::path::Path;
 
+pub use csv::{CsvReportWriter, format_csv};
+pub use github::{AnnotationLevel, EvalPlaces, FilePlace, GithubReportWriter, format_annotation};
 pub use human::HumanReportWriter;
+pub use json::JsonReportWriter;
 pub use jsonl::JsonlReportWriter;
 pub use judge_trace::{format_judge_trace, read_piece, read_rope};
 pub use junit::JunitReportWriter;
 pub use label_agreement::EvalVerdicts;
 pub use line_schema::result_schema;
-pub use markdown::MarkdownReportWriter;
-pub use narrate::Narrator;
+pub use markdown::{MarkdownReportWriter, format_as_code};
+pub use narrate::{Narrator, describe_run_event};
 pub use panel_decision::{describe_panel_decision, describe_undecided, explain_doubt};
+pub use progress::RunProgress;
 pub use reasoning::extract_reasoning;
-pub use rows::{DecisionRow, ReportRow, ResultRow, RowBuilder, RubricRow, RunSummary};
+pub use rows::{
+    DecidedRow, DecisionOrder, DecisionRow, ReportRow, ResultRow, RowBuilder, RubricRow, RunSummary,
+};
 pub use stats::{format_stats, format_tokens};
 pub use wording::{describe_outcome, format_bytes};
 pub use wrap::wrap_line;
@@ -58,39 +68,68 @@ pub trait ReportWriter {
 pub enum ReportFormat {
     /// Text for people.
     Human,
+    /// One JSON document.
+    Json,
     /// One JSON object per line.
     Jsonl,
     /// `JUnit` XML, for CI servers.
     Junit,
     /// A summary and the failures, for pull requests.
     Markdown,
+    /// A table of the results, for spreadsheets.
+    Csv,
+    /// Annotations of a GitHub workflow.
+    Github,
 }
 
 impl ReportFormat {
     /// Returns the format for a file extension.
     pub fn from_path(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()? {
+            "json" => Some(Self::Json),
             "jsonl" | "ndjson" => Some(Self::Jsonl),
             "xml" => Some(Self::Junit),
             "md" | "markdown" => Some(Self::Markdown),
             "txt" => Some(Self::Human),
+            "csv" => Some(Self::Csv),
             _ => None,
         }
     }
 
-    /// Returns a writer of this format for `out`.
+    /// Returns `true` if the format writes decisions with their cells, see [`RowBuilder::with_decisions`].
+    pub fn needs_decisions(self) -> bool {
+        matches!(self, Self::Human | Self::Github)
+    }
+
+    /// Returns a writer of this format for `out`. `places` are the places of the evals, for formats that print them.
     pub fn writer<'w>(
         self,
         out: Box<dyn io::Write + 'w>,
         style: TextStyle,
+        places: &EvalPlaces,
     ) -> Box<dyn ReportWriter + 'w> {
         match self {
             Self::Human => Box::new(HumanReportWriter::new(out, style)),
+            Self::Json => Box::new(JsonReportWriter::new(out, style.terminal)),
             Self::Jsonl => Box::new(JsonlReportWriter::new(out, style.terminal)),
             Self::Junit => Box::new(JunitReportWriter::new(out, style.terminal)),
             Self::Markdown => Box::new(MarkdownReportWriter::new(out)),
+            Self::Csv => Box::new(CsvReportWriter::new(out, style.terminal)),
+            Self::Github => Box::new(GithubReportWriter::new(out, places.clone(), style.terminal)),
         }
     }
+}
+
+/// The amount of detail of a report for people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ReportDetail {
+    /// Failures and the summary.
+    Quiet,
+    /// Failures, statistics and the summary.
+    #[default]
+    Normal,
+    /// Every decision with its whole reason, every rubric score, statistics and the summary.
+    Verbose,
 }
 
 /// The style of text output.
@@ -104,6 +143,8 @@ pub struct TextStyle {
     pub width: usize,
     /// `true` if a [`Narrator`] prints the reasoning of judged cells on the same screen.
     pub has_narrator: bool,
+    /// The amount of detail.
+    pub detail: ReportDetail,
 }
 
 impl TextStyle {

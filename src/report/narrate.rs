@@ -64,7 +64,11 @@ impl<W: Write> Narrator<W> {
     pub fn narrate_event(&mut self, event: &RunEvent) -> io::Result<()> {
         self.interleaver.set_time(event.at);
         match &event.kind {
-            EventKind::RunStarted(header) => self.narrate_header(header),
+            EventKind::RunStarted(header) => {
+                // Later events refer to the evals and judges of the header.
+                self.header = Some(header.clone());
+                self.write_run_lines(&event.kind)
+            }
             EventKind::CellsPlanned {
                 transcript,
                 first,
@@ -143,22 +147,13 @@ impl<W: Write> Narrator<W> {
                 };
                 self.write_cell_line(*cell, "budget", what)
             }
-            EventKind::BudgetReached { hard, .. } => {
-                let what = if *hard {
-                    "nothing more is sent"
-                } else {
-                    "judges are asked to conclude"
-                };
-                match BudgetStop::from_event(&event.kind) {
-                    Some(stop) => self.write_run_line(&format!("budget: {stop}: {what}")),
-                    None => Ok(()),
-                }
-            }
             EventKind::Note {
                 cell: Some(cell),
                 text,
             } => self.write_cell_line(*cell, "note", text),
-            EventKind::Note { cell: None, text } => self.write_run_line(&format!("note: {text}")),
+            EventKind::BudgetReached { .. } | EventKind::Note { cell: None, .. } => {
+                self.write_run_lines(&event.kind)
+            }
             EventKind::RunFinished(_) => self.interleaver.write_buffered(),
             // A newer version of dicta may have written an unknown event.
             EventKind::BlobStored(_) | EventKind::Unknown(_) => Ok(()),
@@ -174,33 +169,6 @@ impl<W: Write> Narrator<W> {
     pub fn finish(&mut self) -> io::Result<()> {
         self.interleaver.write_buffered()?;
         self.interleaver.flush()
-    }
-
-    fn narrate_header(&mut self, header: &RunHeader) -> io::Result<()> {
-        if header.demo {
-            self.write_run_line("This is the built-in demo: invented agents, pages written for it, labels included.")?;
-        }
-        for judge in &header.judges {
-            // A reader could take its verdicts for a model's.
-            if judge.config.provider == ProviderKind::Rules {
-                let name = &judge.config.name;
-                self.write_run_line(&format!(
-                    "Judge `{name}` is `rules`, a built-in checker of clauses. It is not a model."
-                ))?;
-            }
-        }
-        let uses_tools = header.judges.iter().any(|judge| !judge.tools.is_empty());
-        if let Some(frozen) = header.replayed_evidence_plan().filter(|_| uses_tools) {
-            self.write_run_line(&format!(
-                "Recorded tool responses replace live calls: {} of {}; {}.",
-                pluralize(frozen.answers, "response"),
-                frozen.describe_runs(),
-                frozen.describe_miss_policy()
-            ))?;
-        }
-        // Later events refer to the evals and judges of the header.
-        self.header = Some(Box::new(header.clone()));
-        Ok(())
     }
 
     fn narrate_turn(&mut self, cell: CellIx, turn: u16, fact: &TurnFact) -> io::Result<()> {
@@ -400,9 +368,69 @@ impl<W: Write> Narrator<W> {
         self.interleaver.open_cell(cell, &name)
     }
 
-    fn write_run_line(&mut self, text: &str) -> io::Result<()> {
-        self.interleaver.write_run_line(text)
+    /// Writes the lines of an event about the whole run.
+    fn write_run_lines(&mut self, event: &EventKind) -> io::Result<()> {
+        for line in describe_run_event(event) {
+            self.interleaver.write_run_line(&line)?;
+        }
+        Ok(())
     }
+
+    /// Ends the current block, because another writer uses the same screen. The next line of its cell gets a heading.
+    pub fn interrupt_block(&mut self) {
+        self.interleaver.interrupt_block();
+    }
+}
+
+/// Describes an event about the whole run: its beginning, a reached budget, a note. Other events have no lines.
+pub fn describe_run_event(event: &EventKind) -> Vec<String> {
+    match event {
+        EventKind::RunStarted(header) => describe_header(header),
+        EventKind::BudgetReached {
+            cell: None, hard, ..
+        } => {
+            let what = if *hard {
+                "nothing more is sent"
+            } else {
+                "judges are asked to conclude"
+            };
+            BudgetStop::from_event(event)
+                .map(|stop| format!("budget: {stop}: {what}"))
+                .into_iter()
+                .collect()
+        }
+        EventKind::Note { cell: None, text } => vec![format!("note: {text}")],
+        _ => Vec::new(),
+    }
+}
+
+fn describe_header(header: &RunHeader) -> Vec<String> {
+    let mut lines = Vec::new();
+    if header.demo {
+        lines.push(
+            "This is the built-in demo: invented agents, pages written for it, labels included."
+                .to_owned(),
+        );
+    }
+    for judge in &header.judges {
+        // A reader could take its verdicts for a model's.
+        if judge.config.provider == ProviderKind::Rules {
+            let name = &judge.config.name;
+            lines.push(format!(
+                "Judge `{name}` is `rules`, a built-in checker of clauses. It is not a model."
+            ));
+        }
+    }
+    let uses_tools = header.judges.iter().any(|judge| !judge.tools.is_empty());
+    if let Some(frozen) = header.replayed_evidence_plan().filter(|_| uses_tools) {
+        lines.push(format!(
+            "Recorded tool responses replace live calls: {} of {}; {}.",
+            pluralize(frozen.answers, "response"),
+            frozen.describe_runs(),
+            frozen.describe_miss_policy()
+        ));
+    }
+    lines
 }
 
 /// A line of a reply that is not complete.

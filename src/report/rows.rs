@@ -2,7 +2,9 @@
 //!
 //! Responsible for the order and the counts. Does not format rows. A transcript is complete once all its planned
 //! cells have results. This is safe because a run plans further repeats before the result that makes them necessary
-//! (see `run`).
+//! (see `run`). A decision can be emitted as soon as all its planned cells have results, for the same reason.
+
+mod decided;
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -21,6 +23,8 @@ use crate::model::{
     ScoreBounds, TokenUsage, TranscriptRef,
 };
 
+pub use decided::{DecidedRow, DecisionOrder};
+
 /// A row of a report.
 #[derive(Debug, Clone)]
 pub enum ReportRow<'a> {
@@ -28,6 +32,8 @@ pub enum ReportRow<'a> {
     Header(&'a RunHeader),
     /// A cell's result.
     Result(ResultRow<'a>),
+    /// A decision with its cells; only if the builder has a [`DecisionOrder`].
+    Decided(DecidedRow<'a>),
     /// A decision of several cells.
     Decision(&'a DecisionRow),
     /// A rubric's score on a transcript.
@@ -218,6 +224,7 @@ pub struct RowBuilder {
     stats: RunStats,
     has_judge_calls: bool,
     labels: Labels,
+    decision_order: Option<DecisionOrder>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -248,6 +255,23 @@ impl RowBuilder {
             labels,
             ..Self::default()
         }
+    }
+
+    /// Also emits each decision with its cells, in this order.
+    #[must_use]
+    pub fn with_decisions(mut self, order: Option<DecisionOrder>) -> Self {
+        self.decision_order = order;
+        self
+    }
+
+    /// Returns the cost so far, as far as it is known.
+    pub fn cost_so_far(&self) -> Cost {
+        self.stats.total_cost()
+    }
+
+    /// Returns the number of transcripts that wait for results or for an earlier transcript.
+    pub fn count_open_transcripts(&self) -> usize {
+        self.incomplete.len()
     }
 
     /// Applies an event and emits the rows that it completes.
@@ -285,12 +309,12 @@ impl RowBuilder {
             } => self.add_planned_cells(transcript, *first, keys),
             EventKind::CellsSettled(settled) => {
                 for one in settled {
-                    self.add_result(one.cell, &one.result);
+                    self.accept_result(one.cell, &one.result, emit)?;
                 }
                 self.emit_complete(false, emit)?;
             }
             EventKind::CellFinished { cell, result } => {
-                self.add_result(*cell, result);
+                self.accept_result(*cell, result, emit)?;
                 self.emit_complete(false, emit)?;
             }
             EventKind::Tool {
@@ -402,22 +426,39 @@ impl RowBuilder {
         self.summary.pending += keys.len() as u64;
     }
 
-    fn add_result(&mut self, cell: CellIx, result: &CellResult) {
-        // Ignore a result whose cell was not planned or is already emitted.
-        let Some((first, range)) = self.ranges.range(..=cell).next_back() else {
-            return;
+    /// Adds a result, and emits the decision that it completes if decisions are emitted in the order of results.
+    fn accept_result<E>(
+        &mut self,
+        cell: CellIx,
+        result: &CellResult,
+        emit: &mut impl FnMut(&ReportRow<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let added = self.add_result(cell, result);
+        let (Some((transcript_no, at)), Some(DecisionOrder::AsDecided), Some(header)) =
+            (added, self.decision_order, &self.header)
+        else {
+            return Ok(());
         };
+        match self.incomplete.get(&transcript_no) {
+            Some(open) => open.emit_decision_of(at, header, &self.labels, emit),
+            None => Ok(()),
+        }
+    }
+
+    /// Adds a result. Returns the number of the transcript and the index of the cell in it, if the result is new.
+    fn add_result(&mut self, cell: CellIx, result: &CellResult) -> Option<(u64, usize)> {
+        // Ignore a result whose cell was not planned or is already emitted.
+        let (first, range) = self.ranges.range(..=cell).next_back()?;
         let offset = cell.index() - first.index();
         if offset >= range.len {
-            return;
+            return None;
         }
-        let Some(open) = self.incomplete.get_mut(&range.transcript_no) else {
-            return;
-        };
-        let slot = &mut open.cells[range.first_cell + offset].result;
+        let place = (range.transcript_no, range.first_cell + offset);
+        let open = self.incomplete.get_mut(&place.0)?;
+        let slot = &mut open.cells[place.1].result;
         // Only the first result of a cell counts.
         if slot.is_some() {
-            return;
+            return None;
         }
         *slot = Some(result.clone());
         let flagged =
@@ -430,6 +471,7 @@ impl RowBuilder {
             self.summary.usage = self.summary.usage.plus(usage);
             self.has_judge_calls = true;
         }
+        Some(place)
     }
 
     /// Emits complete transcripts from the oldest on; with `all`, every cell with a result.
@@ -462,16 +504,23 @@ impl RowBuilder {
                 }
             }
             outcome = open.emit_rows(&header, &self.labels, emit);
+            if outcome.is_ok() {
+                outcome = self.count_transcript(&header, &open, emit);
+            }
             if outcome.is_err() {
                 break;
             }
-            self.count_transcript(&header, &open);
         }
         self.header = Some(header);
         outcome
     }
 
-    fn count_transcript(&mut self, header: &RunHeader, open: &IncompleteTranscript) {
+    fn count_transcript<E>(
+        &mut self,
+        header: &RunHeader,
+        open: &IncompleteTranscript,
+        emit: &mut impl FnMut(&ReportRow<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
         let mut scores: IndexMap<u32, RubricScore> = IndexMap::new();
         // After the sort, the cells of one decision are adjacent.
         for group in open
@@ -500,6 +549,16 @@ impl RowBuilder {
             {
                 let outcome = decision.as_ref().map(|decision| decision.outcome);
                 verdicts.count_label(outcome.and_then(Outcome::passed), label);
+            }
+            // An undecided decision is known only at the end, also if the others are emitted earlier.
+            let is_due = match self.decision_order {
+                None => false,
+                Some(DecisionOrder::Plan) => true,
+                Some(DecisionOrder::AsDecided) => decision.is_none(),
+            };
+            if is_due {
+                let cells: Vec<&RowCell> = group.iter().collect();
+                open.emit_decision(&cells, decision.as_ref(), header, &self.labels, emit)?;
             }
             let Some(decision) = decision else { continue };
             self.summary.outcomes[decision.outcome as usize] += 1;
@@ -538,6 +597,7 @@ impl RowBuilder {
                 });
             }
         }
+        Ok(())
     }
 }
 
@@ -548,29 +608,38 @@ impl IncompleteTranscript {
         labels: &Labels,
         emit: &mut impl FnMut(&ReportRow<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        for RowCell { key, result } in &self.cells {
-            // A cell without a result is pending and has no row.
-            let (Some(result), Some(eval), Some(name)) = (
-                result,
-                header.evals.get(key.eval as usize),
-                header.cell_name(&self.source, key),
-            ) else {
-                continue;
-            };
-            emit(&ReportRow::Result(ResultRow {
-                name,
-                eval_type: &eval.eval_type,
-                bounds: ScoreBounds::from_decision_settings(&eval.decision_settings),
-                is_panel_member: eval.panel.is_some(),
-                label: find_label(
-                    labels,
-                    (name.transcript, name.rubric, name.eval),
-                    key.message,
-                ),
-                result,
-            }))?;
+        // A cell without a result is pending and has no row.
+        for row in self
+            .cells
+            .iter()
+            .filter_map(|cell| self.make_row(cell, header, labels))
+        {
+            emit(&ReportRow::Result(row))?;
         }
         Ok(())
+    }
+
+    /// Returns the row of a cell, if it has a result.
+    fn make_row<'a>(
+        &'a self,
+        RowCell { key, result }: &'a RowCell,
+        header: &'a RunHeader,
+        labels: &Labels,
+    ) -> Option<ResultRow<'a>> {
+        let (result, eval) = (result.as_ref()?, header.evals.get(key.eval as usize)?);
+        let name = header.cell_name(&self.source, key)?;
+        Some(ResultRow {
+            name,
+            eval_type: &eval.eval_type,
+            bounds: ScoreBounds::from_decision_settings(&eval.decision_settings),
+            is_panel_member: eval.panel.is_some(),
+            label: find_label(
+                labels,
+                (name.transcript, name.rubric, name.eval),
+                key.message,
+            ),
+            result,
+        })
     }
 }
 

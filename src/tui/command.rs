@@ -162,7 +162,7 @@ pub(crate) fn list_groups() -> Vec<&'static str> {
     groups
 }
 
-/// Returns the table as Markdown, for `dicta keys --markdown` and the README.
+/// Returns the table as Markdown, for `dicta keys --format markdown` and the README.
 pub(crate) fn render_markdown() -> String {
     let mut out = String::from("| keys | do |\n|---|---|\n");
     for group in list_groups() {

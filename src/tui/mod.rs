@@ -233,6 +233,33 @@ pub fn find_remembered_theme(env: &Env) -> Option<Theme> {
     Theme::bundled(&ScreenChoices::read(env).theme?).ok()
 }
 
+/// A command of the workbench with its keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CommandKeys {
+    /// The stable name, such as `pane.next`.
+    pub id: &'static str,
+    /// A short name for people.
+    pub title: &'static str,
+    /// The group of the command in the help.
+    pub group: &'static str,
+    /// The keys that run the command.
+    pub keys: &'static [&'static str],
+    /// A sentence about the command.
+    pub help: &'static str,
+}
+
+/// Returns all commands of the workbench with their keys, in the order of the help.
+pub fn list_key_bindings() -> Vec<CommandKeys> {
+    let to_binding = |spec: &command::CommandSpec| CommandKeys {
+        id: spec.id,
+        title: spec.title,
+        group: spec.group,
+        keys: spec.keys,
+        help: spec.help,
+    };
+    command::COMMANDS.iter().map(to_binding).collect()
+}
+
 /// Renders the key bindings, for a terminal or as the Markdown table of the README.
 pub fn render_key_bindings(markdown: bool) -> String {
     if markdown {

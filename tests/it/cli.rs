@@ -104,7 +104,7 @@ pub(crate) fn judged_by(server: &WireServer) -> String {
 #[test]
 fn demo_runs_without_key_and_network() {
     let test_dir = TestDir::new();
-    let run = test_dir.dicta(&["run", "--demo", "--format", "jsonl"]);
+    let run = test_dir.dicta(&["run", "--demo", "--stream", "--format", "jsonl"]);
     let stderr_text = text(&run.stderr);
     assert_eq!(
         run.status.code(),
@@ -359,7 +359,7 @@ fn judge_is_called_over_http_and_its_citations_are_checked() {
     let test_dir = TestDir::new();
     let server = WireServer::openai(vec![Reply::text(PASSES), Reply::text(PASSES)]);
     test_dir.workspace(&judged_by(&server), POLITE);
-    let run = test_dir.dicta(&["run", "-j", "1", "--format", "jsonl"]);
+    let run = test_dir.dicta(&["run", "-j", "1", "--stream", "--format", "jsonl"]);
     let rows = rows(&run);
     assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
     let found: Vec<&Value> = of_type(&rows, "result")
@@ -401,7 +401,7 @@ fn submitted_verdict_is_shown_once_and_cached_for_the_next_run() {
     ]);
     let judged = judged_by(&server).replace("model: m }", "model: m, tools: [fetch_url] }");
     test_dir.workspace(&judged, POLITE);
-    let run = test_dir.dicta(&["run", "-j", "1", "--format", "jsonl"]);
+    let run = test_dir.dicta(&["run", "-j", "1", "--stream", "--format", "jsonl"]);
     let stderr_text = text(&run.stderr);
     assert_eq!(run.status.code(), Some(0), "{stderr_text}");
     assert!(
@@ -435,7 +435,7 @@ fn judge_failure_is_reported_once() {
     let bad_key = || Reply::status(401).body(r#"{"error": {"message": "No such key."}}"#);
     let server = WireServer::openai(vec![bad_key(), Reply::text("")]);
     test_dir.workspace(&judged_by(&server), POLITE);
-    let run = test_dir.dicta(&["run", "-j", "1", "--format", "jsonl"]);
+    let run = test_dir.dicta(&["run", "-j", "1", "--stream", "--format", "jsonl"]);
     let stderr_text = text(&run.stderr);
     assert_eq!(run.status.code(), Some(3), "{stderr_text}");
     assert_eq!(
@@ -474,6 +474,21 @@ fn recorded_runs_can_be_listed_shown_replayed_and_compared() {
     assert!(cell.contains("pass"), "{cell}");
     let replay = test_dir.dicta(&["replay", "@", "--print", "--speed", "0"]);
     assert!(text(&replay.stdout).contains("two/r/names"));
+    let document = test_dir.dicta(&["compare", "@2", "@", "--format", "json"]);
+    let document: Value = serde_json::from_slice(&document.stdout).expect("one document");
+    assert_eq!(document["flips"].as_array().map(Vec::len), Some(2));
+    assert_eq!(document["flips"][0]["before"]["passed"], true);
+    assert_eq!(document["flips"][0]["after"]["passed"], false);
+    assert_eq!(document["summary"]["flips"], 2);
+    let markdown = text(
+        &test_dir
+            .dicta(&["compare", "@2", "@", "--format", "md"])
+            .stdout,
+    );
+    assert!(
+        markdown.contains("\n| ✓ pass | ✗ fail | `one/r/names` | "),
+        "{markdown}"
+    );
     let compared = text(&test_dir.dicta(&["compare", "@2", "@"]).stdout);
     assert!(
         compared.contains("flips: 2") && compared.contains("✓ → ✗  one/r/names"),

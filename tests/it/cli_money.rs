@@ -151,7 +151,7 @@ fn cell_limit_ends_only_its_cell() {
         &format!("{judged}limits: {{ cell: {{ max_calls: 2 }} }}\n"),
         POLITE,
     );
-    let run = test_dir.dicta(&["run", "-j", "1", "--format", "jsonl"]);
+    let run = test_dir.dicta(&["run", "-j", "1", "--stream", "--format", "jsonl"]);
     let result_rows = rows(&run);
     assert_eq!(
         outcomes(&result_rows),

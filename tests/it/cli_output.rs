@@ -9,7 +9,7 @@ const RULES: &str = "judge: quick\njudges: {quick: {provider: rules}}\n";
 fn judge_is_reported_by_name_and_each_problem_once() {
     let test_dir = TestDir::new();
     test_dir.workspace(RULES, JUDGED);
-    let run = test_dir.dicta(&["run"]);
+    let run = test_dir.dicta(&["run", "--stream"]);
     let stderr_text = text(&run.stderr);
     for name in ["one/r/brief~quick", "two/r/brief~quick"] {
         let heading = format!("▸ {name}\n");

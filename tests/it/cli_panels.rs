@@ -206,7 +206,7 @@ fn report_shows_the_deciding_member_and_lists_only_decisions_as_failures() {
         "  - { id: mad, type: llm_judge, jury: { judges: [b, c], by: unanimity }, params: { criteria: CRIT-z holds } }\n",
     );
     test_dir.workspace(&judges(&server), evals);
-    let output = test_dir.dicta(&["run", "--where", "transcript:one"]);
+    let output = test_dir.dicta(&["run", "-v", "--where", "transcript:one"]);
     let output_text = text(&output.stdout);
     assert!(
         output_text.contains("by majority, 2 of 3: a pass 0.55, b judge error, c pass 0.55"),
@@ -230,7 +230,7 @@ fn report_shows_the_deciding_member_and_lists_only_decisions_as_failures() {
     );
 
     // Every way of looking at it says the same.
-    let show_output = text(&test_dir.dicta(&["show", "@"]).stdout);
+    let show_output = text(&test_dir.dicta(&["show", "@", "-v"]).stdout);
     assert!(show_output.contains("by majority, 2 of 3"), "{show_output}");
     let markdown = text(
         &test_dir

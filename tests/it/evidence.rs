@@ -53,8 +53,8 @@ fn cell_with_unchanged_key_reuses_its_verdict_and_names_the_run() {
         .to_owned();
     let marked = format!("[from {letters}]");
     for show_output in [
-        test_dir.dicta(&["run", "-q"]),
-        test_dir.dicta(&["show", "@"]),
+        test_dir.dicta(&["run", "-v"]),
+        test_dir.dicta(&["show", "@", "-v"]),
     ] {
         let show_output = text(&show_output.stdout);
         assert_eq!(show_output.matches(&marked).count(), 2, "{show_output}");

@@ -4,6 +4,7 @@ mod support;
 
 mod cli;
 mod cli_faults;
+mod cli_formats;
 mod cli_money;
 mod cli_output;
 mod cli_panels;

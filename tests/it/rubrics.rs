@@ -410,7 +410,7 @@ fn threshold_table_counts_agreement_with_labels() {
     );
     for (args, why) in [
         (&["--eval", "polit"][..], "did you mean `polite`?"),
-        (&["--format", "junit"], "human or jsonl"),
+        (&["--format", "junit"], "human, json, jsonl or csv"),
     ] {
         let refused = test_dir.dicta(&[&["show", "@", "--thresholds"], args].concat());
         assert_eq!(refused.status.code(), Some(2));

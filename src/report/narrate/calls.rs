@@ -167,13 +167,7 @@ mod tests {
 
     fn narrated(facts: Vec<ToolFact>) -> String {
         let mut out = Vec::new();
-        let style = TextStyle {
-            terminal: false,
-            color: false,
-            width: 0,
-            has_narrator: false,
-        };
-        let mut narrator = Narrator::new(&mut out, style);
+        let mut narrator = Narrator::new(&mut out, TextStyle::default());
         for (fact, seq) in facts.into_iter().zip(0..) {
             let event = RunEvent {
                 seq,

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 
 use indexmap::IndexMap;
 
-use super::{ReportRow, RowBuilder, RunSummary};
+use super::{DecisionOrder, ReportRow, RowBuilder, RunSummary};
 use crate::event::{
     CellKey, EvalSpec, EventKind, FORMAT, RubricSpec, RunEvent, RunHeader, SettledCell,
 };
@@ -87,8 +87,15 @@ fn finished(cell: u32, outcome: Outcome) -> EventKind {
 }
 
 fn build_rows(kinds: Vec<EventKind>) -> (Vec<String>, RunSummary) {
+    build_rows_with(None, kinds)
+}
+
+fn build_rows_with(
+    order: Option<DecisionOrder>,
+    kinds: Vec<EventKind>,
+) -> (Vec<String>, RunSummary) {
     let mut lines = Vec::new();
-    let mut rows = RowBuilder::default();
+    let mut rows = RowBuilder::default().with_decisions(order);
     let mut emit = |row: &ReportRow<'_>| {
         match row {
             ReportRow::Result(row) => lines.push(format!("{} {}", row.name, row.result.outcome)),
@@ -99,6 +106,14 @@ fn build_rows(kinds: Vec<EventKind>) -> (Vec<String>, RunSummary) {
                 "rubric {} {:?} {:?}",
                 row.transcript, row.passed, row.score
             )),
+            ReportRow::Decided(row) => {
+                let outcome = row.outcome().map_or("undecided", Outcome::as_str);
+                lines.push(format!(
+                    "decided {} {outcome} {}",
+                    row.name,
+                    row.cells.len()
+                ));
+            }
             ReportRow::Header(_) | ReportRow::Stats(_) | ReportRow::Summary(_) => {}
         }
         Ok::<(), Infallible>(())
@@ -173,6 +188,54 @@ fn repeats_make_one_decision_and_may_be_planned_later() {
         ]
     );
     assert_eq!((summary.count(Pass), summary.count(Fail)), (1, 1));
+}
+
+#[test]
+fn decisions_are_emitted_when_they_are_decided_or_in_plan_order() {
+    use Outcome::{Fail, Pass};
+    let decided = |order| {
+        let (lines, _) = build_rows_with(
+            Some(order),
+            vec![
+                header(3, None, false),
+                planned("one", 0, &[(0, Some(1)), (0, Some(2)), (1, None)]),
+                planned("two", 3, &[(1, None)]),
+                finished(3, Fail),
+                finished(0, Pass),
+                // The third repeat is planned before the result that makes it necessary.
+                planned("one", 4, &[(0, Some(3))]),
+                finished(1, Fail),
+                finished(4, Fail),
+            ],
+        );
+        let mut lines = lines;
+        lines.retain(|line| line.starts_with("decided"));
+        lines
+    };
+    assert_eq!(
+        decided(DecisionOrder::AsDecided),
+        ["decided two/r/b fail 1", "decided one/r/a fail 3"],
+        "one/r/b has no result"
+    );
+    assert_eq!(
+        decided(DecisionOrder::Plan),
+        ["decided one/r/a fail 3", "decided two/r/b fail 1"]
+    );
+}
+
+#[test]
+fn undecided_vote_is_emitted_once_at_the_end() {
+    for order in [DecisionOrder::AsDecided, DecisionOrder::Plan] {
+        let (lines, _) = build_rows_with(
+            Some(order),
+            vec![
+                header(3, None, false),
+                planned("one", 0, &[(0, Some(1)), (0, Some(2))]),
+                finished(0, Outcome::Fail),
+            ],
+        );
+        assert_eq!(lines, ["one/r/a#1 fail", "decided one/r/a undecided 1"]);
+    }
 }
 
 #[test]

@@ -9,7 +9,7 @@ use pty::Pty;
 use rustix::process::{Signal, kill_process};
 
 use crate::cli::{PASSES, POLITE, TestDir, judged_by};
-use crate::support::wire::{Dialect, Reply, WireServer};
+use crate::support::wire::{Dialect, Pause, Reply, WireServer};
 
 /// The demo's first screen.
 const FIRST: &str = "names-a-version";
@@ -339,4 +339,68 @@ fn run_on_a_terminal_asks_before_a_variable_goes_to_a_new_address() {
         assert_eq!(pty.ended().code, code, "{}", pty.contents());
         assert_eq!(server.requests().len(), requests, "after {answer:?}");
     }
+}
+
+/// A workspace whose first transcript fails at once. The second one passes when the test lets it.
+fn half_paused_workspace(pause: &Pause) -> (TestDir, WireServer) {
+    let held = pause.clone();
+    let server = WireServer::answering(Dialect::Openai, move |request| {
+        if request.mentions("Which release?") {
+            Reply::text(r#"{"citations":[],"reasoning":"It is rude.","passed":false,"score":0.1}"#)
+        } else {
+            Reply::text(PASSES).pause_before(0, &held)
+        }
+    });
+    let test_dir = TestDir::new();
+    test_dir.workspace(
+        &format!(
+            "judge: m\njudges:\n  m: {{ provider: openai, base_url: '{}', model: m, prices: {{ input: 0, output: 0 }} }}\n",
+            server.base_url()
+        ),
+        POLITE,
+    );
+    (test_dir, server)
+}
+
+#[test]
+fn progress_line_is_erased_before_every_other_output() {
+    let pause = Pause::new();
+    let (test_dir, _server) = half_paused_workspace(&pause);
+    let path = test_dir.path().to_str().expect("Unicode");
+    let mut pty = Pty::start(&["run", path]);
+    pty.until_shown("1 of 2 cells · 1 failed");
+    let screen = pty.contents();
+    assert!(
+        screen.contains("one/r/polite~m\n    It is rude.\n"),
+        "the failure is printed before the run ends: {screen}"
+    );
+    pause.go();
+    assert_eq!(pty.ended().code, 1, "{}", pty.contents());
+    let screen = pty.contents();
+    assert!(!screen.contains(" of 2 cells"), "{screen}");
+    assert!(screen.contains("✓ 1 pass   ✗ 1 fail"), "{screen}");
+    let written = String::from_utf8_lossy(&pty.written).into_owned();
+    let lines: Vec<&str> = written
+        .split('\n')
+        .filter(|line| line.contains(" of 2 cells"))
+        .collect();
+    assert!(!lines.is_empty(), "{written:?}");
+    for line in lines {
+        let (_, after) = line.rsplit_once(" of 2 cells").expect("the last one");
+        assert!(after.contains("\r\u{1b}[K"), "{line:?}");
+    }
+}
+
+#[test]
+fn quiet_run_on_a_terminal_has_no_progress_line_and_no_color_has_no_colors() {
+    let pause = Pause::new();
+    let (test_dir, _server) = half_paused_workspace(&pause);
+    let path = test_dir.path().to_str().expect("Unicode");
+    let mut pty = Pty::with(&["run", "-q", path], |command| command.env("NO_COLOR", "1"));
+    pty.until_shown("It is rude.");
+    pause.go();
+    assert_eq!(pty.ended().code, 1, "{}", pty.contents());
+    let written = String::from_utf8_lossy(&pty.written).into_owned();
+    assert!(!written.contains('\u{1b}'), "{written:?}");
+    assert!(!written.contains(" of 2 cells"), "{written:?}");
 }

@@ -1,0 +1,274 @@
+//! Tests of the text for people, with constructed decisions.
+
+use super::*;
+use crate::model::{
+    Ballot, CellNameRef, CellResult, CellVote, Citation, ScoreBounds, Verdict, VoteParams,
+};
+
+const NAME: CellNameRef<'_> = CellNameRef {
+    transcript: "refund",
+    rubric: "support",
+    eval: "brief",
+    message: None,
+    judge: Some("quick"),
+    repeat: None,
+};
+
+fn print_with(style: TextStyle, write: impl FnOnce(&mut HumanReportWriter<'_>)) -> String {
+    let mut out = Vec::new();
+    let mut human = HumanReportWriter::new(Box::new(&mut out), style);
+    write(&mut human);
+    human.finish().expect("a Vec takes everything");
+    drop(human);
+    String::from_utf8(out).expect("text")
+}
+
+fn with_detail(detail: ReportDetail) -> TextStyle {
+    TextStyle {
+        detail,
+        ..TextStyle::default()
+    }
+}
+
+fn cell<'a>(name: CellNameRef<'a>, result: &'a CellResult) -> ResultRow<'a> {
+    ResultRow {
+        name,
+        eval_type: "llm_judge",
+        bounds: ScoreBounds::default(),
+        is_panel_member: false,
+        label: None,
+        result,
+    }
+}
+
+/// Writes the decision of these cells, which are one judge's repeats if there are several.
+fn decide(human: &mut HumanReportWriter<'_>, results: &[&CellResult]) {
+    let repeat = |at: usize| (results.len() > 1).then(|| u32::try_from(at).expect("few") + 1);
+    let cells: Vec<ResultRow<'_>> = results
+        .iter()
+        .enumerate()
+        .map(|(at, result)| {
+            let name = CellNameRef {
+                repeat: repeat(at),
+                ..NAME
+            };
+            cell(name, result)
+        })
+        .collect();
+    let votes: Vec<CellVote> = results
+        .iter()
+        .enumerate()
+        .map(|(at, result)| CellVote {
+            judge: Some(0),
+            repeat: repeat(at),
+            ballot: Some(Ballot::from(*result)),
+        })
+        .collect();
+    let params = VoteParams {
+        rule: None,
+        judges: &[0],
+        bounds: ScoreBounds::default(),
+        repeat: u32::try_from(results.len()).expect("few"),
+    };
+    let decision = params.decide(&votes).expect("all voted");
+    let row = DecidedRow {
+        name: CellNameRef {
+            judge: NAME.judge.filter(|_| results.len() == 1),
+            ..NAME
+        },
+        eval_type: "llm_judge",
+        decision: Some(&decision),
+        judges: &[],
+        label: None,
+        cells: &cells,
+    };
+    human
+        .write_row(&ReportRow::Decided(row))
+        .expect("a Vec takes everything");
+}
+
+#[test]
+fn reasoning_wraps_at_terminal_width() {
+    let style = TextStyle {
+        width: 40,
+        ..TextStyle::default()
+    };
+    let result = CellResult::new(
+        Outcome::Fail,
+        "it has 8 sentences, at most 6 are wanted here",
+    );
+    assert_eq!(
+        print_with(style, |human| decide(human, &[&result])),
+        "✗ fail       refund/support/brief~quick\n    it has 8 sentences, at most 6 are\n    wanted here\n"
+    );
+}
+
+#[test]
+fn narrated_reasoning_is_not_printed_again() {
+    let style = TextStyle {
+        has_narrator: true,
+        ..TextStyle::default()
+    };
+    let live = CellResult::new(Outcome::Fail, "too long");
+    let mut cached = live.clone();
+    cached.cached = Some(crate::model::RunId("20261121T000000Z-abcd".to_owned()));
+    assert_eq!(
+        print_with(style, |human| {
+            decide(human, &[&live]);
+            decide(human, &[&cached]);
+        }),
+        "✗ fail       refund/support/brief~quick\n\
+         ✗ fail       refund/support/brief~quick  [from abcd]\n    too long\n",
+        "no narrator printed the second one"
+    );
+}
+
+#[test]
+fn passes_are_printed_only_with_verbose() {
+    let pass = CellResult::new(Outcome::Pass, "short enough");
+    let print = |detail| print_with(with_detail(detail), |human| decide(human, &[&pass]));
+    assert_eq!(print(ReportDetail::Normal), "");
+    assert_eq!(print(ReportDetail::Quiet), "");
+    assert_eq!(
+        print(ReportDetail::Verbose),
+        "✓ pass       refund/support/brief~quick\n    short enough\n"
+    );
+}
+
+#[test]
+fn pass_with_an_invented_quote_is_always_printed() {
+    let mut pass = CellResult::new(Outcome::Pass, "It is there.");
+    pass.verdict = Some(Box::new(Verdict {
+        citations: vec![
+            Citation {
+                source: "message 1".to_owned(),
+                quote: "real".to_owned(),
+                found: true,
+            },
+            Citation {
+                source: "message 1".to_owned(),
+                quote: "invented".to_owned(),
+                found: false,
+            },
+        ],
+        ..Verdict::default()
+    }));
+    assert_eq!(
+        print_with(with_detail(ReportDetail::Quiet), |human| decide(
+            human,
+            &[&pass]
+        )),
+        "✓ pass       refund/support/brief~quick\n    It is there.\n    cited and NOT FOUND there: “invented” [message 1]\n"
+    );
+}
+
+#[test]
+fn long_reason_is_cut_unless_verbose() {
+    let result = CellResult::new(Outcome::Fail, "1\n2\n3\n4\n5\n6");
+    let print = |detail| print_with(with_detail(detail), |human| decide(human, &[&result]));
+    let normal = print(ReportDetail::Normal);
+    assert!(
+        normal.ends_with("    4\n    … 2 more lines (-v)\n"),
+        "{normal}"
+    );
+    let verbose = print(ReportDetail::Verbose);
+    assert!(verbose.ends_with("    5\n    6\n"), "{verbose}");
+    let (cut, hidden) = cut_reason(&"é".repeat(MAX_REASON_CHARS + 1));
+    assert_eq!((cut.chars().count(), hidden), (MAX_REASON_CHARS + 1, 1));
+    assert!(cut.ends_with('…'), "{cut}");
+}
+
+#[test]
+fn reason_of_rules_is_the_clauses_that_do_not_hold() {
+    let text = "rules, a checker and not a model.\n1. ✓ It is short: 1 sentence\n2. ✗ It asks: no question\n3. ? It is kind: rules can't parse this clause\n1 of 3 clauses hold.";
+    assert_eq!(
+        keep_clauses(text),
+        "2. ✗ It asks: no question\n3. ? It is kind: rules can't parse this clause"
+    );
+    assert_eq!(keep_clauses("No clause.\nAt all."), "No clause.\nAt all.");
+}
+
+#[test]
+fn vote_is_one_block_with_the_reasons_of_its_failed_cells() {
+    let pass = CellResult::new(Outcome::Pass, "short enough");
+    let fail = CellResult::new(Outcome::Fail, "too long");
+    assert_eq!(
+        print_with(TextStyle::default(), |human| decide(
+            human,
+            &[&fail, &pass, &fail]
+        )),
+        "✗ fail       refund/support/brief  by vote: 1 pass, 2 fail\n    \
+         ✗ fail       refund/support/brief~quick#1\n        too long\n    \
+         ✓ pass       refund/support/brief~quick#2\n    \
+         ✗ fail       refund/support/brief~quick#3\n        too long\n"
+    );
+}
+
+#[test]
+fn verbose_report_lists_failures_again_at_the_end() {
+    let (pass, fail) = (
+        CellResult::new(Outcome::Pass, ""),
+        CellResult::new(Outcome::Fail, ""),
+    );
+    let summary = RunSummary::default();
+    let print = |detail| {
+        print_with(with_detail(detail), |human| {
+            for _ in 0..12 {
+                decide(human, &[&pass]);
+            }
+            decide(human, &[&fail]);
+            human
+                .write_row(&ReportRow::Summary(&summary))
+                .expect("a Vec takes everything");
+        })
+    };
+    let text = print(ReportDetail::Verbose);
+    assert_eq!(text.matches("✗ fail").count(), 2, "{text}");
+    assert!(
+        text.contains("\n\n✗ fail  refund/support/brief~quick\n\n"),
+        "{text}"
+    );
+    let text = print(ReportDetail::Normal);
+    assert_eq!(text.matches("✗ fail").count(), 1, "{text}");
+}
+
+#[test]
+fn rubric_scores_are_counted_and_undecided_ones_listed() {
+    let row = |passed, score| RubricRow {
+        transcript: "one".to_owned(),
+        rubric: "r".to_owned(),
+        passed,
+        score,
+    };
+    let rows = [
+        row(Some(true), Some(1.0)),
+        row(Some(false), Some(0.2)),
+        row(None, None),
+    ];
+    let summary = RunSummary::default();
+    let print = |detail| {
+        print_with(with_detail(detail), |human| {
+            for row in &rows {
+                human.write_row(&ReportRow::Rubric(row)).expect("written");
+            }
+            human
+                .write_row(&ReportRow::Summary(&summary))
+                .expect("written");
+        })
+    };
+    let text = print(ReportDetail::Normal);
+    assert!(
+        text.starts_with("\nrubric r on one: undecided, no score\n\n"),
+        "{text}"
+    );
+    assert!(
+        text.contains("3 rubric scores: 1 passed, 1 failed, 1 undecided (-v lists them)\n"),
+        "{text}"
+    );
+    assert_eq!(
+        print(ReportDetail::Verbose)
+            .matches("rubric r on one: ")
+            .count(),
+        3
+    );
+}
