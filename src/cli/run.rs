@@ -29,7 +29,6 @@ use crate::run::{
     self, CachePolicy, JudgePreview, PaidCalls, RunError, RunHandle, RunOptions, RunPreview,
     SampleSpec, TokenEstimate,
 };
-use crate::storage::InputFiles;
 use crate::workspace;
 use crate::workspace::lint::{EvalTally, lint_same_verdict};
 

@@ -41,7 +41,7 @@ impl RunProgress {
             }
             EventKind::CellsSettled(settled) => {
                 for cell in settled {
-                    self.count_result(cell.0, cell.1.outcome, true);
+                    self.count_result(cell.cell, cell.result.outcome, true);
                 }
             }
             EventKind::CellStarted { .. } => {
@@ -176,7 +176,10 @@ mod tests {
     fn line_has_cells_rate_cost_and_time_left() {
         let mut progress = RunProgress::default();
         apply(&mut progress, 0, planned(9));
-        let settled = SettledCell(CellIx(0), CellResult::new(Outcome::Fail, ""));
+        let settled = SettledCell {
+            cell: CellIx(0),
+            result: CellResult::new(Outcome::Fail, ""),
+        };
         apply(&mut progress, 1, EventKind::CellsSettled(vec![settled]));
         assert_eq!(
             progress.format(Millis(1500), Cost::ZERO, false),

@@ -35,7 +35,6 @@ mod streams;
 #[expect(dead_code, reason = "the tests of `tests/it` use the rest of the kit")]
 mod support;
 #[path = "../../benches/screen/pty.rs"]
-#[expect(dead_code, reason = "shared with the benchmark, which uses the rest")]
 mod terminal;
 mod terminals;
 mod watched;
