@@ -57,14 +57,14 @@ impl ScreenChoices {
 
     /// Returns the values that differ from `before`.
     pub(crate) fn changes_since(&self, before: &Self) -> Option<Self> {
-        fn changed<T: Clone + PartialEq>(now: &Option<T>, before: &Option<T>) -> Option<T> {
-            now.clone().filter(|_| now != before)
+        fn changed<T: Clone + PartialEq>(now: Option<&T>, before: Option<&T>) -> Option<T> {
+            now.filter(|_| now != before).cloned()
         }
         let changes = Self {
-            theme: changed(&self.theme, &before.theme),
-            sort: changed(&self.sort, &before.sort),
-            splits: changed(&self.splits, &before.splits),
-            tour_ended: changed(&self.tour_ended, &before.tour_ended),
+            theme: changed(self.theme.as_ref(), before.theme.as_ref()),
+            sort: changed(self.sort.as_ref(), before.sort.as_ref()),
+            splits: changed(self.splits.as_ref(), before.splits.as_ref()),
+            tour_ended: changed(self.tour_ended.as_ref(), before.tour_ended.as_ref()),
         };
         (changes != Self::default()).then_some(changes)
     }

@@ -67,6 +67,21 @@ impl Other {
         if self.terminal.get_frame().area() != frame.area {
             *self = Self::new(frame);
         }
+        // Behind a wide character, the frame of a test has what was there before, which is not on the screen.
+        let mut frame = frame.clone();
+        for y in frame.area.rows() {
+            let mut covered = 0;
+            for at in y.columns() {
+                let cell = &mut frame[(at.x, at.y)];
+                if covered > 0 {
+                    covered -= 1;
+                    cell.set_symbol(" ");
+                } else {
+                    covered = cell.symbol().cell_width().saturating_sub(1);
+                }
+            }
+        }
+        let frame = &frame;
         draw_on(&mut self.terminal, &mut |buffer| buffer.clone_from(frame)).expect("it is memory");
         let bytes = std::mem::take(&mut *self.bytes.0.borrow_mut());
         let text = String::from_utf8(bytes).expect("it is text");
@@ -87,16 +102,7 @@ impl Other {
                 } else {
                     " "
                 };
-                assert_eq!(
-                    seen,
-                    drawn.symbol(),
-                    "{when}: {},{}: {:?}",
-                    at.x,
-                    at.y,
-                    y.columns()
-                        .map(|at| frame[(at.x, at.y)].symbol())
-                        .collect::<Vec<_>>()
-                );
+                assert_eq!(seen, drawn.symbol(), "{when}: {},{}", at.x, at.y);
                 covered = drawn.symbol().cell_width().saturating_sub(1);
             }
         }

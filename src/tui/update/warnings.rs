@@ -92,7 +92,7 @@ mod tests {
         );
         app.notices = crate::tui::state::notices::Notices::default();
         app.warnings_number = 2;
-        handle_found(&mut app, 1, &[one.clone()]);
+        handle_found(&mut app, 1, std::slice::from_ref(&one));
         assert_eq!(app.notices.log, []);
         handle_found(&mut app, 2, &[one, other]);
         assert_eq!(app.notices.log.len(), 3);

@@ -314,6 +314,9 @@ fn hint_row(spec: &CommandSpec) -> StyledRow<'static> {
         .with(" ", Role::Text)
 }
 
+/// Formats a tab.
+type TabFormat = fn(&App, Pane) -> String;
+
 /// Draws the tabs with number and title, with shorter titles, or with numbers only, whichever fits.
 fn draw_tabs(canvas: &mut Canvas<'_>, area: Rect, layout: &ScreenLayout, app: &App) {
     if area.is_empty() {
@@ -327,7 +330,6 @@ fn draw_tabs(canvas: &mut Canvas<'_>, area: Rect, layout: &ScreenLayout, app: &A
         .filter(|pane| layout.filled.contains(*pane))
         .collect();
     let is_visible = |pane: Pane| layout.pane_area(pane).is_some();
-    type TabFormat = fn(&App, Pane) -> String;
     let formats: [TabFormat; 4] = [
         |app, pane| format!(" {} {} ", pane.number(), app.pane_title(pane)),
         |app, pane| format!(" {} {}", pane.number(), app.pane_title(pane)),
