@@ -476,8 +476,8 @@ pub(super) fn parse_or_none<'a, T: Deserialize<'a>>(raw: Option<&'a RawValue>) -
 
 /// Returns the text of a JSON string; `None` for any other value.
 ///
-/// Half of a surrogate pair stays as written (`\ud83d`): programs in JavaScript and Python write it if they cut a text,
-/// and a reader that took the string for absent would lose the whole text.
+/// Half of a surrogate pair stays as written (`\ud83d`). Programs in JavaScript and Python write it if they cut a text.
+/// A reader that took such a string for absent would lose the whole text.
 pub(super) fn json_string(raw: &RawValue) -> Option<SourceText<'_>> {
     if !raw.get().starts_with('"') {
         return None;
@@ -505,7 +505,7 @@ fn decode_lone_halves(json: &str) -> Option<String> {
     let mut rest = &bytes[..];
     while let Some((first, after)) = rest.split_first() {
         if let (0xED, [second @ 0xA0..=0xBF, third, after @ ..]) = (first, after) {
-            let half = 0xD000 | u32::from(second & 0x3F) << 6 | u32::from(third & 0x3F);
+            let half = 0xD000 | (u32::from(second & 0x3F) << 6) | u32::from(third & 0x3F);
             text.extend_from_slice(format!("\\u{half:04x}").as_bytes());
             rest = after;
         } else {
