@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::args::ExampleArgs;
 use super::error::{CommandError, EXIT_USAGE};
 use super::transcript_report::{self, CappedWarnings, TranscriptFileReport, WorkspaceFilesReport};
-use super::workspace::{check_labels, load_workspace};
+use super::workspace::{check_labels, load_workspace_for_judge};
 use super::{CommandCx, judged_examples};
 use crate::diag::yaml;
 use crate::diag::{Diagnostic, has_errors};
@@ -146,7 +146,7 @@ fn check_workspace(
     asked: &ExampleArgs,
     cx: &CommandCx,
 ) -> Result<u8, CommandError> {
-    let opened = load_workspace(path, cx)?;
+    let opened = load_workspace_for_judge(path, asked.judge.as_deref(), cx)?;
     check_labels(&opened.workspace)?;
     opened.announce_briefly(cx);
     let workspace = &opened.workspace;
@@ -217,8 +217,10 @@ fn check_workspace(
     for opened in workspace::list_model_configs(workspace, &cx.env) {
         let _infallible = writeln!(out, "{opened}");
     }
+    let mut unusable = 0_u64;
     for judge in workspace.judges.values() {
         if let Err(why) = workspace::resolve_key(judge, &cx.env) {
+            unusable += 1;
             let _infallible = writeln!(out, "{why}");
         }
         let source = workspace::find_google_credentials_source(judge, &cx.env);
@@ -230,7 +232,7 @@ fn check_workspace(
     let warnings =
         workspace.warnings.len() + warnings_of_files.count() + lints.len() + tried.problems.len();
     if strays.is_empty() {
-        out.push_str(&format_warning_count(warnings));
+        out.push_str(&format_conclusion(warnings, unusable));
     } else {
         let _infallible = writeln!(out, "{}", pluralize(strays.len(), "error"));
     }
@@ -283,6 +285,20 @@ fn format_example_summary(tried: &ExampleSummary) -> String {
         return String::new();
     }
     format!("{}\n", parts.join(", "))
+}
+
+/// Formats the last line of a workspace's report. A judge without its key is not an error, because its evals may not be
+/// judged here; but the workspace is not ready, either.
+fn format_conclusion(warnings: usize, unusable: u64) -> String {
+    if unusable == 0 {
+        return format_warning_count(warnings);
+    }
+    let verb = if unusable == 1 { "is" } else { "are" };
+    let judges = format!("{} {verb} not usable yet", pluralize(unusable, "judge"));
+    match warnings {
+        0 => format!("{judges}\n"),
+        n => format!("no errors, {}; {judges}\n", pluralize(n as u64, "warning")),
+    }
 }
 
 fn format_warning_count(warnings: usize) -> String {

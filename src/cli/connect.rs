@@ -11,7 +11,7 @@ use super::args::{ConnectArgs, ExampleArgs, ListFormat};
 use super::error::{CommandError, EXIT_USAGE};
 use super::tool_sources::ToolProbe;
 use super::trust::confirm_sends;
-use super::workspace::load_workspace;
+use super::workspace::load_workspace_for_judge;
 use super::{CommandCx, build_runtime, check, tool_sources};
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{ApiKeySource, CellResult, JudgeConfig, Millis, Outcome, pluralize};
@@ -61,7 +61,7 @@ fn connect_all(
     format: ListFormat,
     cx: &CommandCx,
 ) -> Result<u8, CommandError> {
-    let opened = load_workspace(path, cx)?;
+    let opened = load_workspace_for_judge(path, only, cx)?;
     let workspace = &opened.workspace;
     // Step: choose the judges, and announce the requests before they are sent.
     let judges: Vec<&JudgeConfig> = match only {

@@ -16,7 +16,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Start", &["open", "demo", "init", "trust"]),
     ("Judge", &["check", "run", "compare", "robustness"]),
     ("Look", &["runs", "show", "replay", "prompt"]),
-    ("Data", &["import", "map"]),
+    ("Data", &["label", "labels", "import", "map", "paths"]),
     (
         "Reference",
         &[
@@ -58,7 +58,22 @@ const EXAMPLES: &[(&str, [&str; 2])] = &[
             "dicta robustness quick support",
         ],
     ),
-    ("runs", ["dicta runs", "dicta -C refunds runs"]),
+    ("runs", ["dicta runs", "dicta runs prune --older-than 30d"]),
+    (
+        "label",
+        [
+            "dicta label refund-02/support/tone pass",
+            "dicta label beam-release/beamline/newest unsure",
+        ],
+    ),
+    (
+        "labels",
+        [
+            "dicta labels rename support/tone support/manner",
+            "dicta labels prune --dry-run",
+        ],
+    ),
+    ("paths", ["dicta paths", "dicta paths --demo"]),
     (
         "show",
         ["dicta show @", "dicta show @ refund-02/orders/order-facts"],
@@ -111,6 +126,41 @@ const HINTS: &[(&str, &str)] = &[
         "score",
         "Inspect's `score` is `dicta run`: it judges recorded transcripts",
     ),
+    ("evaluate", "DeepEval's `evaluate` is `dicta run`"),
+    (
+        "eval-retry",
+        "Inspect's `eval-retry` is `dicta run --resume RUN`",
+    ),
+    (
+        "retry",
+        "`dicta run --resume RUN` judges what a run left; `@` is the newest run",
+    ),
+    (
+        "log",
+        "Inspect's `log` is `dicta show RUN`; `dicta runs` lists the runs",
+    ),
+    (
+        "generate",
+        "promptfoo's `generate` makes tests; dicta judges recorded transcripts (`dicta import`, `dicta init`)",
+    ),
+    ("cache", "`dicta runs prune` deletes old recordings"),
+    ("delete", "`dicta runs prune` deletes old recordings"),
+    (
+        "lint",
+        "`dicta check` finds mistakes in a workspace or file",
+    ),
+    (
+        "config",
+        "the configuration is `dicta.yaml` in the workspace; `dicta paths` prints where dicta keeps its files",
+    ),
+    (
+        "share",
+        "dicta has no server; `dicta show RUN --format markdown` prints a report",
+    ),
+    (
+        "export",
+        "`dicta show RUN --format jsonl` prints a run, and `dicta run -o FILE` writes one to a file",
+    ),
     (
         "list",
         "`dicta runs`, `dicta judges`, `dicta tools` and `dicta eval-types` list things",
@@ -129,11 +179,44 @@ const HINTS: &[(&str, &str)] = &[
         "use `-j N` for the number of cells at the same time",
     ),
     ("--model", "use `--judge NAME` with a judge of dicta.yaml"),
+    ("--grader", "use `--judge NAME` with a judge of dicta.yaml"),
     ("--filter-pattern", "use `--where 'transcript:GLOB'`"),
+    ("--sample-id", "use `--where 'transcript:ID'`"),
+    ("--filter-failing", "use `--where 'outcome:fail,error'`"),
+    ("--last-failed", "use `--where 'outcome:fail,error'`"),
+    ("--lf", "use `--where 'outcome:fail,error'`"),
+    ("-k", "use `--where TEXT`"),
+    ("--grep", "use `--where TEXT`"),
+    ("--epochs", "use `--repeat N`"),
+    (
+        "--collect-only",
+        "use `--dry-run`: it prints what would be judged",
+    ),
+    (
+        "--config",
+        "use `-C DIR` with the folder of a dicta.yaml; promptfoo's configuration can be a rubric file",
+    ),
+    (
+        "-c",
+        "use `-C DIR` with the folder of a dicta.yaml; promptfoo's configuration can be a rubric file",
+    ),
+    (
+        "--tests",
+        "promptfoo's tests are evals in a rubric file; dicta.yaml lists such files under `rubrics`",
+    ),
     (
         "--output",
         "use `-o FILE`; its extension selects the format",
     ),
+];
+
+/// The parts of clap's errors that depend on its suggestion.
+const SUGGESTIONS: [ContextKind; 5] = [
+    ContextKind::SuggestedSubcommand,
+    ContextKind::SuggestedArg,
+    ContextKind::SuggestedCommand,
+    ContextKind::Suggested,
+    ContextKind::Usage,
 ];
 
 /// Returns the parser with groups and examples.
@@ -177,8 +260,18 @@ fn render_groups(command: &Command) -> String {
 pub(super) fn parse(
     words: impl IntoIterator<Item = impl Into<OsString> + Clone>,
 ) -> Result<Cli, clap::Error> {
-    let matches = build_command().try_get_matches_from(words)?;
-    Cli::from_arg_matches(&matches)
+    let parsed = build_command()
+        .try_get_matches_from(words)
+        .and_then(|matches| Cli::from_arg_matches(&matches));
+    parsed.map_err(|mut error| {
+        // clap suggests names with a similar spelling, which contradict a hint about the meaning.
+        if hint_for(&error).is_some() {
+            for kind in SUGGESTIONS {
+                error.remove(kind);
+            }
+        }
+        error
+    })
 }
 
 /// Returns a hint for an unknown word that another tool knows.
@@ -263,13 +356,20 @@ mod tests {
         for (line, hint) in [
             ("dicta eval", "dicta run"),
             ("dicta view", "dicta open"),
+            ("dicta test", "dicta run"),
             ("dicta run --max-concurrency 4", "-j"),
+            ("dicta run --max-concurrency=4", "-j"),
+            ("dicta run -k tone", "--where"),
+            ("dicta run --epochs 3", "--repeat"),
+            ("dicta run -c promptfooconfig.yaml", "-C"),
         ] {
             let error = parse(line.split(' ')).expect_err(line);
             assert!(
                 hint_for(&error).is_some_and(|text| text.contains(hint)),
                 "{line}: {error}"
             );
+            let message = error.to_string();
+            assert!(!message.contains("tip:"), "{message}");
         }
         let error = parse(["dicta", "nonsense"]).expect_err("unknown");
         assert_eq!(hint_for(&error), None);

@@ -10,7 +10,7 @@ use super::args::{ListFormat, SelftestArgs};
 use super::error::CommandError;
 use super::run::ExitSignals;
 use super::trust::confirm_run;
-use super::workspace::load_workspace;
+use super::workspace::load_workspace_for_judge;
 use super::{CommandCx, build_runtime};
 use crate::event::{EventKind, RunState};
 use crate::handlers::EvalTypeRegistry;
@@ -27,7 +27,7 @@ const UNMEASURED: u8 = 3;
 
 /// Runs the attacks and prints the results.
 pub(super) fn selftest(args: &SelftestArgs, cx: &CommandCx) -> Result<u8, CommandError> {
-    let opened = load_workspace(args.place.workspace.as_deref(), cx)?;
+    let opened = load_workspace_for_judge(args.place.workspace.as_deref(), Some(&args.judge), cx)?;
     opened.announce_briefly(cx);
     let registry = EvalTypeRegistry::builtin();
     let options = RobustnessOptions {

@@ -41,10 +41,16 @@ pub(super) fn list_runs(place: &WorkspaceArgs, cx: &CommandCx) -> Result<u8, Com
             "no recorded runs in {}; `dicta run` records one",
             store.dir.display()
         );
+    } else {
+        out.insert_str(0, RUNS_HEADER);
     }
     cx.streams.print(&out);
     Ok(0)
 }
+
+/// The names of the columns of `dicta runs`.
+const RUNS_HEADER: &str =
+    "run   started           state        pass   fail   error        cells  time\n";
 
 /// The kinds of events that result lines need. The reader skips the others without parsing, which makes large runs
 /// fast.
@@ -57,7 +63,7 @@ pub(super) const RESULT_EVENTS: &[EventTag] = &[
 ];
 
 /// The kinds of events that result lines and the statistics of judges and tools need.
-const SHOWN_EVENTS: &[EventTag] = &[
+pub(super) const SHOWN_EVENTS: &[EventTag] = &[
     EventTag::RunStarted,
     EventTag::CellsPlanned,
     EventTag::CellsSettled,
@@ -103,6 +109,9 @@ fn format_run_line(run: &RecordedRun) -> Result<String, RecordError> {
     );
     if let Some(mark) = events.integrity().mark() {
         let _infallible = write!(out, "  {mark}");
+    }
+    if run.is_pinned() {
+        out.push_str("  pinned");
     }
     if summary.pending > 0 {
         let _infallible = write!(out, "  {} pending", summary.pending);

@@ -85,9 +85,22 @@ pub(super) fn load_workspace(
     path: Option<&Path>,
     cx: &CommandCx,
 ) -> Result<CommandWorkspace, CommandError> {
+    load_workspace_for_judge(path, None, cx)
+}
+
+/// Loads the workspace of a command that may name its judge. With a judge, evals need no default judge.
+pub(super) fn load_workspace_for_judge(
+    path: Option<&Path>,
+    judge: Option<&str>,
+    cx: &CommandCx,
+) -> Result<CommandWorkspace, CommandError> {
     let root = find_root(path, cx)?;
-    let workspace = workspace::load(&root, &cx.env, &EvalTypeRegistry::builtin())
-        .map_err(CommandError::from_diagnostics)?;
+    let registry = EvalTypeRegistry::builtin();
+    let loaded = match judge {
+        Some(judge) => workspace::load_for_judge(&root, &cx.env, &registry, judge),
+        None => workspace::load(&root, &cx.env, &registry),
+    };
+    let workspace = loaded.map_err(CommandError::from_diagnostics)?;
     Streams::add_secrets(&collect_secrets(&workspace, &cx.env));
     Ok(CommandWorkspace {
         workspace: Arc::new(workspace),

@@ -64,6 +64,7 @@ pub(crate) use inputs::snapshot::judge_digest;
 pub use judges::collect_secrets;
 pub use outline::outline_run;
 pub use past::rescore::{collect_decision_settings, collect_panel_rules};
+pub use past::resume::find_finished_run;
 pub use plan::filter::{DecisionFilter, FilterCandidate, FilterError};
 pub(crate) use plan::filter::{FilterWord, split_words};
 pub use prepare::check_sends;

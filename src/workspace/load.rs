@@ -41,6 +41,18 @@ pub fn load(
     load_with_referenced_files(root, env, catalog, &mut Vec::new())
 }
 
+/// Loads like [`load`] for a command that names its judge: evals then need no default judge. Whether that judge exists,
+/// the command checks.
+pub fn load_for_judge(
+    root: &Path,
+    env: &Env,
+    catalog: &dyn EvalTypeCatalog,
+    judge: &str,
+) -> Result<Workspace, Vec<Diagnostic>> {
+    let check = OwnerCheck::Refuse;
+    load_checking_owners(root, env, catalog, &mut Vec::new(), check, Some(judge))
+}
+
 /// A workspace that was loaded without a check of its owners.
 pub struct LoadedForTrust {
     /// The workspace.
@@ -57,7 +69,7 @@ pub fn load_for_trust(
 ) -> Result<LoadedForTrust, Vec<Diagnostic>> {
     let mut checked = Vec::new();
     let check = OwnerCheck::Collect(&mut checked);
-    let workspace = load_checking_owners(root, env, catalog, &mut Vec::new(), check)?;
+    let workspace = load_checking_owners(root, env, catalog, &mut Vec::new(), check, None)?;
     Ok(LoadedForTrust {
         workspace,
         unsafe_files: trust::find_unsafe_files(&checked),
@@ -91,7 +103,7 @@ pub(super) fn load_with_referenced_files(
     catalog: &dyn EvalTypeCatalog,
     named: &mut Vec<PathBuf>,
 ) -> Result<Workspace, Vec<Diagnostic>> {
-    load_checking_owners(root, env, catalog, named, OwnerCheck::Refuse)
+    load_checking_owners(root, env, catalog, named, OwnerCheck::Refuse, None)
 }
 
 fn load_checking_owners(
@@ -100,6 +112,7 @@ fn load_checking_owners(
     catalog: &dyn EvalTypeCatalog,
     named: &mut Vec<PathBuf>,
     mut owners: OwnerCheck<'_>,
+    given_judge: Option<&str>,
 ) -> Result<Workspace, Vec<Diagnostic>> {
     let root = run_folders::canonical_root(root);
     let config = Path::new(CONFIG_FILE);
@@ -136,6 +149,7 @@ fn load_checking_owners(
         referenced: Vec::new(),
         trusted_files: Vec::new(),
         problems: Vec::new(),
+        given_judge,
         toolbox: &toolbox,
         secrets: Vec::new(),
         resolver: &resolver,
@@ -196,6 +210,8 @@ struct WorkspaceLoader<'l> {
     /// The files that decide what dicta does. Labels and transcripts are only data.
     trusted_files: Vec<PathBuf>,
     problems: Vec<Diagnostic>,
+    /// The judge of the command, which needs no default judge.
+    given_judge: Option<&'l str>,
     /// The declarations of the tools files, and the servers that judges declare themselves.
     toolbox: &'l RefCell<Arc<Toolbox>>,
     /// The values of variables in model configs.
@@ -230,8 +246,10 @@ impl WorkspaceLoader<'_> {
         let limits = fields
             .mapping("limits")
             .map_or_else(WorkspaceLimits::default, WorkspaceLimits::read);
+        report_foreign_keys(&mut fields);
         fields.finish();
-        source_judges::add_source_judges(judge.iter(), &mut judges);
+        let given = self.given_judge.map(str::to_owned);
+        source_judges::add_source_judges(judge.iter().chain(given.iter()), &mut judges);
         if let Some(judge) = &judge {
             cross_checks::check_default_judge(judge, &judges, doc.span("/judge"), &problems);
         }
@@ -243,7 +261,7 @@ impl WorkspaceLoader<'_> {
         for (path, text) in scripts.files {
             self.keep_file(path, text);
         }
-        if judge.is_none() {
+        if judge.is_none() && self.given_judge.is_none() {
             cross_checks::check_judge_assigned(&rubrics, self.catalog, doc, &problems);
         }
         // The problems of dicta.yaml come first, then those of the other files.
@@ -507,6 +525,41 @@ impl WorkspaceLoader<'_> {
             self.keep_file(path, text);
         }
         rubrics
+    }
+}
+
+/// The keys of promptfoo's configuration, and what dicta has for them.
+const FOREIGN_KEYS: [(&str, &str); 6] = [
+    ("providers", "promptfoo's `providers` are `judges` here"),
+    (
+        "tests",
+        "promptfoo's `tests` are `rubrics`, in files of their own",
+    ),
+    (
+        "scenarios",
+        "promptfoo's `scenarios` are `rubrics`, in files of their own",
+    ),
+    (
+        "prompts",
+        "dicta sends no prompts to an application; `transcripts` names its recorded conversations",
+    ),
+    (
+        "targets",
+        "dicta calls no application; `transcripts` names its recorded conversations",
+    ),
+    (
+        "defaultTest",
+        "promptfoo's `defaultTest` is an eval without `applies_to` in a rubric",
+    ),
+];
+
+/// Explains keys that users of promptfoo write into dicta.yaml.
+fn report_foreign_keys(fields: &mut MappingDecoder<'_>) {
+    for (key, help) in FOREIGN_KEYS {
+        if fields.has(key) {
+            fields.error_at_key(key, "unknown-key", format!("unknown key `{key}`; {help}"));
+            fields.ignore_key(key);
+        }
     }
 }
 

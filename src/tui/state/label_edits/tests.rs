@@ -20,13 +20,13 @@ fn read(labelling: &mut LabelEdits, text: &str) -> (Vec<String>, bool) {
     let mut workspace = load(dir.path(), &Env::default(), &registry).expect("it loads");
     workspace
         .files
-        .retain(|(path, _)| !path.ends_with(DEFAULT_LABELS_FILE));
+        .retain(|(path, _)| !path.ends_with("labels.jsonl"));
     workspace
         .files
-        .push((DEFAULT_LABELS_FILE.into(), Arc::from(text)));
+        .push(("labels.jsonl".into(), Arc::from(text)));
     assert_eq!(
-        labels_file_path(&workspace),
-        workspace.root.join(DEFAULT_LABELS_FILE)
+        workspace.labels_file_path(),
+        workspace.root.join("labels.jsonl")
     );
     let (names, mine) = labelling.reconcile_with_files(&workspace);
     let names = names.into_iter().map(|name| name.transcript);
