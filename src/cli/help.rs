@@ -117,6 +117,40 @@ const EXAMPLES: &[(&str, [&str; 2])] = &[
     ("man", ["dicta man", "dicta man | man -l -"]),
 ];
 
+/// Two command lines for the help of each command in a group: group, command, examples.
+const GROUP_EXAMPLES: &[(&str, &str, [&str; 2])] = &[
+    (
+        "runs",
+        "prune",
+        [
+            "dicta runs prune --older-than 30d --dry-run",
+            "dicta runs prune --keep 20 --max-size 2GB --yes",
+        ],
+    ),
+    ("runs", "pin", ["dicta runs pin @", "dicta runs pin kvqa"]),
+    (
+        "runs",
+        "unpin",
+        ["dicta runs unpin @", "dicta runs unpin kvqa"],
+    ),
+    (
+        "labels",
+        "rename",
+        [
+            "dicta labels rename refunds support",
+            "dicta labels rename support/tone support/manner",
+        ],
+    ),
+    (
+        "labels",
+        "prune",
+        [
+            "dicta labels prune --dry-run",
+            "dicta labels prune --yes > deleted.jsonl",
+        ],
+    ),
+];
+
 /// Words that users of other tools type, and what they mean in dicta.
 const HINTS: &[(&str, &str)] = &[
     ("eval", "promptfoo's and Inspect's `eval` is `dicta run`"),
@@ -232,6 +266,13 @@ pub(super) fn build_command() -> Command {
             subcommand.after_help(format!("{before}Examples:\n  {first}\n  {second}"))
         });
     }
+    for (group, name, [first, second]) in GROUP_EXAMPLES {
+        command = command.mut_subcommand(group, |group| {
+            group.mut_subcommand(name, |subcommand| {
+                subcommand.after_help(format!("Examples:\n  {first}\n  {second}"))
+            })
+        });
+    }
     let groups = render_groups(&command);
     command.help_template(format!(
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{groups}Options:\n{{options}}{{after-help}}"
@@ -313,14 +354,34 @@ mod tests {
         let mut with_examples: Vec<&str> = EXAMPLES.iter().map(|(name, _)| *name).collect();
         with_examples.sort_unstable();
         assert_eq!(with_examples, names);
+        let mut of_groups: Vec<(&str, &str)> = command
+            .get_subcommands()
+            .flat_map(|group| {
+                let commands = group.get_subcommands();
+                commands.map(|command| (group.get_name(), command.get_name()))
+            })
+            .collect();
+        of_groups.sort_unstable();
+        let mut with_examples: Vec<(&str, &str)> = GROUP_EXAMPLES
+            .iter()
+            .map(|(group, name, _)| (*group, *name))
+            .collect();
+        with_examples.sort_unstable();
+        assert_eq!(with_examples, of_groups);
     }
 
     #[test]
     fn every_example_is_a_valid_command_line() {
-        for (name, examples) in EXAMPLES {
+        let of_groups = GROUP_EXAMPLES.iter().map(|(_, name, both)| (name, both));
+        let of_commands = EXAMPLES.iter().map(|(name, both)| (name, both));
+        for (name, examples) in of_commands.chain(of_groups) {
             for example in examples {
-                // The part before a pipe is the command.
-                let line = example.split(" | ").next().unwrap_or(example);
+                // The part before a pipe or a redirection is the command.
+                let line = example
+                    .split([' '])
+                    .take_while(|word| !["|", ">"].contains(word));
+                let line = line.collect::<Vec<_>>().join(" ");
+                let line = line.as_str();
                 let words = split_words(line);
                 let cli = parse(&words).unwrap_or_else(|error| panic!("{example}: {error}"));
                 assert!(cli.command.is_some(), "{name}: {example}");
