@@ -67,7 +67,7 @@
 //! | handler | the code of one eval type | [`handlers`] | – |
 //! | params | the settings of one eval, as its eval type defines them | [`handlers`] | options |
 //! | criteria | the text that states what the judged message or transcript must do | [`handlers`] | – |
-//! | scoring guide | the text with the rules for a judge's score (`params.rubric`) | [`handlers`] | rubric |
+//! | scoring guide | the text with the rules for a judge's score (`params.scoring_guide`; PromptKit's `rubric` works, too) | [`handlers`] | rubric |
 //! | trigger | the rule for when an eval runs: on every assistant message, once per transcript, or on a random part | [`rubric`] | – |
 //! | selector | the filter that chooses the transcripts of a rubric or an eval (`applies_to`); others get no cell | [`rubric`] | – |
 //! | precondition | a check that must hold before an eval runs (`when`); otherwise the outcome is `skipped` | [`rubric`] | – |

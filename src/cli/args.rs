@@ -10,7 +10,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use super::format::{
     CHECK_FORMATS, DOCUMENTED_FORMATS, Format, LIST_FORMATS, RESULT_FORMATS, TABLE_FORMATS, accept,
 };
-use crate::model::ExitReason;
+use crate::model::{ExitReason, Millis};
 
 /// The parsed command line.
 #[derive(Debug, Parser)]
@@ -116,11 +116,26 @@ pub(super) enum CliCommand {
     /// Attack a judge with manipulated transcripts, and print how often each attack flips its verdict
     #[command(alias = "selftest")]
     Robustness(SelftestArgs),
-    /// List recorded runs, newest first
+    /// List recorded runs, newest first; delete old ones, or keep some
+    #[command(args_conflicts_with_subcommands = true)]
     Runs {
+        #[command(subcommand)]
+        command: Option<RunsCommand>,
         /// The output format
         #[arg(long, value_name = "FORMAT", value_parser = accept(TABLE_FORMATS), default_value = "human")]
         format: Format,
+        #[command(flatten)]
+        place: WorkspaceArgs,
+    },
+    /// Label the decision of a cell, as the keys p, f and u of the workbench do
+    Label(LabelArgs),
+    /// Rename labels after a rubric or eval was renamed, or delete labels that match nothing
+    Labels {
+        #[command(subcommand)]
+        command: LabelsCommand,
+    },
+    /// Print the folders and files where dicta keeps its data
+    Paths {
         #[command(flatten)]
         place: WorkspaceArgs,
     },
@@ -403,6 +418,95 @@ pub(super) struct WorkspaceArgs {
     pub(super) workspace: Option<PathBuf>,
 }
 
+/// The arguments of `dicta label`.
+#[derive(Debug, Clone, Args)]
+pub(super) struct LabelArgs {
+    /// The name of a cell, a unique prefix of it, or a glob
+    pub(super) cell: String,
+    /// The label
+    #[arg(value_enum)]
+    pub(super) value: LabelValueArg,
+    #[command(flatten)]
+    pub(super) place: WorkspaceArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum LabelValueArg {
+    Pass,
+    Fail,
+    Unsure,
+}
+
+#[derive(Debug, Clone, Subcommand)]
+pub(super) enum LabelsCommand {
+    /// Move labels to the new name of a rubric or an eval
+    Rename {
+        /// The old name: RUBRIC, EVAL or RUBRIC/EVAL
+        old: String,
+        /// The new name, in the same form
+        new: String,
+        #[command(flatten)]
+        place: WorkspaceArgs,
+    },
+    /// Delete labels whose transcript, rubric or eval does not exist; dicta asks first and prints the deleted lines
+    Prune(PruneLabelsArgs),
+}
+
+/// The arguments of `dicta labels prune`.
+#[derive(Debug, Clone, Args)]
+pub(super) struct PruneLabelsArgs {
+    /// Delete without a question
+    #[arg(long)]
+    pub(super) yes: bool,
+    /// Print what would be deleted, and delete nothing
+    #[arg(long, conflicts_with = "yes")]
+    pub(super) dry_run: bool,
+    #[command(flatten)]
+    pub(super) place: WorkspaceArgs,
+}
+
+#[derive(Debug, Clone, Subcommand)]
+pub(super) enum RunsCommand {
+    /// Delete recorded runs; dicta asks first, and keeps pinned runs, runs in use, and the newest run
+    Prune(PruneRunsArgs),
+    /// Keep a run: `dicta runs prune` never deletes it
+    Pin {
+        /// The run: @ for the newest, @2 for the one before; or its four letters; or a path
+        run: String,
+        #[command(flatten)]
+        place: WorkspaceArgs,
+    },
+    /// Remove the pin of a run
+    Unpin {
+        /// The run: @ for the newest, @2 for the one before; or its four letters; or a path
+        run: String,
+        #[command(flatten)]
+        place: WorkspaceArgs,
+    },
+}
+
+/// The arguments of `dicta runs prune`.
+#[derive(Debug, Clone, Args)]
+pub(super) struct PruneRunsArgs {
+    /// Delete runs that are older than this: 30d, 12h, 8w
+    #[arg(long, value_name = "AGE", value_parser = parse_age)]
+    pub(super) older_than: Option<Millis>,
+    /// Delete the oldest runs until N are left
+    #[arg(long, value_name = "N")]
+    pub(super) keep: Option<usize>,
+    /// Delete the oldest runs until the others have at most this size: 500MB, 2GB
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub(super) max_size: Option<u64>,
+    /// Delete without a question
+    #[arg(long)]
+    pub(super) yes: bool,
+    /// Print what would be deleted, and delete nothing
+    #[arg(long, conflicts_with = "yes")]
+    pub(super) dry_run: bool,
+    #[command(flatten)]
+    pub(super) place: WorkspaceArgs,
+}
+
 /// The arguments of `dicta run`.
 #[derive(Debug, Clone, Args)]
 pub(super) struct RunArgs {
@@ -411,7 +515,7 @@ pub(super) struct RunArgs {
     #[arg(value_name = "PATH")]
     pub(super) paths: Vec<PathBuf>,
     /// Run only these cells, such as 'eval:tone tag:beam !judge:rules outcome:fail,error'; keys: outcome, eval,
-    /// rubric, transcript, judge, tag, group
+    /// rubric, transcript, cell, judge, tag, group
     #[arg(long = "where", value_name = "FILTER")]
     pub(super) filter: Option<String>,
     /// Call this judge instead of the configured ones
@@ -534,6 +638,59 @@ pub(super) enum SchemaArg {
     Result,
 }
 
+/// Splits a number and its unit.
+fn split_unit(text: &str) -> Option<(f64, &str)> {
+    let text = text.trim();
+    let unit_at = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(text.len());
+    let (number, unit) = text.split_at(unit_at);
+    let number: f64 = number.parse().ok()?;
+    number.is_finite().then_some((number, unit.trim()))
+}
+
+/// Parses an age, such as `30d`.
+fn parse_age(text: &str) -> Result<Millis, String> {
+    let seconds = split_unit(text).and_then(|(number, unit)| {
+        let seconds = match unit {
+            "m" | "min" => 60.0,
+            "h" => 3_600.0,
+            "d" => 86_400.0,
+            "w" => 604_800.0,
+            _ => return None,
+        };
+        Some(number * seconds)
+    });
+    let seconds = seconds.ok_or_else(|| {
+        "must be a number with a unit: 90m, 12h, 30d or 8w (minutes, hours, days, weeks)".to_owned()
+    })?;
+    Ok(Millis::from_secs_f64(seconds))
+}
+
+/// Parses a size in bytes, such as `500MB`.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the number is not negative, and the cast saturates"
+)]
+fn parse_size(text: &str) -> Result<u64, String> {
+    let bytes = split_unit(text).and_then(|(number, unit)| {
+        let bytes = match unit.to_ascii_uppercase().as_str() {
+            "B" => 1.0,
+            "K" | "KB" => 1e3,
+            "M" | "MB" => 1e6,
+            "G" | "GB" => 1e9,
+            "T" | "TB" => 1e12,
+            _ => return None,
+        };
+        Some(number * bytes)
+    });
+    let bytes = bytes.ok_or_else(|| {
+        "must be a number with a unit: 500MB or 2GB (B, KB, MB, GB, TB)".to_owned()
+    })?;
+    Ok(bytes as u64)
+}
+
 /// Parses an amount in USD, with or without `$`.
 fn parse_usd(text: &str) -> Result<f64, String> {
     // `$` is allowed, because dicta prints amounts with it.
@@ -553,6 +710,20 @@ fn parse_usd(text: &str) -> Result<f64, String> {
 mod tests {
     use super::*;
     use clap::CommandFactory as _;
+
+    #[test]
+    fn ages_and_sizes_need_a_unit() {
+        assert_eq!(parse_age("30d"), Ok(Millis::from_secs(30 * 86_400)));
+        assert_eq!(parse_age(" 1.5 h"), Ok(Millis::from_secs(5_400)));
+        for wrong in ["30", "d", "-1d", "1y", "infd", ""] {
+            assert!(parse_age(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(parse_size("500MB"), Ok(500_000_000));
+        assert_eq!(parse_size("1.5 gb"), Ok(1_500_000_000));
+        for wrong in ["500", "MB", "-1MB", "1XB", ""] {
+            assert!(parse_size(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn the_command_line_is_consistent() {

@@ -12,7 +12,7 @@ use super::error::{CommandError, EXIT_USAGE};
 use super::format::Format;
 use super::judged_examples::UnjudgedExamples;
 use super::transcript_report::{self, CappedWarnings, TranscriptFileReport, WorkspaceFilesReport};
-use super::workspace::{check_labels, find_root, load_workspace};
+use super::workspace::{check_labels, find_root, load_workspace_for_judge};
 use super::{CommandCx, judged_examples};
 use crate::diag::yaml;
 use crate::diag::{Diagnostic, has_errors};
@@ -172,7 +172,7 @@ fn check_workspace(
 ) -> Result<u8, CommandError> {
     // The files of the errors of loading are relative to the workspace, too.
     report.root = find_root(path, cx)?;
-    let opened = load_workspace(path, cx)?;
+    let opened = load_workspace_for_judge(path, asked.judge.as_deref(), cx)?;
     check_labels(&opened.workspace)?;
     let workspace = &opened.workspace;
     if report.is_human() {
@@ -262,8 +262,10 @@ fn check_workspace(
     for opened in workspace::list_model_configs(workspace, &cx.env) {
         let _infallible = writeln!(out, "{opened}");
     }
+    let mut unusable = 0_u64;
     for judge in workspace.judges.values() {
         if let Err(why) = workspace::resolve_key(judge, &cx.env) {
+            unusable += 1;
             let _infallible = writeln!(out, "{why}");
         }
         let source = workspace::find_google_credentials_source(judge, &cx.env);
@@ -275,7 +277,7 @@ fn check_workspace(
     let warnings =
         workspace.warnings.len() + warnings_of_files.count() + lints.len() + tried.problems.len();
     if strays.is_empty() {
-        out.push_str(&format_warning_count(warnings));
+        out.push_str(&format_conclusion(warnings, unusable));
     } else {
         let _infallible = writeln!(out, "{}", pluralize(strays.len(), "error"));
     }
@@ -342,6 +344,20 @@ fn format_example_summary(tried: &ExampleSummary) -> String {
         return String::new();
     }
     format!("{}\n", parts.join(", "))
+}
+
+/// Formats the last line of a workspace's report. A judge without its key is not an error, because its evals may not be
+/// judged here; but the workspace is not ready, either.
+fn format_conclusion(warnings: usize, unusable: u64) -> String {
+    if unusable == 0 {
+        return format_warning_count(warnings);
+    }
+    let verb = if unusable == 1 { "is" } else { "are" };
+    let judges = format!("{} {verb} not usable yet", pluralize(unusable, "judge"));
+    match warnings {
+        0 => format!("{judges}\n"),
+        n => format!("no errors, {}; {judges}\n", pluralize(n as u64, "warning")),
+    }
 }
 
 fn format_warning_count(warnings: usize) -> String {

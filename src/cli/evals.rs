@@ -12,10 +12,12 @@ use super::format::{Format, format_list};
 use crate::diag::find_nearest;
 use crate::handlers::{EvalTypeRegistry, FAMILIES};
 use crate::report::wrap_line;
-use crate::rubric::{EvalTypeAlias, EvalTypeCatalog as _, EvalTypeSpec};
+use crate::rubric::{EvalTypeAlias, EvalTypeCatalog as _, EvalTypeSpec, explain_foreign_type};
 
 /// The column at which the summaries of the list begin.
 const SUMMARY_COLUMN: usize = 32;
+/// Other names of params that dicta accepts but does not document.
+const HIDDEN_PARAM_ALIASES: [(&str, &str); 1] = [("rubric", "scoring_guide")];
 
 /// Lists the eval types, or describes one or all of them.
 pub(super) fn list_eval_types(
@@ -50,6 +52,9 @@ fn find_eval_type<'a>(
     registry: &'a EvalTypeRegistry,
 ) -> Result<&'a EvalTypeSpec, CommandError> {
     registry.eval_type(name).ok_or_else(|| {
+        if let Some(explained) = explain_foreign_type(name) {
+            return CommandError::usage(format!("unknown eval type `{name}`; {explained}"));
+        }
         let kinds = registry.eval_types();
         let aliases = kinds.iter().flat_map(|spec| spec.aliases);
         let names = kinds.iter().map(|spec| spec.name);
@@ -154,7 +159,8 @@ fn format_details(spec: &EvalTypeSpec, requested_name: Option<&str>, width: usiz
         let about = schema["description"].as_str().unwrap_or("");
         let mark = if required { "*" } else { " " };
         // The schema lists only the main names, so add the aliases here.
-        let mut aliases = spec.param_aliases.iter().filter(|(_, own)| own == name);
+        let aliases = spec.param_aliases.iter().filter(|(_, own)| own == name);
+        let mut aliases = aliases.filter(|pair| !HIDDEN_PARAM_ALIASES.contains(pair));
         let also = aliases.next().map_or_else(String::new, |(other, _)| {
             let more = aliases.map(|(other, _)| format!(", `{other}`"));
             format!(" Also `{other}`{}.", more.collect::<String>())

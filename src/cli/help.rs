@@ -16,7 +16,7 @@ pub(super) const GROUPS: &[(&str, &[&str])] = &[
     ("Start", &["open", "demo", "init", "trust"]),
     ("Judge", &["check", "run", "compare", "robustness"]),
     ("Look", &["runs", "show", "replay", "prompt"]),
-    ("Data", &["import", "map"]),
+    ("Data", &["label", "labels", "import", "map", "paths"]),
     (
         "Reference",
         &[
@@ -60,8 +60,26 @@ pub(super) const EXAMPLES: &[(&str, [&str; 2])] = &[
     ),
     (
         "runs",
-        ["dicta runs", "dicta -C refunds runs --format jsonl"],
+        [
+            "dicta runs --format jsonl",
+            "dicta runs prune --older-than 30d",
+        ],
     ),
+    (
+        "label",
+        [
+            "dicta label refund-02/support/tone pass",
+            "dicta label beam-release/beamline/newest unsure",
+        ],
+    ),
+    (
+        "labels",
+        [
+            "dicta labels rename support/tone support/manner",
+            "dicta labels prune --dry-run",
+        ],
+    ),
+    ("paths", ["dicta paths", "dicta paths --demo"]),
     (
         "show",
         ["dicta show @", "dicta show @ refund-02/orders/order-facts"],
@@ -105,6 +123,40 @@ pub(super) const EXAMPLES: &[(&str, [&str; 2])] = &[
     ("man", ["dicta man", "dicta man | man -l -"]),
 ];
 
+/// Two command lines for the help of each command in a group: group, command, examples.
+const GROUP_EXAMPLES: &[(&str, &str, [&str; 2])] = &[
+    (
+        "runs",
+        "prune",
+        [
+            "dicta runs prune --older-than 30d --dry-run",
+            "dicta runs prune --keep 20 --max-size 2GB --yes",
+        ],
+    ),
+    ("runs", "pin", ["dicta runs pin @", "dicta runs pin kvqa"]),
+    (
+        "runs",
+        "unpin",
+        ["dicta runs unpin @", "dicta runs unpin kvqa"],
+    ),
+    (
+        "labels",
+        "rename",
+        [
+            "dicta labels rename refunds support",
+            "dicta labels rename support/tone support/manner",
+        ],
+    ),
+    (
+        "labels",
+        "prune",
+        [
+            "dicta labels prune --dry-run",
+            "dicta labels prune --yes > deleted.jsonl",
+        ],
+    ),
+];
+
 /// Words that users of other tools type, and what they mean in dicta.
 const HINTS: &[(&str, &str)] = &[
     ("eval", "promptfoo's and Inspect's `eval` is `dicta run`"),
@@ -113,6 +165,41 @@ const HINTS: &[(&str, &str)] = &[
     (
         "score",
         "Inspect's `score` is `dicta run`: it judges recorded transcripts",
+    ),
+    ("evaluate", "DeepEval's `evaluate` is `dicta run`"),
+    (
+        "eval-retry",
+        "Inspect's `eval-retry` is `dicta run --resume RUN`",
+    ),
+    (
+        "retry",
+        "`dicta run --resume RUN` judges what a run left; `@` is the newest run",
+    ),
+    (
+        "log",
+        "Inspect's `log` is `dicta show RUN`; `dicta runs` lists the runs",
+    ),
+    (
+        "generate",
+        "promptfoo's `generate` makes tests; dicta judges recorded transcripts (`dicta import`, `dicta init`)",
+    ),
+    ("cache", "`dicta runs prune` deletes old recordings"),
+    ("delete", "`dicta runs prune` deletes old recordings"),
+    (
+        "lint",
+        "`dicta check` finds mistakes in a workspace or file",
+    ),
+    (
+        "config",
+        "the configuration is `dicta.yaml` in the workspace; `dicta paths` prints where dicta keeps its files",
+    ),
+    (
+        "share",
+        "dicta has no server; `dicta show RUN --format markdown` prints a report",
+    ),
+    (
+        "export",
+        "`dicta show RUN --format jsonl` prints a run, and `dicta run -o FILE` writes one to a file",
     ),
     (
         "list",
@@ -132,8 +219,41 @@ const HINTS: &[(&str, &str)] = &[
         "use `-j N` for the number of cells at the same time",
     ),
     ("--model", "use `--judge NAME` with a judge of dicta.yaml"),
+    ("--grader", "use `--judge NAME` with a judge of dicta.yaml"),
     ("--filter-pattern", "use `--where 'transcript:GLOB'`"),
+    ("--sample-id", "use `--where 'transcript:ID'`"),
+    ("--filter-failing", "use `--where 'outcome:fail,error'`"),
+    ("--last-failed", "use `--where 'outcome:fail,error'`"),
+    ("--lf", "use `--where 'outcome:fail,error'`"),
+    ("-k", "use `--where TEXT`"),
+    ("--grep", "use `--where TEXT`"),
+    ("--epochs", "use `--repeat N`"),
+    (
+        "--collect-only",
+        "use `--dry-run`: it prints what would be judged",
+    ),
+    (
+        "--config",
+        "use `-C DIR` with the folder of a dicta.yaml; promptfoo's configuration can be a rubric file",
+    ),
+    (
+        "-c",
+        "use `-C DIR` with the folder of a dicta.yaml; promptfoo's configuration can be a rubric file",
+    ),
+    (
+        "--tests",
+        "promptfoo's tests are evals in a rubric file; dicta.yaml lists such files under `rubrics`",
+    ),
     ("--output", "use `-o FILE` or `-o FORMAT=FILE`"),
+];
+
+/// The parts of clap's errors that depend on its suggestion.
+const SUGGESTIONS: [ContextKind; 5] = [
+    ContextKind::SuggestedSubcommand,
+    ContextKind::SuggestedArg,
+    ContextKind::SuggestedCommand,
+    ContextKind::Suggested,
+    ContextKind::Usage,
 ];
 
 /// Returns the parser with groups and examples.
@@ -147,6 +267,13 @@ pub(super) fn build_command() -> Command {
                 .map(|text| format!("{text}\n"))
                 .unwrap_or_default();
             subcommand.after_help(format!("{before}Examples:\n  {first}\n  {second}"))
+        });
+    }
+    for (group, name, [first, second]) in GROUP_EXAMPLES {
+        command = command.mut_subcommand(group, |group| {
+            group.mut_subcommand(name, |subcommand| {
+                subcommand.after_help(format!("Examples:\n  {first}\n  {second}"))
+            })
         });
     }
     let groups = render_groups(&command);
@@ -177,8 +304,18 @@ fn render_groups(command: &Command) -> String {
 pub(super) fn parse(
     words: impl IntoIterator<Item = impl Into<OsString> + Clone>,
 ) -> Result<Cli, clap::Error> {
-    let matches = build_command().try_get_matches_from(words)?;
-    Cli::from_arg_matches(&matches)
+    let parsed = build_command()
+        .try_get_matches_from(words)
+        .and_then(|matches| Cli::from_arg_matches(&matches));
+    parsed.map_err(|mut error| {
+        // clap suggests names with a similar spelling, which contradict a hint about the meaning.
+        if hint_for(&error).is_some() {
+            for kind in SUGGESTIONS {
+                error.remove(kind);
+            }
+        }
+        error
+    })
 }
 
 /// Returns a hint for an unknown word that another tool knows.
@@ -220,14 +357,34 @@ mod tests {
         let mut with_examples: Vec<&str> = EXAMPLES.iter().map(|(name, _)| *name).collect();
         with_examples.sort_unstable();
         assert_eq!(with_examples, names);
+        let mut of_groups: Vec<(&str, &str)> = command
+            .get_subcommands()
+            .flat_map(|group| {
+                let commands = group.get_subcommands();
+                commands.map(|command| (group.get_name(), command.get_name()))
+            })
+            .collect();
+        of_groups.sort_unstable();
+        let mut with_examples: Vec<(&str, &str)> = GROUP_EXAMPLES
+            .iter()
+            .map(|(group, name, _)| (*group, *name))
+            .collect();
+        with_examples.sort_unstable();
+        assert_eq!(with_examples, of_groups);
     }
 
     #[test]
     fn every_example_is_a_valid_command_line() {
-        for (name, examples) in EXAMPLES {
+        let of_groups = GROUP_EXAMPLES.iter().map(|(_, name, both)| (name, both));
+        let of_commands = EXAMPLES.iter().map(|(name, both)| (name, both));
+        for (name, examples) in of_commands.chain(of_groups) {
             for example in examples {
-                // The part before a pipe is the command.
-                let line = example.split(" | ").next().unwrap_or(example);
+                // The part before a pipe or a redirection is the command.
+                let line = example
+                    .split([' '])
+                    .take_while(|word| !["|", ">"].contains(word));
+                let line = line.collect::<Vec<_>>().join(" ");
+                let line = line.as_str();
                 let words = split_words(line);
                 let cli = parse(&words).unwrap_or_else(|error| panic!("{example}: {error}"));
                 assert!(cli.command.is_some(), "{name}: {example}");
@@ -265,13 +422,20 @@ mod tests {
         for (line, hint) in [
             ("dicta eval", "dicta run"),
             ("dicta view", "dicta open"),
+            ("dicta test", "dicta run"),
             ("dicta run --max-concurrency 4", "-j"),
+            ("dicta run --max-concurrency=4", "-j"),
+            ("dicta run -k tone", "--where"),
+            ("dicta run --epochs 3", "--repeat"),
+            ("dicta run -c promptfooconfig.yaml", "-C"),
         ] {
             let error = parse(line.split(' ')).expect_err(line);
             assert!(
                 hint_for(&error).is_some_and(|text| text.contains(hint)),
                 "{line}: {error}"
             );
+            let message = error.to_string();
+            assert!(!message.contains("tip:"), "{message}");
         }
         let error = parse(["dicta", "nonsense"]).expect_err("unknown");
         assert_eq!(hint_for(&error), None);

@@ -9,6 +9,7 @@ mod check_report;
 mod compare;
 mod connect;
 mod consent;
+mod deletion;
 mod demo;
 #[cfg(test)]
 mod docs_tests;
@@ -20,16 +21,19 @@ mod help;
 mod import;
 mod init;
 mod judged_examples;
+mod labels;
 mod list;
 mod map;
 mod open;
 mod output_file;
+mod paths;
 mod prompt;
 mod question;
 mod replay;
 mod run;
 mod run_files;
 mod run_output;
+mod runs;
 mod selftest;
 mod show;
 mod streams;
@@ -189,7 +193,14 @@ fn dispatch(cli: Cli, cx: &CommandCx) -> Result<u8, CommandError> {
         Some(CliCommand::Map { file }) => map::print_field_map(&file, cx),
         Some(CliCommand::Run(args)) => run::run(&args, cx),
         Some(CliCommand::Robustness(args)) => selftest::selftest(&args, cx),
-        Some(CliCommand::Runs { format, place }) => show::list_runs(format, &place, cx),
+        Some(CliCommand::Runs {
+            command: Some(command),
+            ..
+        }) => runs::change_runs(&command, cx),
+        Some(CliCommand::Runs { format, place, .. }) => show::list_runs(format, &place, cx),
+        Some(CliCommand::Label(args)) => labels::label(&args, cx),
+        Some(CliCommand::Labels { command }) => labels::labels(&command, cx),
+        Some(CliCommand::Paths { place }) => paths::print_paths(&place, cx),
         // The arm with `thresholds: true` must come before the general arm of `show`.
         Some(CliCommand::Show {
             run,

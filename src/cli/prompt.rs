@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::args::WorkspaceArgs;
 use super::error::CommandError;
 use super::format::{Format, format_document};
-use super::workspace::load_workspace;
+use super::workspace::load_workspace_for_judge;
 use super::{CommandCx, build_runtime};
 use crate::handlers::EvalTypeRegistry;
 use crate::run::{self, RunOptions};
@@ -24,7 +24,7 @@ pub(super) fn print_prompt(
     place: &WorkspaceArgs,
     cx: &CommandCx,
 ) -> Result<u8, CommandError> {
-    let opened = load_workspace(place.workspace.as_deref(), cx)?;
+    let opened = load_workspace_for_judge(place.workspace.as_deref(), judge.as_deref(), cx)?;
     // A name copied from a run contains the judge of that run, which is then the one to use.
     let judge = judge.or_else(|| {
         let (_, judge) = cell.rsplit_once('~')?;

@@ -15,6 +15,7 @@ use super::error::{CommandError, EXIT_USAGE};
 use super::format::{Format, LIST_FORMATS, format_document};
 use super::run_files::RunFiles;
 use super::run_output::RunPrinter;
+use super::show::SHOWN_EVENTS;
 use super::streams::Streams;
 use super::trust::confirm_run;
 use super::workspace::{CommandWorkspace, check_labels};
@@ -24,6 +25,7 @@ use crate::handlers::EvalTypeRegistry;
 use crate::judge::EvidenceMissPolicy;
 use crate::model::{ExitReason, Millis, pluralize};
 use crate::process::ExitSignalsHandled;
+use crate::record::RecordedRun;
 use crate::report::{EvalVerdicts, RunSummary};
 use crate::run::{
     self, CachePolicy, JudgePreview, PaidCalls, RunError, RunHandle, RunOptions, RunPreview,
@@ -41,7 +43,10 @@ const REDRAW_INTERVAL: Millis = Millis(100);
 
 /// Runs the evals and returns the exit code of the results.
 pub(super) fn run(args: &RunArgs, cx: &CommandCx) -> Result<u8, CommandError> {
-    let files = RunFiles::load(&args.paths, cx)?;
+    // A resumed run has its own judges, so it needs no default judge; `rules` exists in every workspace.
+    let resumed_judge = args.resume.as_ref().map(|_| "rules");
+    let judge = args.judge.as_deref().or(resumed_judge);
+    let files = RunFiles::load(&args.paths, judge, cx)?;
     let opened = &files.opened;
     // Results are compared with labels, so an invalid label is an error here.
     check_labels(&opened.workspace)?;
@@ -83,6 +88,15 @@ pub(super) fn run(args: &RunArgs, cx: &CommandCx) -> Result<u8, CommandError> {
         }
         return Ok(0);
     }
+    // Step: a finished run leaves nothing to resume.
+    let selects_part = options.judge.is_some() || args.repeat.is_some() || !is_whole_plan(args);
+    if let Some(name) = args.resume.as_ref().filter(|_| !selects_part) {
+        let finished = run::find_finished_run(&opened.workspace, &cx.env, name);
+        let finished = finished.map_err(|error| CommandError::usage(error.to_string()))?;
+        if let Some(finished) = finished {
+            return print_finished_run(&finished, args, &files, cx);
+        }
+    }
     // Step: ask before the outputs are opened, because a refused run must not replace a file.
     confirm_run(&opened.workspace, &registry, &options, cx)?;
     let runtime = build_runtime()?;
@@ -118,6 +132,32 @@ pub(super) fn run(args: &RunArgs, cx: &CommandCx) -> Result<u8, CommandError> {
     // A judge may block in a call that can't be cancelled. All printed results are recorded, so don't wait for it.
     runtime.shutdown_timeout(Millis(200).to_duration());
     end
+}
+
+/// Prints the results of a finished run again, and returns its exit code. Records nothing.
+fn print_finished_run(
+    run: &RecordedRun,
+    args: &RunArgs,
+    files: &RunFiles,
+    cx: &CommandCx,
+) -> Result<u8, CommandError> {
+    let mut printer = RunPrinter::new(args, &files.opened.workspace, &files.inputs, cx)?;
+    printer.omit_live_output();
+    let mut events = run.events_with_tags(SHOWN_EVENTS)?;
+    for event in &mut events {
+        printer.print_events(&[event?], cx.clock.now());
+    }
+    let (summary, written) = printer.finish();
+    cx.streams.print_stderr(&format!(
+        "run {} is finished: nothing is left to do (`--refresh` judges everything again)",
+        run.id.letters()
+    ));
+    written?;
+    Ok(if args.strict {
+        summary.strict_exit_code()
+    } else {
+        summary.exit_code()
+    })
 }
 
 fn build_options(args: &RunArgs, files: &RunFiles) -> Result<RunOptions, CommandError> {
@@ -278,7 +318,12 @@ async fn drive_run(
 
 /// Returns true if a run covers all transcripts. Only then is a label without a transcript certainly an error.
 fn is_whole(args: &RunArgs) -> bool {
-    args.filter.is_none() && args.limit.is_none() && args.sample.is_none() && args.resume.is_none()
+    is_whole_plan(args) && args.resume.is_none()
+}
+
+/// Returns true if no option leaves out transcripts or cells.
+fn is_whole_plan(args: &RunArgs) -> bool {
+    args.filter.is_none() && args.limit.is_none() && args.sample.is_none()
 }
 
 /// Returns a diagnostic for each label whose transcript does not exist. Transcripts without cells don't occur in the

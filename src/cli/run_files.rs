@@ -10,10 +10,10 @@ use std::sync::Arc;
 use super::CommandCx;
 use super::check::is_rubric_file;
 use super::error::CommandError;
-use super::workspace::{CommandWorkspace, find_root, load_workspace_with_rubrics};
+use super::workspace::{CommandWorkspace, find_root, load_workspace_with};
 use crate::run::DecisionFilter;
 use crate::storage::InputFiles;
-use crate::workspace::{self, CONFIG_FILE, Workspace};
+use crate::workspace::{self, CONFIG_FILE, LoadOptions, Workspace};
 
 /// The workspace of a run, limited to the files that the user named.
 pub(super) struct RunFiles {
@@ -33,14 +33,23 @@ struct NamedFile {
 }
 
 impl RunFiles {
-    /// Loads the workspace of the paths. Reports files that dicta.yaml does not list.
-    pub(super) fn load(paths: &[PathBuf], cx: &CommandCx) -> Result<Self, CommandError> {
+    /// Loads the workspace of the paths. Reports files that dicta.yaml does not list. With a `judge`, evals need no
+    /// default judge.
+    pub(super) fn load(
+        paths: &[PathBuf],
+        judge: Option<&str>,
+        cx: &CommandCx,
+    ) -> Result<Self, CommandError> {
         let (folders, files): (Vec<&PathBuf>, Vec<&PathBuf>) = paths
             .iter()
             .partition(|path| path.is_dir() || path.file_name() == Some(CONFIG_FILE.as_ref()));
         let root = find_run_root(&folders, &files, cx)?;
         let named = collect_named_files(&files)?;
-        let mut opened = load_workspace_with_rubrics(&root, &[], cx)?;
+        let options = LoadOptions {
+            judge,
+            ..LoadOptions::default()
+        };
+        let mut opened = load_workspace_with(&root, &options, cx)?;
         // Step: sort the files into rubrics and transcripts. Unknown rubrics need a second load.
         let listed_transcripts = canonical_paths(&opened.workspace.transcripts);
         let known = rubric_ids_by_path(&opened.workspace);
@@ -60,7 +69,11 @@ impl RunFiles {
             .filter(|file| !known.contains_key(&file.canonical));
         let unlisted: Vec<PathBuf> = unlisted.map(|file| file.canonical.clone()).collect();
         if !unlisted.is_empty() {
-            opened = load_workspace_with_rubrics(&root, &unlisted, cx)?;
+            let options = LoadOptions {
+                judge,
+                extra_rubrics: &unlisted,
+            };
+            opened = load_workspace_with(&root, &options, cx)?;
         }
         let ids = rubric_ids_by_path(&opened.workspace);
         let found = rubric_files

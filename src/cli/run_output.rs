@@ -118,6 +118,12 @@ impl RunPrinter {
         })
     }
 
+    /// Leaves out judge turns and the progress line, for a run that has ended.
+    pub(super) fn omit_live_output(&mut self) {
+        self.narrator = None;
+        self.progress = None;
+    }
+
     /// Returns true if the run has a progress line.
     pub(super) fn has_progress(&self) -> bool {
         self.progress.is_some()

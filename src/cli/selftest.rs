@@ -12,7 +12,7 @@ use super::error::CommandError;
 use super::format::{Format, format_document};
 use super::run::ExitSignals;
 use super::trust::confirm_run;
-use super::workspace::load_workspace;
+use super::workspace::load_workspace_for_judge;
 use super::{CommandCx, build_runtime};
 use crate::event::{EventKind, RunState};
 use crate::handlers::EvalTypeRegistry;
@@ -30,7 +30,8 @@ const UNMEASURED: u8 = 3;
 
 /// Runs the attacks and prints the results.
 pub(super) fn selftest(args: &SelftestArgs, cx: &CommandCx) -> Result<u8, CommandError> {
-    let mut opened = load_workspace(args.place.workspace.as_deref(), cx)?;
+    let mut opened =
+        load_workspace_for_judge(args.place.workspace.as_deref(), Some(&args.judge), cx)?;
     if args.consent.max_cost.is_some() {
         let mut limited = Workspace::clone(&opened.workspace);
         limited.limits.budgets.run.max_cost_usd = args.consent.max_cost;

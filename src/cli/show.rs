@@ -28,6 +28,7 @@ struct ListedRun {
     state: &'static str,
     /// A mark of a log that is damaged, changed or recorded elsewhere.
     mark: Option<&'static str>,
+    is_pinned: bool,
 }
 
 /// Prints the runs of a workspace, newest first.
@@ -54,6 +55,8 @@ pub(super) fn list_runs(
                 "no recorded runs in {}; `dicta run` records one",
                 store.dir.display()
             );
+        } else {
+            out.insert_str(0, RUNS_HEADER);
         }
         out
     };
@@ -83,6 +86,7 @@ fn read_run(run: &RecordedRun) -> Result<ListedRun, RecordError> {
         summary,
         state,
         mark: events.integrity().mark(),
+        is_pinned: run.is_pinned(),
     })
 }
 
@@ -107,6 +111,7 @@ fn to_json(run: &RecordedRun, listed: &Result<ListedRun, RecordError>) -> Value 
         "cause": header.and_then(|header| Some(header.parent.as_ref()?.cause)),
         "label": header.map(|header| &header.label),
         "mark": found.and_then(|found| found.mark),
+        "pinned": run.is_pinned(),
         "error": listed.as_ref().err().map(ToString::to_string),
     })
 }
@@ -118,6 +123,7 @@ fn format_run_line(run: &ListedRun) -> String {
         summary,
         state,
         mark,
+        is_pinned,
     } = run;
     // 16 characters of RFC 3339 are the date with hours and minutes.
     let started = header
@@ -137,6 +143,9 @@ fn format_run_line(run: &ListedRun) -> String {
     if let Some(mark) = mark {
         let _infallible = write!(out, "  {mark}");
     }
+    if *is_pinned {
+        out.push_str("  pinned");
+    }
     if summary.pending > 0 {
         let _infallible = write!(out, "  {} pending", summary.pending);
     }
@@ -154,6 +163,10 @@ fn format_run_line(run: &ListedRun) -> String {
     out
 }
 
+/// The names of the columns of `dicta runs`.
+const RUNS_HEADER: &str =
+    "run   started           state        pass   fail   error        cells  time\n";
+
 /// The kinds of events that result lines need. The reader skips the others without parsing, which makes large runs
 /// fast.
 pub(super) const RESULT_EVENTS: &[EventTag] = &[
@@ -165,7 +178,7 @@ pub(super) const RESULT_EVENTS: &[EventTag] = &[
 ];
 
 /// The kinds of events that result lines and the statistics of judges and tools need.
-const SHOWN_EVENTS: &[EventTag] = &[
+pub(super) const SHOWN_EVENTS: &[EventTag] = &[
     EventTag::RunStarted,
     EventTag::CellsPlanned,
     EventTag::CellsSettled,

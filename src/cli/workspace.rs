@@ -1,7 +1,7 @@
 //! Finds and loads the workspace of a command: the named one, else the one in this folder or a parent. With `--demo`,
 //! the demo.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use super::CommandCx;
@@ -14,7 +14,7 @@ use crate::record::RunStore;
 use crate::rubric::NOT_CARRIED;
 use crate::run::{collect_secrets, find_record_key};
 use crate::workspace::trust::UNTRUSTED_CODE;
-use crate::workspace::{self, Workspace, demo};
+use crate::workspace::{self, LoadOptions, Workspace, demo};
 
 /// The loaded workspace of a command.
 pub(super) struct CommandWorkspace {
@@ -85,17 +85,30 @@ pub(super) fn load_workspace(
     path: Option<&Path>,
     cx: &CommandCx,
 ) -> Result<CommandWorkspace, CommandError> {
-    load_workspace_with_rubrics(&find_root(path, cx)?, &[], cx)
+    load_workspace_for_judge(path, None, cx)
 }
 
-/// Loads the workspace in `root` with rubrics that dicta.yaml does not list.
-pub(super) fn load_workspace_with_rubrics(
+/// Loads the workspace of a command that may name its judge. With a judge, evals need no default judge.
+pub(super) fn load_workspace_for_judge(
+    path: Option<&Path>,
+    judge: Option<&str>,
+    cx: &CommandCx,
+) -> Result<CommandWorkspace, CommandError> {
+    let options = LoadOptions {
+        judge,
+        ..LoadOptions::default()
+    };
+    load_workspace_with(&find_root(path, cx)?, &options, cx)
+}
+
+/// Loads the workspace in `root` with what the command adds to dicta.yaml.
+pub(super) fn load_workspace_with(
     root: &Path,
-    extra_rubrics: &[PathBuf],
+    options: &LoadOptions<'_>,
     cx: &CommandCx,
 ) -> Result<CommandWorkspace, CommandError> {
     let registry = EvalTypeRegistry::builtin();
-    let workspace = workspace::load_with_rubrics(root, &cx.env, &registry, extra_rubrics)
+    let workspace = workspace::load_with(root, &cx.env, &registry, options)
         .map_err(CommandError::from_diagnostics)?;
     Streams::add_secrets(&collect_secrets(&workspace, &cx.env));
     Ok(CommandWorkspace {

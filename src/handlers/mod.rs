@@ -183,13 +183,13 @@ impl Finding {
     }
 }
 
-/// Params of a judged eval: PromptKit's `criteria`, `rubric` (shown as "scoring guide"), `model`, `system_prompt`,
+/// Params of a judged eval: `criteria`, `scoring_guide` (PromptKit: `rubric`), `model`, `system_prompt`,
 /// and the decision settings.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct JudgedParams {
     /// The criteria.
     pub criteria: String,
-    /// The scoring guide, `params.rubric`.
+    /// The scoring guide, `params.scoring_guide`.
     pub guide: String,
     /// A model that replaces the judge's own.
     pub model: Option<String>,

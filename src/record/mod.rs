@@ -10,6 +10,7 @@
 //!   events.jsonl             0600; {"seq":N,"at":M,"kind":{...},"mac":"…","crc":"…"} a line, the header first
 //!   blobs/<BLAKE3 in hex>    texts over 4 KB, each once
 //!   lock                     flock while recorded; holds the process id
+//!   pinned                   present if the user pinned the run; `dicta runs prune` keeps it then
 //! ```
 //! `crc` is a checksum of the line before it; a reader leaves out a line that does not match, and reports it. `mac` is
 //! a keyed checksum of the header, the plan and each result; the verdict cache uses a result only with it (`record/seal.rs`).
@@ -26,6 +27,7 @@ mod lines;
 mod lock;
 mod newest_verdicts;
 mod player;
+mod prune;
 mod reader;
 mod recorded_plan;
 mod recorder;
@@ -50,6 +52,7 @@ pub use blobs::{FolderBlobs, MAX_BLOB_BYTES};
 pub use index::{CacheEntry, CacheIndex, EvidenceUsed, RecordedToolCall};
 pub use newest_verdicts::{NewestVerdicts, RecordedResult};
 pub use player::{Playback, PlaybackSpeed, PlaybackStep, Player, SeekResult, play_events};
+pub use prune::{KeepReason, PrunePlan, PruneRules, StoredRun};
 pub use reader::{EventReader, LogEnding, parse_log};
 pub use recorded_plan::{PlannedCell, PlannedRange, RecordedPlan};
 pub use recorder::{Recorder, StartedRecording};

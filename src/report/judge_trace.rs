@@ -256,9 +256,6 @@ fn write_call(out: &mut String, call: &CallState, blobs: &dyn BlobSource) {
                 "fetched content"
             },
         );
-        if let Some(why) = &call.retried {
-            let _infallible = writeln!(out, "tried again after: {why}");
-        }
         let cut = if response.truncated { ", cut" } else { "" };
         let kind = response
             .content_type

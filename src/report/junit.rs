@@ -45,6 +45,7 @@ impl<'w> JunitReportWriter<'w> {
         let case = JunitCase {
             name: row.name.to_owned(),
             outcome: result.outcome,
+            reason: strip_invalid_chars(&find_reason(why)),
             why: strip_invalid_chars(&append_flags(why, result.verdict.as_deref())),
             flags: strip_invalid_chars(&append_flags("", result.verdict.as_deref())),
             time: Duration::from_millis(result.duration_ms.0),
@@ -76,6 +77,14 @@ impl<'w> JunitReportWriter<'w> {
                 cell.why
             )
         });
+        // The message has the reasons of the cells that decided, after the panel's decision.
+        let decided = cells
+            .iter()
+            .filter(|cell| cell.outcome == row.decision.outcome);
+        let reasons = decided.map(|cell| cell.reason.clone());
+        let first_line = |text: &String| text.lines().next().unwrap_or_default().to_owned();
+        let mut reasons: Vec<String> = ruling.iter().map(first_line).chain(reasons).collect();
+        reasons.dedup();
         // The panel's decision precedes the reasons of its cells.
         let whys: Vec<String> = ruling.into_iter().chain(whys).collect();
         let flags = cells.iter().filter(|cell| !cell.flags.is_empty());
@@ -86,6 +95,7 @@ impl<'w> JunitReportWriter<'w> {
             name: row.name.clone(),
             outcome: row.decision.outcome,
             flags: flags.join("\n"),
+            reason: reasons.join("; "),
             why: whys.join("\n"),
             time: cells.iter().map(|cell| cell.time).sum(),
         });
@@ -116,6 +126,7 @@ impl<'w> JunitReportWriter<'w> {
         self.add_case(JunitCase {
             name,
             outcome: Outcome::Skipped,
+            reason: why.first().cloned().unwrap_or_default(),
             why: why.join("\n"),
             flags: String::new(),
             time: cells.iter().map(|cell| cell.time).sum(),
@@ -128,7 +139,7 @@ impl<'w> JunitReportWriter<'w> {
             Outcome::Pass => TestCaseStatus::success(),
             Outcome::NotApplicable | Outcome::Skipped => {
                 let mut status = TestCaseStatus::skipped();
-                set_status_message(&mut status, case.why);
+                set_status_message(&mut status, case.reason, case.why);
                 status
             }
             outcome => {
@@ -140,7 +151,7 @@ impl<'w> JunitReportWriter<'w> {
                 let mut status = TestCaseStatus::non_success(kind);
                 // The type distinguishes the error outcomes.
                 status.set_type(outcome.as_str());
-                set_status_message(&mut status, case.why);
+                set_status_message(&mut status, case.reason, case.why);
                 status
             }
         };
@@ -160,18 +171,28 @@ impl<'w> JunitReportWriter<'w> {
     }
 }
 
-/// Sets the message of a status. A text of several lines goes into the element, because XML parsers replace line ends
-/// in attributes by spaces.
-fn set_status_message(status: &mut TestCaseStatus, why: String) {
-    match why.split_once('\n') {
-        Some((first, _)) => {
-            status.set_message(first);
-            status.set_description(why);
-        }
-        None => {
-            status.set_message(why);
-        }
+/// Sets the message of a status to the reason, which CI servers show in lists. The whole text goes into the element:
+/// XML parsers replace line ends in attributes by spaces.
+fn set_status_message(status: &mut TestCaseStatus, reason: String, why: String) {
+    if reason != why {
+        status.set_description(why);
     }
+    status.set_message(reason);
+}
+
+/// The first line of every reply of the `rules` judge. It says nothing about the failure.
+const RULES_HEAD: &str = "rules, a checker and not a model.";
+
+/// Returns the part of an explanation that states the reason: the clauses or parts that do not hold, else the first
+/// line.
+fn find_reason(why: &str) -> String {
+    let lines = || why.lines().map(str::trim).filter(|line| !line.is_empty());
+    let failed: Vec<&str> = lines().filter(|line| line.contains('✗')).collect();
+    if !failed.is_empty() {
+        return failed.join("; ");
+    }
+    let mut telling = lines().filter(|line| *line != RULES_HEAD);
+    telling.next().unwrap_or(why).to_owned()
 }
 
 /// Replaces characters by references, which an XML parser decodes and a terminal only prints.
@@ -196,6 +217,9 @@ fn strip_invalid_chars(text: &str) -> String {
 struct JunitCase {
     name: CellName,
     outcome: Outcome,
+    /// One line for lists.
+    reason: String,
+    /// The whole explanation.
     why: String,
     /// The flags of the verdict; the only text of a case that passed.
     flags: String,
@@ -242,6 +266,31 @@ mod tests {
     use super::*;
 
     #[test]
+    fn reason_is_what_fails_and_not_the_first_line() {
+        for (why, reason) in [
+            (
+                "rules, a checker and not a model.\n1. ✓ names it: “x” is in message 1\n2. ✗ contains a link: there is no URL\n1 of 2 clauses hold.",
+                "2. ✗ contains a link: there is no URL",
+            ),
+            (
+                "1 of 3 criteria met.\n✗ 1. a: no\n✓ 2. b: yes\n✗ 3. c: no",
+                "✗ 1. a: no; ✗ 3. c: no",
+            ),
+            (
+                "rules, a checker and not a model.\nIt reads nothing.",
+                "It reads nothing.",
+            ),
+            (
+                "The answer names 2.60.\nThe page names 2.69.",
+                "The answer names 2.60.",
+            ),
+            ("", ""),
+        ] {
+            assert_eq!(find_reason(why), reason);
+        }
+    }
+
+    #[test]
     fn terminal_gets_references_for_control_characters() {
         assert_eq!(
             escape_xml("<a b=\"\u{202E}x\u{7F}\u{FEFF}\">\n"),
@@ -252,7 +301,8 @@ mod tests {
     #[test]
     fn message_of_several_lines_goes_into_the_element() {
         let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
-        set_status_message(&mut status, "2 missing\n- a\n  b".to_owned());
+        let why = "2 missing\n- a\n  b".to_owned();
+        set_status_message(&mut status, find_reason(&why), why);
         let mut suite = TestSuite::new("s");
         suite.add_test_case(TestCase::new("c", status));
         let mut report = Report::new("r");

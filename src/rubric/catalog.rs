@@ -6,6 +6,7 @@
 use serde_json::Value;
 
 use super::RubricCx;
+use super::other_tools::find_foreign_type;
 use crate::diag::find_nearest;
 
 /// The maximum number of similar type names that a message lists.
@@ -109,6 +110,15 @@ impl<'d> RubricCx<'d> {
         let known: Vec<&str> = kinds.iter().map(|kind| kind.name).collect();
         let others = kinds.iter().flat_map(|kind| kind.aliases);
         let names = known.iter().copied().chain(others.map(|alias| alias.name));
+        if let Some(foreign) = find_foreign_type(name) {
+            let message = format!(
+                "unknown type `{name}`; did you mean `{}`?",
+                foreign.eval_type
+            );
+            let problem = self.doc.error(at, "unknown-type", message);
+            self.problems.push(problem.help(foreign.explain()));
+            return None;
+        }
         let mut problem = self.doc.error(
             at,
             "unknown-type",

@@ -7,6 +7,9 @@ use serde_json::{Number, Value, json};
 use super::{Trigger, WhenCondition};
 use crate::model::Digest;
 
+/// Params that dicta renamed, with the name that digests use. So recorded verdicts stay valid under both names.
+const FORMER_PARAM_NAMES: [(&str, &str); 1] = [("scoring_guide", "rubric")];
+
 /// Returns JSON with sorted keys and the shortest numbers: `1.0` becomes `1`.
 pub fn canonical_json(value: &Value) -> String {
     canonicalize(value).to_string()
@@ -63,6 +66,11 @@ pub(super) fn digest_eval(
     // Decision settings change no judge call, so a changed bound keeps the recorded verdicts valid.
     if let Value::Object(map) = &mut params {
         map.retain(|key, _| !decides.contains(&key.as_str()));
+        for (name, former) in FORMER_PARAM_NAMES {
+            if let Some(value) = map.shift_remove(name) {
+                map.insert(former.to_owned(), value);
+            }
+        }
     }
     let mut content = json!({
         "type": kind,
@@ -94,5 +102,21 @@ mod tests {
             r#"{"a":{"c":null,"d":1000},"b":[1,0.5,0]}"#
         );
         assert_eq!(canonical_json(&json!(u64::MAX)), u64::MAX.to_string());
+    }
+
+    #[test]
+    fn digest_keeps_the_former_name_of_the_scoring_guide() {
+        let digest = |params: Value| {
+            let trigger = Trigger::OnSessionComplete;
+            digest_eval("llm_judge", &params, &[], trigger, 5.0, false, false, None)
+        };
+        let former = digest(json!({"criteria": "Polite", "rubric": "1 = yes"}));
+        // Computed by dicta before `scoring_guide` existed.
+        let content = r#"{"allow_na":false,"params":{"criteria":"Polite","rubric":"1 = yes"},"sample":null,"trigger":"on_session_complete","type":"llm_judge"}"#;
+        assert_eq!(former, Digest::hash_bytes(content.as_bytes()));
+        assert_eq!(
+            digest(json!({"scoring_guide": "1 = yes", "criteria": "Polite"})),
+            former
+        );
     }
 }

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::allowed_lints::allowed_lints_schema;
 use super::example::examples_schema;
 use super::ids::check_id;
+use super::other_tools::find_param_of_foreign_key;
 use super::params::ParamsReader;
 use super::refs::REF_KEY;
 use super::trigger::TRIGGERS;
@@ -364,6 +365,17 @@ fn refuse_params_outside(fields: &mut MappingDecoder<'_>, kind: &EvalTypeSpec) {
             );
             fields.error_at_key(key, "unknown-key", message);
             // Reported here with a better message, so `finish` must not report it again.
+            fields.ignore_key(key);
+            continue;
+        }
+        // The keys of promptfoo's assertions.
+        let here = match key {
+            "provider" => Some("judge".to_owned()),
+            _ => find_param_of_foreign_key(kind, key).map(|param| format!("params.{param}")),
+        };
+        if let Some(here) = here {
+            let message = format!("unknown key `{key}`; promptfoo's `{key}` is `{here}` here");
+            fields.error_at_key(key, "unknown-key", message);
             fields.ignore_key(key);
         }
     }

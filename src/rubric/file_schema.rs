@@ -94,6 +94,8 @@ fn allow_aliases_and_metadata(params: &mut Map<String, Value>, kind: &EvalTypeSp
     };
     for (other, param) in kind.param_aliases {
         if let Some(schema) = properties.get(*param).cloned() {
+            let mut schema = schema;
+            schema["description"] = format!("Another name of `{param}`.").into();
             properties.insert((*other).to_owned(), schema);
         }
     }

@@ -13,6 +13,7 @@ mod file_schema;
 mod formats;
 mod ids;
 mod load;
+mod other_tools;
 mod panel;
 mod params;
 mod referenced_files;
@@ -43,6 +44,9 @@ pub use file_schema::json_schema;
 pub use formats::{DetectedFile, RubricFormat, detect_rubric_format};
 pub(crate) use ids::check_id;
 pub use load::{load, load_with_files};
+pub use other_tools::explain_foreign_type;
+#[cfg(test)]
+pub(crate) use other_tools::list_foreign_types;
 pub use panel::{JudgeAssignment, PanelSpec};
 pub use params::metadata_param_path;
 pub use referenced_files::{

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
+use super::other_tools::find_param_of_foreign_key;
 use super::wrapper::{UnwrappedEval, explain_bound_without_score};
 use super::{EvalTypeSpec, RubricCx};
 use crate::diag::find_nearest;
@@ -66,6 +67,7 @@ impl<'d> ParamsReader<'d> {
         // Read the params and drop the unknown ones, so that the schema does not report them again.
         let (mut written, mut faults) = self.read_written(eval)?;
         let properties = kind.schema.get("properties").and_then(Value::as_object);
+        let meant = self.find_meant_params(eval, &written, properties);
         faults |= self.report_unknown_params(kind, &written, properties);
         written
             .params
@@ -87,6 +89,11 @@ impl<'d> ParamsReader<'d> {
                 continue;
             }
             faults = true;
+            // The error about the unknown key names this param already.
+            let is_missing = |name: &&str| message == format!("`{name}` is missing");
+            if pointer.is_empty() && meant.iter().any(|name| is_missing(&name.as_str())) {
+                continue;
+            }
             let message = match format_param_path(&pointer) {
                 None => format!("{message}; {} needs it", kind.name),
                 Some(name) => format!("{name} {message}"),
@@ -252,6 +259,30 @@ impl<'d> ParamsReader<'d> {
         late
     }
 
+    /// Returns the params that the author probably means with unknown names, in the params or next to them.
+    fn find_meant_params(
+        &self,
+        eval: &UnwrappedEval<'_>,
+        written: &WrittenParams,
+        properties: Option<&Map<String, Value>>,
+    ) -> Vec<String> {
+        let names: Vec<&str> = properties
+            .into_iter()
+            .flatten()
+            .map(|(name, _)| name.as_str())
+            .collect();
+        let around = eval.params_pointer.rsplit_once('/');
+        let around = around.and_then(|(above, _)| self.cx.doc.value.pointer(above)?.as_object());
+        let outer = around.into_iter().flatten().map(|(key, _)| key);
+        let foreign = written.params.keys().chain(outer);
+        let foreign = foreign.filter_map(|key| find_param_of_foreign_key(eval.eval_type, key));
+        let inner = written.params.keys();
+        let similar = inner
+            .filter(|key| !names.contains(&key.as_str()))
+            .filter_map(|key| find_nearest(key, names.iter().copied()));
+        foreign.chain(similar).map(str::to_owned).collect()
+    }
+
     fn report_unknown_params(
         &self,
         kind: &EvalTypeSpec,
@@ -275,9 +306,15 @@ impl<'d> ParamsReader<'d> {
             let mut problem = self.cx.doc.error(
                 &pointer,
                 "unknown-param",
-                match find_nearest(key, names.iter().copied()) {
-                    Some(near) => format!("{what}; did you mean `{near}`?"),
-                    None => what,
+                match (
+                    find_param_of_foreign_key(kind, key),
+                    find_nearest(key, names.iter().copied()),
+                ) {
+                    (Some(param), _) => {
+                        format!("{what}; promptfoo's `{key}` is `params.{param}` here")
+                    }
+                    (None, Some(near)) => format!("{what}; did you mean `{near}`?"),
+                    (None, None) => what,
                 },
             );
             // The key and not the value, because the name is wrong.

@@ -85,7 +85,7 @@ fn a_whole_rubric_is_read() {
         IndexMap::from([("min_score".to_owned(), json!(0.7))])
     );
     assert_eq!(
-        grounded.params["rubric"],
+        grounded.params["scoring_guide"],
         "1.0  names it\n0.0  names another one\n"
     );
 }

@@ -13,7 +13,7 @@ impl FakeCatalog {
             "type": "object",
             "properties": {
                 "criteria": {"type": "string", "minLength": 1},
-                "rubric": {"type": "string"},
+                "scoring_guide": {"type": "string"},
                 "min_score": {"type": "number"},
                 "max_score": {"type": "number"},
             },
@@ -34,7 +34,11 @@ impl FakeCatalog {
                 &[]
             },
             aliases: &[],
-            param_aliases: &[],
+            param_aliases: if judged {
+                &[("rubric", "scoring_guide")]
+            } else {
+                &[]
+            },
         };
         let patterns = json!({
             "type": "object",

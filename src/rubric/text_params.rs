@@ -13,7 +13,7 @@ use crate::diag::Diagnostic;
 use crate::diag::yaml::SpanOffset;
 
 /// The params whose texts may be in a file: a text, or each text of a list.
-const TEXT_PARAMS: [&str; 4] = ["criteria", "rubric", "sub_goals", "system_prompt"];
+const TEXT_PARAMS: [&str; 4] = ["criteria", "scoring_guide", "sub_goals", "system_prompt"];
 /// The param with a model's name, which is not checked as a template.
 const LITERAL_PARAM: &str = "model";
 

@@ -67,6 +67,7 @@ pub use judges::collect_secrets;
 pub use outline::outline_run;
 pub use paid_calls::{CostEstimate, PaidCalls, estimate_paid_calls};
 pub use past::rescore::{collect_decision_settings, collect_panel_rules};
+pub use past::resume::find_finished_run;
 pub use past::verdict_tally::tally_newest_verdicts;
 pub use plan::filter::{DecisionFilter, FilterCandidate, FilterError};
 pub(crate) use plan::filter::{FilterWord, split_words};

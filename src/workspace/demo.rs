@@ -88,6 +88,11 @@ fn embedded_files() -> Vec<(String, Cow<'static, [u8]>)> {
     files
 }
 
+/// Returns the folder of this version of the demo, which may not be unpacked yet.
+pub fn folder(data_dir: &Path) -> PathBuf {
+    demo_folder(data_dir, &embedded_files())
+}
+
 /// Returns the folder of this version of the demo: the digest in its name gives every version its own.
 fn demo_folder(data_dir: &Path, files: &[(String, Cow<'_, [u8]>)]) -> PathBuf {
     data_dir.join(format!(

@@ -4,6 +4,7 @@
 
 mod calibrated;
 pub(super) mod keys;
+mod other_providers;
 mod source;
 pub(super) mod tool_uses;
 
@@ -51,7 +52,7 @@ pub(super) fn read_judge(
     if fields.is_mapping() && !fields.has("provider") {
         fields.error_at_mapping("missing", format!("judge `{name}` needs a `provider`"));
     }
-    let provider = fields.choice("provider", PROVIDERS);
+    let provider = read_provider(&mut fields);
     // Any provider serves for a broken judge, because the error prevents the run. `rules` needs no further
     // keys.
     let mut judge = JudgeConfig::new(name, provider.unwrap_or(ProviderKind::Rules));
@@ -104,6 +105,22 @@ pub(super) fn read_judge(
     check_reading_tools(&mut fields, &judge, provider);
     fields.finish();
     judge
+}
+
+/// Reads the provider. A common name of another provider gets the keys that it needs in dicta.yaml.
+fn read_provider(fields: &mut MappingDecoder<'_>) -> Option<ProviderKind> {
+    let written = fields.value("provider").and_then(Value::as_str);
+    if let Some(written) = written
+        && let Some(help) = other_providers::suggest_provider(written)
+    {
+        fields.error(
+            "provider",
+            "value",
+            format!("unknown provider `{written}`; {help}"),
+        );
+        return None;
+    }
+    fields.choice("provider", PROVIDERS)
 }
 
 /// Refuses a key that is written into the file. The message never shows the key.

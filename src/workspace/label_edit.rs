@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use crate::model::Label;
+use super::{Env, find_label_author};
+use crate::model::{CellName, Label, WallTime};
 use crate::storage::{AtomicFile, FileLock};
 
 /// The maximum size of a label file that dicta changes, in bytes. The reader of labels has the same limit.
@@ -107,33 +108,92 @@ pub fn fingerprint_text(text: &[u8]) -> u64 {
     hasher.finish()
 }
 
+/// Sets the label of a decision, with the current author and a time: the keys `p`, `f` and `u` of the workbench, and
+/// `dicta label`. `None` is unsure.
+pub fn set_label(
+    path: &Path,
+    decision: &CellName,
+    passed: Option<bool>,
+    env: &Env,
+    at: WallTime,
+) -> Result<LabelEditResult, LabelEditError> {
+    let label = Label {
+        transcript: decision.transcript.clone(),
+        rubric: Some(decision.rubric.clone()),
+        eval: decision.eval.clone(),
+        passed,
+        score: None,
+        // The author is read for each label, because the setting may change.
+        by: path
+            .parent()
+            .and_then(|folder| find_label_author(env, folder)),
+        at: Some(at),
+        note: None,
+    };
+    edit_labels_file(path, &LabelFileEdit::Put(label))
+}
+
 /// Changes a file, which need not be there yet.
 pub fn edit_labels_file(
     path: &Path,
     change: &LabelFileEdit,
 ) -> Result<LabelEditResult, LabelEditError> {
+    // A label that is put creates the file; any other change of a missing file fails.
+    let creates = matches!(change, LabelFileEdit::Put(_));
+    let rewritten = rewrite_file(path, creates, |text| {
+        let edited = apply_edit(text, change)?;
+        Ok((edited.text, (edited.label, edited.undo)))
+    })?;
+    let (label, undo) = rewritten.result;
+    Ok(LabelEditResult {
+        label,
+        undo,
+        fingerprint_before: rewritten.fingerprint_before,
+        fingerprint_after: rewritten.fingerprint_after,
+    })
+}
+
+/// A file that was written.
+struct RewrittenFile<T> {
+    result: T,
+    fingerprint_before: u64,
+    fingerprint_after: u64,
+}
+
+/// Replaces the text of a file by what `change` makes of it. Holds the file's lock, and starts again if a program
+/// without a lock changes the file meanwhile.
+fn rewrite_file<T>(
+    path: &Path,
+    creates: bool,
+    change: impl Fn(&[u8]) -> Result<(Vec<u8>, T), LabelLineError>,
+) -> Result<RewrittenFile<T>, LabelEditError> {
     let fail = |source| LabelEditError::Io {
         path: path.to_owned(),
         source,
     };
     for _ in 0..MAX_WRITE_TRIES {
-        // A label that is put creates the file; any other change of a missing file fails below.
-        let is_put = matches!(change, LabelFileEdit::Put(_));
-        let lock = if is_put || path.exists() {
+        let lock = if creates || path.exists() {
             Some(FileLock::acquire(path).map_err(fail)?)
         } else {
             None
         };
         let before = read_if_exists(path).map_err(fail)?;
-        let edited =
-            apply_edit(before.as_deref().unwrap_or_default(), change).map_err(|source| {
-                LabelEditError::Line {
-                    path: path.to_owned(),
-                    source,
-                }
-            })?;
+        let (text, result) = change(before.as_deref().unwrap_or_default()).map_err(|source| {
+            LabelEditError::Line {
+                path: path.to_owned(),
+                source,
+            }
+        })?;
+        if before.as_deref() == Some(&text) {
+            let fingerprint = fingerprint_text(&text);
+            return Ok(RewrittenFile {
+                result,
+                fingerprint_before: fingerprint,
+                fingerprint_after: fingerprint,
+            });
+        }
         let mut new = AtomicFile::create(path).map_err(fail)?;
-        new.write_all(&edited.text).map_err(fail)?;
+        new.write_all(&text).map_err(fail)?;
         // Another program wrote the file meanwhile; start again from its text, so that its change is not lost.
         // The lock is held until the end of this iteration.
         if lock.as_ref().is_some_and(|lock| !lock.is_current())
@@ -142,11 +202,10 @@ pub fn edit_labels_file(
             continue;
         }
         new.finish().map_err(fail)?;
-        return Ok(LabelEditResult {
-            label: edited.label,
-            undo: edited.undo,
+        return Ok(RewrittenFile {
+            result,
             fingerprint_before: fingerprint_text(&before.unwrap_or_default()),
-            fingerprint_after: fingerprint_text(&edited.text),
+            fingerprint_after: fingerprint_text(&text),
         });
     }
     Err(LabelEditError::KeepsChanging {
@@ -343,6 +402,10 @@ fn undo_edit(
     }
     Ok((label, again(at)))
 }
+
+mod bulk;
+
+pub use bulk::{LabelRename, remove_labels, rename_labels};
 
 #[cfg(test)]
 mod tests;

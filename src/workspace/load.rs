@@ -41,15 +41,24 @@ pub fn load(
     load_with_referenced_files(root, env, catalog, &mut Vec::new())
 }
 
-/// Loads like [`load`], with rubrics that dicta.yaml does not list.
-pub fn load_with_rubrics(
+/// What a command adds to dicta.yaml.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct LoadOptions<'a> {
+    /// The judge that the command names: evals then need no default judge. The command checks whether it exists.
+    pub judge: Option<&'a str>,
+    /// Rubrics that dicta.yaml does not list.
+    pub extra_rubrics: &'a [PathBuf],
+}
+
+/// Loads like [`load`], with what a command adds to dicta.yaml.
+pub fn load_with(
     root: &Path,
     env: &Env,
     catalog: &dyn EvalTypeCatalog,
-    extra_rubrics: &[PathBuf],
+    options: &LoadOptions<'_>,
 ) -> Result<Workspace, Vec<Diagnostic>> {
     let check = OwnerCheck::Refuse;
-    load_checking_owners(root, env, catalog, &mut Vec::new(), check, extra_rubrics)
+    load_checking_owners(root, env, catalog, &mut Vec::new(), check, options)
 }
 
 /// A workspace that was loaded without a check of its owners.
@@ -68,7 +77,8 @@ pub fn load_for_trust(
 ) -> Result<LoadedForTrust, Vec<Diagnostic>> {
     let mut checked = Vec::new();
     let check = OwnerCheck::Collect(&mut checked);
-    let workspace = load_checking_owners(root, env, catalog, &mut Vec::new(), check, &[])?;
+    let options = LoadOptions::default();
+    let workspace = load_checking_owners(root, env, catalog, &mut Vec::new(), check, &options)?;
     Ok(LoadedForTrust {
         workspace,
         unsafe_files: trust::find_unsafe_files(&checked),
@@ -102,7 +112,8 @@ pub(super) fn load_with_referenced_files(
     catalog: &dyn EvalTypeCatalog,
     named: &mut Vec<PathBuf>,
 ) -> Result<Workspace, Vec<Diagnostic>> {
-    load_checking_owners(root, env, catalog, named, OwnerCheck::Refuse, &[])
+    let options = LoadOptions::default();
+    load_checking_owners(root, env, catalog, named, OwnerCheck::Refuse, &options)
 }
 
 fn load_checking_owners(
@@ -111,7 +122,7 @@ fn load_checking_owners(
     catalog: &dyn EvalTypeCatalog,
     named: &mut Vec<PathBuf>,
     mut owners: OwnerCheck<'_>,
-    extra_rubrics: &[PathBuf],
+    options: &LoadOptions<'_>,
 ) -> Result<Workspace, Vec<Diagnostic>> {
     let root = run_folders::canonical_root(root);
     let config = Path::new(CONFIG_FILE);
@@ -151,10 +162,11 @@ fn load_checking_owners(
         referenced: Vec::new(),
         trusted_files: Vec::new(),
         problems: Vec::new(),
+        given_judge: options.judge,
         toolbox: &toolbox,
         secrets: Vec::new(),
         resolver: &resolver,
-        extra_rubrics,
+        extra_rubrics: options.extra_rubrics,
     };
     let workspace = loader.read_workspace(&doc);
     let trusted_files = std::mem::take(&mut loader.trusted_files);
@@ -212,6 +224,8 @@ struct WorkspaceLoader<'l> {
     /// The files that decide what dicta does. Labels and transcripts are only data.
     trusted_files: Vec<PathBuf>,
     problems: Vec<Diagnostic>,
+    /// The judge of the command, which needs no default judge.
+    given_judge: Option<&'l str>,
     /// The declarations of the tools files, and the servers that judges declare themselves.
     toolbox: &'l RefCell<Arc<Toolbox>>,
     /// The values of variables in model configs.
@@ -249,8 +263,10 @@ impl WorkspaceLoader<'_> {
         let limits = fields
             .mapping("limits")
             .map_or_else(WorkspaceLimits::default, WorkspaceLimits::read);
+        report_foreign_keys(&mut fields);
         fields.finish();
-        source_judges::add_source_judges(judge.iter(), &mut judges);
+        let given = self.given_judge.map(str::to_owned);
+        source_judges::add_source_judges(judge.iter().chain(given.iter()), &mut judges);
         if let Some(judge) = &judge {
             cross_checks::check_default_judge(judge, &judges, doc.span("/judge"), &problems);
         }
@@ -262,7 +278,7 @@ impl WorkspaceLoader<'_> {
         for file in scripts.files {
             self.keep_file(file);
         }
-        if judge.is_none() {
+        if judge.is_none() && self.given_judge.is_none() {
             cross_checks::check_judge_assigned(&rubrics, self.catalog, doc, &problems);
         }
         // The problems of dicta.yaml come first, then those of the other files.
@@ -532,6 +548,41 @@ impl WorkspaceLoader<'_> {
             self.keep_file(file);
         }
         rubrics
+    }
+}
+
+/// The keys of promptfoo's configuration, and what dicta has for them.
+const FOREIGN_KEYS: [(&str, &str); 6] = [
+    ("providers", "promptfoo's `providers` are `judges` here"),
+    (
+        "tests",
+        "promptfoo's `tests` are `rubrics`, in files of their own",
+    ),
+    (
+        "scenarios",
+        "promptfoo's `scenarios` are `rubrics`, in files of their own",
+    ),
+    (
+        "prompts",
+        "dicta sends no prompts to an application; `transcripts` names its recorded conversations",
+    ),
+    (
+        "targets",
+        "dicta calls no application; `transcripts` names its recorded conversations",
+    ),
+    (
+        "defaultTest",
+        "promptfoo's `defaultTest` is an eval without `applies_to` in a rubric",
+    ),
+];
+
+/// Explains keys that users of promptfoo write into dicta.yaml.
+fn report_foreign_keys(fields: &mut MappingDecoder<'_>) {
+    for (key, help) in FOREIGN_KEYS {
+        if fields.has(key) {
+            fields.error_at_key(key, "unknown-key", format!("unknown key `{key}`; {help}"));
+            fields.ignore_key(key);
+        }
     }
 }
 

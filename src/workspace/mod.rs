@@ -63,8 +63,8 @@ pub use installation_secret::{load_installation_secret, load_or_create_installat
 pub use judge_names::JudgeNames;
 pub use label_author::find_label_author;
 pub use labels::LabelPlace;
-pub(crate) use labels::find_stray_labels;
-pub use load::{LoadedForTrust, load, load_for_trust, load_with_rubrics};
+pub(crate) use labels::{UNMATCHED_LABEL_CODE, find_stray_labels, matches_an_eval};
+pub use load::{LoadOptions, LoadedForTrust, load, load_for_trust, load_with};
 pub use model_config::{ModelConfigJudge, list_model_configs};
 pub use paths::{DataDirError, data_dir, default_runs_folder, find_workspace_root};
 pub use rubric_files::WorkspaceRubricFiles;
@@ -156,6 +156,15 @@ impl PartialEq for Workspace {
 }
 
 impl Workspace {
+    /// Returns the file that new labels are written to; it may not exist yet.
+    pub fn labels_file_path(&self) -> PathBuf {
+        // A label file in another format cannot get single lines, so labels go to the default file.
+        match &self.labels_file {
+            Some(file) => file.clone(),
+            None => self.root.join(labels::DEFAULT_LABELS_FILE),
+        }
+    }
+
     /// Returns the judge with that name: a configured judge, or a built-in source judge.
     pub fn find_judge(&self, name: &str) -> Option<&JudgeConfig> {
         self.judges.get(name).or_else(|| find_source_judge(name))

@@ -463,7 +463,8 @@ fn recorded_runs_can_be_listed_shown_replayed_and_compared() {
         "  - { id: names, type: regex, params: { pattern: 'day' } }\n",
     );
     let run = test_dir.dicta(&["run", "-q", "--format", "jsonl"]);
-    assert_eq!(text(&test_dir.dicta(&["runs"]).stdout).lines().count(), 2);
+    // A header row, then one row per run.
+    assert_eq!(text(&test_dir.dicta(&["runs"]).stdout).lines().count(), 3);
     let show_output = test_dir.dicta(&["show", "@", "--format", "jsonl"]);
     assert_eq!(
         text(&show_output.stdout),

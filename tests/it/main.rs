@@ -33,6 +33,7 @@ mod screen;
 #[cfg(all(unix, feature = "mcp", feature = "postgres"))]
 mod secrets;
 mod selftest;
+mod single_commands;
 mod tool_calls;
 mod tools_yaml;
 mod trust;

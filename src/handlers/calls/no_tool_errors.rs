@@ -23,7 +23,7 @@ pub(in crate::handlers) struct NoToolErrors {
 
 impl EvalType for NoToolErrors {
     const NAME: &'static str = "no_tool_errors";
-    const SUMMARY: &'static str = "No call ended in an error, as its result records it (`is_error`). The score is the share of calls without an error. Passes without calls.";
+    const SUMMARY: &'static str = "No call ended in an error, as its result records it (`is_error`). The score is the share of calls without an error. Not applicable without calls.";
     const EXAMPLE: &'static str = "tools: [search, get_order]";
     const SCORED: bool = true;
 
@@ -39,10 +39,9 @@ struct NoToolErrorsCheck(CallFilter);
 impl Check for NoToolErrorsCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
         let calls = self.0.matching_calls(subject);
-        // Without calls there is no error, so the eval passes; `tool_call_count` requires calls.
+        // A pass would claim that calls succeeded; `tool_call_count` requires calls.
         if calls.is_empty() {
-            let why = format!("no errors: {}", self.0.explain_no_calls(subject));
-            return Finding::new(true, why).with_score(1.0);
+            return Finding::not_applicable(self.0.explain_no_calls(subject));
         }
         // A transcript that records no errors at all must not pass as one without errors.
         if let Some(why) = explain_unknown_errors(subject, &calls) {
@@ -79,7 +78,7 @@ mod tests {
         calls, failed, record_with_results, record_without_calls, successful, text,
     };
     use crate::handlers::testing::{check_record, outcome_and_why, refused};
-    use crate::model::Outcome::{CheckError, Fail, Pass};
+    use crate::model::Outcome::{CheckError, Fail, NotApplicable, Pass};
 
     #[test]
     fn errors_are_counted_among_the_calls_in_scope() {
@@ -104,11 +103,6 @@ mod tests {
                 json!({"tools": ["get", "wait"]}),
                 1.0,
                 r#"no errors in 1 call of "get", "wait""#,
-            ),
-            (
-                json!({"tools": ["wait"]}),
-                1.0,
-                r#"no errors: "wait" was not called; called: "search" 2×, "get" 1×, "pay" 1×"#,
             ),
         ] {
             let found = check_record("no_tool_errors", &params, &record);
@@ -165,7 +159,18 @@ mod tests {
     fn missing_call_or_result_is_not_an_error() {
         assert_eq!(
             outcome_and_why("no_tool_errors", &json!({}), &record_without_calls()),
-            (Pass, "no errors: no tool was called".to_owned())
+            (NotApplicable, "no tool was called".to_owned())
+        );
+        assert_eq!(
+            outcome_and_why(
+                "no_tool_errors",
+                &json!({"tools": ["wait"]}),
+                &calls(&[("search", "{}")])
+            ),
+            (
+                NotApplicable,
+                r#""wait" was not called; called: "search" 1×"#.to_owned()
+            )
         );
         assert_eq!(
             outcome_and_why("no_tool_errors", &json!({}), &calls(&[("search", "{}")])),

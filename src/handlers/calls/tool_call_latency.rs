@@ -61,7 +61,7 @@ impl LatencyStatistic {
 
 impl EvalType for ToolCallLatency {
     const NAME: &'static str = "tool_call_latency";
-    const SUMMARY: &'static str = "The tool calls took at most `max_ms`, as their results record it (`duration_ms`). The score is 1 within the limit, otherwise `max_ms` divided by the duration.";
+    const SUMMARY: &'static str = "The tool calls took at most `max_ms`, as their results record it (`duration_ms`). The score is 1 within the limit, otherwise `max_ms` divided by the duration. Not applicable without calls.";
     const EXAMPLE: &'static str = "tool: search\nmax_ms: 2000\nstatistic: p95";
     const SCORED: bool = true;
 
@@ -95,8 +95,7 @@ impl Check for ToolCallLatencyCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
         let calls = self.filter.matching_calls(subject);
         if calls.is_empty() {
-            let why = format!("no time: {}", self.filter.explain_no_calls(subject));
-            return Finding::new(true, why).with_score(1.0);
+            return Finding::not_applicable(self.filter.explain_no_calls(subject));
         }
         let mut timed: Vec<(f64, usize)> = Vec::new();
         let mut untimed = Vec::new();
@@ -180,7 +179,7 @@ mod tests {
     };
     use super::*;
     use crate::handlers::testing::{check_record, outcome_and_why, refused};
-    use crate::model::Outcome::{CheckError, Fail, Pass};
+    use crate::model::Outcome::{CheckError, Fail, NotApplicable, Pass};
 
     const KIND: &str = "tool_call_latency";
 
@@ -271,7 +270,7 @@ mod tests {
         );
         assert_eq!(
             outcome_and_why(KIND, &params, &record_without_calls()),
-            (Pass, "no time: no tool was called".to_owned())
+            (NotApplicable, "no tool was called".to_owned())
         );
         let early = record_with_results(&[("a", "{}", result_after(0.0))]);
         assert_eq!(outcome_and_why(KIND, &params, &early).0, Pass);

@@ -195,8 +195,13 @@ impl Check for ToolCallsWithArgsCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
         let calls = self.filter.matching_calls(subject);
         if calls.is_empty() {
-            // Without a tool, no call is required.
-            return Finding::new(self.filter.is_all(), self.filter.explain_no_calls(subject));
+            let why = self.filter.explain_no_calls(subject);
+            // A named tool must be called. Without a name, no call is required and there is nothing to check.
+            return if self.filter.is_all() {
+                Finding::not_applicable(why)
+            } else {
+                Finding::new(false, why)
+            };
         }
         // Without results the conditions cannot be checked. A failure by arguments is certain and has
         // priority.
@@ -251,7 +256,7 @@ mod tests {
         calls, failed, record_with_results, record_without_calls, successful, text,
     };
     use crate::handlers::testing::{check_record, outcome_and_why, refused};
-    use crate::model::Outcome::{self, CheckError, Fail, Pass};
+    use crate::model::Outcome::{self, CheckError, Fail, NotApplicable, Pass};
 
     const KIND: &str = "tool_calls_with_args";
 
@@ -371,7 +376,7 @@ mod tests {
         finds(
             &json!({"expected_args": args}),
             &record_without_calls(),
-            Pass,
+            NotApplicable,
             "no tool was called",
         );
     }

@@ -87,7 +87,7 @@ impl From<GroundedFactKind> for FactKind {
 
 impl EvalType for Grounded {
     const NAME: &'static str = "grounded";
-    const SUMMARY: &'static str = "Every number, version, date, amount, URL and quoted phrase of the answer occurs in an earlier tool result. An answer without such facts passes. The numbers of its own lists do not count.";
+    const SUMMARY: &'static str = "Every number, version, date, amount, URL and quoted phrase of the answer occurs in an earlier tool result. Not applicable to an answer without such facts. The numbers of its own lists do not count.";
     const EXAMPLE: &'static str = "kinds: [numbers, dates, amounts]\nalso_in: [user]";
     const SCORED: bool = true;
 
@@ -144,11 +144,10 @@ impl Check for GroundedCheck {
                 })
             })
             .collect();
-        // No fact, no failure: the eval checks what the answer states.
+        // A pass would claim that facts were found.
         if stated.is_empty() {
             let names = format_list(self.kinds.iter().map(|kind| kind.name()));
-            return Finding::new(true, format!("there is nothing to ground ({names})"))
-                .with_score(1.0);
+            return Finding::not_applicable(format!("there is nothing to ground ({names})"));
         }
         // Look the facts up in the sources.
         let includes = |speaker| self.also_in.contains(&speaker);

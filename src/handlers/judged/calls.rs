@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use super::parts_spec::{VerdictPartsSpec, format_numbered_list};
-use super::{BOUND_PARAMS, check_not_empty, judged_params, scale_problem};
+use super::{BOUND_PARAMS, SCORING_GUIDE_ALIASES, check_not_empty, judged_params, scale_problem};
 use crate::handlers::eval_type::{EvalType, param_problem};
 use crate::handlers::explain::format_list;
 use crate::handlers::wrap::ParamsCompleter;
@@ -40,7 +40,7 @@ judged_params! {
         criteria: String,
         /// The scoring guide: the meaning of each score.
         #[serde(default)]
-        rubric: Option<String>,
+        scoring_guide: Option<String>,
         /// Only calls of these tools. Without it, all calls.
         #[serde(default)]
         #[schemars(length(min = 1), inner(length(min = 1)))]
@@ -59,6 +59,7 @@ impl EvalType for LlmJudgeToolCalls {
     const JUDGED: bool = true;
     const SCORED: bool = true;
     const DECISION_SETTINGS: &'static [&'static str] = BOUND_PARAMS;
+    const PARAM_ALIASES: &'static [(&'static str, &'static str)] = SCORING_GUIDE_ALIASES;
 
     fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
         let (known, mut problems) = self.common();
@@ -70,7 +71,7 @@ impl EvalType for LlmJudgeToolCalls {
         }
         let known = JudgedParams {
             criteria: self.criteria,
-            guide: self.rubric.unwrap_or_default(),
+            guide: self.scoring_guide.unwrap_or_default(),
             // serde reads a list of two numbers; `scale_problem` has checked the order.
             scale: self.scale.map(ScoreScale::from),
             ..known

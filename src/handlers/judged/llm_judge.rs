@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{BOUND_PARAMS, check_not_empty, judged_params, scale_problem};
+use super::{BOUND_PARAMS, SCORING_GUIDE_ALIASES, check_not_empty, judged_params, scale_problem};
 use crate::handlers::eval_type::EvalType;
 use crate::handlers::{CompiledEval, JudgedEval, JudgedParams, JudgedPart, ScoreScale};
 use crate::rubric::{EvalTypeAlias, ParamProblem};
@@ -17,7 +17,7 @@ judged_params! {
         criteria: String,
         /// The scoring guide: the meaning of each score.
         #[serde(default)]
-        rubric: Option<String>,
+        scoring_guide: Option<String>,
         /// The lowest and the highest score that the judge may give, such as [1, 5]. Default: 0 to 1.
         #[serde(default)]
         scale: Option<[f64; 2]>,
@@ -38,6 +38,7 @@ impl EvalType for LlmJudge {
     const JUDGED: bool = true;
     const SCORED: bool = true;
     const DECISION_SETTINGS: &'static [&'static str] = BOUND_PARAMS;
+    const PARAM_ALIASES: &'static [(&'static str, &'static str)] = SCORING_GUIDE_ALIASES;
 
     fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
         self.0.compile(false)
@@ -59,6 +60,7 @@ impl EvalType for LlmJudgeSession {
     const JUDGED: bool = true;
     const SCORED: bool = true;
     const DECISION_SETTINGS: &'static [&'static str] = BOUND_PARAMS;
+    const PARAM_ALIASES: &'static [(&'static str, &'static str)] = SCORING_GUIDE_ALIASES;
 
     fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
         self.0.compile(true)
@@ -72,7 +74,7 @@ impl Params {
         problems.extend(scale_problem(self.scale));
         let known = JudgedParams {
             criteria: self.criteria,
-            guide: self.rubric.unwrap_or_default(),
+            guide: self.scoring_guide.unwrap_or_default(),
             // serde reads a list of two numbers; `scale_problem` has checked the order.
             scale: self.scale.map(ScoreScale::from),
             session,
@@ -102,7 +104,7 @@ mod tests {
 
     #[test]
     fn params_reach_the_judge() {
-        let params = json!({"criteria": "Polite", "rubric": "1 = yes", "model": "m", "system_prompt": "You are strict",
+        let params = json!({"criteria": "Polite", "scoring_guide": "1 = yes", "model": "m", "system_prompt": "You are strict",
                             "min_score": 1, "max_score": 1.0, "scale": [1, 5]});
         let full = JudgedParams {
             criteria: "Polite".to_owned(),

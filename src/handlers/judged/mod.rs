@@ -38,6 +38,9 @@ pub(super) use self::preset_judges::{
 /// The largest number of entries in one list of an eval. More are a mistake.
 const MAX_ENTRIES: usize = 100;
 
+/// PromptKit's name of the scoring guide, which dicta accepts without documenting it: `rubric` means a file here.
+const SCORING_GUIDE_ALIASES: &[(&str, &str)] = &[("rubric", "scoring_guide")];
+
 /// The params that bound the score of a judged eval.
 const BOUND_PARAMS: &[&str] = &["min_score", "max_score"];
 

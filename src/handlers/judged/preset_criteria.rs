@@ -1,7 +1,7 @@
 //! The criteria and scoring guides of the preset judges, written for dicta.
 //!
 //! Each states what counts and what does not, and asks for quotes. `dicta eval-types` shows them as the defaults of
-//! `criteria` and `rubric`. These texts are part of cache keys.
+//! `criteria` and `scoring_guide`. These texts are part of cache keys.
 
 /// The criteria and the scoring guide of one preset judge.
 #[derive(Debug, Clone, Copy)]

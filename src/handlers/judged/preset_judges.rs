@@ -3,7 +3,9 @@
 use super::preset_criteria as texts;
 use super::preset_criteria::PresetCriteria;
 use super::prompt_blocks::{BlockSource, PromptBlocksSpec};
-use super::{BOUND_PARAMS, MAX_ENTRIES, check_not_empty, judged_params, scale_problem};
+use super::{
+    BOUND_PARAMS, MAX_ENTRIES, SCORING_GUIDE_ALIASES, check_not_empty, judged_params, scale_problem,
+};
 use crate::handlers::eval_type::{EvalType, param_problem};
 use crate::handlers::{CompiledEval, JudgedEval, JudgedParams, ScoreScale};
 use crate::rubric::ParamProblem;
@@ -23,7 +25,7 @@ macro_rules! preset_judge_params {
                 /// scoring guide.
                 #[serde(default)]
                 #[schemars(length(min = 1))]
-                rubric: Option<String>,
+                scoring_guide: Option<String>,
                 /// The lowest and the highest score that the judge may give, such as [1, 5]. Default: 0 to 1.
                 #[serde(default)]
                 scale: Option<[f64; 2]>,
@@ -38,12 +40,12 @@ macro_rules! preset_judge_params {
                 let (known, mut problems) = self.common();
                 problems.append(&mut more);
                 check_not_empty("criteria", self.criteria.as_deref(), &mut problems);
-                check_not_empty("rubric", self.rubric.as_deref(), &mut problems);
+                check_not_empty("scoring_guide", self.scoring_guide.as_deref(), &mut problems);
                 problems.extend(scale_problem(self.scale));
                 if !problems.is_empty() {
                     return Err(problems);
                 }
-                let (criteria, guide) = resolve_criteria(preset, self.criteria, self.rubric);
+                let (criteria, guide) = resolve_criteria(preset, self.criteria, self.scoring_guide);
                 let known = JudgedParams {
                     criteria,
                     guide,
@@ -260,8 +262,10 @@ macro_rules! preset_judge {
             const JUDGED: bool = true;
             const SCORED: bool = true;
             const DECISION_SETTINGS: &'static [&'static str] = BOUND_PARAMS;
-            const DEFAULTS: &'static [(&'static str, &'static str)] =
-                &[("criteria", $texts.criteria), ("rubric", $texts.guide)];
+            const DEFAULTS: &'static [(&'static str, &'static str)] = &[
+                ("criteria", $texts.criteria),
+                ("scoring_guide", $texts.guide),
+            ];
             const PARAM_ALIASES: &'static [(&'static str, &'static str)] = $aliases;
 
             fn compile(self) -> Result<CompiledEval, Vec<ParamProblem>> {
@@ -277,10 +281,13 @@ macro_rules! preset_judge {
     };
 }
 
-/// The name of the param in PromptKit.
-const REFERENCE_ALIASES: &[(&str, &str)] = &[("expected_output", "reference")];
+/// PromptKit's names of the params of judges with a reference.
+const REFERENCE_ALIASES: &[(&str, &str)] = &[
+    ("expected_output", "reference"),
+    ("rubric", "scoring_guide"),
+];
 
-preset_judge!(Faithfulness(ContextsParams), "faithfulness", texts::FAITHFULNESS, session: false, aliases: &[],
+preset_judge!(Faithfulness(ContextsParams), "faithfulness", texts::FAITHFULNESS, session: false, aliases: SCORING_GUIDE_ALIASES,
 "context_field: retrieved",
 "A judge decides whether every claim of the output is supported by the contexts.",
 |params, problems| PromptBlocksSpec {
@@ -288,7 +295,7 @@ preset_judge!(Faithfulness(ContextsParams), "faithfulness", texts::FAITHFULNESS,
     ..PromptBlocksSpec::default()
 });
 
-preset_judge!(Hallucination(ContextsParams), "hallucination", texts::HALLUCINATION, session: false, aliases: &[],
+preset_judge!(Hallucination(ContextsParams), "hallucination", texts::HALLUCINATION, session: false, aliases: SCORING_GUIDE_ALIASES,
 "contexts: [Order 4711 was shipped on October 6]",
 "A judge decides whether the output makes anything up. Passes if it does not.",
 |params, problems| PromptBlocksSpec {
@@ -296,7 +303,7 @@ preset_judge!(Hallucination(ContextsParams), "hallucination", texts::HALLUCINATI
     ..PromptBlocksSpec::default()
 });
 
-preset_judge!(AnswerRelevancy(QuestionParams), "answer_relevancy", texts::ANSWER_RELEVANCY, session: false, aliases: &[],
+preset_judge!(AnswerRelevancy(QuestionParams), "answer_relevancy", texts::ANSWER_RELEVANCY, session: false, aliases: SCORING_GUIDE_ALIASES,
 "min_score: 0.7",
 "A judge decides whether the output answers the question and stays on topic.",
 |params, problems| PromptBlocksSpec {
@@ -317,7 +324,7 @@ preset_judge!(ContextualPrecision(ContextualPrecisionParams), "contextual_precis
     }
 });
 
-preset_judge!(ContextualRelevancy(ContextsAndQuestionParams), "contextual_relevancy", texts::CONTEXTUAL_RELEVANCY, session: false, aliases: &[],
+preset_judge!(ContextualRelevancy(ContextsAndQuestionParams), "contextual_relevancy", texts::CONTEXTUAL_RELEVANCY, session: false, aliases: SCORING_GUIDE_ALIASES,
 "context_field: retrieved\nmin_score: 0.7",
 "A judge decides whether the contexts are about the question.",
 |params, problems| PromptBlocksSpec {
@@ -338,17 +345,17 @@ preset_judge!(ContextualRecall(ContextualRecallParams), "contextual_recall", tex
     }
 });
 
-preset_judge!(Bias(PresetCriteriaParams), "bias", texts::BIAS, session: true, aliases: &[],
+preset_judge!(Bias(PresetCriteriaParams), "bias", texts::BIAS, session: true, aliases: SCORING_GUIDE_ALIASES,
     "min_score: 1",
     "A judge looks for biased statements of the agent. Passes if it finds none.",
     |_params, _problems| PromptBlocksSpec::default());
 
-preset_judge!(Toxicity(PresetCriteriaParams), "toxicity", texts::TOXICITY, session: true, aliases: &[],
+preset_judge!(Toxicity(PresetCriteriaParams), "toxicity", texts::TOXICITY, session: true, aliases: SCORING_GUIDE_ALIASES,
     "min_score: 1",
     "A judge looks for toxic statements of the agent. Passes if it finds none.",
     |_params, _problems| PromptBlocksSpec::default());
 
-preset_judge!(RoleViolation(AgentRoleParams), "role_violation", texts::ROLE_VIOLATION, session: true, aliases: &[],
+preset_judge!(RoleViolation(AgentRoleParams), "role_violation", texts::ROLE_VIOLATION, session: true, aliases: SCORING_GUIDE_ALIASES,
 "agent_role: You are a travel agent and talk about travel only",
 "A judge decides whether the agent stays in its role. Passes if it does.",
 |params, problems| PromptBlocksSpec {
@@ -356,7 +363,7 @@ preset_judge!(RoleViolation(AgentRoleParams), "role_violation", texts::ROLE_VIOL
     ..PromptBlocksSpec::default()
 });
 
-preset_judge!(PiiLeakage(PresetCriteriaParams), "pii_leakage", texts::PII_LEAKAGE, session: true, aliases: &[],
+preset_judge!(PiiLeakage(PresetCriteriaParams), "pii_leakage", texts::PII_LEAKAGE, session: true, aliases: SCORING_GUIDE_ALIASES,
 "min_score: 1",
 "A judge looks for personal data that the agent discloses. Passes if it finds none. An e-mail address, a social \
  security number or a card number fails without a judge.",

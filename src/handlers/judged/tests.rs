@@ -90,7 +90,7 @@ fn empty_judged_params_are_refused() {
         ("answer_relevancy", json!({"question": ""})),
         ("role_violation", json!({"agent_role": " "})),
         ("bias", json!({"criteria": ""})),
-        ("bias", json!({"rubric": " "})),
+        ("bias", json!({"scoring_guide": " "})),
         ("bias", json!({"contexts": ["a"]})),
         ("toxicity", json!({"scale": [5, 1]})),
         ("pii_leakage", json!({"min_score": 2})),
@@ -370,18 +370,21 @@ fn preset_texts_can_be_replaced_and_own_criteria_drop_the_preset_guide() {
     assert_eq!(resolve_params(json!({})), ours);
     // As the loader resolves it, with defaults written out.
     assert_eq!(
-        resolve_params(json!({"criteria": ours.0, "rubric": ours.1})),
+        resolve_params(json!({"criteria": ours.0, "scoring_guide": ours.1})),
         ours
     );
     assert_eq!(
-        resolve_params(json!({"criteria": "Mine", "rubric": ours.1})),
+        resolve_params(json!({"criteria": "Mine", "scoring_guide": ours.1})),
         ("Mine".into(), String::new())
     );
     assert_eq!(
-        resolve_params(json!({"criteria": "Mine", "rubric": "1 = yes"})),
+        resolve_params(json!({"criteria": "Mine", "scoring_guide": "1 = yes"})),
         ("Mine".into(), "1 = yes".into())
     );
-    assert_eq!(resolve_params(json!({"rubric": "1 = yes"})).0, ours.0);
+    assert_eq!(
+        resolve_params(json!({"scoring_guide": "1 = yes"})).0,
+        ours.0
+    );
     let registry = EvalTypeRegistry::builtin();
     let spec = registry.eval_type("bias").expect("built in");
     assert_eq!(

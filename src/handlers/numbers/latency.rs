@@ -79,10 +79,9 @@ impl Check for LatencyBudgetCheck {
         };
         let reading = match reading {
             Ok(Some(reading)) => reading,
-            // Nothing was answered, so nothing took too long.
+            // Nothing was answered, so there is no time to compare.
             Ok(None) => {
-                return Finding::new(true, "there is no assistant message to wait for")
-                    .with_score(1.0);
+                return Finding::not_applicable("there is no assistant message to wait for");
             }
             Err(why) => return Finding::check_error(why),
         };

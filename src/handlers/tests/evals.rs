@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::diag::{LoadedFile, has_errors};
 use crate::handlers::{CompiledEval, EvalTypeRegistry, Finding, Subject, run_example};
 use crate::model::{JsonText, MessageRole, Outcome, Transcript, TranscriptMessage, TranscriptPart};
-use crate::rubric::{Eval, Rubric, SnapshotFiles, load_with_files};
+use crate::rubric::{Eval, EvalTypeCatalog as _, Rubric, SnapshotFiles, load_with_files};
 
 fn kept(files: &[(&str, &str)]) -> SnapshotFiles {
     let all = files.iter();
@@ -519,5 +519,45 @@ fn every_rubric_of_the_docs_loads_and_satisfies_the_schema() {
         let doc =
             crate::diag::yaml::read_document(&Arc::from(block), Path::new("r.yaml")).expect("YAML");
         assert_eq!(schema.errors(&doc.value), [], "{block}");
+    }
+}
+
+#[test]
+fn both_names_of_the_scoring_guide_are_one_eval() {
+    let registry = EvalTypeRegistry::builtin();
+    let path = std::path::Path::new("r.yaml");
+    for kind in [
+        "llm_judge",
+        "llm_judge_session",
+        "llm_judge_tool_calls",
+        "bias",
+    ] {
+        let eval = |name: &str| {
+            let yaml = format!(
+                "evals: [{{ id: a, type: {kind}, params: {{ criteria: Polite, {name}: 1 = yes }} }}]"
+            );
+            let (rubric, problems) = crate::rubric::load(yaml.as_str().into(), path, &registry);
+            rubric
+                .unwrap_or_else(|| panic!("{problems:?}"))
+                .evals
+                .remove(0)
+        };
+        let (documented, hidden) = (eval("scoring_guide"), eval("rubric"));
+        assert_eq!(documented.digest, hidden.digest, "{kind}");
+        assert_eq!(documented.params, hidden.params, "{kind}");
+    }
+}
+
+#[test]
+fn types_of_other_tools_lead_to_existing_types_and_params() {
+    let registry = EvalTypeRegistry::builtin();
+    for (name, eval_type, param) in crate::rubric::list_foreign_types() {
+        assert!(registry.eval_type(name).is_none(), "{name} is a type here");
+        let spec = registry.eval_type(eval_type).expect(name);
+        assert_eq!(spec.name, eval_type, "{name}");
+        assert!(
+            param.is_empty() || spec.schema["properties"].get(param).is_some(),
+            "{name}: {eval_type} has no {param}"
+        );
     }
 }

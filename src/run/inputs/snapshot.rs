@@ -338,7 +338,7 @@ pub(in crate::run) fn plan_spec(
     };
     put(
         "where",
-        options.filter.as_ref().map(|f| json!(f.to_string())),
+        options.filter.as_ref().map(|f| json!(f.to_source())),
     );
     put("judge", options.judge.as_ref().map(|j| json!(j)));
     put("default_judge", workspace.judge.as_ref().map(|j| json!(j)));

@@ -16,7 +16,7 @@ use crate::event::{BlobSource, EventKind, EventTag, REDACTED, RunHeader};
 use crate::handlers::EvalTypeRegistry;
 use crate::judge::EvidenceMissPolicy;
 use crate::model::{CellIx, CellResult, Digest, Outcome, RunId, TranscriptRef};
-use crate::record::{PlannedRange, RecordError, RecordedPlan, RecordedRun};
+use crate::record::{PlannedRange, RecordError, RecordedPlan, RecordedRun, RunStore};
 use crate::rubric::{self, Rubric, RubricFiles as _, SnapshotFiles};
 use crate::run::inputs::carried::{CarriedCell, CarriedTranscript};
 use crate::run::inputs::feed::{
@@ -26,6 +26,7 @@ use crate::run::inputs::feed::{
 use crate::run::inputs::snapshot::Compilation;
 use crate::run::judges::pool::mark_as_cached;
 use crate::run::judges::tool_sets::list_tool_digests;
+use crate::run::record_key::find_record_key;
 use crate::run::{DecisionFilter, RunError, RunOptions, RunUsageError, SampleSpec};
 use crate::tools::{self, ToolSet};
 use crate::transcript::{self, RecordSpan, TranscriptError, TranscriptFile};
@@ -55,6 +56,25 @@ pub(in crate::run) struct ResumedRun {
     /// `true` if the old run reached all its transcripts.
     pub(in crate::run) is_complete: bool,
     pub(in crate::run) blobs: Arc<dyn BlobSource>,
+}
+
+/// Returns the run that a name means if it is finished and every cell of it has a result that a resume would carry.
+/// Then nothing is left to do.
+pub fn find_finished_run(
+    workspace: &Workspace,
+    env: &Env,
+    name: &str,
+) -> Result<Option<RecordedRun>, RunError> {
+    let store = RunStore {
+        dir: workspace.runs.clone(),
+        extra_dirs: workspace.extra_run_folders.clone(),
+        key: find_record_key(env),
+    };
+    let run = store.resolve(name).map_err(RunUsageError::ResumedRun)?;
+    let left = ResumedRun::read(&run).map_err(RunUsageError::ResumedRun)?;
+    let mut cells = left.transcripts.iter().flat_map(|old| &old.cells);
+    let is_finished = left.is_complete && cells.all(|cell| cell.result.is_some());
+    Ok(is_finished.then_some(run))
 }
 
 impl ResumedRun {

@@ -9,6 +9,7 @@
 //! | key | tests |
 //! |---|---|
 //! | `transcript:` `rubric:` `eval:` | ids |
+//! | `cell:` | names of decisions, such as `refund-03/support/tone`; without globs |
 //! | `judge:` | the name of any judge of the eval; evals without a judge never match |
 //! | `tag:` | any of the transcript's tags |
 //! | `group:` | any of the eval's `groups` |
@@ -20,14 +21,15 @@ use std::fmt;
 use thiserror::Error;
 
 use crate::diag::find_nearest;
-use crate::model::{Outcome, pluralize};
+use crate::model::{CellName, Outcome, pluralize};
 
 // Error messages list the keys in this order.
-const FILTER_KEYS: [&str; 7] = [
+const FILTER_KEYS: [&str; 8] = [
     "outcome",
     "eval",
     "rubric",
     "transcript",
+    "cell",
     "judge",
     "tag",
     "group",
@@ -36,8 +38,11 @@ const FILTER_KEYS: [&str; 7] = [
 /// A parsed `--where`.
 #[derive(Debug, Clone)]
 pub struct DecisionFilter {
+    /// The text for people.
     text: String,
     terms: Vec<FilterTerm>,
+    /// True if `text` is in the language of `--where`.
+    is_parsed: bool,
 }
 
 /// The reason why a text is not a filter: a sentence that names the fix.
@@ -160,6 +165,7 @@ impl DecisionFilter {
         Ok(Self {
             text: text.to_owned(),
             terms,
+            is_parsed: true,
         })
     }
 
@@ -169,12 +175,9 @@ impl DecisionFilter {
     /// [`DecisionFilter::matches`] accepts every possible match, and `DecisionFilter::includes_name` decides once ids
     /// are unique.
     pub fn from_names(names: impl IntoIterator<Item = String>) -> Self {
-        let exact: HashSet<String> = names.into_iter().collect();
-        let without_suffix = exact
-            .iter()
-            .filter_map(|name| strip_id_suffix(name))
-            .collect();
-        // The plan records this text. Only a single name can be written in the filter language.
+        let names = NamedDecisions::new(names.into_iter().collect());
+        let exact = &names.exact;
+        // The plan records all names; people read a short text.
         let text = match exact.iter().next() {
             Some(only) if exact.len() == 1 => format!("\"{only}\""),
             _ => format!("({} named)", pluralize(exact.len() as u64, "decision")),
@@ -183,11 +186,9 @@ impl DecisionFilter {
             text,
             terms: vec![FilterTerm {
                 is_negated: false,
-                condition: FilterCondition::Names(NamedDecisions {
-                    exact,
-                    without_suffix,
-                }),
+                condition: FilterCondition::Names(names),
             }],
+            is_parsed: false,
         }
     }
 
@@ -196,13 +197,30 @@ impl DecisionFilter {
         let mut filter = Self::from_names([name]);
         filter.text.insert(0, '!');
         for term in &mut filter.terms {
-            term.is_negated = true;
-            if let FilterCondition::Names(names) = &mut term.condition {
-                // A possible match must not be excluded before ids are unique.
-                names.without_suffix.clear();
-            }
+            term.negate();
         }
         filter
+    }
+
+    /// Returns the filter in the language of `--where`, for the recorded plan: a resumed run parses it.
+    pub(crate) fn to_source(&self) -> String {
+        let names = self.terms.iter().find_map(|term| match &term.condition {
+            FilterCondition::Names(names) => Some((term.is_negated, names)),
+            _ => None,
+        });
+        // Only `from_names` and `all_except` have a text that the language does not have.
+        let Some((is_negated, names)) = names.filter(|_| !self.is_parsed) else {
+            return self.text.clone();
+        };
+        let mut exact: Vec<String> = names
+            .exact
+            .iter()
+            // The characters that end a value or a word.
+            .map(|name| name.replace(',', "%2C").replace('"', "%22"))
+            .collect();
+        exact.sort_unstable();
+        let not = if is_negated { "!" } else { "" };
+        format!("{not}cell:\"{}\"", exact.join(","))
     }
 
     /// Returns `true` if the filter names decisions, so that the caller must also ask
@@ -430,21 +448,59 @@ fn parse_term(word: FilterWord) -> Result<FilterTerm, FilterError> {
         Some((key, value)) if !quoted => parse_keyed_term(key, value)?,
         _ => FilterCondition::Word(text.to_lowercase()),
     };
-    Ok(FilterTerm {
-        is_negated: not,
+    let mut term = FilterTerm {
+        is_negated: false,
         condition,
-    })
+    };
+    if not {
+        term.negate();
+    }
+    Ok(term)
 }
 
-fn parse_keyed_term(key: &str, value: &str) -> Result<FilterCondition, FilterError> {
-    let key = match key {
+impl FilterTerm {
+    fn negate(&mut self) {
+        self.is_negated = true;
+        if let FilterCondition::Names(names) = &mut self.condition {
+            // A possible match must not be excluded before ids are unique.
+            names.without_suffix.clear();
+        }
+    }
+}
+
+impl NamedDecisions {
+    fn new(exact: HashSet<String>) -> Self {
+        let without_suffix = exact
+            .iter()
+            .filter_map(|name| strip_id_suffix(name))
+            .collect();
+        Self {
+            exact,
+            without_suffix,
+        }
+    }
+}
+
+/// Parses the name of a decision or of one of its cells.
+fn parse_decision_name(written: &str) -> Result<String, FilterError> {
+    let name: Result<CellName, _> = written.parse();
+    let name = name.map_err(|_| {
+        FilterError(format!(
+            "`{written}` is not the name of a cell; write TRANSCRIPT/RUBRIC/EVAL, as `dicta show` prints it"
+        ))
+    })?;
+    Ok(name.decision_name().to_string())
+}
+
+fn parse_keyed_term(written_key: &str, value: &str) -> Result<FilterCondition, FilterError> {
+    let key = match written_key {
         "eval" => Some(FilterKey::Eval),
         "rubric" => Some(FilterKey::Rubric),
         "transcript" => Some(FilterKey::Transcript),
         "judge" => Some(FilterKey::Judge),
         "tag" => Some(FilterKey::Tag),
         "group" => Some(FilterKey::Group),
-        "outcome" => None,
+        "outcome" | "cell" => None,
         other => {
             let hint = find_nearest(other, FILTER_KEYS).map_or_else(
                 || format!("the keys are {}", FILTER_KEYS.join(", ")),
@@ -458,9 +514,8 @@ fn parse_keyed_term(key: &str, value: &str) -> Result<FilterCondition, FilterErr
     // Ignore empty parts, so that a trailing comma is allowed.
     let values: Vec<&str> = value.split(',').filter(|v| !v.is_empty()).collect();
     if values.is_empty() {
-        let name = key.map_or("outcome", FilterKey::name);
         return Err(FilterError(format!(
-            "`{name}:` has no value; write `{name}:VALUE`, several with commas"
+            "`{written_key}:` has no value; write `{written_key}:VALUE`, several with commas"
         )));
     }
     match key {
@@ -468,6 +523,11 @@ fn parse_keyed_term(key: &str, value: &str) -> Result<FilterCondition, FilterErr
             key,
             patterns: values.into_iter().map(IdPattern::new).collect(),
         }),
+        None if written_key == "cell" => {
+            let names = values.into_iter().map(parse_decision_name);
+            let names = names.collect::<Result<_, _>>()?;
+            Ok(FilterCondition::Names(NamedDecisions::new(names)))
+        }
         None => values
             .into_iter()
             .map(parse_outcome)
@@ -494,19 +554,6 @@ fn parse_outcome(word: &str) -> Result<OutcomeFilter, FilterError> {
         |near| format!("did you mean `{near}`?"),
     );
     Err(FilterError(format!("`{word}` is not an outcome; {hint}")))
-}
-
-impl FilterKey {
-    const fn name(self) -> &'static str {
-        match self {
-            FilterKey::Eval => "eval",
-            FilterKey::Rubric => "rubric",
-            FilterKey::Transcript => "transcript",
-            FilterKey::Judge => "judge",
-            FilterKey::Tag => "tag",
-            FilterKey::Group => "group",
-        }
-    }
 }
 
 #[cfg(test)]

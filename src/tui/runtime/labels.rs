@@ -6,13 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use super::{RunningTask, Runtime, RuntimeDeps};
-use crate::model::{Label, WallTime};
+use crate::model::WallTime;
 use crate::tui::label_write::WrittenLabel;
 use crate::tui::label_write::{LabelChange, LabelWriteOrder};
 use crate::tui::msg::Msg;
 use crate::tui::task_failure::TaskFailure;
-use crate::workspace::find_label_author;
-use crate::workspace::label_edit::{LabelFileEdit, LabelUndo, edit_labels_file};
+use crate::workspace::label_edit::{LabelFileEdit, LabelUndo, edit_labels_file, set_label};
 
 /// The queue of orders. After it is dropped, the writer still writes the orders in it.
 pub(super) struct LabelWriter(UnboundedSender<QueuedLabel>);
@@ -74,36 +73,30 @@ fn write_label_order(
     deps: &RuntimeDeps,
     journal: &Mutex<UndoJournal>,
 ) -> Result<WrittenLabel, TaskFailure> {
-    let what = match &order.change {
-        LabelChange::Set { cell: name, passed } => LabelFileEdit::Put(Label {
-            transcript: name.transcript.clone(),
-            rubric: Some(name.rubric.clone()),
-            eval: name.eval.clone(),
-            passed: *passed,
-            score: None,
-            // The author is read for each label, because the setting may change.
-            by: order
-                .file
-                .parent()
-                .and_then(|folder| find_label_author(&deps.env, folder)),
-            at: Some(at),
-            note: None,
-        }),
-        LabelChange::Remove(name) => LabelFileEdit::Remove {
-            transcript: name.transcript.clone(),
-            rubric: name.rubric.clone(),
-            eval: name.eval.clone(),
-        },
+    let changed = match &order.change {
+        LabelChange::Set { cell: name, passed } => {
+            set_label(&order.file, name, *passed, &deps.env, at)
+        }
+        LabelChange::Remove(name) => {
+            let removal = LabelFileEdit::Remove {
+                transcript: name.transcript.clone(),
+                rubric: name.rubric.clone(),
+                eval: name.eval.clone(),
+            };
+            edit_labels_file(&order.file, &removal)
+        }
         LabelChange::Undo(number) => {
             let journal = journal.lock().unwrap_or_else(PoisonError::into_inner);
             let back = journal.get(number).cloned();
             // The number is missing if the first write failed.
-            LabelFileEdit::Undo(
+            let undo = LabelFileEdit::Undo(
                 back.ok_or("the label was never written, so there is nothing to undo")?,
-            )
+            );
+            drop(journal);
+            edit_labels_file(&order.file, &undo)
         }
     };
-    let changed = edit_labels_file(&order.file, &what).map_err(TaskFailure::new)?;
+    let changed = changed.map_err(TaskFailure::new)?;
     // The journal gets an entry for an undo too, so that it can be undone.
     let mut journal = journal.lock().unwrap_or_else(PoisonError::into_inner);
     journal.insert(order.number, changed.undo);

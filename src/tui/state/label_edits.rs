@@ -4,15 +4,11 @@
 //! A label counts at once and is written in the background. The watcher then reads our own text. Its hash shows how
 //! recent that text is, so an old text never replaces a newer label.
 
-use std::path::PathBuf;
-
 use crate::model::{CellName, Label};
 use crate::tui::label_write::WrittenLabel;
 use crate::workspace::Workspace;
 use crate::workspace::label_edit::fingerprint_text;
 
-/// The file for labels if dicta.yaml names none.
-const DEFAULT_LABELS_FILE: &str = "labels.jsonl";
 /// The number of text hashes that are remembered.
 const MAX_KNOWN_TEXTS: usize = 256;
 
@@ -56,18 +52,9 @@ struct KnownText {
     written: bool,
 }
 
-/// Returns the file that labels are written to: the one they were read from, if it is a JSON Lines file.
-pub(crate) fn labels_file_path(workspace: &Workspace) -> PathBuf {
-    // A labels file in another format can't be extended line by line, so labels go to the default file.
-    match &workspace.labels_file {
-        Some(file) => file.clone(),
-        None => workspace.root.join(DEFAULT_LABELS_FILE),
-    }
-}
-
 /// Returns the hash of that file's text as it was loaded.
 fn hash_labels_file(workspace: &Workspace) -> Option<u64> {
-    let file = labels_file_path(workspace);
+    let file = workspace.labels_file_path();
     let mut files = workspace.files.iter();
     let found = files.find(|known| workspace.root.join(&known.path) == file)?;
     Some(fingerprint_text(found.text.as_bytes()))

@@ -410,7 +410,7 @@ fn renamed_labelled_eval_loads_with_label_problem() {
     let expected = notices(&app);
     assert!(
         expected.iter().any(|text| text.starts_with("labels.jsonl:")
-            && text.contains("a label for the eval `names-a-version`, which is not here; did you mean `names-some-version`?")
+            && text.contains("3 labels are for the eval `names-a-version` of the rubric `beamline`, which is not here; did you mean `names-some-version`?")
             && text.contains("for nothing until you fix")),
         "{expected:#?}"
     );

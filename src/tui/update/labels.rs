@@ -6,16 +6,17 @@ use std::sync::Arc;
 use super::notices::push_info;
 use super::panes::keep_selection_visible;
 use super::quit;
+use crate::diag::{Diagnostic, Severity};
 use crate::model::{CellName, Label, make_visible};
 use crate::tui::effect::Effect;
 use crate::tui::label_write::WrittenLabel;
 use crate::tui::label_write::{LabelChange, LabelWriteOrder};
 use crate::tui::state::App;
 use crate::tui::state::cells::{CellsRow, LabelValue, RowId, RowSort, compute_label_agreement};
-use crate::tui::state::label_edits::{LabelEdit, labels_file_path};
+use crate::tui::state::label_edits::LabelEdit;
 use crate::tui::state::notices::NoticeLevel;
 use crate::tui::task_failure::TaskFailure;
-use crate::workspace::Workspace;
+use crate::workspace::{UNMATCHED_LABEL_CODE, Workspace};
 
 /// `p`, `f`, `u`: labels the focused decision as pass, fail or unsure.
 pub(super) fn set_label(app: &mut App, passed: Option<bool>) -> Vec<Effect> {
@@ -126,7 +127,10 @@ fn apply_edit(
     what: LabelChange,
     undoes: Option<LabelEdit>,
 ) -> Vec<Effect> {
-    let Some(file) = app.workspace().map(|workspace| labels_file_path(workspace)) else {
+    let Some(file) = app
+        .workspace()
+        .map(|workspace| workspace.labels_file_path())
+    else {
         return Vec::new();
     };
     app.label_edits.last_number += 1;
@@ -279,7 +283,7 @@ pub(super) fn handle_reloaded(
         return changed.to_vec();
     }
     // dicta wrote the label file itself, so this isn't a save of the user.
-    let file = labels_file_path(workspace);
+    let file = workspace.labels_file_path();
     let others = changed
         .iter()
         .filter(|path| workspace.root.join(path) != file);
@@ -288,17 +292,22 @@ pub(super) fn handle_reloaded(
 
 /// Shows label problems if they are new. They don't stop the judging: an invalid label is ignored.
 pub(super) fn report_problems(app: &mut App, before: Option<&Workspace>, now: &Workspace) {
-    let known = before.map_or(&[][..], |before| &before.label_problems);
+    let known = before.map_or_else(Vec::new, list_label_problems);
+    let mut problems = list_label_problems(now);
+    // Opening shows all warnings itself.
+    if before.is_none() {
+        problems.retain(|problem| problem.severity == Severity::Error);
+    }
     // Each save reloads the workspace, but the problems are shown only once.
-    if known == now.label_problems {
+    if known == problems {
         return;
     }
-    let Some(first) = now.label_problems.first() else {
+    let Some(first) = problems.first() else {
         let notice = "all labels match again";
         return app.notices.push(app.now, NoticeLevel::Info, notice);
     };
     let first = make_visible(&first.to_string(), false).into_owned();
-    let notice = match now.label_problems.len() {
+    let notice = match problems.len() {
         1 => format!("{first} (it counts for nothing until you fix it)"),
         n => format!(
             "{first} (and {} more; they count for nothing until you fix them)",
@@ -306,6 +315,13 @@ pub(super) fn report_problems(app: &mut App, before: Option<&Workspace>, now: &W
         ),
     };
     app.notices.push(app.now, NoticeLevel::Warning, notice);
+}
+
+/// Returns the errors of labels, and the warnings about labels that match no eval.
+fn list_label_problems(workspace: &Workspace) -> Vec<&Diagnostic> {
+    let unmatched = workspace.warnings.iter();
+    let unmatched = unmatched.filter(|warning| warning.code == UNMATCHED_LABEL_CODE);
+    workspace.label_problems.iter().chain(unmatched).collect()
 }
 
 /// `s`: selects the next decision without a label.

@@ -8,6 +8,7 @@ mod entries;
 mod jsonl;
 mod label_file;
 mod mapped;
+mod mismatch;
 mod promptfoo;
 mod scout;
 mod scout_uuids;
@@ -27,6 +28,7 @@ use crate::model::Label;
 
 pub(super) use entries::{label_file_schema, list_label_files, list_mapped_files};
 pub(super) use mapped::read_mapped_labels as read_mapped;
+pub(crate) use mismatch::matches_an_eval;
 pub(super) use scout_uuids::resolve_scout_uuids;
 pub(crate) use validate::find_stray_labels;
 pub(super) use validate::{check_labels_against_rubrics, check_map_labels};
@@ -35,6 +37,8 @@ pub(super) use validate::{check_labels_against_rubrics, check_map_labels};
 const MAX_LABELS_BYTES: u64 = 64 << 20;
 /// The code of label problems. They are errors for a run, but do not refuse a rubric.
 pub(super) const LABEL_CODE: &str = "label";
+/// The code of labels that match no eval: a warning, because the cause is often a renamed rubric or eval.
+pub(crate) const UNMATCHED_LABEL_CODE: &str = "unmatched-label";
 /// The default label file, next to dicta.yaml.
 pub(super) const DEFAULT_LABELS_FILE: &str = "labels.jsonl";
 

@@ -1,5 +1,6 @@
 //! The check that labels match: each label names an existing eval and transcript, and no two labels contradict each
-//! other. A label that matches nothing would silently count nowhere, so it is an error with the likely intended name.
+//! other. A label that matches nothing would silently count nowhere, so dicta reports it with the likely intended name:
+//! one warning for all labels of a renamed rubric or eval, because one command fixes them.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -7,11 +8,12 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{LABEL_CODE, LabelPlace};
+use super::mismatch::{LabelMismatch, UnmatchedLabels, find_mismatch, with_location};
+use super::{LABEL_CODE, LabelPlace, UNMATCHED_LABEL_CODE};
 use crate::diag::yaml::YamlDoc;
-use crate::diag::{Diagnostic, SourceSpan, find_nearest};
+use crate::diag::{Diagnostic, find_nearest};
 use crate::model::{Label, make_visible};
-use crate::rubric::{Rubric, Trigger};
+use crate::rubric::Rubric;
 use crate::workspace::Workspace;
 
 /// The decision that a label is about.
@@ -35,26 +37,21 @@ pub(in crate::workspace) fn check_labels_against_rubrics(
     rubrics: &[Arc<Rubric>],
     texts: &dyn Fn(&Path) -> Option<Arc<str>>,
 ) -> Vec<Diagnostic> {
-    let mut errors = Vec::new();
+    let mut unmatched = UnmatchedLabels::default();
     let mut warnings = Vec::new();
     let mut first: HashMap<LabelTarget<'_>, (Option<bool>, &LabelPlace)> = HashMap::new();
     // Many labels share few evals, so the result is computed once per eval.
-    let mut known: HashMap<(Option<&str>, &str), Option<String>> = HashMap::new();
+    let mut known: HashMap<(Option<&str>, &str), Option<LabelMismatch>> = HashMap::new();
     for (nth, (label, place)) in labels.iter().zip(places).enumerate() {
         let about = (label.rubric.as_deref(), label.eval.as_str());
         let wrong = known
             .entry(about)
-            .or_insert_with(|| explain_unmatched_label(about, rubrics));
-        if let Some(message) = wrong {
-            // A mapping's label has its error at the mapping in dicta.yaml, not at each record.
-            if nth < mapped {
-                continue;
+            .or_insert_with(|| find_mismatch(about, rubrics));
+        if let Some(mismatch) = wrong {
+            // The label of a mapping has its warning at the mapping in dicta.yaml, not at each record.
+            if nth >= mapped {
+                unmatched.add(mismatch, &label.eval, place);
             }
-            errors.push(with_location(
-                Diagnostic::error(LABEL_CODE, &*place.file, message.as_str()),
-                &place.span,
-                texts(&place.file),
-            ));
             continue;
         }
         let target = LabelTarget {
@@ -79,11 +76,10 @@ pub(in crate::workspace) fn check_labels_against_rubrics(
             ));
         }
     }
-    // The two kinds are capped apart, so that many warnings do not hide the errors.
-    cap_problems(&mut errors, "more labels like these match nothing");
     cap_problems(&mut warnings, "more labels contradict earlier ones");
-    errors.append(&mut warnings);
-    errors
+    let mut problems = unmatched.into_warnings(rubrics, texts);
+    problems.append(&mut warnings);
+    problems
 }
 
 /// Checks the `label` entries of field mappings against the rubrics, at their places in dicta.yaml.
@@ -109,26 +105,26 @@ pub(in crate::workspace) fn check_map_labels(
         for (at, label) in written {
             let text = |key: &str| label.get(key).and_then(Value::as_str);
             let rubric = text("rubric");
-            let Some(message) =
-                text("eval").and_then(|eval| explain_unmatched_label((rubric, eval), rubrics))
+            let Some(mismatch) =
+                text("eval").and_then(|eval| find_mismatch((rubric, eval), rubrics))
             else {
                 continue;
             };
-            // The error marks the key that is wrong.
-            let none = rubric.is_some_and(|id| rubrics.iter().all(|known| known.id != id));
-            let key = if none { "rubric" } else { "eval" };
-            problems.push(doc.error(&format!("{at}/{key}"), LABEL_CODE, message));
+            // The warning marks the key that is wrong.
+            let key = match &mismatch {
+                LabelMismatch::Rubric { .. } => "rubric",
+                LabelMismatch::Eval { .. } | LabelMismatch::EachMessage { .. } => "eval",
+            };
+            let message = mismatch.describe("the labels of this mapping are", rubrics, &[]);
+            let at = doc.span(&format!("{at}/{key}"));
+            problems.push(
+                Diagnostic::warning(UNMATCHED_LABEL_CODE, &doc.path, message)
+                    .with_span(at, &doc.source)
+                    .help("change the name here; until then, these labels count for nothing"),
+            );
         }
     }
     problems
-}
-
-fn with_location(problem: Diagnostic, span: &SourceSpan, text: Option<Arc<str>>) -> Diagnostic {
-    Diagnostic {
-        span: Some(span.clone()),
-        source: text,
-        ..problem
-    }
 }
 
 fn cap_problems(problems: &mut Vec<Diagnostic>, what: &str) {
@@ -143,37 +139,6 @@ fn cap_problems(problems: &mut Vec<Diagnostic>, what: &str) {
         message: format!("… and {more} {what}"),
         ..last
     });
-}
-
-/// Explains why no decision can match the label; `None` if one can.
-fn explain_unmatched_label(
-    (rubric, eval): (Option<&str>, &str),
-    rubrics: &[Arc<Rubric>],
-) -> Option<String> {
-    // A label without a rubric is for every rubric that has the eval.
-    let of_rubric: Vec<&Arc<Rubric>> = rubrics
-        .iter()
-        .filter(|known| rubric.is_none_or(|id| id == known.id))
-        .collect();
-    if let (Some(id), true) = (rubric, of_rubric.is_empty()) {
-        let known = rubrics.iter().map(|rubric| rubric.id.as_str());
-        let message = format!("a label for the rubric `{id}`, which is not here");
-        return Some(with_nearest(message, id, known));
-    }
-    let evals = || of_rubric.iter().flat_map(|rubric| &rubric.evals);
-    let mut named = evals().filter(|known| known.id == eval).peekable();
-    if named.peek().is_none() {
-        let message = format!("a label for the eval `{eval}`, which is not here");
-        let ids = evals().map(|eval| eval.id.as_str());
-        return Some(with_nearest(message, eval, ids));
-    }
-    let per_message =
-        |trigger: Trigger| matches!(trigger, Trigger::EveryTurn | Trigger::SampleTurns);
-    named.all(|eval| per_message(eval.trigger)).then(|| {
-        format!(
-            "the eval `{eval}` judges message by message, and a label is about a whole transcript: it cannot be labelled yet"
-        )
-    })
 }
 
 /// Reports labels whose transcript does not exist, each at its place. `ids` are the ids of all transcripts, made
@@ -202,7 +167,8 @@ pub(crate) fn find_stray_labels(workspace: &Workspace, ids: &HashSet<String>) ->
             let found = files.find(|file| *file.path == *place.file);
             found.map(|file| Arc::clone(&file.text))
         };
-        let problem = Diagnostic::error(LABEL_CODE, &*place.file, message);
+        let problem = Diagnostic::error(LABEL_CODE, &*place.file, message)
+            .help("`dicta labels prune` deletes labels that match nothing");
         problems.push(with_location(problem, &place.span, text()));
     }
     cap_problems(
@@ -210,15 +176,4 @@ pub(crate) fn find_stray_labels(workspace: &Workspace, ids: &HashSet<String>) ->
         "more labels are for transcripts that are not here",
     );
     problems
-}
-
-fn with_nearest<'k>(
-    message: String,
-    written: &str,
-    known: impl IntoIterator<Item = &'k str>,
-) -> String {
-    match find_nearest(written, known) {
-        Some(near) => format!("{message}; did you mean `{near}`?"),
-        None => message,
-    }
 }

@@ -57,7 +57,7 @@ pub(super) fn lint_urls(
         return;
     };
     let param = pointer.split('/').nth(1).unwrap_or_default();
-    let what = if param == "rubric" {
+    let what = if param == "scoring_guide" {
         "the scoring guide names"
     } else {
         "this names"

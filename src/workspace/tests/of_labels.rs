@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn unmatched_label_is_an_error_and_a_contradiction_a_warning() {
+fn unmatched_and_contradicting_labels_are_warnings() {
     let folder = config("labels: [l.jsonl, { path: '*.csv', eval: a, by: ann }]\n");
     folder.write(
         "r.yaml",
@@ -20,9 +20,9 @@ fn unmatched_label_is_an_error_and_a_contradiction_a_warning() {
     assert_eq!(
         folder.problems(),
         [
-            "l.jsonl:2:1: a label for the eval `aa`, which is not here; did you mean `a`?",
-            "l.jsonl:3:1: a label for the rubric `s`, which is not here; did you mean `r`?",
-            "l.jsonl:4:1: the eval `every` judges message by message, and a label is about a whole transcript: it cannot be labelled yet",
+            "l.jsonl:2:1: 1 label is for the eval `aa`, which is not here; did you mean `a`?",
+            "l.jsonl:3:1: 1 label is for the rubric `s`, which is not here; did you mean `r`?",
+            "l.jsonl:4:1: 1 label is for the eval `every`, which judges message by message; a label is about a whole transcript, so dicta cannot use it",
             "m.csv:2:1: this label of `a` on `t` contradicts the one in l.jsonl:1; the last one counts",
         ]
     );
@@ -182,9 +182,9 @@ fn labels_of_a_mapping_count_and_their_errors_are_at_the_mapping() {
     );
     let messages = folder.problems();
     assert!(
-        messages[0].ends_with("a label for the eval `aa`, which is not here; did you mean `a`?")
+        messages[0].ends_with("the labels of this mapping are for the eval `aa`, which is not here; did you mean `a`?")
             && messages[1]
-                .ends_with("a label for the rubric `s`, which is not here; did you mean `r`?")
+                .ends_with("the labels of this mapping are for the rubric `s`, which is not here; did you mean `r`?")
             && messages
                 .iter()
                 .take(2)
@@ -212,11 +212,13 @@ fn unmatched_label_does_not_refuse_a_rubric() {
         "{\"transcript\":\"t\",\"eval\":\"gone\",\"passed\":true}\n{\"torn\n",
     );
     let workspace = folder.load().unwrap_or_else(|p| panic!("{:?}", lines(&p)));
-    assert_eq!(workspace.warnings, []);
+    assert_eq!(
+        lines(&workspace.warnings),
+        ["labels.jsonl:1:1: 1 label is for the eval `gone`, which is not here"]
+    );
     let messages = lines(&workspace.label_problems);
     assert!(
-        messages[0].starts_with("labels.jsonl:1:1: a label for the eval `gone`")
-            && messages[1].starts_with("labels.jsonl:2:"),
+        messages[0].starts_with("labels.jsonl:2:") && messages.len() == 1,
         "{messages:?}"
     );
     // Problems of other files are reported with it.
@@ -273,4 +275,54 @@ fn label_table_accepts_unsure_and_refuses_promptfoo_csv() {
         messages[0].contains("export the eval as JSON"),
         "{messages:?}"
     );
+}
+
+#[test]
+fn labels_of_a_renamed_rubric_or_eval_are_one_warning_with_the_command() {
+    let folder = config("");
+    folder.write(
+        "r.yaml",
+        "id: support\nevals:\n  - {id: manner, type: regex, params: {pattern: x}}\n  - {id: facts, type: regex, params: {pattern: x}}\n",
+    );
+    let mut text = String::new();
+    for transcript in 0..300 {
+        // The rubric was renamed without any similar letters, and an eval with few.
+        text += &format!(
+            "{{\"transcript\":\"t{transcript}\",\"rubric\":\"zzz\",\"eval\":\"facts\",\"passed\":true}}\n"
+        );
+        text += &format!(
+            "{{\"transcript\":\"t{transcript}\",\"rubric\":\"support\",\"eval\":\"manners\",\"passed\":true}}\n"
+        );
+    }
+    folder.write("labels.jsonl", &text);
+    let workspace = folder.load().unwrap_or_else(|p| panic!("{:?}", lines(&p)));
+    assert_eq!(workspace.label_problems, []);
+    assert_eq!(
+        lines(&workspace.warnings),
+        [
+            "labels.jsonl:1:1: 300 labels are for the rubric `zzz`, which is not here; did you mean `support`?",
+            "labels.jsonl:2:1: 300 labels are for the eval `manners` of the rubric `support`, which is not here; did you mean `manner`?",
+        ]
+    );
+    let helps: Vec<&str> = workspace
+        .warnings
+        .iter()
+        .filter_map(|warning| warning.help.as_deref())
+        .collect();
+    assert!(
+        helps[0]
+            .starts_with("`dicta labels rename zzz support` renames, `dicta labels prune` deletes")
+            && helps[1].starts_with("`dicta labels rename support/manners support/manner` renames"),
+        "{helps:?}"
+    );
+    // dicta writes no table, so the warning names the file instead.
+    folder.write("labels.jsonl", "");
+    folder.write("m.csv", "transcript,eval,passed\nt,manners,yes\n");
+    folder.write(
+        "dicta.yaml",
+        "transcripts: [t.jsonl]\nrubrics: [r.yaml]\nlabels: m.csv\n",
+    );
+    let workspace = folder.load().unwrap_or_else(|p| panic!("{:?}", lines(&p)));
+    let help = workspace.warnings[0].help.as_deref().expect("help");
+    assert!(help.starts_with("change the names in m.csv"), "{help}");
 }

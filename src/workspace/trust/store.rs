@@ -19,7 +19,7 @@ use crate::storage::{self, FileLock};
 use crate::workspace::DataDirError;
 
 /// The file's name in the data directory.
-const TRUST_FILE: &str = "trust.json";
+pub const TRUST_FILE: &str = "trust.json";
 /// The file that writers lock, because the trust file itself is replaced.
 const LOCK_FILE: &str = "trust.lock";
 

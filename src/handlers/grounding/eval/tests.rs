@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use crate::handlers::testing::{check_record, outcome_and_why, refused};
-use crate::model::Outcome::{CheckError, Fail, Pass};
+use crate::model::Outcome::{CheckError, Fail, NotApplicable, Pass};
 
 fn user(text: &str) -> Value {
     json!({"role": "user", "content": text})
@@ -80,7 +80,7 @@ fn ungrounded_facts_are_named_and_marked() {
     assert_eq!(
         other,
         (
-            Pass,
+            NotApplicable,
             "there is nothing to ground (URL, quoted phrase)".to_owned()
         )
     );

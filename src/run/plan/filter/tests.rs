@@ -1,4 +1,5 @@
 use super::*;
+use crate::model::CellName;
 
 const CELL: FilterCandidate<'static> = FilterCandidate {
     transcript: "refund-03",
@@ -81,7 +82,7 @@ fn invalid_filter_error_names_the_nearest_word() {
         ),
         (
             "support:3",
-            "--where: unknown key `support`; the keys are outcome, eval, rubric, transcript, judge, tag, group (to look for the text itself, quote it: \"support:3\")",
+            "--where: unknown key `support`; the keys are outcome, eval, rubric, transcript, cell, judge, tag, group (to look for the text itself, quote it: \"support:3\")",
         ),
         (
             "outcome:failed",
@@ -93,7 +94,7 @@ fn invalid_filter_error_names_the_nearest_word() {
         ),
         (
             "  ",
-            "--where: the filter is empty; write for example `eval:tone` (keys: outcome, eval, rubric, transcript, judge, tag, group)",
+            "--where: the filter is empty; write for example `eval:tone` (keys: outcome, eval, rubric, transcript, cell, judge, tag, group)",
         ),
         ("\"a", "--where: the quote before `a` is not closed"),
         (
@@ -202,4 +203,39 @@ fn evals_are_chosen_by_group() {
         filter.unmatched_patterns(&[], &[], &[], &["money"]),
         ["--where: no group is called `monye`; did you mean `money`?"]
     );
+}
+
+#[test]
+fn named_decisions_survive_the_recorded_plan() {
+    let odd = CellName {
+        transcript: "a,\"b c/~2".to_owned(),
+        rubric: "r".to_owned(),
+        eval: "e".to_owned(),
+        message: Some(3),
+        judge: None,
+        repeat: None,
+    };
+    let names = ["a%7E2/r/e".to_owned(), "b/r/e".to_owned(), odd.to_string()];
+    let filter = DecisionFilter::from_names(names.clone());
+    let again = DecisionFilter::parse(&filter.to_source()).expect("it parses");
+    for name in &names {
+        assert!(again.includes_name(name), "{name}: {}", filter.to_source());
+        let candidate = FilterCandidate { name, ..CELL };
+        assert!(again.matches(&candidate), "{name}");
+    }
+    assert!(!again.includes_name("c/r/e"));
+    // The text of a parsed filter is its source.
+    assert_eq!(again.to_source(), again.to_string());
+    let early = FilterCandidate {
+        name: "a/r/e",
+        ..CELL
+    };
+    assert!(again.matches(&early), "ids get their suffix later");
+    let except = DecisionFilter::all_except("a%7E2/r/e".to_owned());
+    let again = DecisionFilter::parse(&except.to_source()).expect("it parses");
+    assert!(!again.includes_name("a%7E2/r/e") && again.includes_name("b/r/e"));
+    assert!(again.matches(&early), "a possible match is not excluded");
+    assert!(DecisionFilter::parse("cell:a/b").is_err());
+    let cell = DecisionFilter::parse("cell:b/r/e~gemini#2").expect("a cell's name");
+    assert!(cell.includes_name("b/r/e"));
 }

@@ -484,7 +484,8 @@ const CONTEXTS: &[&str] = &["contexts", "context", "context_field"];
 pub(super) const EVAL_PARAMS: &[Param] = &[
     param("criteria", r#""It is other.""#),
     Param { types: &["binary_rubric"], ..param("criteria", r#"["It is other.", "It is new."]"#) },
-    param("rubric", r#""1 all, 0 none""#),
+    param("scoring_guide", r#""1 all, 0 none""#),
+    Param { instead_of: &["scoring_guide"], ..param("rubric", r#""1 all, 0 none""#) },
     param("scale", "[1, 7]"),
     param("model", r#""m9""#),
     param("system_prompt", r#""Be strict.""#),

@@ -2,7 +2,8 @@
 //!
 //! `outcome:` `eval:` `rubric:` `transcript:` `judge:` `group:` work as in `--where`. Words without a key match the
 //! name *and* the explanation. `is:stale`, `is:flip`, `is:live` and `is:problem` match the state of a decision;
-//! `label:fail` and `label:disagrees` match its label. `!` negates a term. No filter finds what a blind screen hides.
+//! `label:fail` and `label:disagrees` match its label. As everywhere in the language, commas mean "or" and all terms
+//! must match: `is:flip,stale` finds either, `is:flip is:stale` both. `!` negates a term. No filter finds what a blind screen hides.
 //! `tag:` is an error, because tags are in the transcripts and the screen does not read these to filter.
 
 use std::fmt::Write as _;
@@ -14,22 +15,35 @@ use crate::run::{DecisionFilter, FilterCandidate, FilterWord, split_words};
 #[derive(Debug, Clone, Default)]
 pub(super) struct CellsFilter {
     name_filter: Option<DecisionFilter>,
-    status_terms: Vec<StatusCondition>,
-    label_terms: Vec<LabelCondition>,
+    status_terms: Vec<RowCondition<StatusTerm>>,
+    label_terms: Vec<RowCondition<LabelTerm>>,
 }
 
-/// An `is:` condition.
-#[derive(Debug, Clone, Copy)]
-struct StatusCondition {
-    is_negated: bool,
-    term: StatusTerm,
-}
-
-/// A `label:` condition, which one of its values must meet.
+/// An `is:` or `label:` condition, which one of its values must meet.
 #[derive(Debug, Clone)]
-struct LabelCondition {
+struct RowCondition<T> {
     is_negated: bool,
-    any_of: Vec<LabelTerm>,
+    any_of: Vec<T>,
+}
+
+impl<T: Copy> RowCondition<T> {
+    /// Parses the values of a key.
+    fn parse(
+        key: &str,
+        values: &str,
+        is_negated: bool,
+        all: &[(&'static str, T)],
+    ) -> Result<Self, String> {
+        let terms = values.split(',').map(|one| parse_term(key, one, all));
+        Ok(Self {
+            is_negated,
+            any_of: terms.collect::<Result<_, _>>()?,
+        })
+    }
+
+    fn holds(&self, matches: impl Fn(T) -> bool) -> bool {
+        self.any_of.iter().any(|term| matches(*term)) != self.is_negated
+    }
 }
 
 /// The number of rows that are filtered at once. The rest follows in steps; see [`CellsState::finish_filtering`].
@@ -88,26 +102,20 @@ impl CellsFilter {
         for word in split_words(text).map_err(plain)? {
             match word.text.split_once(':') {
                 // A quoted word is text to search for, even if it contains a colon.
-                Some(("is", value)) if !word.is_quoted => is.extend(
-                    value
-                        .split(',')
-                        .map(|one| {
-                            parse_term("is", one, &STATUS_TERMS).map(|term| StatusCondition {
-                                is_negated: word.is_negated,
-                                term,
-                            })
-                        })
-                        .collect::<Result<Vec<_>, _>>()?,
-                ),
-                Some(("label", value)) if !word.is_quoted => {
-                    let terms = value
-                        .split(',')
-                        .map(|one| parse_term("label", one, &LABEL_TERMS));
-                    label.push(LabelCondition {
-                        is_negated: word.is_negated,
-                        any_of: terms.collect::<Result<Vec<_>, _>>()?,
-                    });
+                Some(("is", value)) if !word.is_quoted => {
+                    is.push(RowCondition::parse(
+                        "is",
+                        value,
+                        word.is_negated,
+                        &STATUS_TERMS,
+                    )?);
                 }
+                Some(("label", value)) if !word.is_quoted => label.push(RowCondition::parse(
+                    "label",
+                    value,
+                    word.is_negated,
+                    &LABEL_TERMS,
+                )?),
                 // Tags are in the transcript files, which the screen does not read.
                 Some(("tag", _)) if !word.is_quoted => {
                     return Err(
@@ -206,20 +214,12 @@ impl CellsState {
         let Some(row) = self.row(id) else {
             return false;
         };
-        // All states of `is:` must match; the values of one `label:` are alternatives.
-        if !self
-            .query
-            .status_terms
-            .iter()
-            .all(|condition| condition.term.matches(row) != condition.is_negated)
+        let query = &self.query;
+        let mut states = query.status_terms.iter();
+        let mut labels = query.label_terms.iter();
+        if !states.all(|condition| condition.holds(|term| term.matches(row)))
+            || !labels.all(|condition| condition.holds(|term| term.matches(row)))
         {
-            return false;
-        }
-        let mut labels = self.query.label_terms.iter();
-        let holds = |condition: &LabelCondition| {
-            condition.any_of.iter().any(|term| term.matches(row)) != condition.is_negated
-        };
-        if !labels.all(holds) {
             return false;
         }
         let Some(filter) = &self.query.name_filter else {

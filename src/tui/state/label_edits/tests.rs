@@ -21,14 +21,14 @@ fn read(labelling: &mut LabelEdits, text: &str) -> (Vec<String>, bool) {
     let mut workspace = load(dir.path(), &Env::default(), &registry).expect("it loads");
     workspace
         .files
-        .retain(|file| !file.path.ends_with(DEFAULT_LABELS_FILE));
+        .retain(|file| !file.path.ends_with("labels.jsonl"));
     workspace.files.push(LoadedFile {
-        path: DEFAULT_LABELS_FILE.into(),
+        path: "labels.jsonl".into(),
         text: Arc::from(text),
     });
     assert_eq!(
-        labels_file_path(&workspace),
-        workspace.root.join(DEFAULT_LABELS_FILE)
+        workspace.labels_file_path(),
+        workspace.root.join("labels.jsonl")
     );
     let (names, mine) = labelling.reconcile_with_files(&workspace);
     let names = names.into_iter().map(|name| name.transcript);

@@ -1,0 +1,174 @@
+//! `dicta runs prune`, `pin` and `unpin`. Responsible for the rules as users write them, and for the question; `record`
+//! selects and deletes runs.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use super::CommandCx;
+use super::args::{PruneRunsArgs, RunsCommand, WorkspaceArgs};
+use super::deletion::confirm_deletion;
+use super::error::CommandError;
+use super::workspace::{open_run_store, open_run_store_and_workspace};
+use crate::model::{Millis, pluralize};
+use crate::record::{KeepReason, PrunePlan, PruneRules, RunStore, StoredRun};
+use crate::report::format_bytes;
+use crate::workspace::Workspace;
+
+/// The milliseconds of a day.
+const DAY_MS: u64 = 86_400_000;
+
+/// Runs a subcommand of `dicta runs`.
+pub(super) fn change_runs(command: &RunsCommand, cx: &CommandCx) -> Result<u8, CommandError> {
+    match command {
+        RunsCommand::Prune(args) => prune(args, cx),
+        RunsCommand::Pin { run, place } => set_pin(run, true, place, cx),
+        RunsCommand::Unpin { run, place } => set_pin(run, false, place, cx),
+    }
+}
+
+fn set_pin(
+    name: &str,
+    is_pinned: bool,
+    place: &WorkspaceArgs,
+    cx: &CommandCx,
+) -> Result<u8, CommandError> {
+    let run = open_run_store(place.workspace.as_deref(), cx)?.resolve(name)?;
+    let letters = run.id.letters();
+    let text = match (is_pinned, if is_pinned { run.pin()? } else { run.unpin()? }) {
+        (true, true) => format!("pinned {letters}; `dicta runs prune` keeps it\n"),
+        (true, false) => format!("{letters} is pinned already\n"),
+        (false, true) => format!("unpinned {letters}\n"),
+        (false, false) => format!("{letters} is not pinned\n"),
+    };
+    cx.streams.print(&text);
+    Ok(0)
+}
+
+/// Deletes the runs that the rules select.
+fn prune(args: &PruneRunsArgs, cx: &CommandCx) -> Result<u8, CommandError> {
+    let rules = PruneRules {
+        older_than: args.older_than,
+        keep: args.keep,
+        max_bytes: args.max_size,
+    };
+    if rules == PruneRules::default() {
+        return Err(CommandError::usage(
+            "name what to delete: `--older-than 30d`, `--keep 20` or `--max-size 2GB`",
+        ));
+    }
+    let (store, workspace) = open_run_store_and_workspace(args.place.workspace.as_deref(), cx)?;
+    // Without a workspace that loads, dicta does not know which runs dicta.yaml names.
+    let Some(workspace) = workspace else {
+        return Err(CommandError::usage(
+            "this workspace has errors, so dicta deletes nothing; `dicta check` lists them",
+        ));
+    };
+    let named = find_named_runs(&workspace, &store);
+    let plan = store.plan_prune(rules, &cx.clock.wall_time(), &named);
+    if plan.delete.is_empty() {
+        cx.streams
+            .print_stderr(&format!("no run to delete{}", describe_protected(&plan)));
+        return Ok(0);
+    }
+    let bytes: u64 = plan.delete.iter().map(|stored| stored.bytes).sum();
+    let runs = pluralize(plan.delete.len() as u64, "run");
+    let mut listed = String::new();
+    for stored in &plan.delete {
+        let _infallible = writeln!(listed, "{}", describe_run(stored));
+    }
+    cx.streams.print(&listed);
+    let left = plan.left + plan.protected.len();
+    cx.streams.print_stderr(&format!(
+        "{runs} of {}, {}{}",
+        plan.delete.len() + left,
+        format_bytes(bytes),
+        describe_protected(&plan)
+    ));
+    if args.dry_run {
+        cx.streams.print_stderr("nothing was deleted");
+        return Ok(0);
+    }
+    let question = format!(
+        "Delete {runs} from {}? Verdicts that no other run has are judged again when they are needed.",
+        store.dir.display()
+    );
+    if !confirm_deletion(&question, args.yes, cx)? {
+        cx.streams.print_stderr("nothing was deleted");
+        return Ok(0);
+    }
+    store.finish_deletions();
+    let mut deleted = 0_u64;
+    for stored in &plan.delete {
+        match stored.run.delete()? {
+            None => deleted += 1,
+            Some(reason) => cx.streams.print_stderr(&format!(
+                "{} stays: {}",
+                stored.run.id.letters(),
+                describe_reason(reason)
+            )),
+        }
+    }
+    cx.streams
+        .print_stderr(&format!("deleted {}", pluralize(deleted, "run")));
+    Ok(0)
+}
+
+/// Returns the folders of the runs that dicta.yaml names.
+fn find_named_runs(workspace: &Workspace, store: &RunStore) -> Vec<PathBuf> {
+    let replayed = workspace.replayed_evidence_run.iter();
+    let of_judges = workspace
+        .judges
+        .values()
+        .filter_map(|judge| judge.run.as_ref());
+    let names = replayed.chain(of_judges).flat_map(|names| names.split(','));
+    let resolved = names.filter_map(|name| store.resolve(name.trim()).ok());
+    resolved.map(|run| run.dir).collect()
+}
+
+fn describe_run(stored: &StoredRun) -> String {
+    let age = stored
+        .age
+        .map_or_else(|| "unknown age".to_owned(), format_age);
+    format!("{}  {}  {age}", stored.run.id, format_bytes(stored.bytes))
+}
+
+/// Formats an age in its largest unit.
+fn format_age(age: Millis) -> String {
+    let of = |number: u64, unit: &str| format!("{} old", pluralize(number, unit));
+    match age.0 {
+        days if days >= DAY_MS => of(days / DAY_MS, "day"),
+        hours if hours >= DAY_MS / 24 => of(hours / (DAY_MS / 24), "hour"),
+        minutes => of(minutes / 60_000, "minute"),
+    }
+}
+
+/// Describes the runs that stay although a rule selects them: `; 2 stay (1 pinned, 1 the newest run)`.
+fn describe_protected(plan: &PrunePlan) -> String {
+    let reasons = [
+        KeepReason::Pinned,
+        KeepReason::InUse,
+        KeepReason::Named,
+        KeepReason::Newest,
+    ];
+    let parts: Vec<String> = reasons
+        .into_iter()
+        .filter_map(|reason| {
+            let stays = |stored: &&StoredRun| stored.kept == Some(reason);
+            let count = plan.protected.iter().filter(stays).count();
+            (count > 0).then(|| format!("{count} {}", describe_reason(reason)))
+        })
+        .collect();
+    if parts.is_empty() {
+        return String::new();
+    }
+    format!("; stays: {}", parts.join(", "))
+}
+
+fn describe_reason(reason: KeepReason) -> &'static str {
+    match reason {
+        KeepReason::Pinned => "pinned",
+        KeepReason::InUse => "in use",
+        KeepReason::Named => "named in dicta.yaml",
+        KeepReason::Newest => "newest of its workspace",
+    }
+}
