@@ -404,7 +404,7 @@ fn list_writable_files(workspace: &Workspace) -> Vec<PathBuf> {
     // Only files of this format have their text among the files of the workspace.
     let has_text = |file: &&Arc<std::path::Path>| {
         let mut files = workspace.files.iter();
-        files.any(|(path, _)| **path == ***file)
+        files.any(|loaded| *loaded.path == ***file)
     };
     let files: IndexSet<PathBuf> = places
         .filter(has_text)

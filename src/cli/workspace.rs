@@ -1,7 +1,7 @@
 //! Finds and loads the workspace of a command: the named one, else the one in this folder or a parent. With `--demo`,
 //! the demo.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::CommandCx;
