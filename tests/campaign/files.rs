@@ -211,8 +211,8 @@ pub(crate) fn measure_unusual_files(campaign: &Campaign) -> Measured {
             "zero.jsonl",
             "gone.jsonl",
             "loop-a.jsonl",
-            "memory.jsonl",
-            "kernel.jsonl",
+            "stdin.jsonl",
+            "/up",
         ] {
             if !stderr.contains(name) {
                 problems.push(format!("`dicta {}` doesn't name {name}", args[0]));
