@@ -10,6 +10,11 @@
 //!
 //! Doesn't contain the tests of single modules: a goal may name them, and the whole campaign runs them by name.
 
+#![expect(
+    clippy::print_stdout,
+    reason = "the figures of a campaign are its output"
+)]
+
 mod corpora;
 mod events;
 mod faults;

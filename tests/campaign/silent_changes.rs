@@ -218,7 +218,7 @@ fn check_arguments(checked: &mut usize, silent: &mut Vec<String>) {
             || read.has_duplicate_keys
             || read.was_truncated
             || read.has_surrounding_text;
-        if !is_kept && !is_reported || keeps && !is_kept {
+        if !is_kept && (keeps || !is_reported) {
             silent.push(format!("arguments: {what}: {}", read.canonical.get()));
         }
     }
