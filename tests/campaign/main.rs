@@ -124,7 +124,7 @@ fn main() -> ExitCode {
         let seconds = begin.elapsed().as_secs_f64();
         match &measured {
             Measured::Reached(figure) => {
-                println!("{:>4} reached  {figure} ({seconds:.1} s)", goal.id)
+                println!("{:>4} reached  {figure} ({seconds:.1} s)", goal.id);
             }
             Measured::Missed(figure) => {
                 missed += 1;
