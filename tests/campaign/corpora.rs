@@ -20,7 +20,7 @@ use crate::{Campaign, Scale};
 /// A case takes at most this long in the whole campaign.
 const LIMIT: Duration = Duration::from_secs(1);
 /// A case that takes this long ends the campaign: nothing else can stop a thread that hangs.
-const HANGING: Duration = Duration::from_secs(120);
+const HANGING: Duration = Duration::from_mins(2);
 /// The memory that a ZIP file of a few KB may take, in KiB: dicta reads members of up to 128 MiB.
 const MAX_BOMB_KIB: u64 = 400 << 10;
 

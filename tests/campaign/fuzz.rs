@@ -79,7 +79,7 @@ fn replay(campaign: &Campaign) -> Tally {
             for damage in 0..campaign.count(2, 50) {
                 let input = damage_seed(seed, damage);
                 watch.run(&format!("a seed of {}", target.name), || {
-                    (target.run)(&input)
+                    (target.run)(&input);
                 });
             }
         }

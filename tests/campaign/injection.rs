@@ -151,7 +151,7 @@ pub(crate) fn judge_requests(campaign: &Campaign) -> Measured {
 fn shape_of(json: &str) -> String {
     fn replace(value: &mut Value) {
         match value {
-            Value::String(text) => *text = ".".to_owned(),
+            Value::String(text) => ".".clone_into(text),
             Value::Array(all) => all.iter_mut().for_each(replace),
             Value::Object(map) => map.values_mut().for_each(replace),
             _ => {}

@@ -10,6 +10,11 @@
 //!
 //! Doesn't contain the tests of single modules: a goal may name them, and the whole campaign runs them by name.
 
+#![expect(
+    clippy::print_stdout,
+    reason = "the figures of a campaign are its output"
+)]
+
 mod corpora;
 mod dependencies;
 mod disks;
@@ -142,7 +147,7 @@ fn main() -> ExitCode {
         let seconds = begin.elapsed().as_secs_f64();
         match &measured {
             Measured::Reached(figure) => {
-                println!("{:>4} reached  {figure} ({seconds:.1} s)", goal.id)
+                println!("{:>4} reached  {figure} ({seconds:.1} s)", goal.id);
             }
             Measured::Partly(figure) => {
                 println!("{:>4} in part  {figure} ({seconds:.1} s)", goal.id)

@@ -222,7 +222,8 @@ impl<'c> Stage<'c> {
                 && line["error"].as_str().is_some_and(|why| !why.is_empty());
             // A stream that repeats itself, and still ends with the server's whole reply, is that reply.
             let is_same = fault.may_be_whole && line["explanation"] == lines[0]["explanation"];
-            if !is_error && !(is_same && outcome == "pass") {
+            let is_whole = is_same && outcome == "pass";
+            if !is_error && !is_whole {
                 problems.push(format!("{}, {how}, {}: {line}", self.name, fault.name));
             }
         }

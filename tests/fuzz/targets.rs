@@ -34,17 +34,20 @@ pub(crate) enum Seeds {
     Logs,
 }
 
+/// The work of a target on one input.
+type Run = Box<dyn Fn(&[u8]) + Send + Sync>;
+
 /// A fuzz target.
 pub(crate) struct Target {
     pub(crate) name: String,
     pub(crate) seeds: Seeds,
-    pub(crate) run: Box<dyn Fn(&[u8]) + Send + Sync>,
+    pub(crate) run: Run,
 }
 
 /// All targets. `folder` is an empty folder for the files that readers of files need.
 pub(crate) fn all(folder: &Path) -> Vec<Target> {
     let mut targets = Vec::new();
-    let mut add = |name: String, seeds: Seeds, run: Box<dyn Fn(&[u8]) + Send + Sync>| {
+    let mut add = |name: String, seeds: Seeds, run: Run| {
         targets.push(Target { name, seeds, run });
     };
     let file = folder.join("input");
