@@ -9,6 +9,7 @@ mod connect;
 mod demo;
 mod error;
 mod evals;
+mod flush_timer;
 mod help;
 mod import;
 mod init;

@@ -12,6 +12,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::args::{MissPolicyArg, ResultFormat, RunArgs};
 use super::error::{CommandError, EXIT_USAGE};
+use super::flush_timer::{FlushTimer, PrintStep};
 use super::output_file::OutputFiles;
 use super::trust::confirm_run;
 use super::workspace::{CommandWorkspace, check_labels, load_workspace};
@@ -36,8 +37,6 @@ use crate::workspace::{self, Workspace};
 
 const NOTHING_SELECTED: &str =
     "no cells selected: no eval applies to these transcripts, or the filter excludes all cells";
-/// The longest time that a printed result waits before it reaches a pipe.
-const FLUSH_INTERVAL: Millis = Millis(100);
 
 /// Runs the evals and returns the exit code of the results.
 pub(super) fn run(args: &RunArgs, cx: &CommandCx) -> Result<u8, CommandError> {
@@ -167,15 +166,8 @@ async fn drive_run(
     })?;
     // Step: print events until the run ends.
     let mut signalled = None;
-    // The time at which the oldest buffered result must leave, so that a steady stream of events can't delay it.
-    let mut flush_at: Option<Millis> = None;
+    let mut flush_timer = FlushTimer::default();
     loop {
-        let now = cx.clock.now();
-        if flush_at.is_some_and(|at| at <= now) {
-            printer.flush();
-            flush_at = None;
-        }
-        let wait = flush_at.map_or(FLUSH_INTERVAL, |at| Millis(at.0.saturating_sub(now.0)));
         tokio::select! {
             biased;
             // The first signal lets running cells end, because their calls are already paid. The second ends the process.
@@ -188,15 +180,11 @@ async fn drive_run(
                 signalled = Some(code);
                 cancel.cancel();
             }
-            batch = events.recv() => match batch {
-                Some(batch) => {
-                    printer.print_events(&batch);
-                    flush_at.get_or_insert(Millis(now.0 + FLUSH_INTERVAL.0));
-                }
-                None => break,
+            step = flush_timer.next_step(events.recv(), &*cx.clock) => match step {
+                PrintStep::Print(batch) => printer.print_events(&batch),
+                PrintStep::Flush => printer.flush(),
+                PrintStep::End => break,
             },
-            // The next iteration flushes what is buffered.
-            () = cx.clock.sleep(wait), if flush_at.is_some() => {}
         }
     }
     // Step: finish the outputs. Even a failed run has results that its reader wants.

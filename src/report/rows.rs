@@ -1,8 +1,10 @@
 //! Turns events into rows: results in plan order, decisions of several cells, rubrics, then the summary.
 //!
-//! Responsible for the order and the counts. Does not format rows. A transcript is complete once all its planned
-//! cells have results. This is safe because a run plans further repeats before the result that makes them necessary
-//! (see `run`).
+//! Responsible for the order and the counts. Does not format rows. A result waits only for the results before it in
+//! plan order. A transcript is complete once all its planned cells have results. This is safe because a run plans
+//! further repeats before the result that makes them necessary (see `run`).
+
+mod plan_order;
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -20,6 +22,7 @@ use crate::model::{
     CallIx, CellIx, CellName, CellNameRef, CellResult, Cost, Decision, Labels, Outcome,
     ScoreBounds, TokenUsage, TranscriptRef, TurnIx,
 };
+use plan_order::{UnemittedCells, plan_position};
 
 /// A row of a report.
 #[derive(Debug, Clone)]
@@ -234,6 +237,8 @@ struct IncompleteTranscript {
     missing_results: usize,
     /// The first cells of its ranges in [`RowBuilder::ranges`].
     first_cells: Vec<CellIx>,
+    /// The cells without a row. `None` until a row can appear before the transcript is complete.
+    unemitted: Option<UnemittedCells>,
 }
 
 /// A planned cell and its result, once it has one.
@@ -379,6 +384,7 @@ impl RowBuilder {
                 cells: Vec::with_capacity(keys.len()),
                 missing_results: 0,
                 first_cells: Vec::new(),
+                unemitted: None,
             });
         open.first_cells.push(first);
         self.ranges.insert(
@@ -389,6 +395,9 @@ impl RowBuilder {
                 first_cell: open.cells.len(),
             },
         );
+        if let Some(unemitted) = &mut open.unemitted {
+            unemitted.extend(open.cells.len(), keys);
+        }
         open.cells.extend(keys.iter().map(|key| RowCell {
             key: *key,
             result: None,
@@ -428,7 +437,7 @@ impl RowBuilder {
         }
     }
 
-    /// Emits complete transcripts from the oldest on; with `all`, every cell with a result.
+    /// Emits the results that wait for no earlier one; with `all`, every cell with a result.
     fn emit_complete<E>(
         &mut self,
         all: bool,
@@ -442,12 +451,10 @@ impl RowBuilder {
         while let Some(entry) = self.incomplete.first_entry() {
             // Rows appear in plan order, so the oldest incomplete transcript holds back the later ones.
             if !all && entry.get().missing_results > 0 {
+                outcome = entry.into_mut().emit_ready(&header, &self.labels, emit);
                 break;
             }
             let (place, mut open) = entry.remove_entry();
-            // Repeats that were planned later are at the end, so restore the plan order.
-            open.cells
-                .sort_by_key(|RowCell { key, .. }| (key.eval, key.message, key.judge, key.repeat));
             self.numbers_by_record.remove(&open.source);
             for first in &open.first_cells {
                 // A damaged log may plan the same cells for another transcript, which keeps its range.
@@ -457,7 +464,7 @@ impl RowBuilder {
                     range.remove();
                 }
             }
-            outcome = open.emit_rows(&header, &self.labels, emit);
+            outcome = open.emit_rest(&header, &self.labels, emit);
             if outcome.is_err() {
                 break;
             }
@@ -538,35 +545,85 @@ impl RowBuilder {
 }
 
 impl IncompleteTranscript {
-    fn emit_rows<E>(
-        &self,
+    /// Emits the results that no earlier cell holds back.
+    fn emit_ready<E>(
+        &mut self,
         header: &RunHeader,
         labels: &Labels,
         emit: &mut impl FnMut(&ReportRow<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        for RowCell { key, result } in &self.cells {
-            // A cell without a result is pending and has no row.
-            let (Some(result), Some(eval), Some(name)) = (
-                result,
-                header.evals.get(key.eval as usize),
-                header.cell_name(&self.source, key),
-            ) else {
-                continue;
-            };
-            emit(&ReportRow::Result(ResultRow {
-                name,
-                eval_type: &eval.eval_type,
-                bounds: ScoreBounds::from_decision_settings(&eval.decision_settings),
-                is_panel_member: eval.panel.is_some(),
-                label: find_label(
-                    labels,
-                    (name.transcript, name.rubric, name.eval),
-                    key.message,
-                ),
-                result,
-            }))?;
+        // Most transcripts get all results at once and need no list of the others.
+        if self.missing_results == self.cells.len() {
+            return Ok(());
+        }
+        let mut unemitted = self.unemitted.take().unwrap_or_else(|| {
+            let keys: Vec<CellKey> = self.cells.iter().map(|cell| cell.key).collect();
+            let mut unemitted = UnemittedCells::default();
+            unemitted.extend(0, &keys);
+            unemitted
+        });
+        let is_panel = |eval: u32| {
+            let eval = header.evals.get(eval as usize);
+            eval.is_some_and(|eval| eval.panel.is_some())
+        };
+        let mut outcome = Ok(());
+        while outcome.is_ok()
+            && let Some(at) = unemitted.take_next(is_panel, |at| self.cells[at].result.is_some())
+        {
+            outcome = self.emit_row(&self.cells[at], header, labels, emit);
+        }
+        self.unemitted = Some(unemitted);
+        outcome
+    }
+
+    /// Emits all results that have no row yet, and sorts the cells into plan order.
+    fn emit_rest<E>(
+        &mut self,
+        header: &RunHeader,
+        labels: &Labels,
+        emit: &mut impl FnMut(&ReportRow<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let rest = self.unemitted.take();
+        for at in rest.iter().flat_map(UnemittedCells::positions) {
+            self.emit_row(&self.cells[at], header, labels, emit)?;
+        }
+        // Repeats that were planned later are at the end, so restore the plan order.
+        self.cells.sort_by_key(|cell| plan_position(&cell.key));
+        if rest.is_none() {
+            for cell in &self.cells {
+                self.emit_row(cell, header, labels, emit)?;
+            }
         }
         Ok(())
+    }
+
+    fn emit_row<E>(
+        &self,
+        RowCell { key, result }: &RowCell,
+        header: &RunHeader,
+        labels: &Labels,
+        emit: &mut impl FnMut(&ReportRow<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        // A cell without a result is pending and has no row.
+        let (Some(result), Some(eval), Some(name)) = (
+            result,
+            header.evals.get(key.eval as usize),
+            header.cell_name(&self.source, key),
+        ) else {
+            return Ok(());
+        };
+        emit(&ReportRow::Result(ResultRow {
+            name,
+            eval_type: &eval.eval_type,
+            bounds: ScoreBounds::from_decision_settings(&eval.decision_settings),
+            is_panel_member: eval.panel.is_some(),
+            label: find_label(
+                labels,
+                (name.transcript, name.rubric, name.eval),
+                key.message,
+            ),
+            result,
+        }))
     }
 }
 

@@ -44,6 +44,36 @@ fn closed_output_pipe_does_not_stop_the_recording() {
 }
 
 #[test]
+fn first_result_is_printed_while_the_second_one_of_its_transcript_is_judged() {
+    let two = "  - { id: one, type: llm_judge, params: { criteria: Is it kind? } }\n  \
+               - { id: two, type: llm_judge, params: { criteria: Is it short? } }\n";
+    for arguments in [
+        &["run", "-j", "1", "--format", "jsonl"][..],
+        &["run", "-j", "1", "--format", "human"],
+        &["run", "-q", "-j", "1", "--format", "jsonl"],
+        &["run", "-q", "-j", "1", "--format", "human"],
+    ] {
+        let test_dir = TestDir::new();
+        let never = Reply::text(PASSES).pause_before(0, &Pause::new());
+        let server = WireServer::openai(vec![Reply::text(PASSES), never]);
+        test_dir.workspace(&judged_by(&server), two);
+        test_dir.write("t.jsonl", &transcripts(1));
+        let mut child = test_dir
+            .command(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("starts");
+        let mut printed = String::new();
+        let mut stdout = BufReader::new(child.stdout.take().expect("piped"));
+        stdout.read_line(&mut printed).expect("one result");
+        assert!(printed.contains("/one"), "{arguments:?}: {printed}");
+        child.kill().expect("kill -9");
+        child.wait().expect("gone");
+    }
+}
+
+#[test]
 fn killed_run_keeps_its_printed_results_and_resumes() {
     let test_dir = TestDir::new();
     // The second request is never answered; the third is the resumed run's.
