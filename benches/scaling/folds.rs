@@ -4,15 +4,17 @@ use std::rc::Rc;
 
 use dicta::compare::compare_runs;
 use dicta::event::{
-    CellKey, DeltaPart, EvalSpec, EventKind, RubricSpec, RunEvent, RunHeader, RunState,
-    SettledCell, TurnFact,
+    BlobSource, CellKey, DeltaPart, EvalSpec, EventKind, RubricSpec, RunEvent, RunHeader, RunState,
+    SettledCell, SnapshotFile, TurnFact,
 };
 use dicta::model::{
-    CellIx, CellResult, Digest, Labels, Millis, Outcome, RunId, TranscriptRef, TurnIx, WallTime,
+    Blob, CellIx, CellResult, Digest, Labels, Millis, Outcome, RunId, TranscriptRef, TurnIx,
+    WallTime,
 };
 use dicta::record::FolderBlobs;
 use dicta::report::{
     DecisionOrder, EvalPlaces, Narrator, ReportFormat, ReportRow, RowBuilder, TextStyle,
+    format_judge_trace,
 };
 use indexmap::IndexMap;
 
@@ -92,7 +94,57 @@ pub(crate) fn cases() -> Vec<Case> {
             })
         }),
     });
+    cases.push(Case {
+        name: "compare, a large file that changed".to_owned(),
+        unit: 500,
+        prepare: Box::new(|n| {
+            let (texts, before, after) = changed_file(n);
+            Box::new(move || {
+                let compared = compare_runs((&before, &texts), (&after, &texts));
+                compared.files.iter().map(|file| file.diff.len()).sum()
+            })
+        }),
+    });
+    cases.push(Case {
+        name: "report of one judge trace".to_owned(),
+        unit: 20_000,
+        prepare: Box::new(|n| {
+            let state = RunState::fold(&deltas(n));
+            let blobs = FolderBlobs::new(std::path::Path::new("/nonexistent"));
+            Box::new(move || format_judge_trace("t/r/eval-0", &state.cells[0], &blobs).len())
+        }),
+    });
     cases
+}
+
+/// The texts of files by digest.
+struct Texts(Vec<(Blob, String)>);
+
+impl BlobSource for Texts {
+    fn get(&self, hash: &Digest) -> std::io::Result<Vec<u8>> {
+        let mut all = self.0.iter();
+        let found = all.find(|(blob, _)| blob.hash == *hash);
+        found
+            .map(|(_, text)| text.clone().into_bytes())
+            .ok_or_else(|| std::io::ErrorKind::NotFound.into())
+    }
+}
+
+/// Returns two runs whose rubric has `n` lines, of which no two are equal.
+fn changed_file(n: usize) -> (Texts, RunState, RunState) {
+    let file = |from: usize| -> String { (from..from + n).map(|at| text(at) + "\n").collect() };
+    let texts = [file(0), file(n)].map(|text| (Blob::from_bytes(text.as_bytes()), text));
+    let [before, after] = [0, 1].map(|at: usize| {
+        let mut kind = header(1);
+        if let EventKind::RunStarted(header) = &mut kind {
+            header.snapshots = vec![SnapshotFile {
+                path: "r.yaml".into(),
+                blob: texts[at].0.clone(),
+            }];
+        }
+        RunState::fold(&number_events(vec![kind]))
+    });
+    (Texts(texts.into()), before, after)
 }
 
 fn fold_case(name: &str, unit: usize, make: MakeEvents) -> Case {

@@ -38,6 +38,13 @@ pub(crate) fn cases() -> Vec<Case> {
         }),
         ("anthropic, one", 8000, |n| lines(1, |_| anthropic(0, n))),
         ("openai batch, many", 4000, |n| lines(n, batch)),
+        ("openai completions, many", 4000, |n| {
+            lines(n, |at| {
+                json!({"id": format!("r{at}"), "object": "chat.completion", "model": "m", "choices": [
+                    {"index": 0, "finish_reason": "stop",
+                     "message": {"role": "assistant", "content": text(at)}}]})
+            })
+        }),
         ("openai responses, one", 8000, |n| lines(1, |_| response(n))),
         ("openai items, one", 8000, |n| lines(n, item)),
         ("list of messages, one", 8000, |n| {
@@ -65,6 +72,11 @@ pub(crate) fn cases() -> Vec<Case> {
             inspect_json(n, MESSAGES)
         }),
         ("inspect json, one sample", 4000, |n| inspect_json(1, n)),
+        (
+            "inspect json, metadata of many keys",
+            4000,
+            inspect_metadata,
+        ),
         ("inspect eval, many samples", 500, |n| {
             inspect_eval(n, MESSAGES)
         }),
@@ -446,6 +458,17 @@ fn inspect_json(samples: usize, n: usize) -> Vec<u8> {
     let samples: Vec<Value> = (0..samples).map(|at| inspect_sample(at, n)).collect();
     let log = json!({"version": 2, "status": "success",
         "eval": {"task": "t", "model": "m", "config": {"epochs": 1}}, "samples": samples});
+    log.to_string().into_bytes()
+}
+
+fn inspect_metadata(keys: usize) -> Vec<u8> {
+    let metadata: serde_json::Map<String, Value> = (0..keys)
+        .map(|at| (format!("key {at}"), json!([at, text(at)])))
+        .collect();
+    let mut sample = inspect_sample(0, 2);
+    sample["metadata"] = Value::Object(metadata);
+    let log = json!({"version": 2, "status": "success",
+        "eval": {"task": "t", "model": "m", "config": {"epochs": 1}}, "samples": [sample]});
     log.to_string().into_bytes()
 }
 

@@ -1,9 +1,11 @@
-//! Measures how the time of each reader, fold and report grows with the size of its input.
+//! Measures how the time of each reader, fold, report and screen grows with the size of its input.
 //!
 //! ```text
 //! cargo bench --bench scaling               all cases, under three minutes
 //! cargo bench --bench scaling -- otlp       the cases whose names contain a word
 //! ```
+//!
+//! `cargo bench --profile dev` measures the same exponents without a release build, in a longer time.
 //!
 //! Each case runs at 1, 4 and 16 times its smallest size. The exponent is the slope of the logarithm of the time over
 //! the logarithm of the size: 1 is linear, 2 quadratic. The program exits with 1 if an exponent is above 1.2, and with
@@ -15,6 +17,10 @@ mod folds;
 mod formats;
 mod measure;
 mod otlp;
+#[path = "../screen/pty.rs"]
+#[expect(dead_code, reason = "shared with the other bench, which uses the rest")]
+mod pty;
+mod screens;
 mod text;
 
 use std::process::ExitCode;
@@ -47,6 +53,7 @@ fn main() -> ExitCode {
     };
     let mut cases = formats::cases();
     cases.extend(folds::cases());
+    cases.extend(screens::cases());
     println!(
         "{:<52} {:>9} {:>9} {:>9}  exponent",
         "case", "1x", "4x", "16x"

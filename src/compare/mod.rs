@@ -6,6 +6,7 @@
 
 mod thresholds;
 
+use std::hash::Hash;
 use std::path::{Path, PathBuf};
 
 use indexmap::IndexMap;
@@ -17,6 +18,11 @@ use crate::model::{CellName, CellResult, Decision, Outcome};
 pub use thresholds::{
     BestThresholds, BoundKind, ScoreCollector, ThresholdCounts, ThresholdPoint, ThresholdSweep,
 };
+
+/// The number of equal lines around a changed place of a diff.
+const DIFF_CONTEXT_LINES: usize = 3;
+/// The largest number of changed lines of both texts for which a diff is exact.
+const MAX_EXACT_DIFF_LINES: usize = 4000;
 
 /// A decision and its explanation.
 #[derive(Debug, Clone, PartialEq)]
@@ -132,15 +138,13 @@ pub fn compare_runs(
     (before, before_blobs): (&RunState, &dyn BlobSource),
     (after, after_blobs): (&RunState, &dyn BlobSource),
 ) -> RunComparison {
-    let old = collect_decisions(before);
-    // Matched decisions are taken out of their entries. Removing the entries would move all later ones each time.
-    let mut new: IndexMap<CellName, Option<ExplainedDecision>> = collect_decisions(after)
-        .into_iter()
-        .map(|(name, decision)| (name, Some(decision)))
-        .collect();
-    let mut out = RunComparison::default();
-    for (name, before) in old {
-        match new.get_mut(&name).and_then(Option::take) {
+    let (pairs, added) = pair_by_name(collect_decisions(before), collect_decisions(after));
+    let mut out = RunComparison {
+        added,
+        ..RunComparison::default()
+    };
+    for (name, before, after) in pairs {
+        match after {
             None => out.removed.push(name),
             Some(after) if after.decision.outcome == before.decision.outcome => out.unchanged += 1,
             Some(after) => {
@@ -160,10 +164,30 @@ pub fn compare_runs(
             }
         }
     }
-    let unmatched = new.into_iter().filter(|(_, after)| after.is_some());
-    out.added.extend(unmatched.map(|(name, _)| name));
     out.files = diff_files(before, before_blobs, after, after_blobs);
     out
+}
+
+/// An entry of the old map, with the new value of its name.
+type NamedPair<N, T> = (N, T, Option<T>);
+
+/// Pairs the entries of two maps. Also returns the names of only the new map. Reads each entry once.
+fn pair_by_name<N: Hash + Eq, T>(
+    old: IndexMap<N, T>,
+    new: IndexMap<N, T>,
+) -> (Vec<NamedPair<N, T>>, Vec<N>) {
+    // Matched values are taken out of their entries. Removing the entries would move all later ones each time.
+    let mut new: IndexMap<N, Option<T>> = new
+        .into_iter()
+        .map(|(name, value)| (name, Some(value)))
+        .collect();
+    let pairs = old.into_iter().map(|(name, before)| {
+        let after = new.get_mut(&name).and_then(Option::take);
+        (name, before, after)
+    });
+    let pairs = pairs.collect();
+    let unmatched = new.into_iter().filter(|(_, after)| after.is_some());
+    (pairs, unmatched.map(|(name, _)| name).collect())
 }
 
 fn diff_files(
@@ -177,7 +201,7 @@ fn diff_files(
         let all = state.header.iter().flat_map(|h| &h.snapshots);
         all.map(|s| (s.path.clone(), s.blob.clone())).collect()
     };
-    let (old, mut new) = (snapshots(before), snapshots(after));
+    let (pairs, added) = pair_by_name(snapshots(before), snapshots(after));
     let read = |blobs: &dyn BlobSource, blob: Option<&crate::model::Blob>| match blob {
         // A file of only one run is compared with an empty text.
         None => Some(String::new()),
@@ -187,23 +211,21 @@ fn diff_files(
             .map(|b| String::from_utf8_lossy(&b).into_owned()),
     };
     let mut out = Vec::new();
-    for (path, blob) in &old {
-        let other = new.shift_remove(path);
+    for (path, blob, other) in pairs {
         // Equal blobs have equal texts, so they need no read.
-        if other.as_ref() != Some(blob) {
+        if other.as_ref() != Some(&blob) {
             let texts = (
-                read(before_blobs, Some(blob)),
+                read(before_blobs, Some(&blob)),
                 read(after_blobs, other.as_ref()),
             );
-            out.push(diff_file(path.clone(), texts));
+            out.push(diff_file(path, texts));
         }
     }
-    // The files that are left in `new` exist only in the newer run.
-    for (path, blob) in &new {
-        out.push(diff_file(
-            path.clone(),
-            (Some(String::new()), read(after_blobs, Some(blob))),
-        ));
+    // These files exist only in the newer run.
+    let new = snapshots(after);
+    for path in added {
+        let text = read(after_blobs, new.get(&path));
+        out.push(diff_file(path, (Some(String::new()), text)));
     }
     out
 }
@@ -220,11 +242,64 @@ fn diff_file(path: PathBuf, texts: (Option<String>, Option<String>)) -> FileDiff
 }
 
 /// Returns the unified diff of two texts, with three lines of context.
+///
+/// The time of an exact diff grows with the square of the changed lines. Beyond [`MAX_EXACT_DIFF_LINES`], the diff
+/// replaces everything between the first and the last changed line.
 pub(crate) fn unified_diff(path: &Path, old: &str, new: &str) -> String {
     let name = path.display().to_string();
+    let lines = |text: &'_ str| text.split_inclusive('\n').count();
+    // Counting first, because most files are far below the limit.
+    if lines(old) + lines(new) > MAX_EXACT_DIFF_LINES
+        && let Some(diff) = replaced_block_diff(&name, old, new)
+    {
+        return diff;
+    }
     TextDiff::from_lines(old, new)
         .unified_diff()
-        .context_radius(3)
+        .context_radius(DIFF_CONTEXT_LINES)
         .header(&name, &name)
         .to_string()
 }
+
+/// Returns the diff that replaces the lines between the equal beginning and the equal end of two texts; `None` if an
+/// exact diff of these lines is fast.
+fn replaced_block_diff(name: &str, old: &str, new: &str) -> Option<String> {
+    let old: Vec<&str> = old.split_inclusive('\n').collect();
+    let new: Vec<&str> = new.split_inclusive('\n').collect();
+    let equal =
+        |pairs: &mut dyn Iterator<Item = (&&str, &&str)>| pairs.take_while(|(a, b)| a == b).count();
+    let start = equal(&mut old.iter().zip(&new));
+    let end = equal(&mut old[start..].iter().rev().zip(new[start..].iter().rev()));
+    let (removed, added) = (&old[start..old.len() - end], &new[start..new.len() - end]);
+    if removed.len() + added.len() <= MAX_EXACT_DIFF_LINES {
+        return None;
+    }
+    let first = start.saturating_sub(DIFF_CONTEXT_LINES);
+    let after = end.min(DIFF_CONTEXT_LINES);
+    let context = start - first + after;
+    let mut diff = format!(
+        "--- {name}\n+++ {name}\n@@ -{0},{1} +{0},{2} @@\n",
+        first + 1,
+        removed.len() + context,
+        added.len() + context,
+    );
+    let blocks = [
+        (' ', &old[first..start]),
+        ('-', removed),
+        ('+', added),
+        (' ', &old[old.len() - end..old.len() - end + after]),
+    ];
+    for (sign, lines) in blocks {
+        for line in lines {
+            diff.push(sign);
+            diff.push_str(line);
+            if !line.ends_with('\n') {
+                diff.push_str("\n\\ No newline at end of file\n");
+            }
+        }
+    }
+    Some(diff)
+}
+
+#[cfg(test)]
+mod tests;

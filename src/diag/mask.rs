@@ -1,5 +1,7 @@
 //! The masking of secrets that a user wrote into a file, before dicta shows a line of it.
 
+use crate::model::is_secret_key;
+
 /// Keys of a mapping whose values would be secrets.
 pub const SECRET_KEYS: &[&str] = &[
     "api_key",
@@ -36,6 +38,17 @@ pub fn mask_secrets(text: &str) -> String {
     out
 }
 
+/// Returns true if the values of a key are masked: of every key with a secret, and of every other one that ends in
+/// `key`. A snippet loses little by a masked `cache_key`, and a wrong guess would show a secret.
+fn is_masked_key(key: &str) -> bool {
+    let lower = key.to_ascii_lowercase();
+    // `pass` is a key of many rubrics, and its value there is a criterion.
+    (is_secret_key(key) && lower != "pass")
+        || SECRET_KEYS.contains(&lower.as_str())
+        || lower.ends_with("_key")
+        || lower.ends_with("-key")
+}
+
 /// Returns the position where a line's secret begins: after `api_key:` or a similar key, or at the user part of a
 /// URL.
 fn find_secret_start(line: &str) -> Option<usize> {
@@ -43,17 +56,14 @@ fn find_secret_start(line: &str) -> Option<usize> {
     let lower = line.to_ascii_lowercase();
     // A key may be anywhere in the line, because YAML also has mappings in braces.
     let after_key = lower.match_indices(':').find_map(|(colon, _)| {
-        let head = lower[..colon].trim_end().trim_end_matches(['"', '\'']);
+        // As written, because a change of case separates words.
+        let head = line[..colon].trim_end().trim_end_matches(['"', '\'']);
         let word = head
             .rsplit(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '-'))
             .next()
             .unwrap_or("");
-        let secret = SECRET_KEYS.contains(&word)
-            || ["-key", "-token", "_token", "_secret", "-secret", "_key"]
-                .iter()
-                .any(|end| word.ends_with(end));
         // The first secret key counts: everything after it is masked to the end of the line.
-        secret.then_some(colon + 1)
+        is_masked_key(word).then_some(colon + 1)
     });
     let user = lower.find("://").and_then(|at| {
         // A URL may hold a password: `https://user:password@host`.
@@ -74,6 +84,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn every_secret_name_of_the_former_rule_is_still_masked() {
+        let ends = ["-key", "-token", "_token", "_secret", "-secret", "_key"];
+        let owners = ["api", "cache", "primary", "my", "x", "max", "type"];
+        let suffixed = ends
+            .iter()
+            .flat_map(|end| owners.iter().map(move |owner| format!("{owner}{end}")));
+        let exact = SECRET_KEYS.iter().map(|key| (*key).to_owned());
+        for key in suffixed.chain(exact) {
+            for key in [key.clone(), key.to_ascii_uppercase()] {
+                assert_eq!(mask_secrets(&format!("{key}: v\n")), format!("{key}: *\n"));
+            }
+        }
+    }
+
+    #[test]
     fn secrets_are_masked_byte_for_byte() {
         let cases = [
             ("  api_key: sk-é1\n", "  api_key: ******\n"),
@@ -92,6 +117,14 @@ mod tests {
             ),
             ("  api_key_file: ~/k\n", "  api_key_file: ~/k\n"),
             ("  max_output_tokens: 5\n", "  max_output_tokens: 5\n"),
+            ("  DB_PASSWORD: hunter2\n", "  DB_PASSWORD: *******\n"),
+            ("  githubToken: ghp_1\n", "  githubToken: *****\n"),
+            ("  {Cookie: a=b}\n", "  {Cookie: ****\n"),
+            ("  client_credentials: abc\n", "  client_credentials: ***\n"),
+            ("  cache_key: abc\n", "  cache_key: ***\n"),
+            ("  keyword: abc\n", "  keyword: abc\n"),
+            ("  X-Author: ann\n", "  X-Author: ann\n"),
+            ("  pass: it is kind\n", "  pass: it is kind\n"),
         ];
         for (text, expected) in cases {
             assert_eq!(mask_secrets(text), expected);

@@ -10,6 +10,7 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::ops::Range;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
@@ -17,7 +18,8 @@ use self::transcript_index::TranscriptIndex;
 use super::grounding::GroundingSources;
 use super::text::lowercase;
 use super::{CancelFlag, TranscriptSpan};
-use crate::model::{ToolCall, Transcript, TranscriptPart};
+use crate::event::Redactor;
+use crate::model::{ToolCall, ToolResult, Transcript, TranscriptPart};
 
 pub(super) use self::transcript_index::CheckCacheKey;
 pub use self::transcript_index::LocatedToolResult;
@@ -37,6 +39,7 @@ pub struct Subject<'t> {
     call_count: OnceCell<usize>,
     empty_text: MessageText<'t>,
     cancel_flag: Option<CancelFlag>,
+    redactor: Option<Arc<Redactor>>,
 }
 
 /// The text of one assistant message, or of one tool result.
@@ -104,6 +107,7 @@ impl<'t> Subject<'t> {
     pub fn with_end(&self, end: usize) -> Self {
         Self {
             cancel_flag: self.cancel_flag.clone(),
+            redactor: self.redactor.clone(),
             ..Self::from_index(Rc::clone(&self.index), end)
         }
     }
@@ -119,7 +123,29 @@ impl<'t> Subject<'t> {
             call_count: OnceCell::new(),
             empty_text: MessageText::default(),
             cancel_flag: None,
+            redactor: None,
         }
+    }
+
+    /// Returns the subject with the run's secrets, for checks that cut the output of a program.
+    #[must_use]
+    pub fn with_redactor(mut self, redactor: &Arc<Redactor>) -> Self {
+        self.redactor = Some(Arc::clone(redactor));
+        self
+    }
+
+    /// Returns a text without the run's secrets. A check must call it before it cuts the text: a part of a secret is
+    /// not recognized later.
+    pub(super) fn redact<'a>(&self, text: Cow<'a, str>) -> Cow<'a, str> {
+        let clean = self.redactor.as_ref().and_then(|all| all.redact(&text));
+        clean.map_or(text, Cow::Owned)
+    }
+
+    /// Returns bytes without the run's secrets, as [`Self::redact`] does.
+    pub(super) fn redact_bytes<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
+        let redactor = self.redactor.as_ref();
+        let clean = redactor.and_then(|all| all.redact_bytes(bytes));
+        clean.map_or(Cow::Borrowed(bytes), Cow::Owned)
     }
 
     /// Returns the subject with a cancellation flag for its checks.

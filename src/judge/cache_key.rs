@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::calibrated;
 use super::cell_setup::CellSetup;
+use super::trace_state::RESPONSE_FORMAT_VERSION;
 use super::verdict_parser::PARSER_VERSION;
 use crate::handlers::JudgeRequest;
 use crate::model::{
@@ -240,6 +241,8 @@ fn describe_parser(config: &JudgeConfig, setup: &CellSetup<'_>) -> Value {
         "rules": (config.provider == ProviderKind::Rules).then_some(super::rules::VERSION),
         "decisions": config.provider.is_decisions().then_some(calibrated::VERSION),
         "parts": setup.verdict_format.parts.map(|_| super::parts::VERSION),
+        // A judge without tools receives no text after its prompt.
+        "responses": (!setup.tools.tools.is_empty()).then_some(RESPONSE_FORMAT_VERSION),
     })
 }
 

@@ -14,6 +14,10 @@ use crate::handlers::JudgeRequest;
 use crate::model::{HistoryItem, InstallationSecret, ToolResponse};
 use crate::tools::{SeenUrls, ToolSet};
 
+/// The version of the texts that a judge receives after its first turn: the blocks of tool responses and of errors. The
+/// cache key contains it, because the prompt does not show these texts. Raise it with every change of them.
+pub(super) const RESPONSE_FORMAT_VERSION: u32 = 1;
+
 /// The state that the turns of one trace share.
 pub(super) struct TraceState {
     /// The conversation with the model, from the prompt on.

@@ -126,6 +126,16 @@ pub fn is_secret_name(name: &str) -> bool {
     })
 }
 
+/// Returns true if a key of a configuration file has a secret as its value. `tokenEnv` and `keyFile` contain only the
+/// place of a secret.
+pub fn is_secret_key(key: &str) -> bool {
+    let lower = key.to_ascii_lowercase();
+    let names_a_place = ["env", "file", "url", "uri", "header"]
+        .iter()
+        .any(|end| lower.ends_with(end));
+    is_secret_name(key) && !names_a_place
+}
+
 /// Returns true if the name is that of an API key itself: `Authorization`, `api_key`, `x-goog-api-key`.
 pub fn is_api_key_name(name: &str) -> bool {
     let words: String = split_words(name).concat();

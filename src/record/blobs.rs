@@ -160,6 +160,12 @@ impl BlobWriter {
     }
 }
 
+/// Returns the number of the lock of a digest: the value of its first hex digit.
+fn shard_of(hash: &Digest) -> usize {
+    let digit = hash.0.chars().next().and_then(|first| first.to_digit(16));
+    digit.map_or(0, |value| value as usize)
+}
+
 impl BlobSource for BlobWriter {
     fn get(&self, hash: &Digest) -> io::Result<Vec<u8>> {
         self.reader.get(hash)
@@ -170,13 +176,7 @@ impl BlobStore for BlobWriter {
     fn put(&self, bytes: &[u8]) -> io::Result<(Blob, bool)> {
         let blob = Blob::from_bytes(bytes);
         // Several locks, so that concurrent cells seldom wait for the writes of each other.
-        let shard = blob
-            .hash
-            .0
-            .as_bytes()
-            .first()
-            .map_or(0, |b| usize::from(*b) % 16);
-        let mut known = self.stored[shard]
+        let mut known = self.stored[shard_of(&blob.hash)]
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         if known.contains(&blob.hash) {
@@ -226,6 +226,14 @@ mod tests {
         assert_eq!(mode & 0o777, 0o600);
         let files = std::fs::read_dir(dir.path().join(BLOBS_DIR)).expect("a folder");
         assert_eq!(files.count(), 1, "nothing temporary is left");
+    }
+
+    #[test]
+    fn each_first_digit_of_a_digest_has_its_own_lock() {
+        let shards = "0123456789abcdef"
+            .chars()
+            .map(|first| shard_of(&Digest(first.to_string().repeat(64))));
+        assert_eq!(shards.collect::<Vec<_>>(), (0..16).collect::<Vec<_>>());
     }
 
     #[test]

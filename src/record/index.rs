@@ -1,8 +1,8 @@
 //! The recorded verdicts by cache key, and the recorded tool calls of a run.
 //!
 //! Responsible for reading them from logs. Does not decide whether a verdict is still valid. Verdicts and responses
-//! that a person changed are excluded, and verdicts that this installation did not record or that rest on a failed tool
-//! call.
+//! that a person changed are excluded, and verdicts that this installation did not record, that rest on a failed tool
+//! call, or that a judge gave early because a budget limit was near.
 
 use std::collections::{HashMap, HashSet};
 
@@ -22,6 +22,7 @@ const CALL_EVENT_TAGS: &[EventTag] = &[
     EventTag::CellFinished,
     EventTag::Tool,
     EventTag::Resumed,
+    EventTag::BudgetReached,
 ];
 
 /// A recorded verdict that a cell with the same cache key may use.
@@ -124,7 +125,8 @@ impl CacheIndex {
                 } => {
                     keys.insert(*cell, key.clone());
                 }
-                // Tool calls and edits have no keyed checksum of their own: that of the result includes them.
+                // Tool calls, edits and budget limits have no keyed checksum of their own: that of the result includes
+                // them.
                 EventKind::CellFinished { cell, result } if events.is_own_event(true) => {
                     results.push((*cell, (**result).clone()));
                 }
@@ -160,6 +162,7 @@ impl CacheIndex {
                 || result.by_human
                 || reading.edited_cells.contains(&cell)
                 || failed_cells.contains(&cell)
+                || reading.concluded_cells.contains(&cell)
                 || reading.plan.cell(cell).is_none()
             {
                 continue;
@@ -207,6 +210,8 @@ struct RunCallReader {
     /// The calls for which a run with recorded responses had none.
     missing: Vec<MissingEvidence>,
     edited_cells: HashSet<CellIx>,
+    /// The cells whose judges had to conclude because a budget limit was near.
+    concluded_cells: HashSet<CellIx>,
 }
 
 /// A call of a cell for which there was no recorded response.
@@ -258,6 +263,12 @@ impl RunCallReader {
             // Every action except `go` changes the trace.
             EventKind::Resumed { cell, how } if how.by == "human" && how.what != "go" => {
                 self.edited_cells.insert(*cell);
+            }
+            // The judge lost turns that a run without this limit gives it, so the request was another one.
+            EventKind::BudgetReached {
+                cell: Some(cell), ..
+            } => {
+                self.concluded_cells.insert(*cell);
             }
             _ => self.plan.apply(event),
         }

@@ -159,7 +159,11 @@ impl LogSigner {
                 None
             }
             // Only a cell with a cache key can enter the cache, so others need no digest.
-            EventKind::Tool { cell, .. } | EventKind::Resumed { cell, .. } => {
+            EventKind::Tool { cell, .. }
+            | EventKind::Resumed { cell, .. }
+            | EventKind::BudgetReached {
+                cell: Some(cell), ..
+            } => {
                 if let Some(before) = self.cells.get(cell) {
                     let next = self.hash(&[before, line]);
                     self.cells.insert(*cell, next);

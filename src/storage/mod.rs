@@ -17,4 +17,6 @@ pub use atomic_file::{
 pub use file_lock::FileLock;
 pub use input_files::InputFiles;
 pub use links::{find_foreign_link, refuse_foreign_links};
-pub use private::{create_private_folder, read_private_file, remove_expired_files};
+pub use private::{
+    create_own_folder, create_private_folder, read_private_file, remove_expired_files,
+};

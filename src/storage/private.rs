@@ -1,19 +1,59 @@
 //! Files and folders that only the user may read.
 
-use std::fs::{self, DirBuilder, Metadata, OpenOptions};
+use std::fs::{self, DirBuilder, Metadata, OpenOptions, Permissions};
 use std::io::{self, Read as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{
+    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
+};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 /// The permission bits of the group and of others.
 const OTHERS: u32 = 0o077;
+/// In a folder with this permission bit, users cannot replace the files of others.
+const STICKY: u32 = 0o1000;
 /// The user id of root.
 const ROOT: u32 = 0;
 
 /// Creates a folder and its missing parents with mode 0700, whatever the umask. An existing folder keeps its mode.
 pub fn create_private_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// Creates a folder that only dicta uses, as [`create_private_folder`] does. An existing one of the user gets mode
+/// 0700. The error of a folder of another user, or of one that everyone uses, states how to fix it.
+pub fn create_own_folder(path: &Path) -> io::Result<()> {
+    create_private_folder(path)?;
+    // The opened folder is checked, so no other folder can take its place in between.
+    let folder = fs::File::open(path)?;
+    let meta = folder.metadata()?;
+    let user = rustix::process::geteuid().as_raw();
+    if meta.mode() & OTHERS == 0 {
+        return Ok(());
+    }
+    if meta.uid() != user && meta.uid() != ROOT {
+        return Err(refuse(
+            path,
+            "another user owns this folder; set DICTA_DATA_DIR to a folder of your own",
+        ));
+    }
+    // A folder such as /tmp belongs to all users, so its mode must stay.
+    if meta.mode() & STICKY != 0 {
+        return Err(refuse(
+            path,
+            "all users share this folder; set DICTA_DATA_DIR to a folder inside it",
+        ));
+    }
+    if meta.uid() != user {
+        return Err(refuse(
+            path,
+            &format!(
+                "other users can open this folder of root (mode {:03o}); set DICTA_DATA_DIR to a folder of your own",
+                meta.mode() & 0o777
+            ),
+        ));
+    }
+    folder.set_permissions(Permissions::from_mode(0o700))
 }
 
 /// Reads a secret. The error states what makes the file unsafe: a link, another owner, or readers other than the user.
@@ -95,9 +135,25 @@ pub fn remove_expired_files(
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    use std::os::unix::fs::symlink;
 
     use super::*;
+
+    #[test]
+    fn existing_folder_of_dicta_becomes_private() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let own = dir.path().join("data");
+        let mode = || fs::metadata(&own).expect("a folder").mode() & 0o7777;
+        create_own_folder(&own).expect("made");
+        assert_eq!(mode(), 0o700);
+        fs::set_permissions(&own, Permissions::from_mode(0o775)).expect("mode");
+        create_own_folder(&own).expect("narrowed");
+        assert_eq!(mode(), 0o700);
+        fs::set_permissions(&own, Permissions::from_mode(0o1777)).expect("mode");
+        let why = create_own_folder(&own).expect_err("shared").to_string();
+        assert!(why.contains("all users share this folder"), "{why}");
+        assert_eq!(mode(), 0o1777, "a shared folder keeps its mode");
+    }
 
     #[test]
     fn secret_with_other_readers_or_behind_a_link_is_refused() {

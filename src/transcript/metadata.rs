@@ -15,12 +15,18 @@
 //! | `parent` | – | `{transcript, tool_call_id}` of a sub-agent, `{transcript}` of a branch |
 //! | `error` | – | the reason why the agent's run failed |
 
+use std::collections::HashSet;
+
+use indexmap::IndexMap;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::fields::RawFields;
 use super::native::owned_json;
 use crate::model::JsonText;
+
+/// The deepest nesting of a value. serde reads 128 levels, and the value is inside the metadata and `original`.
+const MAX_VALUE_DEPTH: usize = 120;
 
 /// A metadata object under construction. Keys keep the order in which they were set. Values are JSON texts, so that the
 /// numbers of the source stay as written.
@@ -42,6 +48,14 @@ impl MetadataBuilder {
     pub(super) fn set_raw(&mut self, key: &str, value: Option<&RawValue>) -> &mut Self {
         if let Some(value) = value.filter(|value| value.get() != "null") {
             self.insert_json(key, value.get().to_owned());
+        }
+        self
+    }
+
+    /// Like [`Self::set_raw`]; a value that is nested too deeply for evals becomes its text.
+    pub(super) fn set_readable(&mut self, key: &str, value: Option<&RawValue>) -> &mut Self {
+        if let Some(value) = value.filter(|value| value.get() != "null") {
+            self.insert_json(key, format_readable(value));
         }
         self
     }
@@ -71,6 +85,14 @@ impl MetadataBuilder {
         self.merge_entries(entries.collect())
     }
 
+    /// Like [`Self::merge_source_fields`]; values that are nested too deeply for evals become their texts.
+    pub(super) fn merge_readable_fields(&mut self, source_fields: &RawFields<'_>) -> &mut Self {
+        let entries = source_fields
+            .iter()
+            .map(|(key, value)| (key.to_owned(), format_readable(value)));
+        self.merge_entries(entries.collect())
+    }
+
     /// Returns the object; `None` if it is empty.
     pub(super) fn finish(self) -> Option<JsonText<'static>> {
         if self.0.is_empty() {
@@ -88,20 +110,52 @@ impl MetadataBuilder {
     }
 
     fn merge_entries(&mut self, entries: Vec<(String, String)>) -> &mut Self {
-        let mut conflicts = Self::default();
+        // A set, because a source can have a million keys.
+        let taken: HashSet<String> = self.0.iter().map(|(key, _)| key.clone()).collect();
+        let (mut free, mut conflicts) = (IndexMap::new(), IndexMap::new());
         for (key, value) in entries {
-            if self.has(&key) {
-                conflicts.insert_json(&key, value);
+            let list = if taken.contains(&key) {
+                &mut conflicts
             } else {
-                self.0.push((key, value));
-            }
+                &mut free
+            };
+            // The last value of a key counts, as in most JSON parsers.
+            list.insert(key, value);
         }
+        self.0.extend(free);
         // Both values remain: dicta's under the standard key, the source's below `original`.
-        if !conflicts.0.is_empty() {
-            self.insert_json("original", format_object(&conflicts.0));
+        if !conflicts.is_empty() {
+            let conflicts: Vec<(String, String)> = conflicts.into_iter().collect();
+            self.insert_json("original", format_object(&conflicts));
         }
         self
     }
+}
+
+/// Returns a value as written. A value that is nested too deeply for evals becomes its text, so that they can read the
+/// rest of the metadata.
+fn format_readable(value: &RawValue) -> String {
+    if is_nested_deeper(value.get(), MAX_VALUE_DEPTH) {
+        Value::from(value.get()).to_string()
+    } else {
+        value.get().to_owned()
+    }
+}
+
+/// Returns true if the lists and objects of a JSON text are nested deeper than `max`.
+fn is_nested_deeper(json: &str, max: usize) -> bool {
+    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
+    json.bytes().any(|byte| {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            b'[' | b'{' if !in_string => depth += 1,
+            b']' | b'}' if !in_string => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth > max
+    })
 }
 
 /// Returns the object of these entries, whose values are JSON.

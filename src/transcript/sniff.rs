@@ -32,6 +32,8 @@ pub(super) struct RecordSniff {
     keys: Vec<String>,
     /// The value of `type`, if it is a string.
     kind: String,
+    /// True if the record ends early: a preview contains only the beginning of a large record.
+    is_cut: bool,
 }
 
 impl RecordSniff {
@@ -40,13 +42,19 @@ impl RecordSniff {
         let mut sniff = Self::default();
         let mut reader = serde_json::Deserializer::from_slice(record);
         // An error is harmless: the keys before it remain, and the parser reports it later.
-        let _torn = (&mut sniff).deserialize(&mut reader);
+        let torn = (&mut sniff).deserialize(&mut reader).err();
+        sniff.is_cut = torn.is_some_and(|error| error.is_eof());
         sniff
     }
 
     /// Returns true if the record isn't an object or has no keys.
     pub(super) fn is_empty(&self) -> bool {
         self.keys.is_empty()
+    }
+
+    /// Returns true if the record may have further keys after those that the preview contains.
+    pub(super) fn is_cut(&self) -> bool {
+        self.is_cut
     }
 
     /// Returns true if the record has the key.

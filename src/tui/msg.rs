@@ -183,7 +183,7 @@ pub(crate) enum Msg {
     /// The search for available judges ended.
     JudgesFound {
         row: RowId,
-        judges: Vec<AvailableJudge>,
+        judges: Result<Vec<AvailableJudge>, TaskFailure>,
     },
     /// A part of the records of an opened file was listed.
     TranscriptsListed {

@@ -121,7 +121,7 @@ fn unpack_files(
         path: path.to_owned(),
         source,
     };
-    storage::create_private_folder(data_dir).map_err(|error| fail(data_dir, error))?;
+    storage::create_own_folder(data_dir).map_err(|error| fail(data_dir, error))?;
     // The folder gets its name last, so that an interrupted unpacking leaves no half demo behind.
     let temp = tempfile::Builder::new()
         .prefix(".demo-")

@@ -18,7 +18,7 @@ pub fn load_or_create_installation_secret(path: &Path) -> io::Result<Installatio
         // Any error except "not found" must not lead to a new secret: it would change every delimiter.
         done => return done,
     }
-    storage::create_private_folder(path.parent().unwrap_or(Path::new(".")))?;
+    storage::create_own_folder(path.parent().unwrap_or(Path::new(".")))?;
     let mut bytes = [0; 32];
     // The system's random source; no crate is necessary for 32 bytes.
     fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;

@@ -181,7 +181,7 @@ impl Check for ScriptCheck {
             return Finding::check_error(SCRIPTS_DISABLED);
         };
         match self.run(scripts, subject) {
-            Ok(ended) => self.interpret_exit(ended),
+            Ok(ended) => self.interpret_exit(ended, subject),
             Err(why) => Finding::check_error(why),
         }
     }
@@ -216,8 +216,9 @@ impl ScriptCheck {
         run_program(&job, &|| subject.is_cancelled()).map_err(|why| format!("{name} {why}"))
     }
 
-    fn interpret_exit(&self, exit: ProgramExit) -> Finding {
+    fn interpret_exit(&self, exit: ProgramExit, subject: &Subject<'_>) -> Finding {
         let name = QuotedText(&self.command[0]);
+        let describe_stderr = |stderr: &[u8]| describe_stderr(stderr, subject);
         // Only a program that ended by itself with a valid answer gives a verdict.
         match exit {
             ProgramExit::Cancelled => {
@@ -236,20 +237,22 @@ impl ScriptCheck {
                 description,
                 stderr,
             } => Finding::check_error(format!("{name} {description}{}", describe_stderr(&stderr))),
-            ProgramExit::Success { stdout, stderr } => match verdict::parse_finding(&stdout) {
-                Ok(finding) => finding,
-                Err(why) => {
-                    Finding::check_error(format!("{name} {why}{}", describe_stderr(&stderr)))
+            ProgramExit::Success { stdout, stderr } => {
+                match verdict::parse_finding(&subject.redact_bytes(&stdout)) {
+                    Ok(finding) => finding,
+                    Err(why) => {
+                        Finding::check_error(format!("{name} {why}{}", describe_stderr(&stderr)))
+                    }
                 }
-            },
+            }
         }
     }
 }
 
 /// Formats the end of a program's standard error, as further lines of an explanation.
-fn describe_stderr(stderr: &[u8]) -> String {
+fn describe_stderr(stderr: &[u8], subject: &Subject<'_>) -> String {
     // Standard error can have any bytes; an explanation needs text.
-    let text = String::from_utf8_lossy(stderr);
+    let text = subject.redact(String::from_utf8_lossy(stderr));
     let text = text.trim();
     if text.is_empty() {
         return String::new();

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::super::testing::{refused, transcript};
 use super::*;
 use crate::clock::{Clock as _, SystemClock};
+use crate::event::Redactor;
 use crate::handlers::{CancelFlag, EvalTypeRegistry};
 use crate::model::Outcome::{CheckError, Fail, Pass};
 use crate::model::{JsonText, SourceText, Transcript};
@@ -288,6 +289,34 @@ fn output_is_capped_and_the_end_of_standard_error_kept() {
         found.explanation
     );
     assert!(found.explanation.chars().count() < MAX_STDERR_CHARS + 100);
+}
+
+#[test]
+fn no_part_of_a_secret_remains_where_standard_error_is_cut() {
+    let secret = "abcdefghijklmnop-0123456789";
+    let dir = tempfile::tempdir().expect("a folder");
+    let redactor = Arc::new(Redactor::new([secret]));
+    let transcript = simple();
+    let subject = Subject::new(&transcript).with_redactor(&redactor);
+    // The cut is inside the secret: so many characters follow it.
+    for after in [MAX_STDERR_CHARS - 10, MAX_STDERR_CHARS - 1] {
+        let script = format!(
+            "printf '%s' '{secret}' >&2; head -c {after} /dev/zero | tr '\\0' x >&2; exit 1"
+        );
+        let params = json!({"command": ["sh", "-c", script]});
+        let found = compiled(params, &home(dir.path())).check(&subject);
+        assert!(
+            !found.explanation.contains("0123456789"),
+            "{}",
+            found.explanation
+        );
+        assert!(
+            !found.explanation.contains("\n…9x"),
+            "{}",
+            found.explanation
+        );
+        assert!(found.explanation.contains("xxxx"), "{}", found.explanation);
+    }
 }
 
 #[test]

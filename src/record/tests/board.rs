@@ -243,6 +243,48 @@ async fn verdict_that_rests_on_a_failed_tool_call_is_not_cached() {
 }
 
 #[tokio::test]
+async fn verdict_that_a_budget_limit_forced_is_not_cached() {
+    let runs = tempfile::tempdir().expect("a folder");
+    let concluded = |cell| EventKind::BudgetReached {
+        limit: "max_calls".to_owned(),
+        hard: false,
+        cell,
+        max: None,
+        spent: None,
+    };
+    let kinds = vec![
+        planned("t", 0),
+        planned("u", 2),
+        started(1, "forced"),
+        // The limit of the run concerns only the cells that conclude.
+        concluded(None),
+        concluded(Some(CellIx(1))),
+        ended(1, Outcome::Fail),
+        started(3, "free"),
+        ended(3, Outcome::Fail),
+        end(),
+    ];
+    let (run, _) = record(runs.path(), FIRST, kinds).await;
+    let (cache, problems) = CacheIndex::read(std::slice::from_ref(&run));
+    assert_eq!(problems, Vec::<String>::new());
+    let known =
+        ["forced", "free"].map(|name| cache.get(&Digest::hash_bytes(name.as_bytes())).is_some());
+    assert_eq!(known, [false, true]);
+
+    // Without the line, the checksum of the result no longer covers what came before it.
+    let log = run.dir.join("events.jsonl");
+    let text = std::fs::read_to_string(&log).expect("a log");
+    let kept = text
+        .lines()
+        .filter(|line| !(line.contains("budget_reached") && line.contains("\"cell\":1")));
+    let kept: Vec<&str> = kept.collect();
+    assert_eq!(kept.len() + 1, text.lines().count());
+    std::fs::write(&log, kept.join("\n") + "\n").expect("written");
+    let (cache, _) = CacheIndex::read(&stored(runs.path()));
+    assert_eq!(cache.get(&Digest::hash_bytes(b"forced")), None);
+}
+
+#[tokio::test]
 async fn call_without_recorded_response_is_evidence_of_that_lack() {
     let runs = tempfile::tempdir().expect("a folder");
     let mut kinds = vec![planned("t", 0), started(1, "key")];

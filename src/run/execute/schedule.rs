@@ -473,7 +473,8 @@ fn run_program_check(
         transcript,
         judged_message_count(transcript, decision.message),
     )
-    .with_cancel_flag(stop);
+    .with_cancel_flag(stop)
+    .with_redactor(core.emitter.redactor());
     let mut result = match core.judge_pool.check(decision.eval) {
         Some(check) => run_check(check, &subject),
         None => CellResult::from_error(Outcome::CheckError, "this eval has no check"),

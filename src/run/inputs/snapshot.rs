@@ -2,7 +2,7 @@
 //!
 //! Responsible for compiling evals and for the judges' digests. Does not build judges.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -13,7 +13,10 @@ use super::feed::display_path;
 use crate::diag::{LoadedFile, find_nearest};
 use crate::event::{EvalSpec, Redactor, RubricSpec, SnapshotFile};
 use crate::handlers::{CompileCx, CompiledEval, EvalTypeRegistry, ExecutionMode, ScriptEnv};
-use crate::model::{Blob, Digest, JudgeConfig, Panel, PanelRule, ScoreBounds, TranscriptMode};
+use crate::model::{
+    Blob, Digest, JudgeConfig, Panel, PanelRule, ScoreBounds, TranscriptMode, find_body_secrets,
+    is_secret_name,
+};
 use crate::rubric::{Eval, Rubric};
 use crate::run::plan::{EvalPlan, PastOutcomes, RunPlan, compile_selectors};
 use crate::run::{RunError, RunOptions, RunUsageError};
@@ -308,6 +311,25 @@ pub(crate) fn judge_digest(config: &JudgeConfig) -> Digest {
         ] {
             map.remove(ignored_key);
         }
+        // A header can change the request like `extra_body`. Secret values stay out of the digest, because a digest of a
+        // short one could be guessed; the cache key covers them.
+        let headers: BTreeMap<String, &String> = config
+            .headers
+            .iter()
+            .filter(|(name, _)| !is_secret_name(name))
+            .map(|(name, value)| (name.to_ascii_lowercase(), value))
+            .collect();
+        // Without such headers, the digest is that of earlier versions.
+        if !headers.is_empty() {
+            map.insert("headers".to_owned(), json!(headers));
+        }
+        if let Some(body) = map.get_mut("extra_body") {
+            for at in find_body_secrets(body) {
+                if let Some(secret) = body.pointer_mut(&at) {
+                    *secret = Value::Null;
+                }
+            }
+        }
         // Runs from before this setting used this value, so their digest must not change.
         if config.transcript == TranscriptMode::Auto {
             map.remove("transcript");
@@ -347,4 +369,47 @@ pub(in crate::run) fn plan_spec(
     put("sample", options.sample.map(|s| json!(s.size)));
     put("seed", options.sample.map(|s| json!(s.seed)));
     spec
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::ProviderKind;
+
+    fn judge(headers: &[(&str, &str)], body: Value) -> JudgeConfig {
+        let mut config = JudgeConfig::new("j", ProviderKind::Openai);
+        let headers = headers.iter();
+        config.headers = headers
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
+        config.extra_body = Some(body);
+        config
+    }
+
+    #[test]
+    fn digest_of_a_judge_changes_with_headers_that_are_not_secret() {
+        let digest = |headers: &[(&str, &str)]| judge_digest(&judge(headers, Value::Null));
+        let plain = digest(&[]);
+        assert_ne!(digest(&[("X-Prompt-Mode", "strict")]), plain);
+        assert_ne!(
+            digest(&[("X-Prompt-Mode", "strict")]),
+            digest(&[("X-Prompt-Mode", "kind")])
+        );
+        // Servers ignore the case of a name and the order of headers.
+        assert_eq!(
+            digest(&[("A", "1"), ("b", "2")]),
+            digest(&[("B", "2"), ("a", "1")])
+        );
+        for secret in ["Authorization", "X-Tenant-Token", "Cookie"] {
+            assert_eq!(digest(&[(secret, "s3cret-value")]), plain, "{secret}");
+        }
+    }
+
+    #[test]
+    fn digest_of_a_judge_contains_no_secret_of_the_body() {
+        let digest = |body| judge_digest(&judge(&[], body));
+        let with = |secret: &str| json!({"auth": {"token": secret}, "top_k": 1});
+        assert_eq!(digest(with("hunter2")), digest(with("hunter3")));
+        assert_ne!(digest(json!({"top_k": 1})), digest(json!({"top_k": 2})));
+    }
 }

@@ -11,6 +11,8 @@
 //! A verdict that rests on a failed tool call is never used: the tool may work now. A call without a recorded response
 //! counts as failed, except if the current recorded responses lack it, too.
 //!
+//! A verdict that the judge gave early is never used: a budget limit was near, so the judge had no further turn.
+//!
 //! Results that a person changed are never used. Results other than verdicts and `not_applicable` aren't either.
 
 use std::sync::Arc;

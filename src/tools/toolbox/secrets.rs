@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::model::{MIN_UNNAMED_SECRET_LEN, escape_pointer_step, is_secret_name};
+use crate::model::{MIN_UNNAMED_SECRET_LEN, escape_pointer_step, is_secret_key};
 use crate::tools::secret_args::{find_url_password, list_argument_secrets};
 
 /// A value of a file that contains secrets.
@@ -78,15 +78,6 @@ fn collect_secrets(
         }
         _ => {}
     }
-}
-
-/// Returns true if values of this key are secret. `tokenEnv` and `keyFile` contain only the place of a secret.
-fn is_secret_key(key: &str) -> bool {
-    let lower = key.to_ascii_lowercase();
-    let names_a_place = ["env", "file", "url", "uri", "header"]
-        .iter()
-        .any(|end| lower.ends_with(end));
-    is_secret_name(key) && !names_a_place
 }
 
 fn find_argument_texts(text: &str) -> Vec<String> {

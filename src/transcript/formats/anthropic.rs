@@ -85,6 +85,10 @@ fn is_record(record: &[u8], sniff: &RecordSniff) -> bool {
         || (sniff.type_starts_with(&["message"]) && sniff.has("role") && sniff.has("stop_reason"))
         // A log of HTTP calls. The keys are common, so the bodies decide.
         || (sniff.has("request") && sniff.has("response") && is_pair(record))
+        // The preview may contain only the beginning of a large record.
+        || (sniff.has("request")
+            && sniff.is_cut()
+            && memchr::memmem::find(record, b"\"tool_use_id\"").is_some())
 }
 
 /// Returns true if a record with `messages` is in Anthropic's format.

@@ -120,7 +120,8 @@ pub(super) const TEXT_FORMATS: &[TranscriptFormat] = &[
         name: "request and response pairs",
         matches: |preview| {
             preview.first_matches(|s| {
-                (s.has("request") && s.has("response") && !s.has("messages"))
+                // The response of a long conversation begins after the preview.
+                (s.has("request") && (s.has("response") || s.is_cut()) && !s.has("messages"))
                     || (s.has("key") && (s.has("request") || s.has("response")))
             })
         },

@@ -58,7 +58,7 @@ impl Runtime {
 fn write_copy_file(dir: &Path, text: &str) -> Result<PathBuf, TaskFailure> {
     let fail = |error: std::io::Error| TaskFailure::new(format!("{}: {error}", dir.display()));
     // The data folder may not exist before the first run.
-    storage::create_private_folder(dir).map_err(fail)?;
+    storage::create_own_folder(dir).map_err(fail)?;
     let (prefix, suffix) = COPY_NAME;
     let letters: String = std::iter::repeat_with(fastrand::alphanumeric)
         .take(8)

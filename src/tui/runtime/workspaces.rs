@@ -177,8 +177,9 @@ impl Runtime {
             let found = tokio::spawn(async move {
                 available_judges::find_available_judges(&deps.env, &order, &deps.clock).await
             });
-            // After a panic the overlay shows an empty list.
-            let judges = found.await.unwrap_or_default();
+            let judges = found
+                .await
+                .map_err(|error| TaskFailure::new(super::describe_join_error(&error)));
             out.send_answer(Msg::JudgesFound { row, judges });
             drop(working);
         });

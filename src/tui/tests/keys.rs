@@ -11,6 +11,7 @@ use crate::tui::state::overlay::Overlay;
 use crate::tui::state::pane::Pane;
 use crate::tui::state::piece_range::PieceRange;
 use crate::tui::state::{App, FooterInput};
+use crate::tui::task_failure::TaskFailure;
 use crate::tui::testing::TestWorkbench;
 
 /// An eval for a judge that costs money.
@@ -263,6 +264,26 @@ fn available_judges_are_listed_and_called_only_when_chosen() {
     app.keys("esc").settle();
     assert!(app.event_loop.app.overlays.is_empty());
     assert_eq!(app.event_loop.runtime.made().len(), before);
+}
+
+#[test]
+fn failed_search_for_judges_is_an_error_and_not_an_empty_list() {
+    let mut app = judged(80, 24);
+    go_to(&mut app, "refund-01/support/tone");
+    let row = app.event_loop.app.live_session.cells.selected_row();
+    app.keys("J").settle();
+    if let Some(Overlay::Judges { judges, .. }) = app.event_loop.app.overlays.last_mut() {
+        *judges = None;
+    }
+    app.send_msg(Msg::JudgesFound {
+        row: row.expect("a selected cell"),
+        judges: Err(TaskFailure::from("the work panicked")),
+    });
+    assert!(app.event_loop.app.overlays.is_empty());
+    assert_eq!(
+        last_notice(&app),
+        "dicta could not search for judges: the work panicked"
+    );
 }
 
 #[test]

@@ -89,8 +89,20 @@ pub(super) fn open_judges(app: &mut App) -> Vec<Effect> {
 pub(super) fn handle_judges_found(
     app: &mut App,
     row: RowId,
-    judges: Vec<AvailableJudge>,
+    judges: Result<Vec<AvailableJudge>, TaskFailure>,
 ) -> Vec<Effect> {
+    let judges = match judges {
+        Ok(judges) => judges,
+        Err(why) => {
+            // An empty list would state that there are no judges, so the overlay closes.
+            app.overlays.retain(|overlay| {
+                !matches!(overlay, Overlay::Judges { row: searched, judges: None, .. } if *searched == row)
+            });
+            let why = format!("dicta could not search for judges: {why}");
+            app.notices.push(app.now, NoticeLevel::Error, why);
+            return Vec::new();
+        }
+    };
     for overlay in &mut app.overlays {
         // The user may have closed the overlay and opened it for another cell.
         if let Overlay::Judges {

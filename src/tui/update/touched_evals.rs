@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use indexmap::IndexMap;
 
 use crate::handlers::EvalTypeRegistry;
-use crate::model::pluralize;
+use crate::model::{is_api_key_name, pluralize};
 use crate::rubric::{Eval, EvalTypeCatalog as _, Example, JudgeAssignment, Rubric};
 use crate::run::judge_digest;
 use crate::tui::state::saves::EvalName;
@@ -275,9 +275,17 @@ fn has_same_judge(
 ) -> bool {
     let digests = |rubric, eval, workspace: &Workspace| -> Vec<_> {
         let names = list_judges(rubric, eval, workspace).into_iter();
-        // Two judges of one name may have different settings, so digests are compared.
-        let digest = |name: &str| workspace.judges.get(name).map(judge_digest);
-        names.map(|name| (name.to_owned(), digest(name))).collect()
+        // Two judges of one name may have different settings, so digests are compared. They omit secrets.
+        let settings = |name: &str| {
+            let judge = workspace.judges.get(name)?;
+            let headers = judge.headers.clone().into_iter();
+            let headers = headers.filter(|(name, _)| !is_api_key_name(name));
+            let headers: Vec<_> = headers.collect();
+            Some((judge_digest(judge), headers, judge.extra_body.clone()))
+        };
+        names
+            .map(|name| (name.to_owned(), settings(name)))
+            .collect()
     };
     find_panel(was_rubric, was) == find_panel(rubric, eval)
         && digests(was_rubric, was, old) == digests(rubric, eval, new)

@@ -4,6 +4,7 @@
 //! as unknown, so its group is not private.
 
 use std::fs;
+use std::path::Path;
 
 /// The user id of root.
 const ROOT: u32 = 0;
@@ -36,6 +37,16 @@ impl Accounts {
             passwd: read("/etc/passwd"),
             group: read("/etc/group"),
         }
+    }
+
+    /// Returns the home of the user, if it is known. The root folder is not a home.
+    pub(super) fn home(&self) -> Option<&Path> {
+        let line = self.passwd.lines().find(|line| {
+            let uid = line.split(':').nth(2).and_then(|uid| uid.parse().ok());
+            uid == Some(self.user)
+        })?;
+        let home = Path::new(line.split(':').nth(5)?);
+        (home.is_absolute() && home.parent().is_some()).then_some(home)
     }
 
     /// Returns true if files of this owner are safe: the owner is the user or root.

@@ -28,7 +28,7 @@ pub use store::{TRUST_FILE, TrustError, TrustFile, TrustedWorkspace};
 /// The code of the error about a workspace that other users own or can write.
 pub const UNTRUSTED_CODE: &str = "untrusted";
 
-/// Returns an error for each of these files and their folders that another user owns or can write. A trusted workspace
+/// Returns an error for each of these files and the folders above them that another user owns or can write. A trusted workspace
 /// has none.
 pub(super) fn check_owners(root: &Path, files: &[PathBuf], env: &Env) -> Vec<Diagnostic> {
     let found = find_unsafe_files(files);
@@ -47,7 +47,7 @@ pub(super) fn check_owners(root: &Path, files: &[PathBuf], env: &Env) -> Vec<Dia
     refused.map(|file| refuse(root, &file)).collect()
 }
 
-/// Returns those of these files and of their folders that another user owns or can write.
+/// Returns those of these files and of the folders above them that another user owns or can write.
 pub(super) fn find_unsafe_files(files: &[PathBuf]) -> Vec<UnsafeFile> {
     ownership::find_unsafe_files(files, &Accounts::from_system(), &FileOwner::read)
 }

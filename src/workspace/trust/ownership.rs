@@ -67,20 +67,26 @@ pub struct UnsafeFile {
     pub description: String,
 }
 
-/// Finds the unsafe ones of these files and of the folders that contain them.
+/// Finds the unsafe ones of these files and of all folders above them.
+///
+/// A user who can write a folder can replace everything below it. The search ends at the user's home: dicta trusts the
+/// system that contains it.
 pub(super) fn find_unsafe_files(
     paths: &[PathBuf],
     accounts: &Accounts,
     read_owner: &dyn Fn(&Path) -> io::Result<FileOwner>,
 ) -> Vec<UnsafeFile> {
+    let home = accounts.home();
     let mut seen = BTreeSet::new();
     let mut found = Vec::new();
     for path in paths {
         // A link is safe if both its own folder and its target are safe.
         let target = path.canonicalize().unwrap_or_else(|_| path.clone());
-        let folders = [path.parent(), target.parent()];
-        let folders = folders.into_iter().flatten().map(Path::to_owned);
-        for path in std::iter::once(path.clone()).chain(folders) {
+        let folders = [path.as_path(), target.as_path()]
+            .into_iter()
+            .flat_map(|path| list_folders_above(path, home));
+        for path in std::iter::once(path.as_path()).chain(folders) {
+            let path = path.to_owned();
             if !seen.insert(path.clone()) {
                 continue;
             }
@@ -105,6 +111,19 @@ pub(super) fn find_unsafe_files(
         }
     }
     found
+}
+
+/// Returns the folders above a path, from the nearest one to the home or the root.
+fn list_folders_above<'p>(
+    path: &'p Path,
+    home: Option<&'p Path>,
+) -> impl Iterator<Item = &'p Path> {
+    let is_above_home = move |folder: &Path| {
+        home.is_some_and(|home| path.starts_with(home) && !folder.starts_with(home))
+    };
+    let above = path.ancestors().skip(1);
+    // The parent of a relative name is the empty path, which is no folder.
+    above.take_while(move |folder| !folder.as_os_str().is_empty() && !is_above_home(folder))
 }
 
 #[cfg(test)]
@@ -169,6 +188,55 @@ mod tests {
         // Everyone can write to /tmp, but not replace the files of others there.
         let none = unsafe_files(folder(0, 0, 0o1777), file(USER, USER, 0o644));
         assert_eq!(none, Vec::<String>::new());
+    }
+
+    #[test]
+    fn folder_above_the_workspace_that_others_can_replace_is_unsafe() {
+        let owners = |unsafe_folder: &'static str, owner: FileOwner| {
+            move |path: &Path| match path.to_str() {
+                Some("/") => Ok::<_, io::Error>(folder(0, 0, 0o755)),
+                Some(known) if known == unsafe_folder => Ok(owner),
+                Some("/tmp") => Ok(folder(0, 0, 0o1777)),
+                Some("/tmp/a/b/w/f") => Ok(file(USER, USER, 0o644)),
+                _ => Ok(folder(USER, USER, 0o755)),
+            }
+        };
+        let find = |unsafe_folder, owner| {
+            let read = owners(unsafe_folder, owner);
+            let found = find_unsafe_files(&["/tmp/a/b/w/f".into()], &accounts(), &read);
+            let paths = found.into_iter().map(|file| file.path);
+            paths.collect::<Vec<_>>()
+        };
+        let none: [PathBuf; 0] = [];
+        assert_eq!(find("/tmp/a", folder(USER, USER, 0o755)), none);
+        assert_eq!(
+            find("/tmp/a", folder(USER, USER, 0o777)),
+            [PathBuf::from("/tmp/a")]
+        );
+        assert_eq!(
+            find("/tmp/a", folder(1001, 1001, 0o755)),
+            [PathBuf::from("/tmp/a")]
+        );
+        assert_eq!(find("/tmp", folder(0, 0, 0o777)), [PathBuf::from("/tmp")]);
+    }
+
+    #[test]
+    fn folders_above_the_home_are_not_checked() {
+        let accounts = Accounts {
+            passwd: "ann:x:1000:1000::/home/ann:/bin/sh\n".to_owned(),
+            ..accounts()
+        };
+        let read = |path: &Path| match path.to_str() {
+            Some("/home" | "/") => Ok::<_, io::Error>(folder(65534, 65534, 0o777)),
+            Some("/home/ann/w/f") => Ok(file(USER, USER, 0o644)),
+            _ => Ok(folder(USER, USER, 0o755)),
+        };
+        assert_eq!(
+            find_unsafe_files(&["/home/ann/w/f".into()], &accounts, &read),
+            []
+        );
+        let elsewhere = find_unsafe_files(&["/home/anna/w/f".into()], &accounts, &read);
+        assert_eq!(elsewhere.len(), 2, "{elsewhere:?}");
     }
 
     #[test]

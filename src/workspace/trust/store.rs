@@ -156,7 +156,7 @@ impl TrustFile {
             path: path.to_owned(),
             why,
         };
-        storage::create_private_folder(&folder).map_err(|why| io(&folder, why))?;
+        storage::create_own_folder(&folder).map_err(|why| io(&folder, why))?;
         let lock = folder.join(LOCK_FILE);
         // Held until the new file is in place.
         let _held = FileLock::acquire_private(&lock).map_err(|why| io(&lock, why))?;

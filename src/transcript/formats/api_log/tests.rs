@@ -38,6 +38,26 @@ fn of(text: impl AsRef<[u8]>) -> Vec<ReadTranscript> {
 }
 
 #[test]
+fn pair_whose_response_begins_after_the_preview_is_read() {
+    let long = "word ".repeat(300_000);
+    let text = format!(
+        r#"{{"id":"a","request":{{"messages":[{{"role":"user","content":"{long}"}}]}},"response":{{"choices":[{{"message":{{"role":"assistant","content":"yes"}}}}]}}}}"#
+    );
+    let all = of(text);
+    assert_eq!(all.len(), 1);
+    let messages = &all[0].as_ref().expect("read").messages;
+    assert_eq!(messages.len(), 2);
+
+    // The same with content blocks of Anthropic.
+    let text = format!(
+        r#"{{"id":"a","request":{{"messages":[{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"c","content":"{long}"}}]}}]}},"response":{{"type":"message","role":"assistant","content":[{{"type":"text","text":"yes"}}],"stop_reason":"end_turn"}}}}"#
+    );
+    let all = of(text);
+    assert_eq!(all.len(), 1);
+    assert!(all[0].is_ok(), "{all:?}");
+}
+
+#[test]
 fn odd_pairs_say_what_is_wrong_with_them() {
     let good = r#"{"request":{"messages":[{"role":"user","content":"q"}]},"response":{"choices":[{"message":{"role":"assistant","content":"a"}}]}}"#;
     for (odd, why) in [

@@ -21,6 +21,7 @@ use crate::model::{
     JsonText, MessageRole, SourceText, ToolCall, ToolResult, TranscriptMessage, TranscriptPart,
 };
 use crate::transcript::content::{ObjectOnly, RawContent};
+use crate::transcript::fields::RawFields;
 use crate::transcript::metadata::{MetadataBuilder, borrow_json};
 use crate::transcript::native::{json_string, text_or_json};
 
@@ -94,8 +95,9 @@ impl<'c> InspectMessage<'c> {
             meta.set("tool_call_errors", Value::Object(unparsed));
         }
         // Keys that dicta sets take precedence. The message's values of these keys are below `original`.
-        if let Some(source_metadata) = self.metadata {
-            meta.merge_source(parse_value(source_metadata));
+        // As written: a tree of many small values needs fifty times the memory of their text.
+        if let Some(source_metadata) = self.metadata.and_then(RawFields::from_raw) {
+            meta.merge_readable_fields(&source_metadata);
         }
         Ok(TranscriptMessage {
             role,

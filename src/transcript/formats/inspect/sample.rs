@@ -28,6 +28,7 @@ use super::wire::{InspectMessage, InspectOutput, is_present, parse_value};
 use super::{InspectAttachments, InspectLog, scores};
 use crate::model::{MessageRole, SourceText, Transcript, TranscriptMessage, TranscriptPart};
 use crate::transcript::content::ObjectOnly;
+use crate::transcript::fields::RawFields;
 use crate::transcript::metadata::MetadataBuilder;
 use crate::transcript::native::json_string;
 use crate::transcript::reader::TranscriptSink;
@@ -161,8 +162,9 @@ impl<'a> InspectSample<'a> {
             meta.set("missing_attachments", parts.attachments.missing());
         }
         // Keys that dicta sets take precedence. The sample's values of these keys are below `original`.
-        if let Some(source_metadata) = self.metadata {
-            meta.merge_source(parse_value(source_metadata));
+        // As written: a tree of many small values needs fifty times the memory of their text.
+        if let Some(source_metadata) = self.metadata.and_then(RawFields::from_raw) {
+            meta.merge_readable_fields(&source_metadata);
         }
         Ok(Transcript {
             id: SourceText::from(log.sample_id(self.id.map_or("", RawValue::get), self.epoch())),
@@ -270,7 +272,7 @@ impl<'a> InspectSample<'a> {
         ] {
             // Inspect writes an empty object for an absent one.
             let raw = raw.filter(|raw| is_present(Some(raw)) && raw.get() != "{}");
-            meta.set(key, raw.map(parse_value));
+            meta.set_readable(key, raw);
         }
     }
 }

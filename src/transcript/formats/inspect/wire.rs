@@ -123,7 +123,15 @@ pub(super) fn is_present(raw: Option<&RawValue>) -> bool {
     raw.is_some_and(|raw| raw.get() != "null")
 }
 
-/// Parses any JSON. JSON that is nested too deeply becomes its text.
+/// The maximum size of JSON that dicta parses into a tree, in bytes. A tree of many small values needs fifty times the
+/// memory of their text.
+const MAX_TREE_BYTES: usize = 1 << 20;
+
+/// Parses any JSON. JSON that is nested too deeply or too large becomes its text.
 pub(super) fn parse_value(raw: &RawValue) -> Value {
-    serde_json::from_str(raw.get()).unwrap_or_else(|_| Value::String(raw.get().to_owned()))
+    let text = raw.get();
+    let parsed = (text.len() <= MAX_TREE_BYTES).then(|| serde_json::from_str(text).ok());
+    parsed
+        .flatten()
+        .unwrap_or_else(|| Value::String(text.to_owned()))
 }

@@ -153,6 +153,31 @@ fn members_that_lie_or_cannot_be_read_are_bad_records() {
 }
 
 #[test]
+fn metadata_that_is_nested_too_deeply_hides_no_other_key() {
+    let deep = format!("{}{}", "[".repeat(1000), "]".repeat(1000));
+    let text = format!(
+        r#"{{"id":"a","epoch":1,"messages":[{{"role":"user","content":"x","metadata":{{"d":{0},"k":1}}}}],"metadata":{{"m":{0},"k":2,"k":3,"epoch":7}},"store":{0}}}"#,
+        deep
+    );
+    let (_dir, path) = written("a.eval", log_of(&text));
+    let read = only(&path);
+    let meta = metadata(read.metadata.as_ref());
+    assert_eq!((&meta["k"], &meta["epoch"]), (&3.into(), &1.into()));
+    assert_eq!(meta["original"]["epoch"], 7);
+    assert_eq!(meta["m"], deep);
+    assert_eq!(meta["store"], deep);
+    assert_eq!(metadata(read.messages[0].metadata.as_ref())["k"], 1);
+}
+
+#[test]
+fn large_error_of_a_sample_stays_text_and_builds_no_tree() {
+    let error = format!(r#"{{"message":"m","all":[0{}]}}"#, ",0".repeat(600_000));
+    let text = format!(r#"{{"id":"a","epoch":1,"messages":[],"error":{error}}}"#);
+    let (_dir, path) = written("a.eval", log_of(&text));
+    assert_eq!(metadata(only(&path).metadata.as_ref())["error"], error);
+}
+
+#[test]
 fn a_torn_log_of_one_object_has_the_samples_before_the_tear() {
     let cut = LOG.find(r#""2 + 2?""#).expect("the second sample");
     let (_dir, path) = written("log.json", &LOG[..cut]);
