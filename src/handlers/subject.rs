@@ -19,7 +19,7 @@ use super::grounding::GroundingSources;
 use super::text::lowercase;
 use super::{CancelFlag, TranscriptSpan};
 use crate::event::Redactor;
-use crate::model::{ToolCall, ToolResult, Transcript, TranscriptPart};
+use crate::model::{ToolCall, Transcript, TranscriptPart};
 
 pub(super) use self::transcript_index::CheckCacheKey;
 pub use self::transcript_index::LocatedToolResult;

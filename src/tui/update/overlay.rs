@@ -9,7 +9,9 @@ use crate::theme;
 use crate::tui::effect::Effect;
 use crate::tui::state::App;
 use crate::tui::state::cells::RowId;
+use crate::tui::state::notices::NoticeLevel;
 use crate::tui::state::overlay::{AvailableJudge, Overlay};
+use crate::tui::task_failure::TaskFailure;
 use crate::tui::widget::flow::ScrollState;
 use crate::tui::widget::line_input::LineInput;
 
