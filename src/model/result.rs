@@ -104,7 +104,7 @@ impl Outcome {
             Self::Pass => "the verdict is a pass",
             Self::Fail => "the verdict is a fail",
             Self::NotApplicable => {
-                "the criteria do not apply to the transcript, or the `rules` judge cannot read them"
+                "the criteria do not apply to the transcript, there is nothing to check, or the `rules` judge cannot read them"
             }
             Self::Skipped => {
                 "the eval is disabled, the cell is not in the sample, or a precondition (`when`) does not hold"

@@ -1,8 +1,8 @@
 //! The recorded verdicts by cache key, and the recorded tool calls of a run.
 //!
-//! Responsible for reading them from logs. Does not decide whether a verdict is still valid. Verdicts and responses
-//! that a person changed are excluded, and verdicts that this installation did not record, that rest on a failed tool
-//! call, or that a judge gave early because a budget limit was near.
+//! Responsible for reading them from logs. Does not decide whether a verdict is still valid. Excludes verdicts and
+//! responses that a person changed. Excludes verdicts that this installation did not record, or that rest on a failed
+//! tool call. Excludes verdicts that a judge gave early because a budget limit was near.
 
 use std::collections::{HashMap, HashSet};
 

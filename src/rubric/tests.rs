@@ -149,7 +149,6 @@ evals:
         [
             "beam.yaml:3:1: unknown key `treshold`; did you mean `threshold`?",
             "beam.yaml:6:11: unknown type `regxe`; did you mean `regex`?",
-            "beam.yaml:9:5: `pattern` is missing; regex needs it",
             "beam.yaml:9:15: unknown param `patern` of regex; did you mean `pattern`?",
             "beam.yaml:10:9: the eval id `b` is used twice (first on line 7)",
             "beam.yaml:12:15: patterns must not be empty",

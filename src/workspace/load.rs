@@ -41,7 +41,7 @@ pub fn load(
     load_with_referenced_files(root, env, catalog, &mut Vec::new())
 }
 
-/// What a command adds to dicta.yaml.
+/// The judge and the rubrics that a command adds to dicta.yaml.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct LoadOptions<'a> {
     /// The judge that the command names: evals then need no default judge. The command checks whether it exists.

@@ -7,7 +7,7 @@ use std::fs;
 use crate::{Campaign, Goal, Measured, goals};
 
 const PAGE: &str = "docs/explanation/reliability.md";
-const BEGIN: &str = "<!-- generated: cargo test --release --locked --features full --test campaign -- --full --write -->";
+const BEGIN: &str = "<!-- campaign: cargo test --release --locked --features full --test campaign -- --full --write -->";
 const END: &str = "<!-- end -->";
 
 /// Replaces the rows of the measured goals, and keeps the figures of the others.

@@ -63,8 +63,9 @@ pub(crate) fn measure_two_recorders(campaign: &Campaign) -> Measured {
     let read = std::io::Read::read(stdout, &mut first).unwrap_or(0);
     killed.kill().expect("a kill");
     killed.wait().expect("it ends");
+    // A line for the names of the columns, and one for each run.
     let list = text(&sandbox.dicta(&["runs"]).stdout);
-    if read == 1 && (list.contains("running") || list.lines().count() != 3) {
+    if read == 1 && (list.contains("running") || list.lines().count() != 4) {
         problems.push(format!("a killed run counts as running: {list}"));
     }
     conclude(

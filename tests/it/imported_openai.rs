@@ -69,8 +69,9 @@ fn gemini_reply_keeps_its_token_counts() {
             "check_error",
             "pass",
             "check_error",
-            "pass",
-            "pass"
+            // The reply calls no tool, so there is no call to check.
+            "not_applicable",
+            "not_applicable"
         ]
     );
 }

@@ -105,6 +105,8 @@ fn recording_of_a_limited_run_shows_resumes_and_compares() {
         "{}",
         text(&resumed.stderr)
     );
+    // Resuming a finished run records nothing, so a second run is compared with it.
+    run(&test_dir, &["w/rubrics/first.yaml", "w/t/b.jsonl"]);
     let compared = test_dir.dicta(&["compare", "@2", "@", "-w", "w"]);
     let same = text(&compared.stdout);
     assert_eq!(
@@ -217,6 +219,9 @@ const COMMANDS: &[&[&str]] = &[
     &["trust", "."],
     &["runs"],
     &["runs", "-w", "."],
+    &["label", "a/second/says", "pass"],
+    &["labels", "prune", "--yes"],
+    &["paths"],
     &["show", "@"],
     &["compare", "@", "@"],
     &["replay", "@", "--print", "--speed", "0"],

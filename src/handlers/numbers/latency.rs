@@ -111,7 +111,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use crate::handlers::testing::{check_record, refused};
-    use crate::model::Outcome::{CheckError, Fail, Pass};
+    use crate::model::Outcome::{CheckError, Fail, NotApplicable, Pass};
 
     fn with(metadata: &Value) -> Value {
         json!({"messages": [{"role": "assistant", "content": "a"}], "metadata": metadata})
@@ -178,7 +178,7 @@ mod tests {
         let none = json!({"messages": []});
         assert_eq!(
             check_record("latency_budget", &json!({"max_ms": 1}), &none).outcome,
-            Pass
+            NotApplicable
         );
         assert_eq!(
             check_record("end_to_end_latency", &json!({"max_ms": 1}), &none).outcome,

@@ -335,7 +335,7 @@ mod tests {
         preview.judges.insert("gemini".into(), judge.clone());
         assert_eq!(
             summarize_order(&preview),
-            "12 cells: 9 calls of gemini, about $0.13, time unknown (at most $2.50)"
+            "12 cells: 9 calls of gemini, about $0.13 to $0.67 with all possible calls, at most $2.50, time unknown"
         );
         assert_eq!(
             describe_cost(&preview),

@@ -122,7 +122,7 @@ fn own_data(block: &str) -> (Folder, Env) {
     folder.write("validation.csv", "id,target\nrefund-07,true\n");
     folder.write(
         "rubrics/support.yaml",
-        "id: support\nevals:\n  - {id: grounded, type: regex, params: {pattern: x}}\n",
+        "id: support\nevals:\n  - {id: grounded, type: regex, params: {pattern: x}}\n  - {id: says-when, type: regex, params: {pattern: y}}\n",
     );
     let mut env = data();
     env.0

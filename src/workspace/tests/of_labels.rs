@@ -17,8 +17,10 @@ fn unmatched_and_contradicting_labels_are_warnings() {
         ),
     );
     folder.write("m.csv", "transcript,passed\nt,no\n");
+    let workspace = folder.load().unwrap_or_else(|p| panic!("{:?}", lines(&p)));
+    assert_eq!(workspace.label_problems, []);
     assert_eq!(
-        folder.problems(),
+        lines(&workspace.warnings),
         [
             "l.jsonl:2:1: 1 label is for the eval `aa`, which is not here; did you mean `a`?",
             "l.jsonl:3:1: 1 label is for the rubric `s`, which is not here; did you mean `r`?",
@@ -180,7 +182,8 @@ fn labels_of_a_mapping_count_and_their_errors_are_at_the_mapping() {
         "dicta.yaml",
         &map("[{eval: aa, passed: ok}, {eval: a, rubric: s, passed: ok}]"),
     );
-    let messages = folder.problems();
+    let workspace = folder.load().unwrap_or_else(|p| panic!("{:?}", lines(&p)));
+    let messages = lines(&workspace.warnings);
     assert!(
         messages[0].ends_with("the labels of this mapping are for the eval `aa`, which is not here; did you mean `a`?")
             && messages[1]
@@ -282,7 +285,7 @@ fn labels_of_a_renamed_rubric_or_eval_are_one_warning_with_the_command() {
     let folder = config("");
     folder.write(
         "r.yaml",
-        "id: support\nevals:\n  - {id: manner, type: regex, params: {pattern: x}}\n  - {id: facts, type: regex, params: {pattern: x}}\n",
+        "id: support\nevals:\n  - {id: manner, type: regex, params: {pattern: x}}\n  - {id: facts, type: regex, params: {pattern: y}}\n",
     );
     let mut text = String::new();
     for transcript in 0..300 {

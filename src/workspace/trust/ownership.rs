@@ -122,7 +122,7 @@ fn list_folders_above<'p>(
         home.is_some_and(|home| path.starts_with(home) && !folder.starts_with(home))
     };
     let above = path.ancestors().skip(1);
-    // The parent of a relative name is the empty path, which is no folder.
+    // The parent of a relative name is the empty path, and that does not name a folder.
     above.take_while(move |folder| !folder.as_os_str().is_empty() && !is_above_home(folder))
 }
 

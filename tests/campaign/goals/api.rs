@@ -21,7 +21,7 @@ pub(super) const GOALS: &[Goal] = &[
             (
                 "lib",
                 &[
-                    "the_table",
+                    "each_failure_has_its_retry_rule",
                     "server_advice_wins_and_configured_attempts_count",
                     "retry_after_the_deadline_is_not_planned",
                     "a_delay_is_read_in_every_form_and_rubbish_in_none",
@@ -67,7 +67,7 @@ pub(super) const GOALS: &[Goal] = &[
         measure: in_part(
             "the limits; memory for an endless reply",
             &[
-                ("lib", &["nothing_grows_without_bound"]),
+                ("lib", &["parser_limits_the_size_of_lines_and_events"]),
                 (
                     "it",
                     &[

@@ -60,7 +60,7 @@ pub(super) const GOALS: &[Goal] = &[
                     "text_hidden_by_attributes_and_styles_is_counted",
                     "visible_text_is_not_counted",
                     "invisible_characters_count_and_joiners_in_words_do_not",
-                    "invisible_text_is_announced",
+                    "prompt_reports_invisible_text",
                 ],
             )],
         ),

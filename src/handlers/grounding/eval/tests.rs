@@ -40,7 +40,6 @@ fn facts_of_the_answer_must_occur_in_a_tool_result() {
             1.0,
         ),
         ("5 of 8 arrived", "8 parcels", 0.5),
-        ("1. open it\n2. close it", "nothing", 1.0),
     ] {
         let found = check_record(
             "grounded",
@@ -102,11 +101,17 @@ fn without_a_tool_result_nothing_is_grounded() {
     );
     assert_eq!(
         outcome_and_why("grounded", &json!({}), &record(&[assistant_says("Hello.")])).0,
-        Pass
+        NotApplicable
     );
     assert_eq!(
         outcome_and_why("grounded", &json!({}), &record(&[])).0,
-        Pass
+        NotApplicable
+    );
+    // The numbers of a list are no facts.
+    let list = record(&[result("nothing"), assistant_says("1. open it\n2. close it")]);
+    assert_eq!(
+        outcome_and_why("grounded", &json!({}), &list).0,
+        NotApplicable
     );
 }
 
