@@ -21,8 +21,11 @@ use crate::tools::toolbox::TOOL_KEYS;
 use crate::workspace::variables::VARIABLES;
 use crate::{report, rubric, tui, workspace};
 
-/// The generated parts by name.
-const BLOCKS: &[(&str, fn() -> String)] = &[
+/// The name of a generated part, and the function that renders it.
+type GeneratedBlock = (&'static str, fn() -> String);
+
+/// The generated parts.
+const BLOCKS: &[GeneratedBlock] = &[
     ("commands", render_commands),
     ("environment", render_environment),
     ("eval-type-recipe", || {

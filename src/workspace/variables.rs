@@ -31,7 +31,7 @@ pub const LOGNAME: &str = "LOGNAME";
 pub const GIT_CONFIG_GLOBAL: &str = "GIT_CONFIG_GLOBAL";
 /// A key of the Gemini API.
 pub const GOOGLE_API_KEY: &str = "GOOGLE_API_KEY";
-/// A key of OpenRouter.
+/// A key of `OpenRouter`.
 pub const OPENROUTER_API_KEY: &str = "OPENROUTER_API_KEY";
 /// A credentials file.
 pub const GOOGLE_APPLICATION_CREDENTIALS: &str = "GOOGLE_APPLICATION_CREDENTIALS";

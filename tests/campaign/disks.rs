@@ -201,8 +201,8 @@ impl<'c> Disks<'c> {
             let output = output.expect("unshare runs");
             if text(&output.stderr).contains("unshare:") || text(&output.stderr).contains("mount:")
             {
-                self.notes =
-                    "; no small disks, because this system has no user namespaces".to_owned();
+                "; no small disks, because this system has no user namespaces"
+                    .clone_into(&mut self.notes);
                 return;
             }
             self.sandbox.remove("runs");
@@ -226,8 +226,8 @@ impl<'c> Disks<'c> {
             let output = output.expect("unshare runs");
             let stderr = text(&output.stderr);
             if stderr.contains("unshare:") || stderr.contains("mount:") {
-                self.notes =
-                    "; no read-only disk, because this system has no user namespaces".to_owned();
+                "; no read-only disk, because this system has no user namespaces"
+                    .clone_into(&mut self.notes);
                 return;
             }
             self.faults += 1;

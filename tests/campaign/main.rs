@@ -150,7 +150,7 @@ fn main() -> ExitCode {
                 println!("{:>4} reached  {figure} ({seconds:.1} s)", goal.id);
             }
             Measured::Partly(figure) => {
-                println!("{:>4} in part  {figure} ({seconds:.1} s)", goal.id)
+                println!("{:>4} in part  {figure} ({seconds:.1} s)", goal.id);
             }
             Measured::Missed(figure) => {
                 missed += 1;

@@ -75,9 +75,10 @@ fn label_command_writes_the_label_of_one_decision() {
 #[test]
 fn two_processes_that_write_labels_lose_none() {
     let test_dir = TestDir::new();
-    let evals: String = (0..12)
+    let evals = (0..12)
         .map(|n| format!("  - {{ id: e{n}, type: contains, params: {{ patterns: [x] }} }}\n"))
-        .collect();
+        .collect::<Vec<_>>()
+        .concat();
     test_dir.workspace("", &evals);
     let running: Vec<_> = (0..12)
         .flat_map(|n| [("one", n), ("two", n)])

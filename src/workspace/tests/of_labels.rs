@@ -290,12 +290,13 @@ fn labels_of_a_renamed_rubric_or_eval_are_one_warning_with_the_command() {
     let mut text = String::new();
     for transcript in 0..300 {
         // The rubric was renamed without any similar letters, and an eval with few.
-        text += &format!(
-            "{{\"transcript\":\"t{transcript}\",\"rubric\":\"zzz\",\"eval\":\"facts\",\"passed\":true}}\n"
-        );
-        text += &format!(
-            "{{\"transcript\":\"t{transcript}\",\"rubric\":\"support\",\"eval\":\"manners\",\"passed\":true}}\n"
-        );
+        for (rubric, eval) in [("zzz", "facts"), ("support", "manners")] {
+            let label = serde_json::json!({
+                "transcript": format!("t{transcript}"), "rubric": rubric, "eval": eval, "passed": true,
+            });
+            text.push_str(&label.to_string());
+            text.push('\n');
+        }
     }
     folder.write("labels.jsonl", &text);
     let workspace = folder.load().unwrap_or_else(|p| panic!("{:?}", lines(&p)));

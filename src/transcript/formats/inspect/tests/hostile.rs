@@ -156,8 +156,7 @@ fn members_that_lie_or_cannot_be_read_are_bad_records() {
 fn metadata_that_is_nested_too_deeply_hides_no_other_key() {
     let deep = format!("{}{}", "[".repeat(1000), "]".repeat(1000));
     let text = format!(
-        r#"{{"id":"a","epoch":1,"messages":[{{"role":"user","content":"x","metadata":{{"d":{0},"k":1}}}}],"metadata":{{"m":{0},"k":2,"k":3,"epoch":7}},"store":{0}}}"#,
-        deep
+        r#"{{"id":"a","epoch":1,"messages":[{{"role":"user","content":"x","metadata":{{"d":{deep},"k":1}}}}],"metadata":{{"m":{deep},"k":2,"k":3,"epoch":7}},"store":{deep}}}"#
     );
     let (_dir, path) = written("a.eval", log_of(&text));
     let read = only(&path);
