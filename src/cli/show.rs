@@ -47,7 +47,7 @@ pub(super) fn list_runs(
                 Ok(listed) => format_run_line(listed),
                 Err(error) => format!("unreadable: {error}"),
             };
-            let _infallible = writeln!(out, "{}  {line}", run.id.letters());
+            let _infallible = writeln!(out, "{:<6}  {line}", run.id.letters());
         }
         if out.is_empty() {
             let _infallible = writeln!(
@@ -165,7 +165,7 @@ fn format_run_line(run: &ListedRun) -> String {
 
 /// The names of the columns of `dicta runs`.
 const RUNS_HEADER: &str =
-    "run   started           state        pass   fail   error        cells  time\n";
+    "run     started           state        pass   fail   error        cells  time\n";
 
 /// The kinds of events that result lines need. The reader skips the others without parsing, which makes large runs
 /// fast.

@@ -311,7 +311,13 @@ fn simplify_property(property: &mut Value) {
 /// All eval types of this build.
 pub struct EvalTypeRegistry {
     /// The types, sorted by name.
-    types: Vec<(EvalTypeSpec, &'static EvalTypeDef)>,
+    types: Vec<RegisteredType>,
+}
+
+/// An eval type with its documentation.
+struct RegisteredType {
+    spec: EvalTypeSpec,
+    def: &'static EvalTypeDef,
 }
 
 impl Default for EvalTypeRegistry {
@@ -323,9 +329,13 @@ impl Default for EvalTypeRegistry {
 impl EvalTypeRegistry {
     /// Creates the registry of all built-in types.
     pub fn builtin() -> Self {
-        let mut types: Vec<_> = TYPES.iter().map(|def| ((def.build_spec)(), def)).collect();
+        let register = |def: &'static EvalTypeDef| RegisteredType {
+            spec: (def.build_spec)(),
+            def,
+        };
+        let mut types: Vec<_> = TYPES.iter().map(register).collect();
         // Sorted by name for the binary search in `find_type`.
-        types.sort_by_key(|(spec, _)| spec.name);
+        types.sort_by_key(|registered| registered.spec.name);
         Self { types }
     }
 
@@ -341,11 +351,11 @@ impl EvalTypeRegistry {
         params: &Value,
         home: &CompileCx,
     ) -> Result<CompiledEval, EvalCompileError> {
-        let (_, def) = self
-            .find_type(kind)
-            .ok_or_else(|| EvalCompileError::UnknownType {
-                name: kind.to_owned(),
-            })?;
+        let RegisteredType { def, .. } =
+            self.find_type(kind)
+                .ok_or_else(|| EvalCompileError::UnknownType {
+                    name: kind.to_owned(),
+                })?;
         (def.compile)(params, home).map_err(EvalCompileError::Params)
     }
 
@@ -356,7 +366,7 @@ impl EvalTypeRegistry {
         home: &CompileCx,
     ) -> Result<CompiledEval, EvalCompileError> {
         // Find the type.
-        let (spec, def) =
+        let RegisteredType { spec, def } =
             self.find_type(&eval.eval_type)
                 .ok_or_else(|| EvalCompileError::UnknownType {
                     name: eval.eval_type.clone(),
@@ -404,30 +414,37 @@ impl EvalTypeRegistry {
         Ok(compiled)
     }
 
-    fn find_type(&self, kind: &str) -> Option<&(EvalTypeSpec, &'static EvalTypeDef)> {
-        let at = self.types.binary_search_by(|(spec, _)| spec.name.cmp(kind));
+    fn find_type(&self, kind: &str) -> Option<&RegisteredType> {
+        let at = self
+            .types
+            .binary_search_by(|registered| registered.spec.name.cmp(kind));
         at.ok().map(|at| &self.types[at])
     }
 }
 
 impl EvalTypeCatalog for EvalTypeRegistry {
     fn eval_types(&self) -> Vec<&EvalTypeSpec> {
-        self.types.iter().map(|(spec, _)| spec).collect()
+        self.types
+            .iter()
+            .map(|registered| &registered.spec)
+            .collect()
     }
 
     fn eval_type(&self, name: &str) -> Option<&EvalTypeSpec> {
         let named = |spec: &EvalTypeSpec| spec.aliases.iter().any(|alias| alias.name == name);
         // The name first: an alias never hides a type.
-        self.find_type(name).map(|(spec, _)| spec).or_else(|| {
-            let mut specs = self.types.iter().map(|(spec, _)| spec);
-            specs.find(|spec| named(spec))
-        })
+        self.find_type(name)
+            .map(|registered| &registered.spec)
+            .or_else(|| {
+                let mut specs = self.types.iter().map(|registered| &registered.spec);
+                specs.find(|spec| named(spec))
+            })
     }
 
     fn check_params(&self, kind: &str, params: &Value) -> Vec<ParamProblem> {
         // Checking compiles, so that everything that loads also runs.
         match self.find_type(kind) {
-            Some((_, def)) => (def.compile)(params, &CompileCx::default())
+            Some(RegisteredType { def, .. }) => (def.compile)(params, &CompileCx::default())
                 .err()
                 .unwrap_or_default(),
             // The loader reports unknown types itself; this is for other callers.
@@ -436,8 +453,10 @@ impl EvalTypeCatalog for EvalTypeRegistry {
     }
 
     fn expand_params(&self, kind: &str, params: &Value) -> Result<Vec<SubEval>, ParamProblem> {
-        self.find_type(kind)
-            .map_or_else(|| Ok(Vec::new()), |(_, def)| (def.expand)(params))
+        self.find_type(kind).map_or_else(
+            || Ok(Vec::new()),
+            |RegisteredType { def, .. }| (def.expand)(params),
+        )
     }
 }
 

@@ -36,12 +36,25 @@ const MAX_HIGHLIGHTED_BYTES: usize = 256 << 10;
 /// one.
 const MAX_LINE_BYTES: usize = 1_000;
 
-/// Byte ranges with their roles.
-type RoleSpans = Vec<(Range<usize>, Role)>;
+/// A part of a text and the role in which it is drawn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StyledSpan {
+    /// The bytes of the text.
+    pub range: Range<usize>,
+    /// The role.
+    pub role: Role,
+}
+
+impl StyledSpan {
+    /// Returns a span over these bytes.
+    pub fn new(range: Range<usize>, role: Role) -> Self {
+        Self { range, role }
+    }
+}
 
 /// Returns the roles of a text's tokens as byte ranges: sorted, without overlaps or line ends. Other text is plain.
 /// Can take seconds for a large text, so call it on another thread than the screen's.
-pub fn highlight(text: &str, lang: CodeLanguage) -> Vec<(Range<usize>, Role)> {
+pub fn highlight(text: &str, lang: CodeLanguage) -> Vec<StyledSpan> {
     highlight_while(text, lang, &mut || true)
 }
 
@@ -51,7 +64,7 @@ pub fn highlight_while(
     text: &str,
     lang: CodeLanguage,
     go_on: &mut dyn FnMut() -> bool,
-) -> Vec<(Range<usize>, Role)> {
+) -> Vec<StyledSpan> {
     let text = truncate_text(text);
     match lang {
         CodeLanguage::Diff => diff::highlight_diff(text),
@@ -101,7 +114,11 @@ fn find_syntax(set: &SyntaxSet, lang: CodeLanguage) -> &SyntaxReference {
         .unwrap_or_else(|| set.find_syntax_plain_text())
 }
 
-fn highlight_syntax(text: &str, lang: CodeLanguage, go_on: &mut dyn FnMut() -> bool) -> RoleSpans {
+fn highlight_syntax(
+    text: &str,
+    lang: CodeLanguage,
+    go_on: &mut dyn FnMut() -> bool,
+) -> Vec<StyledSpan> {
     let set = load_syntaxes();
     let syntax = find_syntax(set, lang);
     let highlighter = Highlighter::new(scopes::role_theme());
@@ -110,7 +127,7 @@ fn highlight_syntax(text: &str, lang: CodeLanguage, go_on: &mut dyn FnMut() -> b
         (ParseState::new(syntax), state)
     };
     let (mut parser, mut state) = fresh();
-    let mut spans = RoleSpans::new();
+    let mut spans = Vec::<StyledSpan>::new();
     for (start, line) in split_lines(text) {
         // A skipped line does not change the state, so a string that begins on it is not recognized.
         if line.len() > MAX_LINE_BYTES {
@@ -166,10 +183,12 @@ fn adjust_yaml_role(role: Role, word: &str, after: &str) -> Role {
 }
 
 /// Adds a span, or extends the last one if it has the same role.
-fn push_span(spans: &mut RoleSpans, range: Range<usize>, role: Role) {
+fn push_span(spans: &mut Vec<StyledSpan>, range: Range<usize>, role: Role) {
     match spans.last_mut() {
-        Some((last, same)) if last.end == range.start && *same == role => last.end = range.end,
-        _ => spans.push((range, role)),
+        Some(last) if last.range.end == range.start && last.role == role => {
+            last.range.end = range.end;
+        }
+        _ => spans.push(StyledSpan::new(range, role)),
     }
 }
 

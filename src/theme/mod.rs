@@ -14,7 +14,7 @@ mod glyphs;
 mod role;
 mod theme_file;
 
-pub use code::{CodeLanguage, highlight, highlight_while};
+pub use code::{CodeLanguage, StyledSpan, highlight, highlight_while};
 pub use color_depth::ColorDepth;
 pub use glyphs::Glyphs;
 pub use role::Role;

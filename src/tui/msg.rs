@@ -25,7 +25,7 @@ use crate::handlers::TranscriptSpan;
 use crate::model::{Blob, RunId, TranscriptRef};
 use crate::record::{LogIntegrity, NewestVerdicts};
 use crate::run::{PaidCalls, RunPreview};
-use crate::theme::Role;
+use crate::theme::StyledSpan;
 use crate::workspace::Workspace;
 use crate::workspace::lint::ExampleResult;
 use crate::workspace::trust::SendPermission;
@@ -153,10 +153,7 @@ pub(crate) enum Msg {
         request: Result<Arc<ReadableRequest>, TaskFailure>,
     },
     /// A text was highlighted. `key` is the key of the order.
-    Highlighted {
-        key: u64,
-        spans: Vec<(std::ops::Range<usize>, Role)>,
-    },
+    Highlighted { key: u64, spans: Vec<StyledSpan> },
     /// A transcript was read.
     DocumentRead {
         id: String,

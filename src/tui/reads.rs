@@ -6,7 +6,6 @@
 mod hex;
 mod record;
 
-use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -21,7 +20,7 @@ use crate::event::{
 use crate::handlers::{CompileCx, CompiledEval, EvalTypeRegistry, Subject, TranscriptSpan};
 use crate::model::{Blob, CellIx, TranscriptRef};
 use crate::record::{FolderBlobs, RecordedRun};
-use crate::theme::Role;
+use crate::theme::{Role, StyledSpan};
 use crate::tools::find_hidden_ranges;
 use crate::transcript::{FieldMapping, RecordSpan, TranscriptFile, parse_native};
 use crate::tui::task_failure::TaskFailure;
@@ -175,7 +174,7 @@ pub(crate) fn find_hidden_text(
     dir: &Path,
     page: &HiddenTextRequest,
     go_on: &mut dyn FnMut() -> bool,
-) -> Option<Vec<(Range<usize>, Role)>> {
+) -> Option<Vec<StyledSpan>> {
     // Without the stored body, nothing can be marked as hidden.
     let Ok(bytes) = read_blob_bytes(dir, &page.raw) else {
         return Some(Vec::new());
@@ -187,7 +186,12 @@ pub(crate) fn find_hidden_text(
         &page.text,
         go_on,
     )?;
-    Some(found.into_iter().map(|at| (at, Role::Hostile)).collect())
+    Some(
+        found
+            .into_iter()
+            .map(|range| StyledSpan::new(range, Role::Hostile))
+            .collect(),
+    )
 }
 
 /// Formats a request, with the items that the previous turn already contained marked.

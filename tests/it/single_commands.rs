@@ -237,7 +237,7 @@ fn runs_have_a_header_row_and_prune_keeps_pinned_and_newest_runs() {
     assert_eq!(runs.len(), 4);
     let listed = text(&test_dir.dicta(&["runs"]).stdout);
     let header = listed.lines().next().expect("a header");
-    assert!(header.starts_with("run   started"), "{listed}");
+    assert!(header.starts_with("run     started"), "{listed}");
     let row = listed.lines().nth(1).expect("a run");
     assert_eq!(
         header.find("state"),

@@ -28,10 +28,17 @@ pub(super) struct ConvertedEval {
     pub(super) params: Map<String, Value>,
     /// The other keys: `not`, `weight`, `applies_to` …
     pub(super) fields: Map<String, Value>,
-    /// Pointers into the eval, each with the place of that part.
-    locations: Vec<(String, DocLocation)>,
+    locations: Vec<PartLocation>,
     /// The place where the eval begins in the rubric's own file, if it is not `location`.
     pub(super) display_span: Option<SourceSpan>,
+}
+
+/// A part of an eval and its place in the other tool's file.
+#[derive(Debug, Clone)]
+struct PartLocation {
+    /// The JSON Pointer of the part in the eval.
+    pointer: String,
+    location: DocLocation,
 }
 
 impl ConvertedEval {
@@ -42,7 +49,10 @@ impl ConvertedEval {
             eval_type: kind.to_owned(),
             params: Map::new(),
             fields: Map::new(),
-            locations: vec![("/type".to_owned(), at.child("type"))],
+            locations: vec![PartLocation {
+                pointer: "/type".to_owned(),
+                location: at.child("type"),
+            }],
             display_span: None,
         }
     }
@@ -56,8 +66,10 @@ impl ConvertedEval {
         at: &DocLocation,
     ) -> Self {
         self.params.insert(key.to_owned(), value.into());
-        self.locations
-            .push((format!("/params/{}", escape_pointer_step(key)), at.clone()));
+        self.locations.push(PartLocation {
+            pointer: format!("/params/{}", escape_pointer_step(key)),
+            location: at.clone(),
+        });
         self
     }
 
@@ -70,8 +82,10 @@ impl ConvertedEval {
         at: &DocLocation,
     ) -> Self {
         self.fields.insert(key.to_owned(), value.into());
-        self.locations
-            .push((format!("/{}", escape_pointer_step(key)), at.clone()));
+        self.locations.push(PartLocation {
+            pointer: format!("/{}", escape_pointer_step(key)),
+            location: at.clone(),
+        });
         self
     }
 
@@ -360,11 +374,11 @@ fn to_native_doc<'e>(source: &Rc<YamlDoc>, evals: impl Iterator<Item = &'e Named
         list.push(Value::Object(written));
         let eval_pointer = format!("/evals/{at}");
         places.push(MovedPointer::new(&eval_pointer, &eval.location.pointer));
-        for (pointer, place) in &eval.locations {
+        for PartLocation { pointer, location } in &eval.locations {
             // A part from another file has no place in this one.
-            if Rc::ptr_eq(&place.doc, source) {
+            if Rc::ptr_eq(&location.doc, source) {
                 let pointer = format!("{eval_pointer}{pointer}");
-                places.push(MovedPointer::new(pointer, &place.pointer));
+                places.push(MovedPointer::new(pointer, &location.pointer));
             }
         }
     }

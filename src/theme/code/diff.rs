@@ -1,6 +1,6 @@
 //! Highlights a unified diff. The role of a line depends on its first byte and on the remaining lines of its hunk.
 
-use super::{MAX_LINE_BYTES, RoleSpans, split_lines, strip_line_break};
+use super::{MAX_LINE_BYTES, StyledSpan, split_lines, strip_line_break};
 use crate::theme::Role;
 
 /// The numbers of remaining lines of a hunk, in the old and the new text.
@@ -10,8 +10,8 @@ struct HunkLines {
     new: u64,
 }
 
-pub(super) fn highlight_diff(text: &str) -> RoleSpans {
-    let mut spans = RoleSpans::new();
+pub(super) fn highlight_diff(text: &str) -> Vec<StyledSpan> {
+    let mut spans = Vec::new();
     let mut left = HunkLines::default();
     for (start, line) in split_lines(text) {
         let line = strip_line_break(line);
@@ -20,7 +20,7 @@ pub(super) fn highlight_diff(text: &str) -> RoleSpans {
         if let Some(role) = role
             && (1..=MAX_LINE_BYTES).contains(&line.len())
         {
-            spans.push((start..start + line.len(), role));
+            spans.push(StyledSpan::new(start..start + line.len(), role));
         }
     }
     spans

@@ -14,7 +14,7 @@ const LANGS: [CodeLanguage; 5] = [
 fn pieces(text: &str, lang: CodeLanguage) -> Vec<(&str, Role)> {
     highlight(text, lang)
         .into_iter()
-        .map(|(range, role)| (&text[range], role))
+        .map(|span| (&text[span.range], span.role))
         .collect()
 }
 
@@ -216,7 +216,7 @@ fn hostile_texts_give_valid_spans() {
 /// Sorted, apart, on characters, within their lines.
 fn sound(text: &str, lang: CodeLanguage) {
     let mut before = 0;
-    for (range, _) in highlight(text, lang) {
+    for StyledSpan { range, .. } in highlight(text, lang) {
         assert!(
             before <= range.start && range.start < range.end,
             "{range:?}"

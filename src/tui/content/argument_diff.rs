@@ -10,7 +10,7 @@ use std::ops::Range;
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
 use super::overlay_spans;
-use crate::theme::{Glyphs, Role};
+use crate::theme::{Glyphs, Role, StyledSpan};
 use crate::tui::widget::flow::TextBlock;
 use crate::tui::widget::styled_row::{RowPiece, break_into_rows};
 
@@ -21,16 +21,13 @@ const MIN_COLUMN_WIDTH: u16 = 48;
 /// The sign between the columns and a blank on each side, in columns.
 const GUTTER_WIDTH: usize = 3;
 
-/// Byte ranges of a text with their roles.
-pub(super) type DiffSpans = Vec<(Range<usize>, Role)>;
-
 /// The differences of two texts.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct ArgumentDiff {
     /// The ranges that occur only in the first text.
-    pub(super) removed: DiffSpans,
+    pub(super) removed: Vec<StyledSpan>,
     /// The ranges that occur only in the second text.
-    pub(super) added: DiffSpans,
+    pub(super) added: Vec<StyledSpan>,
     /// For each line of the second text, the range of the first text in the same row.
     rows: Vec<Range<usize>>,
 }
@@ -59,9 +56,9 @@ impl ArgumentDiff {
             Some(at) => lines.partition_point(|end| *end < at.start),
             None => lines.len(),
         };
-        let ranges = |all: &[Range<usize>], from: usize, len: usize, role| -> DiffSpans {
+        let ranges = |all: &[Range<usize>], from: usize, len: usize, role| -> Vec<StyledSpan> {
             let found = all.iter().skip(from).take(len);
-            found.map(|at| (at.clone(), role)).collect()
+            found.map(|at| StyledSpan::new(at.clone(), role)).collect()
         };
         for op in &ops {
             let (from, to) = (op.old_range(), op.new_range());
@@ -93,7 +90,7 @@ impl ArgumentDiff {
     pub(super) fn render_columns(
         &self,
         (raw, laid_out): (&str, &str),
-        looks: &[(Range<usize>, Role)],
+        looks: &[StyledSpan],
         width: u16,
         glyphs: &Glyphs,
     ) -> Option<Vec<TextBlock<'static>>> {
@@ -157,10 +154,10 @@ fn split_tokens(text: &str) -> Vec<Range<usize>> {
     out
 }
 
-fn overlaps_any(spans: &[(Range<usize>, Role)], range: &Range<usize>) -> bool {
+fn overlaps_any(spans: &[StyledSpan], range: &Range<usize>) -> bool {
     spans
         .iter()
-        .any(|(at, _)| at.start < range.end && range.start < at.end)
+        .any(|span| span.range.start < range.end && range.start < span.range.end)
 }
 
 fn difference_sign(differs: bool, glyphs: &Glyphs) -> (&'static str, Role) {
@@ -185,7 +182,7 @@ fn render_headings(left: usize, glyphs: &Glyphs) -> TextBlock<'static> {
 #[derive(Default)]
 struct DiffLine {
     text: String,
-    spans: DiffSpans,
+    spans: Vec<StyledSpan>,
     columns: usize,
 }
 
@@ -200,7 +197,8 @@ impl DiffLine {
     fn push_word(&mut self, word: &str, role: Role) {
         let from = self.text.len();
         self.text.push_str(word);
-        self.spans.push((from..self.text.len(), role));
+        self.spans
+            .push(StyledSpan::new(from..self.text.len(), role));
         // Headings and signs contain only characters of one column.
         self.columns += word.chars().count();
     }
@@ -217,16 +215,17 @@ impl DiffLine {
         &mut self,
         text: &str,
         RowPiece { range, columns }: &RowPiece,
-        spans: &[(Range<usize>, Role)],
+        spans: &[StyledSpan],
     ) {
         let from = self.text.len();
         self.text.push_str(&text[range.clone()]);
-        for (at, role) in spans {
+        for StyledSpan { range: at, role } in spans {
             let (start, end) = (at.start.max(range.start), at.end.min(range.end));
             if start < end {
                 // The span moves from the source text into the text of the row.
                 let moved = |byte: usize| from + byte - range.start;
-                self.spans.push((moved(start)..moved(end), *role));
+                self.spans
+                    .push(StyledSpan::new(moved(start)..moved(end), *role));
             }
         }
         self.columns += columns;
@@ -265,10 +264,10 @@ mod tests {
     fn differing_parts(raw: &str, canonical: &str) -> (Vec<String>, Vec<String>) {
         let pretty = laid_out(canonical);
         let difference = ArgumentDiff::compare(raw, &pretty).expect("small");
-        let texts = |text: &str, spans: &DiffSpans| {
+        let texts = |text: &str, spans: &Vec<StyledSpan>| {
             spans
                 .iter()
-                .map(|(at, _)| text[at.clone()].to_owned())
+                .map(|span| text[span.range.clone()].to_owned())
                 .collect()
         };
         (

@@ -21,7 +21,6 @@ pub(crate) mod verdict;
 mod votes;
 
 use std::borrow::Cow;
-use std::ops::Range;
 use std::sync::Arc;
 
 use super::state::cells::LabelValue;
@@ -33,7 +32,7 @@ use super::state::{App, OpenedItem};
 use super::widget::flow::{ScrollState, TextBlock, TextSource};
 use crate::event::{JudgeSpec, StoredText};
 use crate::model::{Blob, Outcome, ProviderKind};
-use crate::theme::{CodeLanguage, Glyphs, Role};
+use crate::theme::{CodeLanguage, Glyphs, Role, StyledSpan};
 
 /// Returns the text of a pane. Cheap, because it runs for every frame and key.
 pub(crate) fn pane_source(app: &App, pane: Pane) -> Box<dyn TextSource + '_> {
@@ -314,7 +313,7 @@ fn styled_line<'a, T: AsRef<str>>(pieces: impl IntoIterator<Item = (T, Role)>) -
         let from = text.len();
         text.push_str(piece.as_ref());
         if from < text.len() {
-            spans.push((from..text.len(), role));
+            spans.push(StyledSpan::new(from..text.len(), role));
         }
     }
     TextBlock {
@@ -325,18 +324,16 @@ fn styled_line<'a, T: AsRef<str>>(pieces: impl IntoIterator<Item = (T, Role)>) -
 }
 
 /// Lays the spans `upper` over `under`. Both must be sorted; the result is, too.
-fn overlay_spans(
-    under: &[(Range<usize>, Role)],
-    upper: &[(Range<usize>, Role)],
-) -> Vec<(Range<usize>, Role)> {
+fn overlay_spans(under: &[StyledSpan], upper: &[StyledSpan]) -> Vec<StyledSpan> {
     let mut out = Vec::with_capacity(under.len() + 2 * upper.len());
     // Both lists are sorted, so one pass is enough.
     let mut upper = upper.iter().peekable();
-    for (range, role) in under {
+    for StyledSpan { range, role } in under {
         let mut from = range.start;
-        while let Some((top, over)) = upper.peek().filter(|(top, _)| top.start < range.end) {
+        while let Some(over) = upper.peek().filter(|over| over.range.start < range.end) {
+            let top = &over.range;
             if from < top.start {
-                out.push((from..top.start, *role));
+                out.push(StyledSpan::new(from..top.start, *role));
             }
             // The upper span hides this part of the lower one.
             from = from.max(top.end);
@@ -344,11 +341,11 @@ fn overlay_spans(
             if top.end > range.end {
                 break;
             }
-            out.push((top.clone(), *over));
+            out.push((*over).clone());
             upper.next();
         }
         if from < range.end {
-            out.push((from..range.end, *role));
+            out.push(StyledSpan::new(from..range.end, *role));
         }
     }
     out.extend(upper.cloned());

@@ -11,35 +11,42 @@ use crate::tui::state::document::{DocumentPiece, DocumentState, PieceKind, Trans
 use crate::tui::widget::canvas::Canvas;
 use crate::tui::widget::flow;
 
+fn span(range: std::ops::Range<usize>, role: Role) -> StyledSpan {
+    StyledSpan::new(range, role)
+}
+
 #[test]
 fn overlaid_spans_are_sorted_and_disjoint() {
-    let under = [(0..5, Role::User), (10..12, Role::Tool)];
+    let under = [span(0..5, Role::User), span(10..12, Role::Tool)];
     for (upper, expected) in [
-        (vec![], vec![(0..5, Role::User), (10..12, Role::Tool)]),
         (
-            vec![(1..2, Role::Match)],
+            vec![],
+            vec![span(0..5, Role::User), span(10..12, Role::Tool)],
+        ),
+        (
+            vec![span(1..2, Role::Match)],
             vec![
-                (0..1, Role::User),
-                (1..2, Role::Match),
-                (2..5, Role::User),
-                (10..12, Role::Tool),
+                span(0..1, Role::User),
+                span(1..2, Role::Match),
+                span(2..5, Role::User),
+                span(10..12, Role::Tool),
             ],
         ),
         (
-            vec![(3..11, Role::Match)],
+            vec![span(3..11, Role::Match)],
             vec![
-                (0..3, Role::User),
-                (3..11, Role::Match),
-                (11..12, Role::Tool),
+                span(0..3, Role::User),
+                span(3..11, Role::Match),
+                span(11..12, Role::Tool),
             ],
         ),
         (
-            vec![(6..7, Role::Match), (20..30, Role::Found)],
+            vec![span(6..7, Role::Match), span(20..30, Role::Found)],
             vec![
-                (0..5, Role::User),
-                (6..7, Role::Match),
-                (10..12, Role::Tool),
-                (20..30, Role::Found),
+                span(0..5, Role::User),
+                span(6..7, Role::Match),
+                span(10..12, Role::Tool),
+                span(20..30, Role::Found),
             ],
         ),
     ] {

@@ -13,7 +13,7 @@ use crate::event::{
     CallRejection, CallState, RecordedToolResponse, StoredText, ToolResponseSource,
 };
 use crate::model::{Millis, SUBMIT_VERDICT, count_invisible, pluralize};
-use crate::theme::{CodeLanguage, Role};
+use crate::theme::{CodeLanguage, Role, StyledSpan};
 use crate::tui::state::App;
 use crate::tui::state::judge_trace::{
     CallPosition, ResponseQuote, find_shown_response, find_streaming_call, number_fetch,
@@ -206,7 +206,7 @@ fn push_response_text<'a>(
             }
             // The quote comes last, so that it is visible above hidden text.
             if let Some(ResponseQuote { range, .. }) = quoted {
-                let quoted = [(range.clone(), Role::Match)];
+                let quoted = [StyledSpan::new(range.clone(), Role::Match)];
                 block.spans = Cow::Owned(overlay_spans(&block.spans, &quoted));
             }
             block
@@ -233,7 +233,7 @@ fn find_hidden_text<'a>(
     url: Option<&str>,
     text: &str,
     name: TextIdentity<'_>,
-) -> Option<&'a [(std::ops::Range<usize>, Role)]> {
+) -> Option<&'a [StyledSpan]> {
     let raw = response.raw.as_ref().filter(|_| response.hidden > 0)?;
     let key = unshown_text_key(&raw.hash.0, name);
     if let Some(looks) = cx.app.texts.highlights.get(&key) {
@@ -254,7 +254,7 @@ fn find_hidden_text<'a>(
 fn describe_hidden_text<'a>(
     response: &RecordedToolResponse,
     text: &str,
-    found: Option<&[(std::ops::Range<usize>, Role)]>,
+    found: Option<&[StyledSpan]>,
 ) -> Vec<TextBlock<'a>> {
     let mut out = Vec::new();
     // First the text that the page hides by its styles.

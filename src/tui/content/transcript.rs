@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::{ContentCx, overlay_spans};
 use crate::handlers::judged_part;
-use crate::theme::{CodeLanguage, Glyphs, Role};
+use crate::theme::{CodeLanguage, Glyphs, Role, StyledSpan};
 use crate::tui::state::App;
 use crate::tui::state::document::{
     DocumentPiece, DocumentState, PieceKind, TranscriptDocument, TranscriptPane,
@@ -146,17 +146,17 @@ impl<'a> TranscriptSource<'a> {
     }
 
     /// Returns the spans of a piece: the speaker, with the quotes on top.
-    fn piece_spans(&self, at: usize, piece: &DocumentPiece) -> Vec<(Range<usize>, Role)> {
+    fn piece_spans(&self, at: usize, piece: &DocumentPiece) -> Vec<StyledSpan> {
         let head = usize::from(piece.heading_len);
         let mut spans = Vec::new();
         if head > 0 {
             let who = self.doc.text_with_heading(piece)[..head]
                 .find(" · ")
                 .unwrap_or(head);
-            spans.push((0..who, speaker_role(piece.kind)));
+            spans.push(StyledSpan::new(0..who, speaker_role(piece.kind)));
             // The duration.
             if who < head {
-                spans.push((who..head, Role::Muted));
+                spans.push(StyledSpan::new(who..head, Role::Muted));
             }
         }
         // `find_missing_highlights` requests the highlighting under the same key.
@@ -164,7 +164,11 @@ impl<'a> TranscriptSource<'a> {
             let key = highlight_key(CodeLanguage::Json, TextIdentity::Text(args));
             if let Some(Some(looks)) = self.app.texts.highlights.get(&key) {
                 let moved = |range: &Range<usize>| range.start + from..range.end + from;
-                spans.extend(looks.iter().map(|(range, role)| (moved(range), *role)));
+                spans.extend(
+                    looks
+                        .iter()
+                        .map(|span| StyledSpan::new(moved(&span.range), span.role)),
+                );
             }
         }
         // The positions of a verdict's quotes would reveal the hidden verdict.
@@ -175,18 +179,24 @@ impl<'a> TranscriptSource<'a> {
         let quotes = &self.document.quotes;
         // Quotes are sorted by piece, so a binary search finds the first one.
         let first = quotes.partition_point(|quote| quote.piece < at);
-        let mut marks: Vec<(Range<usize>, Role)> = Vec::new();
+        let mut marks: Vec<StyledSpan> = Vec::new();
         for quote in quotes[first..].iter().take_while(|quote| quote.piece == at) {
             // Quotes may overlap, but drawn spans must not.
-            let from = marks.last().map_or(0, |(last, _)| last.end);
+            let from = marks.last().map_or(0, |last| last.range.end);
             let range = shifted(&quote.range);
             if range.end > from {
-                marks.push((range.start.max(from)..range.end, Role::Found));
+                marks.push(StyledSpan::new(
+                    range.start.max(from)..range.end,
+                    Role::Found,
+                ));
             }
         }
         let places = self.document.marks.places.iter();
         for place in places.filter(|place| place.piece == at) {
-            marks = overlay_spans(&marks, &[(shifted(&place.range), Role::Found)]);
+            marks = overlay_spans(
+                &marks,
+                &[StyledSpan::new(shifted(&place.range), Role::Found)],
+            );
         }
         if let Some(quote) = self
             .document
@@ -194,7 +204,10 @@ impl<'a> TranscriptSource<'a> {
             .as_ref()
             .filter(|quote| quote.piece == at)
         {
-            marks = overlay_spans(&marks, &[(shifted(&quote.range), Role::Match)]);
+            marks = overlay_spans(
+                &marks,
+                &[StyledSpan::new(shifted(&quote.range), Role::Match)],
+            );
         }
         if marks.is_empty() {
             spans

@@ -85,7 +85,14 @@ pub(crate) struct TranscriptPane {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct QuotesKey {
     pub(crate) id: String,
-    pub(crate) sources: Vec<(String, String)>,
+    pub(crate) sources: Vec<QuoteSource>,
+}
+
+/// A citation of a verdict: the cited source and the quote.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct QuoteSource {
+    pub(crate) source: String,
+    pub(crate) quote: String,
 }
 
 /// The loading state of a document.

@@ -2,10 +2,9 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher as _};
-use std::ops::Range;
 use std::sync::Arc;
 
-use crate::theme::{CodeLanguage, Role};
+use crate::theme::{CodeLanguage, StyledSpan};
 use crate::tui::task_failure::TaskFailure;
 
 /// The loading state of a blob.
@@ -20,7 +19,7 @@ pub(crate) enum BlobState {
 }
 
 /// Ranges of a text with their colors.
-pub(crate) type HighlightSpans = Arc<Vec<(Range<usize>, Role)>>;
+pub(crate) type HighlightSpans = Arc<Vec<StyledSpan>>;
 
 /// The maximum number of bytes of blobs. One larger text may stay alone.
 const MAX_BLOB_BYTES: usize = 64 << 20;
@@ -137,7 +136,7 @@ impl TextCache {
     }
 
     /// Stores the highlighting of a text.
-    pub(crate) fn finish_highlight(&mut self, key: u64, spans: Vec<(Range<usize>, Role)>) {
+    pub(crate) fn finish_highlight(&mut self, key: u64, spans: Vec<StyledSpan>) {
         if let Some(known) = self.highlights.get_mut(&key) {
             *known = Some(Arc::new(spans));
         }

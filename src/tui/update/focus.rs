@@ -8,13 +8,12 @@ mod citations;
 mod finding_marks;
 mod steps;
 
-use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use super::panes;
 use crate::model::{Blob, RunId, TranscriptRef};
-use crate::theme::Role;
+use crate::theme::StyledSpan;
 use crate::transcript::FieldMapping;
 use crate::tui::content;
 use crate::tui::effect::Effect;
@@ -423,11 +422,7 @@ pub(super) fn handle_text_read(
 }
 
 /// Stores the highlighting of a text.
-pub(super) fn handle_highlighted(
-    app: &mut App,
-    key: u64,
-    spans: Vec<(Range<usize>, Role)>,
-) -> Vec<Effect> {
+pub(super) fn handle_highlighted(app: &mut App, key: u64, spans: Vec<StyledSpan>) -> Vec<Effect> {
     app.texts.finish_highlight(key, spans);
     Vec::new()
 }

@@ -9,7 +9,7 @@ use crate::model::{Citation, make_visible};
 use crate::tui::content;
 use crate::tui::effect::Effect;
 use crate::tui::state::App;
-use crate::tui::state::document::{QuotesKey, TranscriptDocument, find_quote};
+use crate::tui::state::document::{QuoteSource, QuotesKey, TranscriptDocument, find_quote};
 use crate::tui::state::judge_trace::ResponseQuote;
 use crate::tui::state::judge_trace::{StepSelection, TraceStep, find_fetch, list_steps};
 use crate::tui::state::notices::NoticeLevel;
@@ -240,7 +240,10 @@ pub(super) fn locate_quotes(app: &mut App) {
     let key = app.session().transcript_pane.quotes_key.as_ref();
     // Verdicts are compared by content, because a rerun may return the same citations.
     let same = |key: &QuotesKey| {
-        let known = key.sources.iter().map(|(source, quote)| (source, quote));
+        let known = key
+            .sources
+            .iter()
+            .map(|known| (&known.source, &known.quote));
         key.id == doc.id && known.eq(citations.iter().map(|c| (&c.source, &c.quote)))
     };
     if key.is_some_and(same) {
@@ -258,9 +261,10 @@ pub(super) fn locate_quotes(app: &mut App) {
         }
     }
     quotes.sort_by_key(|quote| (quote.piece, quote.range.start));
-    let sources = citations
-        .iter()
-        .map(|c| (c.source.clone(), c.quote.clone()));
+    let sources = citations.iter().map(|citation| QuoteSource {
+        source: citation.source.clone(),
+        quote: citation.quote.clone(),
+    });
     let key = QuotesKey {
         id: doc.id.clone(),
         sources: sources.collect(),

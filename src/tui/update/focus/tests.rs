@@ -172,7 +172,7 @@ pub(crate) fn lines(app: &App, pane: Pane) -> Vec<String> {
     for at in 0..source.len() {
         let block = source.block(at);
         let mut end = 0;
-        for (range, _) in block.spans.iter() {
+        for StyledSpan { range, .. } in block.spans.iter() {
             assert!(
                 end <= range.start && range.start <= range.end,
                 "{:?}",

@@ -12,7 +12,7 @@ use super::row_walker::{RowWalker, visible_rows};
 use super::text_search::SearchNeedle;
 use super::wrap::LineSegment;
 use super::{BlockPosition, ScrollState, TextSource, VisibleRange};
-use crate::theme::Role;
+use crate::theme::{Role, StyledSpan};
 
 /// Implements [`super::draw`].
 pub(super) fn draw_visible<T>(
@@ -172,7 +172,7 @@ fn draw_segment<T>(
     let plain = canvas.style(block.role);
     let look_of_match = canvas.style(Role::Match);
     let hostile = canvas.style(Role::Hostile);
-    let mut spans = RangeCursor::new(&block.spans, first, |(range, _)| range);
+    let mut spans = RangeCursor::new(&block.spans, first, |span| &span.range);
     let mut matches = RangeCursor::new(matches, first, |range| range);
     let mut column = 0;
     let mut line = Rect {
@@ -205,7 +205,7 @@ fn draw_segment<T>(
             over = look_of_match;
         }
         let mut style = plain;
-        if let Some((_, role)) = spans.item_at(byte) {
+        if let Some(StyledSpan { role, .. }) = spans.item_at(byte) {
             style = style.patch(canvas.style(*role));
         }
         canvas.draw_unit(

@@ -10,14 +10,13 @@ mod text_search;
 mod wrap;
 
 use std::borrow::Cow;
-use std::ops::Range;
 
 use ratatui::layout::{Rect, Size};
 
 use self::row_walker::{RowWalker, visible_rows};
 use self::text_search::PendingSearch;
 use super::canvas::Canvas;
-use crate::theme::Role;
+use crate::theme::{Role, StyledSpan};
 
 /// The largest number of rows in one move. For longer distances, [`ScrollState::scroll_to_start`],
 /// [`ScrollState::scroll_to_end`] and [`ScrollState::reveal`] jump without walking through the rows.
@@ -31,7 +30,7 @@ pub(crate) struct TextBlock<'a> {
     /// The role of the text outside of spans.
     pub(crate) role: Role,
     /// The roles of byte ranges: sorted, without overlaps.
-    pub(crate) spans: Cow<'a, [(Range<usize>, Role)]>,
+    pub(crate) spans: Cow<'a, [StyledSpan]>,
     /// The number of empty columns before each row.
     pub(crate) indent: u16,
     /// A mark in the indent of the first row, such as `[3]`.

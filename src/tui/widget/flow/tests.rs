@@ -1,3 +1,5 @@
+use std::ops::Range;
+
 use super::super::glyph;
 use super::wrap::{CHUNK_BYTES, TOUCHED};
 use super::*;
@@ -242,7 +244,11 @@ fn large_search_runs_in_steps() {
 fn matches_and_spans_have_their_styles() {
     let theme = Theme::bundled("dark").expect("a bundled theme");
     let source = vec![TextBlock {
-        spans: vec![(0..2, Role::Fail), (4..6, Role::Pass)].into(),
+        spans: vec![
+            StyledSpan::new(0..2, Role::Fail),
+            StyledSpan::new(4..6, Role::Pass),
+        ]
+        .into(),
         ..TextBlock::new("abcdabcd\u{1b}", Role::Thought)
     }];
     let mut scroll = ScrollState::top();
