@@ -51,7 +51,7 @@ use crate::model::RunId;
 pub use blobs::{FolderBlobs, MAX_BLOB_BYTES};
 pub use index::{CacheEntry, CacheIndex, EvidenceUsed, RecordedToolCall};
 pub use newest_verdicts::{NewestVerdicts, RecordedResult};
-pub use player::{Playback, PlaybackSpeed, PlaybackStep, Player, SeekResult, play_events};
+pub use player::{Playback, PlaybackSpeed, Player, SeekResult, StepUnit, play_events};
 pub use prune::{KeepReason, PrunePlan, PruneRules, StoredRun};
 pub use reader::{EventReader, LogEnding, parse_log};
 pub use recorded_plan::{PlannedCell, PlannedRange, RecordedPlan};

@@ -72,7 +72,7 @@ pub enum Playback {
 
 /// The unit of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PlaybackStep {
+pub enum StepUnit {
     /// One event.
     Event,
     /// To the next end of a turn, inclusive.
@@ -192,13 +192,13 @@ impl Player {
     }
 
     /// Moves forward by one event, turn or cell, and pauses there.
-    pub fn step(&mut self, unit: PlaybackStep) -> &[RunEvent] {
+    pub fn step(&mut self, unit: StepUnit) -> &[RunEvent] {
         let from = self.next;
         let rest = &self.events[from..];
         let end = match unit {
-            PlaybackStep::Event => Some(0),
-            PlaybackStep::Turn => rest.iter().position(|event| ends_turn(&event.kind)),
-            PlaybackStep::Cell => rest.iter().position(|event| ends_cell(&event.kind)),
+            StepUnit::Event => Some(0),
+            StepUnit::Turn => rest.iter().position(|event| ends_turn(&event.kind)),
+            StepUnit::Cell => rest.iter().position(|event| ends_cell(&event.kind)),
         };
         self.next = end.map_or(self.events.len(), |end| {
             // Without any more events, `Event` finds position 0 and stays at the end.

@@ -76,7 +76,7 @@ impl EvalType for LlmJudgeToolCalls {
             scale: self.scale.map(ScoreScale::from),
             ..known
         };
-        let calls = ToolCallsCompleter {
+        let calls = ToolCallListAdder {
             tools: self.tools,
             judge_each: false,
         };
@@ -115,7 +115,7 @@ impl EvalType for ParameterAnalysis {
             criteria: PARAMETER_CRITERIA.to_owned(),
             ..known
         };
-        let calls = ToolCallsCompleter {
+        let calls = ToolCallListAdder {
             tools: self.tools,
             judge_each: true,
         };
@@ -137,13 +137,13 @@ fn tool_problems(tools: Option<&[String]>, problems: &mut Vec<ParamProblem>) {
 
 /// Completes the params with a block that lists the calls.
 #[derive(Debug)]
-struct ToolCallsCompleter {
+struct ToolCallListAdder {
     tools: Option<Vec<String>>,
     /// `true` if each call gets its own verdict.
     judge_each: bool,
 }
 
-impl ParamsCompleter for ToolCallsCompleter {
+impl ParamsCompleter for ToolCallListAdder {
     fn complete(
         &self,
         subject: &Subject<'_>,

@@ -81,7 +81,7 @@ pub(super) fn collect_clauses(
 }
 
 /// The verdict of `rules`.
-pub(super) struct RulesVerdict {
+pub(super) struct RulesJudgeVerdict {
     /// Clause by clause.
     pub(super) explanation: String,
     /// The verdict's arguments.
@@ -89,7 +89,7 @@ pub(super) struct RulesVerdict {
 }
 
 /// The clauses with their results.
-struct ClauseReport {
+struct ClauseResults {
     lines: Vec<String>,
     /// The things found or missed, by clause.
     reasons: Vec<String>,
@@ -98,8 +98,8 @@ struct ClauseReport {
     holds: Vec<Option<bool>>,
 }
 
-fn report_clauses(clauses: &[Clause], rulings: &[ClauseResult]) -> ClauseReport {
-    let mut report = ClauseReport {
+fn report_clauses(clauses: &[Clause], rulings: &[ClauseResult]) -> ClauseResults {
+    let mut report = ClauseResults {
         lines: Vec::new(),
         reasons: Vec::new(),
         citations: Vec::new(),
@@ -159,7 +159,7 @@ pub(super) fn state_verdict(
     clauses: &[Clause],
     rulings: &[ClauseResult],
     ScoreRange { low, high }: ScoreRange,
-) -> RulesVerdict {
+) -> RulesJudgeVerdict {
     let report = report_clauses(clauses, rulings);
     let lines = number_lines(&report.lines);
     let holding = report.holds.iter().filter(|h| **h == Some(true)).count();
@@ -174,7 +174,7 @@ pub(super) fn state_verdict(
             "applicable": true
         })
     });
-    RulesVerdict {
+    RulesJudgeVerdict {
         explanation: lines,
         json,
     }
@@ -186,7 +186,7 @@ pub(super) fn state_verdict_in_parts(
     rulings: &[ClauseResult],
     owners: &[usize],
     asks: &RequestedParts,
-) -> RulesVerdict {
+) -> RulesJudgeVerdict {
     let report = report_clauses(clauses, rulings);
     let lines = number_lines(&report.lines);
     let json = undecided_verdict(&report.holds, &lines).unwrap_or_else(|| {
@@ -217,7 +217,7 @@ pub(super) fn state_verdict_in_parts(
             "applicable": true
         })
     });
-    RulesVerdict {
+    RulesJudgeVerdict {
         explanation: lines,
         json,
     }

@@ -8,7 +8,7 @@ use crate::event::laws::{kind, numbered, run};
 use crate::event::{EventKind, RunEvent, RunState};
 use crate::model::Millis;
 use crate::record::{
-    LogIntegrity, LogOrigin, PlaybackSpeed, PlaybackStep, Player, SeekResult, play_events,
+    LogIntegrity, LogOrigin, PlaybackSpeed, Player, SeekResult, StepUnit, play_events,
 };
 
 const ID: &str = "20260101T000000Z-kvqa";
@@ -81,9 +81,9 @@ proptest! {
             match hand {
                 0 => player.play(now, PlaybackSpeed::new(n as f64 / 50.0)),
                 1 => player.pause(now),
-                2 => apply(&mut state, player.step(PlaybackStep::Event)),
-                3 => apply(&mut state, player.step(PlaybackStep::Turn)),
-                4 => apply(&mut state, player.step(PlaybackStep::Cell)),
+                2 => apply(&mut state, player.step(StepUnit::Event)),
+                3 => apply(&mut state, player.step(StepUnit::Turn)),
+                4 => apply(&mut state, player.step(StepUnit::Cell)),
                 5 => match player.seek(usize::try_from(n).expect("small")) {
                     SeekResult::Forward(more) => apply(&mut state, more),
                     SeekResult::Restart(all) => {

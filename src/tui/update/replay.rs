@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::runs;
 use crate::event::{EventKind, RunEvent};
 use crate::model::{CellIx, Millis, Outcome, RunId, make_visible};
-use crate::record::{LogIntegrity, LogOrigin, PlaybackSpeed, PlaybackStep};
+use crate::record::{LogIntegrity, LogOrigin, PlaybackSpeed, StepUnit};
 use crate::tui::command::UiCommand;
 use crate::tui::effect::Effect;
 use crate::tui::state::cells::{CellsEntry, RowFlip, SlotId};
@@ -189,9 +189,9 @@ fn dispatch_command(app: &mut App, command: UiCommand, feed: FeedFn) -> Vec<Effe
     };
     let notice = match command {
         UiCommand::PlayPause => play_or_pause(replay, now),
-        UiCommand::StepEvent => step_by_unit(replay, PlaybackStep::Event),
-        UiCommand::StepTurn => step_by_unit(replay, PlaybackStep::Turn),
-        UiCommand::StepCell => step_by_unit(replay, PlaybackStep::Cell),
+        UiCommand::StepEvent => step_by_unit(replay, StepUnit::Event),
+        UiCommand::StepTurn => step_by_unit(replay, StepUnit::Turn),
+        UiCommand::StepCell => step_by_unit(replay, StepUnit::Cell),
         UiCommand::StepBack => step_back(replay),
         UiCommand::Slower => change_speed(replay, now, 0.5),
         UiCommand::Faster => change_speed(replay, now, 2.0),
@@ -368,7 +368,7 @@ fn play_or_pause(replay: &mut ReplayState, now: Millis) -> Option<String> {
     None
 }
 
-fn step_by_unit(replay: &mut ReplayState, unit: PlaybackStep) -> Option<String> {
+fn step_by_unit(replay: &mut ReplayState, unit: StepUnit) -> Option<String> {
     if replay.player.is_finished() {
         return Some("the recording ends here: < goes back by one event".to_owned());
     }

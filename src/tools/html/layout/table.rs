@@ -128,7 +128,7 @@ impl MarkdownWriter {
         let first = self
             .hidden_ranges
             .partition_point(|mark| mark.end <= table.text_start);
-        let mut page = TableText {
+        let mut page = TableSource {
             hidden_ranges: self.hidden_ranges.split_off(first),
             text,
             text_start: table.text_start,
@@ -196,7 +196,7 @@ impl MarkdownWriter {
         column
     }
 
-    fn write_text_between_cells(&mut self, page: &mut TableText, at: Range<usize>, first: bool) {
+    fn write_text_between_cells(&mut self, page: &mut TableSource, at: Range<usize>, first: bool) {
         if page.slice(&at).trim().is_empty() {
             return;
         }
@@ -231,14 +231,14 @@ impl HtmlTable {
 }
 
 /// The text of a table before it is written again.
-struct TableText {
+struct TableSource {
     text: String,
     /// The position of the text in the output.
     text_start: usize,
     hidden_ranges: Vec<Range<usize>>,
 }
 
-impl TableText {
+impl TableSource {
     fn slice(&self, at: &Range<usize>) -> &str {
         let end = at.end.saturating_sub(self.text_start).min(self.text.len());
         let start = at.start.saturating_sub(self.text_start).min(end);
