@@ -22,7 +22,7 @@ pub(super) const GOALS: &[Goal] = &[
                 "lib",
                 &[
                     "each_failure_has_its_retry_rule",
-                    "server_advice_wins_and_configured_attempts_count",
+                    "retry_follows_the_servers_delay_and_the_configured_attempts",
                     "retry_after_the_deadline_is_not_planned",
                     "a_delay_is_read_in_every_form_and_rubbish_in_none",
                 ],
