@@ -24,7 +24,7 @@ pub(super) const GOALS: &[Goal] = &[
                     "each_failure_has_its_retry_rule",
                     "retry_follows_the_servers_delay_and_the_configured_attempts",
                     "retry_after_the_deadline_is_not_planned",
-                    "a_delay_is_read_in_every_form_and_rubbish_in_none",
+                    "delay_is_parsed_in_every_format_and_invalid_text_is_ignored",
                 ],
             ),
             (
